@@ -1,0 +1,62 @@
+# Two commands on a fresh machine do everything: `make reproduce` and `make test`.
+
+SCALE   ?= demo
+ARGS    ?=
+PYTHON  ?= python3
+TORCH   ?= torch==2.13.0
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed
+REPRO   := $(BIN)/repro
+ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(wildcard experiments/*/*.yaml)))
+TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
+
+.DEFAULT_GOAL := help
+.PHONY: help install reproduce report test lint types tests format clean $(TARGETS)
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
+	@echo
+	@echo "One artefact, at SCALE=demo|small|full (further settings in ARGS):"
+	@for file in $(sort $(wildcard experiments/*/*.yaml)); do \
+	  name=$${file#experiments/}; name=$${name%.yaml}; \
+	  title=$$(sed -n 's/^title: *"\(.*\)"/\1/p' $$file); \
+	  printf 'reproduce-%s\t%s\n' "$$(echo $$name | tr / -)" "$$title"; done | expand -t 32
+
+install: $(STAMP) ## Make .venv and install everything into it
+
+# torch comes first and alone: a CPU wheel at hand then keeps every CUDA build away.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+reproduce: $(STAMP) ## Run every experiment that exists at SCALE, write results/SCALE/report.html
+	$(REPRO) reproduce scale=$(SCALE) $(ARGS)
+
+$(TARGETS): reproduce-%: $(STAMP)
+	$(REPRO) reproduce $(subst -,/,$*) scale=$(SCALE) $(ARGS)
+
+report: $(STAMP) ## Rebuild tables, figures and report.html from the records
+	$(REPRO) report scale=$(SCALE)
+
+test: lint types tests ## Install, then lint, type check and test
+
+lint: $(STAMP) ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## Check types
+	$(BIN)/mypy
+
+tests: $(STAMP) ## Run the test suite
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+format: $(STAMP) ## Rewrite style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove the demo results and the caches (keeps .venv and the other results)
+	rm -rf results/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,7 @@
+"""``python -m repro`` is ``repro``."""
+
+import sys
+
+from repro.cli import main
+
+sys.exit(main())

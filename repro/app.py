@@ -1,0 +1,86 @@
+"""The Hydra application behind ``repro run``: single runs and multirun sweeps."""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import hydra
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
+
+from repro.config.compose import compose_run, register_schemas, to_run_config
+from repro.config.paths import conf_dir
+from repro.runs.execute import Outcome, execute
+from repro.runs.progress import RunProgress
+from repro.runs.sweep import print_failures
+
+_LEDGER = "REPRO_SWEEP_LEDGER"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check every configuration, then run Hydra.
+
+    Args:
+        arguments: Hydra's, for example ``["-m", "mapping.alpha=1,1.5,2"]``.
+
+    Returns:
+        The exit status: 1 if a run failed.
+
+    Raises:
+        ConfigError: a setting is refused; nothing has been started.
+    """
+    overrides = [argument for argument in arguments if not argument.startswith("-")]
+    if set(arguments) <= {*overrides, "-m", "--multirun"}:
+        for combination in _combinations(overrides):
+            compose_run(combination)
+    register_schemas()
+    with tempfile.TemporaryDirectory() as folder:
+        # A file, since Hydra's launchers may run the jobs in other processes.
+        os.environ[_LEDGER] = str(Path(folder) / "outcomes.jsonl")
+        _application()
+        return 1 if print_failures(_read_ledger()) else 0
+
+
+@hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
+def _application(cfg: DictConfig) -> None:
+    config = to_run_config(cfg)
+    if config.fail_fast and any(outcome.status == "failed" for outcome in _read_ledger()):
+        return
+    overrides = list(HydraConfig.get().overrides.task)
+    with RunProgress(1, config.task.name) as progress:
+        outcome = execute(config, overrides, progress.step)
+        progress.finished(outcome)
+        for metric in _headline(outcome):
+            progress.console.print(f"        {metric}", highlight=False)
+    _append_to_ledger(outcome)
+
+
+def _combinations(overrides: Sequence[str]) -> list[list[str]]:
+    """Every combination of the values that a sweep lists, as Hydra's own sweeper splits them."""
+    parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
+    plain = [override for override in parsed if not override.is_hydra_override()]
+    split = BasicSweeper.split_arguments(plain, max_batch_size=None)
+    return [list(combination) for batch in split for combination in batch]
+
+
+def _headline(outcome: Outcome) -> list[str]:
+    per_part = 2  # test/accuracy/english has more slashes than test/accuracy
+    names = [name for name in outcome.scores if name.count("/") < per_part]
+    return [f"{name:28} {outcome.scores[name]:10.4f}" for name in names]
+
+
+def _append_to_ledger(outcome: Outcome) -> None:
+    row = {**vars(outcome), "folder": str(outcome.folder), "scores": {}}
+    with Path(os.environ[_LEDGER]).open("a") as stream:
+        stream.write(json.dumps(row) + "\n")
+
+
+def _read_ledger() -> list[Outcome]:
+    path = Path(os.environ[_LEDGER])
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return [Outcome(**{**row, "folder": Path(row["folder"])}) for row in rows]

@@ -1,0 +1,170 @@
+"""The command line. Every command imports what it needs when it runs, so that help is quick."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from repro import __version__
+
+_DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
+_EPILOG = """examples:
+  repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
+  repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3
+  repro reproduce peters2019/table1 scale=demo
+  repro report scale=demo
+  repro data verify sigmorphon2018 data_dir=data
+  repro show 3f2a"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status (2 where a setting or a file is refused)."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
+        return _guarded(lambda: _run(arguments[1:]))
+    parsed = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = parsed.command
+    return _guarded(lambda: command(parsed))
+
+
+def _guarded(command: Callable[[], int]) -> int:
+    """Turn errors that the user can mend into one line, and Ctrl-C into the usual status."""
+    from repro.errors import UserError
+
+    try:
+        return command()
+    except UserError as error:
+        print(f"repro: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("repro: stopped; the same command continues", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "repro",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"repro {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("run", help="train and evaluate (a Hydra application; repro run --help)")
+    _add_reproduce(commands)
+    report = commands.add_parser("report", help="rebuild tables, figures and report.html")
+    report.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="scale, results_dir")
+    report.set_defaults(command=_report)
+    _add_data(commands)
+    show = commands.add_parser("show", help="what a run was, and what it measured")
+    show.add_argument("run_id", help="a run's identity, or the beginning of it")
+    show.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="results_dir")
+    show.set_defaults(command=_show)
+    return parser
+
+
+def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("reproduce", help="run what tables and figures need, and report")
+    parser.add_argument("artefact", nargs="?", help="for example peters2019/table1; default: all")
+    parser.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="scale (default demo), and any override"
+    )
+    parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
+    parser.add_argument("--collect", action="store_true", help="collect finished runs, start none")
+    parser.set_defaults(command=_reproduce)
+
+
+def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("data", help="list, fetch or verify corpora")
+    parser.add_argument("action", choices=("list", "fetch", "verify"))
+    parser.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="data_dir")
+    parser.set_defaults(command=_data)
+
+
+def _run(arguments: list[str]) -> int:
+    from repro.app import main as run_application
+
+    sys.argv = ["repro run", *arguments]
+    return run_application(arguments)
+
+
+def _reproduce(parsed: argparse.Namespace) -> int:
+    from repro.config.experiment import list_experiments
+
+    if parsed.list:
+        return _list_experiments()
+    artefact, settings = parsed.artefact, list(parsed.settings)
+    if artefact is not None and "=" in artefact:
+        artefact, settings = None, [artefact, *settings]
+    from repro.runs.reproduce import reproduce
+    from repro.runs.sweep import print_failures
+
+    scale, overrides = _take(settings, "scale", "demo")
+    failed = 0
+    for name in [artefact] if artefact else list_experiments():
+        done = reproduce(name, scale, overrides, collect=parsed.collect)
+        failed += print_failures(done.outcomes)
+        print(done.report)
+    return 1 if failed else 0
+
+
+def _list_experiments() -> int:
+    from repro.config.experiment import list_experiments, load_experiment
+
+    for name in list_experiments():
+        print(f"{name:24} {load_experiment(name).title}")
+    return 0
+
+
+def _report(parsed: argparse.Namespace) -> int:
+    from repro.report import build_report
+
+    scale, rest = _take(parsed.settings, "scale", "demo")
+    print(build_report(_results_dir(rest), scale))
+    return 0
+
+
+def _data(parsed: argparse.Namespace) -> int:
+    from repro.data import commands
+
+    corpus, settings = parsed.corpus, list(parsed.settings)
+    if corpus is not None and "=" in corpus:
+        corpus, settings = None, [corpus, *settings]
+    return commands.run(parsed.action, corpus, _data_dir(settings))
+
+
+def _show(parsed: argparse.Namespace) -> int:
+    from repro.runs.show import show
+
+    show(_results_dir(parsed.settings), parsed.run_id)
+    return 0
+
+
+def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:
+    """Split off the last ``key=value`` of a list of settings."""
+    chosen = [item.split("=", 1)[1] for item in settings if item.startswith(f"{key}=")]
+    rest = [item for item in settings if not item.startswith(f"{key}=")]
+    return (chosen or [default])[-1], rest
+
+
+def _results_dir(settings: Sequence[str]) -> Path:
+    from repro.config.paths import default_results_dir
+
+    return Path(_only(settings, "results_dir", str(default_results_dir())))
+
+
+def _data_dir(settings: Sequence[str]) -> Path:
+    from repro.config.paths import default_data_dir
+
+    return Path(_only(settings, "data_dir", str(default_data_dir())))
+
+
+def _only(settings: Sequence[str], key: str, default: str) -> str:
+    """The value of ``key``, the only setting that this command takes."""
+    from repro.config.errors import ConfigError
+
+    value, rest = _take(settings, key, default)
+    if rest:
+        raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {key}=...")
+    return value

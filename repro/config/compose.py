@@ -1,0 +1,127 @@
+"""Compose a run's configuration with Hydra and turn it into typed objects, refusing bad settings."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from repro.config import schema
+from repro.config.errors import ConfigError
+from repro.config.paths import conf_dir, default_data_dir, default_results_dir
+
+_SCHEMAS: dict[str, dict[str, type]] = {
+    "task": {"morphology": schema.MorphologyConfig},
+    "data": {"data": schema.DataConfig},
+    "mapping": {
+        "gamma": schema.GammaConfig,
+        "entmax": schema.EntmaxConfig,
+        "learned_alpha": schema.LearnedAlphaConfig,
+    },
+    "loss": {"loss": schema.LossConfig, "entmax_loss": schema.EntmaxLossConfig},
+    "model": {"model": schema.ModelConfig},
+    "training": {"training": schema.TrainingConfig},
+    "decoding": {"decoding": schema.DecodingConfig},
+    "scale": {"scale": schema.ScaleConfig},
+    "hardware": {"hardware": schema.HardwareConfig},
+    "logger": {"logger": schema.LoggerConfig},
+}
+
+
+def register_schemas() -> None:
+    """Store the schemas where the YAML files' defaults lists find them."""
+    store = ConfigStore.instance()
+    store.store(name="schema", node=schema.RunConfig)
+    for group, options in _SCHEMAS.items():
+        for name, node in options.items():
+            store.store(group=group, name=f"base_{name}", node=node)
+
+
+def group_choices(group: str) -> list[str]:
+    """Names of the options of a configuration group."""
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
+    """Compose one run from Hydra overrides.
+
+    Args:
+        overrides: for example ``["mapping=entmax", "mapping.alpha=1.5", "seed=2"]``.
+
+    Raises:
+        ConfigError: a key or choice is unknown, or a value is out of range.
+    """
+    register_schemas()
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            return to_run_config(compose("config", overrides=list(overrides)))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error)) from error
+
+
+def to_run_config(cfg: DictConfig) -> schema.RunConfig:
+    """Resolve a composed configuration into its dataclasses, and check every value.
+
+    Raises:
+        ConfigError: a value is missing or out of range.
+    """
+    try:
+        run = OmegaConf.to_object(cfg)
+    except OmegaConfBaseException as error:
+        raise ConfigError(explain(error)) from error
+    assert isinstance(run, schema.RunConfig)
+    run.data_dir = run.data_dir or str(default_data_dir())
+    run.results_dir = run.results_dir or str(default_results_dir())
+    return run
+
+
+def to_yaml(run: schema.RunConfig) -> str:
+    """The resolved configuration as YAML."""
+    return OmegaConf.to_yaml(OmegaConf.structured(run))
+
+
+def explain(error: BaseException) -> str:
+    """Say what was wrong in one message, with the valid choices.
+
+    Args:
+        error: what Hydra or OmegaConf raised.
+    """
+    text = _messages(error)
+    missing = re.search(r"Could not find '(\w+)/(\w+)'", text)
+    if missing:
+        group, option = missing.groups()
+        return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"
+    unknown = re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text)
+    if unknown:
+        return _unknown_key(*unknown.groups())
+    lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    return ": ".join(dict.fromkeys(lines)) + _full_key(text)
+
+
+def _messages(error: BaseException) -> str:
+    parts = []
+    current: BaseException | None = error
+    while current is not None:
+        parts.append(str(current))
+        current = current.__cause__
+    return "\n".join(parts)
+
+
+def _full_key(text: str) -> str:
+    found = re.search(r"full_key: (\S+)", text)
+    return f" (key {found.group(1)})" if found else ""
+
+
+def _unknown_key(key: str, owner: str) -> str:
+    node: Any = getattr(schema, owner, schema.RunConfig)
+    valid = list(node.__dataclass_fields__)
+    near = difflib.get_close_matches(key, valid, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"

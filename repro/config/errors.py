@@ -1,0 +1,7 @@
+"""The error that every refused setting raises."""
+
+from repro.errors import UserError
+
+
+class ConfigError(UserError, ValueError):
+    """A setting is unknown, missing or out of range; the message names the key and what it takes."""

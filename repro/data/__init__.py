@@ -1,0 +1,1 @@
+"""Corpora: readers, checksums and downloads, vocabularies, batches and generated demo corpora."""

@@ -1,0 +1,131 @@
+"""Batches of source–target pairs; every order is a pure function of its arguments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repro.data.vocabulary import Vocabulary
+
+POOL_BATCHES = 50
+
+
+class Pair(NamedTuple):
+    """Ids of one example; neither side holds ``PAD``, ``BOS`` or ``EOS``."""
+
+    source: list[int]
+    target: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Seq2SeqBatch:
+    """A padded batch of ``B`` examples.
+
+    Attributes:
+        source: ids, shape ``(B, S)``, filled with ``PAD``.
+        source_lengths: number of real source symbols, shape ``(B,)``.
+        target: ids, shape ``(B, T)``; each row ends in ``EOS``, then ``PAD``; no ``BOS``.
+        indices: positions of the examples in their split, shape ``(B,)``.
+    """
+
+    source: Tensor
+    source_lengths: Tensor
+    target: Tensor
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return self.source.shape[0]
+
+    @property
+    def source_mask(self) -> Tensor:
+        """Bool, shape ``(B, S)``; true where a real symbol stands."""
+        positions = torch.arange(self.source.shape[1], device=self.source.device)
+        return positions < self.source_lengths.unsqueeze(1)
+
+    def to(self, device: torch.device | str) -> "Seq2SeqBatch":
+        """The same batch on ``device``."""
+        return Seq2SeqBatch(
+            source=self.source.to(device),
+            source_lengths=self.source_lengths.to(device),
+            target=self.target.to(device),
+            indices=self.indices.to(device),
+        )
+
+
+def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
+    """Pad the chosen pairs and end every target in ``EOS``.
+
+    Args:
+        pairs: the whole split.
+        indices: positions in ``pairs``, in the order of the rows.
+
+    Raises:
+        ValueError: no index, an empty source, or a target that holds ``EOS`` already.
+    """
+    if not indices:
+        raise ValueError("a batch needs at least one example")
+    chosen = [pairs[index] for index in indices]
+    for index, pair in zip(indices, chosen, strict=True):
+        if not pair.source or Vocabulary.EOS in pair.target:
+            raise ValueError(f"example {index}: a nonempty source and a target without EOS needed")
+    return Seq2SeqBatch(
+        source=_pad([pair.source for pair in chosen]),
+        source_lengths=torch.tensor([len(pair.source) for pair in chosen]),
+        target=_pad([[*pair.target, Vocabulary.EOS] for pair in chosen]),
+        indices=torch.tensor(list(indices)),
+    )
+
+
+def epoch_batches(
+    lengths: Sequence[int], batch_size: int, seed: int, epoch: int
+) -> list[list[int]]:
+    """Shuffled batches of examples of similar length, every example once.
+
+    The examples are shuffled, cut into pools of 50 batches, sorted by length inside each pool
+    and cut into batches, whose order is shuffled again.
+
+    Args:
+        lengths: length of every example of the split.
+        batch_size: examples per batch; one batch per pool may be smaller.
+        seed: seed of the run, not negative.
+        epoch: number of the epoch, not negative.
+    """
+    _check_batch_size(batch_size)
+    generator = np.random.default_rng([seed, epoch])
+    order = generator.permutation(len(lengths)).tolist()
+    pool_size = POOL_BATCHES * batch_size
+    batches = []
+    for start in range(0, len(order), pool_size):
+        pool = sorted(order[start : start + pool_size], key=lengths.__getitem__)
+        batches += _cut(pool, batch_size)
+    return [batches[index] for index in generator.permutation(len(batches))]
+
+
+def ordered_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Batches by rising length, for evaluation: every example once, ties in the given order.
+
+    Args:
+        lengths: length of every example of the split.
+        batch_size: examples per batch; the last one may be smaller.
+    """
+    _check_batch_size(batch_size)
+    return _cut(sorted(range(len(lengths)), key=lengths.__getitem__), batch_size)
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise ValueError(f"batch_size is at least 1, not {batch_size}")
+
+
+def _cut(indices: list[int], size: int) -> list[list[int]]:
+    return [indices[start : start + size] for start in range(0, len(indices), size)]
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
+    padded = torch.full((len(rows), max(map(len, rows))), Vocabulary.PAD, dtype=torch.long)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = torch.tensor(ids, dtype=torch.long)
+    return padded

@@ -1,0 +1,202 @@
+"""CoNLL–SIGMORPHON 2018 task 1: morphological inflection in 103 languages.
+
+Files ``conll2018/task1/{all,surprise}/<language>-{train-medium,train-high,dev,test}``: UTF-8,
+one example a line, ``lemma TAB form TAB tags`` with the tags joined by ``;``.
+
+References:
+    Cotterell et al. (2018), The CoNLL–SIGMORPHON 2018 shared task.
+"""
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from repro.data.errors import DataError
+from repro.data.files import numbered_lines, sha256_of
+
+__all__ = [
+    "SETTINGS",
+    "DataError",
+    "Inflection",
+    "SigmorphonCorpus",
+    "available_languages",
+    "load",
+    "read_file",
+    "source_tokens",
+    "target_tokens",
+]
+
+SETTINGS = ("medium", "high")
+FOLDERS = ("all", "surprise")
+FETCH_HINT = "fetch it with `repro data fetch sigmorphon2018`"
+
+
+@dataclass(frozen=True, slots=True)
+class Inflection:
+    """One example: the form that ``lemma`` takes under ``tags``; text exactly as in the file."""
+
+    language: str
+    lemma: str
+    form: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SigmorphonCorpus:
+    """The examples of all chosen languages, joined in alphabetical order of the languages.
+
+    Attributes:
+        setting: ``"medium"`` (about 1,000 training examples a language) or ``"high"`` (10,000).
+        languages: the chosen languages, sorted.
+        fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
+    """
+
+    setting: str
+    languages: list[str]
+    train: list[Inflection]
+    dev: list[Inflection]
+    test: list[Inflection]
+    fingerprint: str
+
+
+def source_tokens(example: Inflection) -> list[str]:
+    """Language token, tag tokens, then one symbol per character of the lemma.
+
+    References:
+        Peters et al. (2019), §4.1.
+    """
+    tags = [f"<tag:{tag}>" for tag in example.tags]
+    return [f"<lang:{example.language}>", *tags, *example.lemma]
+
+
+def target_tokens(example: Inflection) -> list[str]:
+    """One symbol per character of the form; ``"".join`` gives the form back."""
+    return list(example.form)
+
+
+def read_file(path: Path, language: str) -> list[Inflection]:
+    """Read one file of the corpus.
+
+    Raises:
+        DataError: the file is missing, empty or malformed; names the file and the line.
+    """
+    return _parse(_content(path), path, language)
+
+
+def available_languages(data_dir: Path, setting: str) -> list[str]:
+    """Languages that have training data in ``setting``, sorted.
+
+    Args:
+        data_dir: folder that holds ``conll2018/task1``, or ``conll2018``, or ``task1`` itself.
+        setting: ``"medium"`` or ``"high"``.
+
+    Raises:
+        DataError: no corpus there, or an unknown setting.
+    """
+    return sorted(_training_files(_task_dir(Path(data_dir)), setting))
+
+
+def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> SigmorphonCorpus:
+    """Read training, development and test data of several languages.
+
+    Args:
+        data_dir: folder that holds ``conll2018/task1``, or ``conll2018``, or ``task1`` itself.
+        setting: ``"medium"`` or ``"high"``.
+        languages: names as in the files; ``None`` takes every language that has the setting.
+
+    Raises:
+        DataError: corpus, language, setting or file missing, or a malformed line.
+    """
+    task_dir = _task_dir(Path(data_dir))
+    files = _training_files(task_dir, setting)
+    chosen = sorted(files if languages is None else _check(languages, task_dir, setting, files))
+    splits: dict[str, list[Inflection]] = {"train": [], "dev": [], "test": []}
+    lines = []
+    for language in chosen:
+        folder = files[language].parent
+        for split, examples in splits.items():
+            name = f"{language}-train-{setting}" if split == "train" else f"{language}-{split}"
+            content = _content(folder / name)
+            lines.append(f"{folder.name}/{name} {sha256_of(content)}\n")
+            examples += _parse(content, folder / name, language)
+    fingerprint = sha256_of("".join(sorted(lines)).encode())
+    return SigmorphonCorpus(setting, chosen, fingerprint=fingerprint, **splits)
+
+
+def _task_dir(data_dir: Path) -> Path:
+    for candidate in (data_dir / "conll2018" / "task1", data_dir / "task1", data_dir):
+        if any((candidate / folder).is_dir() for folder in FOLDERS):
+            return candidate
+    raise DataError(
+        f"no CoNLL–SIGMORPHON 2018 corpus in {data_dir} (conll2018/task1/all is not there); "
+        f"{FETCH_HINT}, or set data_dir to the folder that holds conll2018"
+    )
+
+
+def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
+    if setting not in SETTINGS:
+        raise DataError(f"unknown setting {setting!r}: choose one of {', '.join(SETTINGS)}")
+    ending = f"-train-{setting}"
+    found = [p for folder in FOLDERS for p in (task_dir / folder).glob(f"*{ending}")]
+    if not found:
+        raise DataError(f"no file <language>{ending} in {task_dir}; {FETCH_HINT}")
+    return {path.name.removesuffix(ending): path for path in found}
+
+
+def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, Path]) -> set[str]:
+    if not languages:
+        raise DataError("the list of languages is empty: name one, or leave the list out for all")
+    developed = [p.name for folder in FOLDERS for p in (task_dir / folder).glob("*-dev")]
+    known = files.keys() | {name.removesuffix("-dev") for name in developed}
+    for language in languages:
+        if language not in known:
+            raise DataError(_unknown_language(language, known, task_dir))
+    without = sorted(set(languages) - files.keys())
+    if without:
+        raise DataError(
+            f"no training data in the setting {setting!r} for: {', '.join(without)} "
+            f"(in {task_dir}); leave them out, choose another setting, or {FETCH_HINT}"
+        )
+    return set(languages)
+
+
+def _unknown_language(language: str, known: set[str], task_dir: Path) -> str:
+    close = difflib.get_close_matches(language, sorted(known), n=3)
+    nearest = close or sorted(known)[:10]
+    return (
+        f"unknown language {language!r} in {task_dir} ({len(known)} languages, nearest: "
+        f"{', '.join(nearest)}); choose another, or {FETCH_HINT}"
+    )
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise DataError(f"{path} is missing: the corpus is incomplete; {FETCH_HINT}")
+    return path.read_bytes()
+
+
+def _parse(content: bytes, path: Path, language: str) -> list[Inflection]:
+    tag_lists: dict[str, tuple[str, ...]] = {}
+    examples = []
+    for number, line in numbered_lines(content, path):
+        try:
+            lemma, form, tags = _fields(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        shared = tag_lists.setdefault(tags, tuple(tags.split(";")))
+        examples.append(Inflection(language, lemma, form, shared))
+    if not examples:
+        raise DataError(f"{path} is empty: expected lines of lemma TAB form TAB tags")
+    return examples
+
+
+def _fields(line: str) -> tuple[str, str, str]:
+    fields = line.split("\t")
+    if len(fields) != 3:
+        raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
+    lemma, form, tags = fields
+    if not lemma.strip() or not form.strip():
+        raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
+    if not all(tag.strip() for tag in tags.split(";")):
+        raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
+    return lemma, form, tags

@@ -1,0 +1,25 @@
+"""Searching a model for its most probable outputs, exactly where sparsity allows."""
+
+from repro.decoding.beam import BeamResult, beam_search, greedy
+from repro.decoding.complete_set import CompleteSet, complete_set
+from repro.decoding.ensemble import Ensemble, EnsembleState
+from repro.decoding.forced import ForcedDecoding, forced
+from repro.decoding.hypothesis import Hypothesis
+from repro.decoding.protocol import State, StateT, StepModel, StepOutput
+
+__all__ = [
+    "BeamResult",
+    "CompleteSet",
+    "Ensemble",
+    "EnsembleState",
+    "ForcedDecoding",
+    "Hypothesis",
+    "State",
+    "StateT",
+    "StepModel",
+    "StepOutput",
+    "beam_search",
+    "complete_set",
+    "forced",
+    "greedy",
+]

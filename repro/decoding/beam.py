@@ -1,0 +1,187 @@
+"""Batched beam search that knows exact zeros and can prove its answer optimal.
+
+The beam of a sentence holds the ``K`` most probable of its hypotheses, finished and live together.
+A finished one keeps its place until ``K`` better ones push it out. Probability never rises as a
+prefix grows, so a live prefix behind ``K`` finished hypotheses could never have come back.
+Only live prefixes are passed to the model: work shrinks as sentences finish.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from repro.data.vocabulary import Vocabulary
+from repro.decoding.hypothesis import FrozenTree, Hypothesis, PrefixTree
+from repro.decoding.protocol import StateT, StepModel
+from repro.decoding.search import grow
+from repro.decoding.stepping import check_sizes, log_probabilities, most_probable
+
+IMPOSSIBLE = float("-inf")
+
+
+@dataclass(frozen=True)
+class BeamResult:
+    """What beam search found for one sentence.
+
+    Attributes:
+        hypotheses: best first. Finished ones only, unless none finished within ``max_length``;
+            empty if every prefix ran into a row of zeros.
+        certified: the beam held every hypothesis of nonzero probability and all of them finished,
+            so that ``hypotheses`` is the whole support of the model.
+        optimal: nothing that was dropped was more probable than ``hypotheses[0]``, which is thus a
+            most probable sequence of the model. Follows from ``certified``.
+    """
+
+    hypotheses: list[Hypothesis]
+    certified: bool
+    optimal: bool
+
+    @property
+    def best(self) -> Hypothesis:
+        """The most probable hypothesis; ValueError if there is none."""
+        if not self.hypotheses:
+            raise ValueError("no hypothesis: every prefix ran into a row of zeros")
+        return self.hypotheses[0]
+
+    @property
+    def single(self) -> bool:
+        """Whether all mass is on one sequence, and proven to be."""
+        return self.certified and len(self.hypotheses) == 1
+
+
+@torch.no_grad()
+def beam_search(
+    model: StepModel[StateT],
+    source: Tensor,
+    source_mask: Tensor,
+    *,
+    beam_size: int = 5,
+    max_length: int,
+    keep_attention: bool = False,
+) -> list[BeamResult]:
+    r"""Search for the most probable target sequences of a batch.
+
+    .. math:: \hat y \approx \arg\max_y \sum_t \log p(y_t \mid x, y_{<t})
+
+    Equal scores are ordered by the rank of the parent, then by step probability, then by token id.
+
+    Args:
+        model: in evaluation mode; its rows sum to one or are zero throughout.
+        source: token ids, ``(B, S)`` long.
+        source_mask: ``(B, S)`` bool, True on real tokens.
+        beam_size: ``K``, hypotheses kept per sentence.
+        max_length: most tokens in a hypothesis, EOS included.
+        keep_attention: whether hypotheses carry their attention.
+
+    Returns:
+        One result per sentence, with at most ``K`` hypotheses.
+
+    Raises:
+        ValueError: if a size is below one or the model returns no probabilities.
+
+    References:
+        Peters, Niculae & Martins (2019), Section 4.1, for the certificate.
+    """
+    check_sizes(beam_size=beam_size, max_length=max_length)
+    beam = _Beam.of_roots(len(source), beam_size, source.device)
+    return beam.results(grow(beam, model, source, source_mask, max_length, keep_attention))
+
+
+def greedy(
+    model: StepModel[StateT],
+    source: Tensor,
+    source_mask: Tensor,
+    *,
+    max_length: int,
+    keep_attention: bool = False,
+) -> list[BeamResult]:
+    """Take the most probable token at every step: beam search with a beam of one."""
+    return beam_search(
+        model,
+        source,
+        source_mask,
+        beam_size=1,
+        max_length=max_length,
+        keep_attention=keep_attention,
+    )
+
+
+@dataclass
+class _Beam:
+    """The beams of ``B`` sentences; slots are best first and empty ones score ``-inf``."""
+
+    scores: Tensor  # (B, K) float64, log-probabilities
+    nodes: Tensor  # (B, K) long, in the prefix tree
+    live: Tensor  # (B, K) bool; live slots, row by row, are the rows of the model's state
+    dropped: Tensor  # (B,) float64, the best log-probability of anything ever dropped
+
+    @classmethod
+    def of_roots(cls, sentences: int, beam_size: int, device: torch.device) -> Self:
+        """Start with the empty prefix alone in every beam."""
+        shape = (sentences, beam_size)
+        scores = torch.full(shape, IMPOSSIBLE, dtype=torch.float64, device=device)
+        scores[:, 0] = 0.0
+        return cls(
+            scores=scores,
+            nodes=torch.full(shape, -1, device=device),
+            live=scores == 0.0,
+            dropped=torch.full((sentences,), IMPOSSIBLE, dtype=torch.float64, device=device),
+        )
+
+    def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
+        """Extend every live prefix by every token and keep the best ``K``; see ``Search``."""
+        tokens, scores = self._candidates(probs)
+        beam_size, width = self.scores.shape[1], tokens.shape[1]
+        ranked, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
+        self.dropped = torch.maximum(self.dropped, ranked[:, beam_size])
+        self.scores, order = ranked[:, :beam_size], order[:, :beam_size]
+        slots = order // width
+        grown = self.live.gather(1, slots) & (self.scores > IMPOSSIBLE)
+        row_of_slot = self.live.flatten().cumsum(0).view_as(slots) - 1
+        rows = row_of_slot.gather(1, slots)[grown]
+        last = tokens[rows, (order % width)[grown]]
+        self.nodes = self.nodes.gather(1, slots)
+        self.nodes[grown] = tree.grow(self.nodes[grown], last, probs[rows, last], attention[rows])
+        going = last != Vocabulary.EOS
+        self.live = grown.masked_scatter(grown, going)
+        return rows[going], last[going]
+
+    def _candidates(self, probs: Tensor) -> tuple[Tensor, Tensor]:
+        """List what may take the ``K`` places, and the first that may not.
+
+        Returns:
+            Tokens ``(N, W)`` and scores ``(B, K, W)``; a finished hypothesis stands in column 0.
+        """
+        width = min(self.scores.shape[1] + 1, probs.shape[1])
+        tokens = most_probable(probs, width)
+        scores = self.scores.new_full((*self.scores.shape, width), IMPOSSIBLE)
+        scores[:, :, 0] = self.scores
+        steps = log_probabilities(probs.gather(1, tokens))
+        scores[self.live] = self.scores[self.live].unsqueeze(1) + steps
+        return tokens, scores
+
+    def results(self, tree: FrozenTree) -> list[BeamResult]:
+        """Read the hypotheses of every sentence and what is proven about them."""
+        unfinished = self.scores.masked_fill(~self.live, IMPOSSIBLE).amax(1)
+        best_lost = torch.maximum(self.dropped, unfinished).tolist()
+        wanted, scores, nodes = self._wanted().tolist(), self.scores.tolist(), self.nodes.tolist()
+        results = []
+        for sentence, lost in enumerate(best_lost):
+            slots = zip(nodes[sentence], scores[sentence], wanted[sentence], strict=True)
+            found = [tree.hypothesis(node, score, sentence) for node, score, want in slots if want]
+            finished = bool(found) and found[0].finished
+            results.append(
+                BeamResult(
+                    hypotheses=found,
+                    certified=finished and lost == IMPOSSIBLE,
+                    optimal=finished and lost <= found[0].log_probability,
+                )
+            )
+        return results
+
+    def _wanted(self) -> Tensor:
+        """Mark the finished slots, or the live ones of a beam where nothing finished."""
+        finished = ~self.live & (self.scores > IMPOSSIBLE)
+        return torch.where(finished.any(1, keepdim=True), finished, self.live)

@@ -1,0 +1,152 @@
+"""Every sequence of nonzero probability, where sparse outputs leave finitely many."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from repro.data.vocabulary import Vocabulary
+from repro.decoding.hypothesis import FrozenTree, Hypothesis, PrefixTree
+from repro.decoding.protocol import StateT, StepModel
+from repro.decoding.search import grow
+from repro.decoding.stepping import check_sizes, log_probabilities
+
+MASS_TOLERANCE = 1e-4
+"""How far the mass of a complete set may be from one: float32 rounding over some dozens of steps"""
+
+
+@dataclass(frozen=True)
+class CompleteSet:
+    """The sequences of nonzero probability of one sentence.
+
+    Attributes:
+        hypotheses: finished ones, best first; all there are if ``finite``.
+        finite: whether the enumeration came to an end within its two limits.
+    """
+
+    hypotheses: list[Hypothesis]
+    finite: bool
+
+    @property
+    def mass(self) -> float:
+        """Total probability of the hypotheses."""
+        return sum(hypothesis.probability for hypothesis in self.hypotheses)
+
+    @property
+    def normalised(self) -> bool:
+        """Whether the mass is one, up to rounding; so it is for a finite set of a proper model."""
+        return abs(self.mass - 1.0) <= MASS_TOLERANCE
+
+
+@torch.no_grad()
+def complete_set(
+    model: StepModel[StateT],
+    source: Tensor,
+    source_mask: Tensor,
+    *,
+    max_hypotheses: int = 1000,
+    max_length: int,
+    keep_attention: bool = False,
+) -> list[CompleteSet]:
+    """Enumerate, length by length, all sequences of nonzero probability.
+
+    A sentence is given up once it has more than ``max_hypotheses`` prefixes and sequences. The
+    model sees the live prefixes of all sentences at once, up to ``B * max_hypotheses`` rows.
+
+    Args:
+        model: in evaluation mode.
+        source: token ids, ``(B, S)`` long.
+        source_mask: ``(B, S)`` bool, True on real tokens.
+        max_hypotheses: most live and finished hypotheses per sentence.
+        max_length: most tokens in a hypothesis, EOS included.
+        keep_attention: whether hypotheses carry their attention.
+
+    Returns:
+        One set per sentence.
+
+    Raises:
+        ValueError: if a size is below one or the model returns no probabilities.
+
+    References:
+        Peters, Niculae & Martins (2019), Section 1 and Figure 1.
+    """
+    check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
+    frontier = _Frontier.of_roots(len(source), max_hypotheses, source.device)
+    return frontier.results(grow(frontier, model, source, source_mask, max_length, keep_attention))
+
+
+@dataclass(frozen=True)
+class _Prefixes:
+    """Prefixes of one length, ``(M,)`` each: their sentence, tree node and log-probability."""
+
+    sentences: Tensor
+    nodes: Tensor
+    scores: Tensor
+
+    def select(self, rows: Tensor) -> Self:
+        """Gather prefixes by index or by mask."""
+        return type(self)(self.sentences[rows], self.nodes[rows], self.scores[rows])
+
+
+@dataclass
+class _Frontier:
+    """The live prefixes of all sentences and what has finished before them."""
+
+    live: _Prefixes
+    finished: list[_Prefixes]
+    finished_counts: Tensor  # (B,) long
+    given_up: Tensor  # (B,) bool
+    max_hypotheses: int
+
+    @classmethod
+    def of_roots(cls, sentences: int, max_hypotheses: int, device: torch.device) -> Self:
+        """Start with the empty prefix of every sentence."""
+        everyone = torch.arange(sentences, device=device)
+        roots = torch.full_like(everyone, -1)
+        scores = torch.zeros(sentences, dtype=torch.float64, device=device)
+        return cls(
+            live=_Prefixes(everyone, roots, scores),
+            finished=[],
+            finished_counts=torch.zeros_like(everyone),
+            given_up=torch.zeros_like(everyone, dtype=torch.bool),
+            max_hypotheses=max_hypotheses,
+        )
+
+    def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
+        """Extend every live prefix by every token of nonzero probability; see ``Search``."""
+        nonzero = probs > 0
+        self._give_up(nonzero.sum(1))
+        rows, tokens = (nonzero & ~self.given_up[self.live.sentences].unsqueeze(1)).nonzero().T
+        steps = probs[rows, tokens]
+        parents = self.live.select(rows)
+        nodes = tree.grow(parents.nodes, tokens, steps, attention[rows])
+        grown = _Prefixes(parents.sentences, nodes, parents.scores + log_probabilities(steps))
+        ended = tokens == Vocabulary.EOS
+        self.finished.append(grown.select(ended))
+        self.finished_counts += self._count(grown.sentences[ended], ended[ended].long())
+        self.live = grown.select(~ended)
+        return rows[~ended], tokens[~ended]
+
+    def _give_up(self, children: Tensor) -> None:
+        """Mark the sentences that would hold too many, given the children of each live prefix."""
+        total = self.finished_counts + self._count(self.live.sentences, children)
+        self.given_up |= total > self.max_hypotheses
+
+    def _count(self, sentences: Tensor, amounts: Tensor) -> Tensor:
+        """Add up amounts by sentence, ``(B,)`` long."""
+        return torch.zeros_like(self.finished_counts).index_add(0, sentences, amounts)
+
+    def results(self, tree: FrozenTree) -> list[CompleteSet]:
+        """Read the finished hypotheses of every sentence."""
+        infinite = self.given_up.clone()
+        infinite[self.live.sentences] = True
+        found: list[list[Hypothesis]] = [[] for _ in infinite]
+        for level in self.finished:
+            columns = (level.sentences.tolist(), level.nodes.tolist(), level.scores.tolist())
+            for sentence, node, score in zip(*columns, strict=True):
+                found[sentence].append(tree.hypothesis(node, score, sentence))
+        return [
+            CompleteSet(sorted(hypotheses, key=lambda h: -h.log_probability), not endless)
+            for hypotheses, endless in zip(found, infinite.tolist(), strict=True)
+        ]

@@ -1,0 +1,59 @@
+"""Forced decoding: what the model would have said next along a given target."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from repro.data.vocabulary import Vocabulary
+from repro.decoding.protocol import StateT, StepModel
+from repro.decoding.stepping import begin, check_probabilities
+
+
+@dataclass(frozen=True)
+class ForcedDecoding:
+    """Distributions and attention at each target position, zero on its padding.
+
+    Attributes:
+        probs: ``(B, T, V)``.
+        attention: ``(B, T, S)``.
+    """
+
+    probs: Tensor
+    attention: Tensor
+
+
+@torch.no_grad()
+def forced(
+    model: StepModel[StateT], source: Tensor, source_mask: Tensor, target: Tensor
+) -> ForcedDecoding:
+    """Feed a given target and record every step.
+
+    Args:
+        model: in evaluation mode.
+        source: token ids, ``(B, S)`` long.
+        source_mask: ``(B, S)`` bool, True on real tokens.
+        target: token ids, ``(B, T)`` long, ending in EOS, PAD-filled.
+
+    Returns:
+        The distributions that the target tokens were drawn against.
+
+    Raises:
+        ValueError: if there is not a target for each sentence, or no probabilities are returned.
+
+    References:
+        Peters, Niculae & Martins (2019), Figure 2.
+    """
+    if target.ndim != 2 or not target.numel():
+        raise ValueError(f"target must be (B, T) and not empty, got {tuple(target.shape)}")
+    if len(target) != len(source):
+        raise ValueError(f"{len(target)} targets for {len(source)} sentences")
+    state, previous = begin(model, source, source_mask)
+    probs, attention = [], []
+    for token, real in zip(target.T, (target != Vocabulary.PAD).T.unsqueeze(2), strict=True):
+        output = model.step(state, previous)
+        check_probabilities(output.probs)
+        probs.append(output.probs.where(real, 0.0))
+        attention.append(output.attention.where(real, 0.0))
+        state, previous = output.state, token
+    return ForcedDecoding(torch.stack(probs, dim=1), torch.stack(attention, dim=1))

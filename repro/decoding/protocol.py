@@ -1,0 +1,70 @@
+"""What decoding asks of a model: encode a batch once, then one distribution per row and step.
+
+A *row* is one prefix being extended. Decoding chooses which rows live on with ``State.select``.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+from torch import Tensor
+
+
+class State(Protocol):
+    """Everything a model needs to extend its rows; row ``i`` belongs to prefix ``i``."""
+
+    def select(self, rows: Tensor) -> Self:
+        """Gather rows.
+
+        Args:
+            rows: row indices, ``(M,)`` long; a row may appear any number of times or not at all.
+
+        Returns:
+            A state of ``M`` rows; the original is left as it was.
+        """
+        ...
+
+
+StateT = TypeVar("StateT", bound=State)
+
+
+@dataclass(frozen=True)
+class StepOutput(Generic[StateT]):
+    """The outcome of one decoding step over ``N`` rows.
+
+    Attributes:
+        probs: distribution over the next token, ``(N, V)`` float32, exact zeros kept.
+        attention: weights over source positions, ``(N, S)``, zero on padding.
+        state: state after reading the previous token, ``N`` rows in the same order.
+    """
+
+    probs: Tensor
+    attention: Tensor
+    state: StateT
+
+
+class StepModel(Protocol[StateT]):
+    """A sequence-to-sequence model seen one step at a time."""
+
+    def start(self, source: Tensor, source_mask: Tensor) -> StateT:
+        """Encode a batch.
+
+        Args:
+            source: token ids, ``(B, S)`` long.
+            source_mask: ``(B, S)`` bool, True on real tokens.
+
+        Returns:
+            The state before the first target token, one row per sentence.
+        """
+        ...
+
+    def step(self, state: StateT, previous: Tensor) -> StepOutput[StateT]:
+        """Read one token per row and predict the next.
+
+        Args:
+            state: ``N`` rows.
+            previous: the token each row ended with, ``(N,)`` long; BOS at first.
+
+        Returns:
+            The next-token distributions, the attention and the new state; ``state`` is unchanged.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Metrics, scores and significance; takes predictions and knows no model."""

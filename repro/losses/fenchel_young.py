@@ -1,0 +1,197 @@
+"""Fenchel–Young losses: one loss for every mapping, with the gradient ``p - y``."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings._masking import allowed_scores, centre
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+class FenchelYoungLoss(nn.Module):
+    r"""The loss for which a mapping is the right prediction function.
+
+    .. math:: L(z, y) = \max_\Omega(z) - z_y = \Omega(e_y) - \Omega(p) + \langle z, p - e_y \rangle
+
+    With ``p = mapping(z)``: nonnegative, convex, zero exactly if ``p = e_y``, and its gradient in
+    ``z`` is ``p - e_y``. Softmax gives cross-entropy, sparsemax the sparsemax loss.
+
+    Label smoothing ``ε`` replaces ``e_y`` by ``q = (1 - ε) e_y + ε u``, ``u`` uniform over the
+    entries whose score is not ``-inf``. What is computed is
+
+    .. math:: L_\varepsilon(z, y) = \max_\Omega(z) - \langle q, z \rangle
+              = L(z, y) + \varepsilon \, (z_y - \bar z)
+
+    with ``z̄`` the mean allowed score. It equals ``L(z, q)`` less the constant ``Ω(q)``, so the
+    gradient is ``p - q``; for softmax it is torch's smoothed cross-entropy.
+
+    Args:
+        mapping: gives ``p`` and ``Ω``; a learnable alpha receives its gradient.
+        ignore_index: targets with this value have no loss and no gradient.
+        reduction: ``"mean"`` over the targets that are not ignored (zero if all are), ``"sum"``,
+            or ``"none"``.
+        label_smoothing: ``ε`` in ``[0, 1)``.
+
+    References:
+        Peters et al. (2019), Eqs. 11, 12 and 18; Peters & Martins (2021) for the smoothing.
+    """
+
+    def __init__(
+        self,
+        mapping: ProbabilityMap,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
+        self.mapping = mapping
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+        self.label_smoothing = label_smoothing
+
+    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
+        """Return the loss.
+
+        Args:
+            scores: ``z``, shape ``(..., V)``, floating point; ``-inf`` forbids an entry.
+            target: class indices, shape ``(...)``, ``long``.
+
+        Returns:
+            A scalar, or shape ``(...)`` with ``reduction="none"``; ``+inf`` where the target is
+            forbidden.
+
+        Raises:
+            TypeError: scores are not floating point, or targets are not ``long``.
+            ValueError: the target's shape is not that of the scores without the last axis.
+        """
+        _check(scores, target)
+        ignored = target == self.ignore_index
+        losses = self._losses(scores, target.masked_fill(ignored, 0))
+        losses = losses.masked_fill(ignored, 0.0).to(scores.dtype)
+        if self.reduction == "none":
+            return losses
+        if self.reduction == "sum":
+            return losses.sum()
+        return losses.sum() / (~ignored).sum().clamp(min=1)
+
+    def _losses(self, scores: Tensor, target: Tensor) -> Tensor:
+        wide = allowed_scores(scores, None, -1)
+        probs = self.mapping(wide)
+        chosen = target.unsqueeze(-1)
+        centred, _ = centre(wide.detach(), -1)
+        best = self.mapping.excess(centred, probs, -1)
+        gap = best - centred.gather(-1, chosen).squeeze(-1)
+        allowed = None
+        if self.label_smoothing:
+            allowed = wide.detach() > -torch.inf
+            gap = gap + self.label_smoothing * _lead(centred, chosen, allowed)
+        forbidden = wide.detach().gather(-1, chosen).squeeze(-1) == -torch.inf
+        gap = gap.clamp(min=0).masked_fill(forbidden, torch.inf)
+        losses: Tensor = _WithGradient.apply(
+            wide, probs, gap, chosen, allowed, self.label_smoothing
+        )
+        return losses
+
+    def extra_repr(self) -> str:
+        """Show the settings."""
+        return (
+            f"ignore_index={self.ignore_index}, reduction={self.reduction!r}, "
+            f"label_smoothing={self.label_smoothing}"
+        )
+
+
+class CrossEntropyLoss(FenchelYoungLoss):
+    """The Fenchel–Young loss of softmax."""
+
+    def __init__(
+        self,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(Softmax(), ignore_index, reduction, label_smoothing)
+
+
+class SparsemaxLoss(FenchelYoungLoss):
+    """The Fenchel–Young loss of sparsemax."""
+
+    def __init__(
+        self,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(Sparsemax(), ignore_index, reduction, label_smoothing)
+
+
+class EntmaxLoss(FenchelYoungLoss):
+    """The Fenchel–Young loss of α-entmax."""
+
+    def __init__(
+        self,
+        alpha: float | Tensor = 1.5,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(Entmax(alpha), ignore_index, reduction, label_smoothing)
+
+
+class _WithGradient(Function):
+    """Losses computed elsewhere whose gradient in the scores is ``p - q``."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        scores: Tensor,
+        probs: Tensor,
+        losses: Tensor,
+        chosen: Tensor,
+        allowed: Tensor | None,
+        smoothing: float,
+    ) -> Tensor:
+        """``losses``."""
+        return losses.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution attached: its derivative is the Hessian."""
+        _, probs, _, chosen, allowed, ctx.smoothing = inputs
+        ctx.save_for_backward(probs, chosen, allowed)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        """``g (p - q)`` in one buffer the size of the scores."""
+        probs, chosen, allowed = ctx.saved_tensors
+        grad = grads[0].unsqueeze(-1)
+        moved = (grad * probs).scatter_add_(-1, chosen, (ctx.smoothing - 1) * grad)
+        if allowed is not None:
+            share = ctx.smoothing / allowed.sum(-1, keepdim=True).clamp(min=1)
+            moved = moved - grad * share * allowed
+        return moved, None, grads[0], None, None, None
+
+
+def _lead(centred: Tensor, chosen: Tensor, allowed: Tensor) -> Tensor:
+    """``z_y`` less the mean allowed score."""
+    total = (centred * allowed).sum(-1)
+    mean = total / allowed.sum(-1).clamp(min=1)
+    return centred.gather(-1, chosen).squeeze(-1) - mean
+
+
+def _check(scores: Tensor, target: Tensor) -> None:
+    if target.dtype != torch.long:
+        raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
+    if target.shape != scores.shape[:-1]:
+        raise ValueError(
+            f"target must have shape {tuple(scores.shape[:-1])} for scores of shape "
+            f"{tuple(scores.shape)}, got {tuple(target.shape)}"
+        )

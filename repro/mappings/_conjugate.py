@@ -1,0 +1,82 @@
+"""Regularisers and their conjugates ``max_Ω(z) = max_q <q, z> - Ω(q)``."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._curves import decay_curvature, decay_ratio
+from repro.mappings._entmax import on_support
+
+
+def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
+    r"""Negative Tsallis entropy ``Ω(p) = Σ (p^α - p) / (α (α - 1))``, ``r = α - 1``.
+
+    Args:
+        probs: distributions along ``dim``.
+        order: ``r >= 0``, a number or a tensor with size 1 on ``dim``.
+        dim: the axis of the distributions.
+
+    Returns:
+        ``Ω(p)``, at most zero, without ``dim``; ``Σ p log p`` at ``r = 0``, zero on one-hot rows.
+    """
+    if isinstance(order, float) and order == 1.0:
+        return (probs * (probs - 1)).sum(dim) / 2
+    logs = on_support(probs, probs > 0).log()
+    terms = probs * logs * decay_ratio(-order * logs) / (1 + order)
+    return terms.sum(dim)
+
+
+class HeldTsallis(Function):
+    """Tsallis regulariser at the maximiser: a function of its order only, ``p`` held fixed.
+
+    The distribution stays attached in the backward pass, so that second derivatives, which do
+    depend on how ``p`` moves, are complete.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(probs: Tensor, order: Tensor, dim: int) -> Tensor:
+        """``Ω_r(p)``."""
+        return tsallis(probs, order, dim)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep both arguments."""
+        probs, order, ctx.dim = inputs
+        ctx.save_for_backward(probs, order)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
+        """``∂Ω/∂r = Σ p L² κ(-r L) / (1 + r) - Ω / (1 + r)`` with ``L = log p``."""
+        probs, order = ctx.saved_tensors
+        logs = on_support(probs, probs > 0).log()
+        theta = -order * logs
+        rate = logs.square() * decay_curvature(theta)
+        terms = probs * (rate - logs * decay_ratio(theta) / (1 + order)) / (1 + order)
+        return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(order.shape), None
+
+
+class Danskin(Function):
+    """A maximum whose gradient in the scores is, by Danskin's theorem, the maximiser."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, probs: Tensor, value: Tensor, dim: int) -> Tensor:
+        """``value``, computed elsewhere."""
+        return value.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the maximiser, attached: its derivative is the Hessian."""
+        _, probs, _, ctx.dim = inputs
+        ctx.save_for_backward(probs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        """``p`` for the scores; ``value`` passes its gradient on to the map's parameters."""
+        (probs,) = ctx.saved_tensors
+        return grads[0].unsqueeze(ctx.dim) * probs, None, grads[0], None

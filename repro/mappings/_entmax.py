@@ -1,0 +1,155 @@
+"""α-entmax: algorithm, derivative, public function. Softmax and sparsemax are its two ends."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._curves import growth_curvature
+from repro.mappings._masking import allowed_scores, broadcasts_to, centre, readable
+from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
+
+
+def entmax(
+    scores: Tensor, alpha: float | Tensor = 1.5, *, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Map scores to a sparse distribution by Tsallis-regularised argmax.
+
+    .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle
+              - \frac{1}{\alpha(\alpha - 1)} \sum_j (q_j^\alpha - q_j)
+
+    ``alpha = 1`` is softmax, ``alpha = 2`` is sparsemax.
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        alpha: a number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim`` (one
+            value per row or per attention head); it receives gradients, at ``alpha = 1`` the
+            derivative from the right.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
+        support. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``alpha < 1`` or not finite, or a shape does not broadcast. Values of an alpha
+            tensor on an accelerator, under ``torch.compile`` or ``vmap`` are not read; there,
+            rows with ``alpha < 1`` come out as NaN.
+
+    References:
+        Peters et al. (2019), Eq. 10; Proposition 1 for the Jacobian. Correia et al. (2019),
+        Proposition 1, for the derivative in alpha.
+    """
+    wide = allowed_scores(scores, mask, dim)
+    order, convex = _order(alpha, wide, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    probs: Tensor = Entmax.apply(wide, order, dim, convex)
+    return probs.to(scores.dtype)
+
+
+class Entmax(Function):
+    """``p``; the Jacobian is ``diag(s) - s sᵀ / Σs`` with ``s = p^{2-α}`` on the support."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
+        """Centre, solve for the threshold, normalise."""
+        centred, top = centre(scores, dim)
+        if isinstance(order, float) and order == 0.0:
+            probs = centred.softmax(dim)
+        else:
+            powers = _powers(centred, order, dim, convex)
+            probs = powers.div_(powers.sum(dim, keepdim=True))
+        return probs.masked_fill_(top == -torch.inf, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution only."""
+        _, order, ctx.dim, _ = inputs
+        ctx.order = None if isinstance(order, Tensor) else order
+        ctx.save_for_backward(output, *([order] if isinstance(order, Tensor) else []))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        """Apply the symmetric Jacobian; differentiable once more."""
+        probs, *rest = ctx.saved_tensors
+        order: float | Tensor = rest[0] if rest else ctx.order
+        slope = _slope(probs, order)
+        total = slope.sum(ctx.dim, keepdim=True).clamp(min=0.5)
+        weighted = grads[0] * slope
+        mean = weighted.sum(ctx.dim, keepdim=True) / total
+        grad_order = None
+        if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
+            curve = order_curvature(probs, order)
+            drift = mean * curve - grads[0] * curve
+            grad_order = drift.sum_to_size(order.shape)
+        return weighted - slope * mean, grad_order, None, None
+
+
+def _powers(centred: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
+    if isinstance(order, float) and order == 1.0:
+        return sparsemax_powers(centred, dim)
+    if isinstance(order, float) and order == 0.5:
+        return entmax15_powers(centred, dim)
+    return entmax_powers(centred, order, dim, convex)
+
+
+def _slope(probs: Tensor, order: float | Tensor) -> Tensor:
+    """``p^{1-r}`` on the support, zero elsewhere, also in the derivative."""
+    if isinstance(order, float) and order == 0.0:
+        return probs
+    support = probs > 0
+    if isinstance(order, float) and order == 1.0:
+        return support.to(probs.dtype)
+    return on_support(probs, support).pow(1 - order) * support
+
+
+def on_support(probs: Tensor, support: Tensor) -> Tensor:
+    """``p`` on the support and one elsewhere: powers and logarithms are then safe."""
+    return probs.masked_fill(~support, 1.0)
+
+
+def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
+    """``-∂p/∂r`` at a fixed threshold: ``p L² (e^θ - 1 - θ) / θ²``, ``L = log p``, ``θ = -r L``."""
+    logs = on_support(probs, probs > 0).log()
+    return probs * logs.square() * growth_curvature(-order * logs)
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse a number for which the regulariser is not convex.
+
+    Raises:
+        ValueError: ``alpha < 1``, or it is not finite.
+    """
+    if not 1 <= alpha < math.inf:
+        raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
+
+
+def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
+    """``r = α - 1`` and whether every ``r <= 1`` for certain."""
+    if not isinstance(alpha, Tensor):
+        check_alpha(alpha)
+        return float(alpha) - 1.0, alpha <= 2
+    _check_alpha_shape(alpha, scores, dim)
+    if readable(alpha) and not bool((alpha >= 1).all()):
+        raise ValueError(f"alpha must be at least 1, got {alpha.min().item()}")
+    order = (alpha - 1).to(scores.dtype)
+    order = order.masked_fill(order < 0, torch.nan)
+    return order, readable(alpha) and bool((alpha <= 2).all())
+
+
+def _check_alpha_shape(alpha: Tensor, scores: Tensor, dim: int) -> None:
+    if not broadcasts_to(alpha, scores):
+        raise ValueError(
+            f"alpha of shape {tuple(alpha.shape)} does not broadcast to scores of shape "
+            f"{tuple(scores.shape)}"
+        )
+    from_right = dim - scores.dim() if dim >= 0 else dim
+    if alpha.dim() >= -from_right and alpha.size(from_right) != 1:
+        raise ValueError(f"alpha of shape {tuple(alpha.shape)} must have size 1 on dim {dim}")

@@ -1,0 +1,71 @@
+"""What every mapping does with its input: check it, forbid masked entries, centre each row."""
+
+import torch
+from torch import Tensor
+
+_LOW_PRECISION = (torch.float16, torch.bfloat16)
+
+
+def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
+    """Check scores and mask; return the scores in a precision to compute in, ``-inf`` where masked.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: scores have no dimension, or the mask does not broadcast to their shape.
+        IndexError: ``dim`` is not a dimension of the scores.
+    """
+    if not scores.is_floating_point():
+        raise TypeError(f"scores must be floating point, got {scores.dtype}")
+    if scores.dim() == 0:
+        raise ValueError("scores must have at least one dimension, got a scalar")
+    if not -scores.dim() <= dim < scores.dim():
+        raise IndexError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
+    wide = scores.float() if scores.dtype in _LOW_PRECISION else scores
+    if mask is None:
+        return wide
+    _check_mask(mask, scores)
+    return wide.masked_fill(~mask, -torch.inf)
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean (True = allowed), got {mask.dtype}")
+    if not broadcasts_to(mask, scores):
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape "
+            f"{tuple(scores.shape)}"
+        )
+
+
+def broadcasts_to(small: Tensor, large: Tensor) -> bool:
+    """Whether ``small`` expands to the shape of ``large``."""
+    if small.dim() > large.dim():
+        return False
+    pairs = zip(reversed(small.shape), reversed(large.shape), strict=False)
+    return all(a in (1, b) for a, b in pairs)
+
+
+def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Subtract the largest score of every row.
+
+    Everything is finite afterwards unless it was NaN: ``+inf`` entries tie at the maximum, and
+    ``-inf`` becomes the lowest finite number, too low for any support.
+
+    Args:
+        scores: shape ``(..., n, ...)`` with ``n >= 1`` on ``dim``.
+        dim: the axis of the distributions.
+
+    Returns:
+        The centred scores, at most zero, and the maxima, ``n`` replaced by 1 (not clamped).
+    """
+    top = scores.amax(dim, keepdim=True)
+    largest = torch.finfo(scores.dtype).max
+    shift = top.clamp(-largest, largest)
+    return scores.clamp(max=largest).sub_(shift).clamp_(min=-largest), top
+
+
+def readable(tensor: Tensor) -> bool:
+    """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``."""
+    if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+        return False
+    return not torch._C._functorch.is_batchedtensor(tensor)

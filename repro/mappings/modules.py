@@ -1,0 +1,182 @@
+"""The mappings as modules: the one interface that models and losses see."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from repro.mappings._conjugate import Danskin, HeldTsallis, tsallis
+from repro.mappings._entmax import check_alpha, entmax
+from repro.mappings._masking import allowed_scores, centre
+from repro.mappings._simplex import check_gamma, softmax, sparsemax
+
+
+class ProbabilityMap(nn.Module, ABC):
+    r"""A map from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
+
+    A subclass gives ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
+    distributions). One with learnable parameters, or with a better formula for the maximum, also
+    gives ``excess``.
+    """
+
+    @abstractmethod
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return the distribution, like ``scores``.
+
+        Args:
+            scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+            mask: boolean, broadcasts to ``scores``; True = allowed.
+            dim: the axis that becomes a distribution.
+        """
+
+    @abstractmethod
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``Ω(p)``, the shape of ``probs`` without ``dim``; zero on one-hot rows."""
+
+    def value(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        r"""Return ``max_Ω(z) = <p, z> - Ω(p)``; its gradient is ``p``.
+
+        Args:
+            scores: ``z``, floating point, ``n >= 1`` on ``dim``; ``-inf`` forbids an entry.
+            mask: boolean, broadcasts to ``scores``; True = allowed.
+            dim: the axis of the distributions.
+
+        Returns:
+            The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
+        """
+        wide = allowed_scores(scores, mask, dim)
+        probs = self(wide, dim=dim)
+        centred, top = centre(wide.detach(), dim)
+        best = self.excess(centred, probs, dim) + top.squeeze(dim)
+        maximum: Tensor = Danskin.apply(wide, probs, best, dim)
+        return maximum.to(scores.dtype)
+
+    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``max_Ω`` of centred scores, given the maximiser.
+
+        By Danskin's theorem the maximiser counts as constant here: the result carries gradients
+        to the map's own parameters only.
+
+        Args:
+            centred: finite scores whose largest entry along ``dim`` is zero.
+            probs: the distribution of these scores.
+            dim: the axis of the distributions.
+        """
+        held = probs.detach()
+        return (held * centred).sum(dim) - self.omega(held, dim)
+
+
+class Softmax(ProbabilityMap):
+    """:func:`softmax` with ``Ω(p) = γ Σ p log p``."""
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        super().__init__()
+        check_gamma(gamma)
+        self.gamma = gamma
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        return softmax(scores, gamma=self.gamma, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        return self.gamma * tsallis(probs, 0.0, dim)
+
+    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        return self.gamma * torch.logsumexp(centred / self.gamma, dim)
+
+    def extra_repr(self) -> str:
+        return f"gamma={self.gamma}"
+
+
+class Sparsemax(ProbabilityMap):
+    """:func:`sparsemax` with ``Ω(p) = γ/2 (‖p‖² - 1)``."""
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        super().__init__()
+        check_gamma(gamma)
+        self.gamma = gamma
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        return sparsemax(scores, gamma=self.gamma, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        return self.gamma * tsallis(probs, 1.0, dim)
+
+    def extra_repr(self) -> str:
+        return f"gamma={self.gamma}"
+
+
+class _TsallisMap(ProbabilityMap):
+    """What the fixed and the learned α-entmax share: everything but where alpha comes from."""
+
+    alpha: float | Tensor
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        return entmax(scores, self.alpha, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        return tsallis(probs, self.alpha - 1.0, dim)
+
+    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        order = self.alpha - 1.0
+        if isinstance(order, Tensor):
+            held: Tensor = HeldTsallis.apply(probs, order, dim)
+        elif order == 0.0:
+            return torch.logsumexp(centred, dim)
+        else:
+            held = tsallis(probs.detach(), order, dim)
+        return (probs.detach() * centred).sum(dim) - held
+
+
+class Entmax(_TsallisMap):
+    """:func:`entmax` with ``Ω(p) = Σ (p^α - p) / (α (α - 1))``.
+
+    Args:
+        alpha: a number; a tensor with size 1 on the axis of the distributions, kept as a buffer;
+            or an ``nn.Parameter``, which is then learned as it is.
+    """
+
+    def __init__(self, alpha: float | Tensor = 1.5) -> None:
+        super().__init__()
+        if isinstance(alpha, nn.Parameter):
+            self.alpha = alpha
+        elif isinstance(alpha, Tensor):
+            self.register_buffer("alpha", alpha)
+        else:
+            check_alpha(alpha)
+            self.alpha = float(alpha)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" if isinstance(self.alpha, float) else ""
+
+
+class LearnedAlphaEntmax(_TsallisMap):
+    """α-entmax with one learned ``alpha = 1 + sigmoid(a)`` per attention head, in ``(1, 2)``.
+
+    With several heads the scores are ``(..., heads, queries, keys)`` and the distributions lie on
+    ``dim=-1`` (or ``-2``); alpha has shape ``(heads, 1, 1)``. With one head alpha is a scalar and
+    the scores may have any shape.
+
+    Args:
+        heads: number of alphas.
+        alpha: where all of them start, strictly between 1 and 2.
+
+    References:
+        Correia et al. (2019), §3.
+    """
+
+    def __init__(self, heads: int = 1, alpha: float = 1.5) -> None:
+        super().__init__()
+        if heads < 1:
+            raise ValueError(f"heads must be at least 1, got {heads}")
+        if not 1 < alpha < 2:
+            raise ValueError(f"the initial alpha must lie strictly between 1 and 2, got {alpha}")
+        start = torch.logit(torch.tensor(alpha - 1.0, dtype=torch.float64)).float()
+        self.logit = nn.Parameter(start if heads == 1 else start.repeat(heads, 1, 1))
+
+    @property
+    def alpha(self) -> Tensor:  # type: ignore[override]
+        """The current alphas, shape ``()`` or ``(heads, 1, 1)``."""
+        return 1 + torch.sigmoid(self.logit)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.logit.numel()}"

@@ -1,0 +1,1 @@
+"""Models; each receives its mappings as objects and never chooses one by name."""

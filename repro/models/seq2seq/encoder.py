@@ -1,0 +1,65 @@
+"""Bidirectional LSTM encoder."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+@dataclass
+class Encoding:
+    """What the encoder hands to the decoder.
+
+    Attributes:
+        memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding.
+        hidden: last hidden state of each layer, both directions joined, ``(layers, batch, hidden)``.
+        cell: last cell state, same shape as ``hidden``.
+    """
+
+    memory: Tensor
+    hidden: Tensor
+    cell: Tensor
+
+
+class BiLstmEncoder(nn.Module):
+    """``layers`` bidirectional LSTM layers over embedded symbols.
+
+    Each direction has ``hidden_size / 2`` units, so that a state joins to ``hidden_size``.
+
+    References:
+        Peters et al. (2019), §2, *Encoder*.
+    """
+
+    def __init__(
+        self, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
+        self.dropout = nn.Dropout(dropout)
+        self.lstm = nn.LSTM(
+            embedding_size,
+            hidden_size // 2,
+            num_layers=layers,
+            dropout=dropout if layers > 1 else 0.0,
+            bidirectional=True,
+            batch_first=True,
+        )
+
+    def forward(self, source: Tensor, lengths: Tensor) -> Encoding:
+        """Encode a batch.
+
+        Args:
+            source: symbols, shape ``(batch, source)``, padded with 0.
+            lengths: number of symbols of each row, shape ``(batch,)``, each at least 1.
+        """
+        embedded = self.dropout(self.embedding(source))
+        packed = pack_padded_sequence(embedded, lengths.cpu(), True, enforce_sorted=False)
+        states, (hidden, cell) = self.lstm(packed)
+        memory, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
+        return Encoding(memory, _join_directions(hidden), _join_directions(cell))
+
+
+def _join_directions(state: Tensor) -> Tensor:
+    """``(2 layers, batch, h)`` to ``(layers, batch, 2 h)``."""
+    return torch.cat([state[0::2], state[1::2]], dim=-1)

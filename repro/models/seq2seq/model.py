@@ -1,0 +1,103 @@
+"""The whole sequence-to-sequence model: teacher forcing for training, steps for decoding."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from repro.data.vocabulary import Vocabulary
+from repro.decoding.protocol import StepOutput
+from repro.mappings import ProbabilityMap
+from repro.models.seq2seq.attention import GlobalAttention
+from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
+from repro.models.seq2seq.encoder import BiLstmEncoder
+
+
+@dataclass
+class TeacherForced:
+    """Scores and attention of a batch whose previous symbols are the gold ones.
+
+    Attributes:
+        scores: before the output mapping, ``(batch, target, vocabulary)``.
+        attention: ``(batch, target, source)``.
+    """
+
+    scores: Tensor
+    attention: Tensor
+
+
+class Seq2Seq(nn.Module):
+    """Bidirectional LSTM encoder, input-feeding LSTM decoder, any attention and output mapping.
+
+    Args:
+        source_vocabulary: number of source symbols.
+        target_vocabulary: number of target symbols.
+        embedding_size: of source and target symbols.
+        hidden_size: of every state; even.
+        layers: of the encoder and of the decoder.
+        dropout: probability, on embeddings, between layers and on the attentional output.
+        attention_mapping: turns attention scores into weights.
+        output_mapping: turns output scores into probabilities; the loss trains the scores.
+
+    References:
+        Peters et al. (2019), §2.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        embedding_size: int,
+        hidden_size: int,
+        layers: int,
+        dropout: float,
+        attention_mapping: ProbabilityMap,
+        output_mapping: ProbabilityMap,
+    ) -> None:
+        super().__init__()
+        self.encoder = BiLstmEncoder(
+            source_vocabulary, embedding_size, hidden_size, layers, dropout
+        )
+        attention = GlobalAttention(hidden_size, hidden_size, attention_mapping)
+        self.decoder = InputFeedingDecoder(
+            embedding_size, hidden_size, layers, dropout, attention
+        )
+        self.embedding = nn.Embedding(target_vocabulary, embedding_size, padding_idx=0)
+        self.dropout = nn.Dropout(dropout)
+        self.scores = nn.Linear(hidden_size, target_vocabulary)
+        self.output_mapping = output_mapping
+        self.target_vocabulary = target_vocabulary
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
+        """Score every target symbol given the gold symbols before it.
+
+        Args:
+            source: shape ``(batch, source)``.
+            source_lengths: shape ``(batch,)``.
+            target: gold symbols ending in ``</s>``, padded, shape ``(batch, target)``.
+        """
+        mask = _length_mask(source_lengths, source.shape[1])
+        state = self.decoder.start(self.encoder(source, source_lengths), mask)
+        begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
+        previous = torch.cat([begin, target[:, :-1]], dim=1)
+        outputs, attention = [], []
+        for embedded in self.dropout(self.embedding(previous)).unbind(1):
+            weights, state = self.decoder(state, embedded)
+            outputs.append(state.feed)
+            attention.append(weights)
+        scores = self.scores(torch.stack(outputs, dim=1))
+        return TeacherForced(scores, torch.stack(attention, dim=1))
+
+    def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
+        """Encode, and return the decoder's initial state (one row for each sentence)."""
+        return self.decoder.start(self.encoder(source, source_mask.sum(1)), source_mask)
+
+    def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
+        """Probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""
+        weights, following = self.decoder(state, self.dropout(self.embedding(previous)))
+        probs = self.output_mapping(self.scores(following.feed)).float()
+        return StepOutput(probs, weights, following)
+
+
+def _length_mask(lengths: Tensor, size: int) -> Tensor:
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)

@@ -1,0 +1,58 @@
+"""The report of one scale, written to the results folder."""
+
+from pathlib import Path
+
+from repro.report.document import Document, Section, build_document
+from repro.report.figure import read_figure_data, render_figure
+from repro.report.render_csv import csv_table
+from repro.report.render_html import html_report
+from repro.report.render_latex import latex_table
+from repro.report.render_markdown import markdown_report, markdown_table
+from repro.results import atomic_write_text, scale_dir, table_path
+
+
+def build_report(results_dir: Path, scale: str) -> Path:
+    """Write tables, figures, ``report.md`` and ``report.html`` of one scale.
+
+    Reads records, figure data and published values, nothing else; the same input gives the same
+    bytes.
+
+    Args:
+        results_dir: the results folder.
+        scale: ``"demo"``, ``"small"`` or ``"full"``.
+
+    Returns:
+        ``<results_dir>/<scale>/report.html``.
+
+    Raises:
+        ResultsError: a file of results is damaged.
+        ConfigError: an experiment file is.
+    """
+    document = build_document(results_dir, scale)
+    for section in document.sections:
+        _write_artefact(results_dir, scale, section)
+    return _write_pages(results_dir, scale, document)
+
+
+def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:
+    name = section.experiment.name
+    if section.figure is not None:
+        data = read_figure_data(results_dir, scale, name)
+        assert data is not None
+        render_figure(results_dir, scale, data)
+    if section.experiment.kind == "table":
+        texts = {
+            "md": markdown_table(section),
+            "tex": latex_table(section),
+            "csv": csv_table(section.table),
+        }
+        for suffix, text in texts.items():
+            atomic_write_text(table_path(results_dir, scale, name, suffix), text)
+
+
+def _write_pages(results_dir: Path, scale: str, document: Document) -> Path:
+    folder = scale_dir(results_dir, scale)
+    atomic_write_text(folder / "report.md", markdown_report(document, folder))
+    page = folder / "report.html"
+    atomic_write_text(page, html_report(document))
+    return page

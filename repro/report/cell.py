@@ -1,0 +1,120 @@
+"""One cell of a table: the values of its runs, what the paper printed, and the text of both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from repro.config.experiment import Column
+from repro.results import Record, ResultsError
+
+MISSING = "—"
+BLANK = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Values of one metric over the runs of one row and column.
+
+    Attributes:
+        values: one per seed found, in the order of the seeds; one for an ensemble.
+        wanted: how many values a complete cell has.
+        digits: decimals that the metric is printed with.
+        published: the value in the paper, None if it prints none.
+        comparable: whether the runs follow the paper's protocol.
+    """
+
+    values: tuple[float, ...]
+    wanted: int
+    digits: int
+    published: float | None
+    comparable: bool
+
+    @property
+    def found(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the seeds found, None without any."""
+        return fmean(self.values) if self.values else None
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation (``n - 1``), None with fewer than two values."""
+        return stdev(self.values) if self.found > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Mean minus published value; None unless the two are comparable."""
+        if self.mean is None or self.published is None or not self.comparable:
+            return None
+        return self.mean - self.published
+
+    @property
+    def text(self) -> str:
+        """``mean ± std``, with ``(found/wanted)`` if runs are missing and ``—`` without any."""
+        if self.mean is None:
+            return MISSING
+        spread = BLANK if self.std is None else f" ± {self.std:.{self.digits}f}"
+        count = BLANK if self.found == self.wanted else f" ({self.found}/{self.wanted})"
+        return f"{self.mean:.{self.digits}f}{spread}{count}"
+
+    @property
+    def published_text(self) -> str:
+        """The published value with the digits of the metric; blank if there is none."""
+        return number_text(self.published, self.digits)
+
+    @property
+    def difference_text(self) -> str:
+        """The difference with its sign; blank if there is none."""
+        if self.difference is None:
+            return BLANK
+        text = f"{self.difference:+.{self.digits}f}"
+        return text[1:] if float(text) == 0 else text.replace("-", "−")
+
+
+def number_text(value: float | None, digits: int) -> str:
+    """A number with so many decimals; blank for None."""
+    return BLANK if value is None else f"{value:.{digits}f}"
+
+
+def measured_values(records: Sequence[Record], column: Column, seeds: Sequence[int]) -> list[float]:
+    """Values of one cell, of the kind that its column shows.
+
+    Args:
+        records: those of the cell's row, column and metric, of any kind and seed.
+        column: shows runs over the seeds, or the ensemble.
+        seeds: those that the scale runs; runs of other seeds are left out.
+
+    Returns:
+        One value per seed found, in the order of ``seeds``; at most one for an ensemble.
+
+    Raises:
+        ResultsError: two runs claim the same seed, or there are two ensembles.
+    """
+    if column.over == "ensemble":
+        ensembles = [record for record in records if record.kind == "ensemble"]
+        _refuse_two(ensembles, "ensembles")
+        return [record.value for record in ensembles]
+    values: list[float] = []
+    for seed in seeds:
+        runs = [record for record in records if record.kind == "run" and record.seed == seed]
+        _refuse_two(runs, f"runs of seed {seed}")
+        values.extend(record.value for record in runs)
+    return values
+
+
+def wanted_values(column: Column, seeds: Sequence[int]) -> int:
+    """How many values a complete cell of this column has."""
+    return 1 if column.over == "ensemble" else len(seeds)
+
+
+def _refuse_two(records: Sequence[Record], what: str) -> None:
+    if len(records) > 1:
+        first = records[0]
+        names = ", ".join(record.run_id for record in records)
+        raise ResultsError(
+            f"{first.experiment}, row {first.row!r}, column {first.column!r}, {first.metric}: "
+            f"{len(records)} {what}: {names}"
+        )

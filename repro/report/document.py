@@ -1,0 +1,187 @@
+"""The report as data: one section per artefact, ready for every renderer."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from repro.config.experiment import Experiment, list_experiments, load_experiment
+from repro.evaluation.metrics import metric_of
+from repro.report.breakdown import language_grids, runs_grid, summary_grid
+from repro.report.drawings import drawing
+from repro.report.figure import FigureData, read_figure_data
+from repro.report.grid import Grid, table_grids
+from repro.report.provenance import provenance_items, reproduce_command, scale_banner
+from repro.report.table import Table, build_table
+from repro.results import Record, figure_path, read_experiment_records
+
+_DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """A figure with the words that go with it.
+
+    Attributes:
+        svg: file of the drawing.
+        png: the same as pixels.
+        description: for those who cannot see it.
+        lines: caption, remark and the paper's figure in words; those that are blank left out.
+        run: which run is shown and why.
+    """
+
+    svg: Path
+    png: Path
+    description: str
+    lines: tuple[str, ...]
+    run: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One artefact of the report.
+
+    Attributes:
+        anchor: target of links.
+        state: how complete it is, in words.
+        banner: warning that the values are not comparable with the paper's; blank at full scale.
+        grids: the main tables, in sight.
+        details: further tables, folded away.
+        facts: names and values: command, metric, corpus, device, versions, commit, runs.
+    """
+
+    experiment: Experiment
+    anchor: str
+    command: str
+    state: str
+    banner: str
+    table: Table
+    grids: tuple[Grid, ...]
+    details: tuple[Grid, ...]
+    figure: FigureView | None
+    facts: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """An artefact without results: its name, its title and what to type or why there is none."""
+
+    name: str
+    title: str
+    reason: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """The whole report of one scale."""
+
+    scale: str
+    banner: str
+    sections: tuple[Section, ...]
+    absent: tuple[Absent, ...]
+
+
+def build_document(results_dir: Path, scale: str) -> Document:
+    """Collect records, figure data and published values of every experiment.
+
+    Raises:
+        ResultsError: a file of results is damaged.
+        ConfigError: an experiment file is.
+    """
+    parts = [_part(results_dir, scale, load_experiment(name)) for name in list_experiments()]
+    return Document(
+        scale=scale,
+        banner=scale_banner(scale),
+        sections=tuple(part for part in parts if isinstance(part, Section)),
+        absent=tuple(part for part in parts if isinstance(part, Absent)),
+    )
+
+
+def _part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Absent:
+    if scale not in experiment.scales:
+        return Absent(experiment.name, experiment.title, f"has no {scale} scale", "")
+    records = read_experiment_records(results_dir, scale, experiment.name)
+    if not records:
+        command = reproduce_command(experiment, scale)
+        return Absent(experiment.name, experiment.title, "not run at this scale", command)
+    data = read_figure_data(results_dir, scale, experiment.name)
+    figure = None if data is None else _figure_view(results_dir, scale, experiment, data)
+    return build_section(experiment, records, scale, figure)
+
+
+def build_section(
+    experiment: Experiment, records: Sequence[Record], scale: str, figure: FigureView | None
+) -> Section:
+    """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
+    table = build_table(experiment, records, scale)
+    shown = experiment.kind == "table"
+    grids = tuple(table_grids(table))
+    command = reproduce_command(experiment, scale)
+    return Section(
+        experiment=experiment,
+        anchor=experiment.name.replace("/", "-"),
+        command=command,
+        state=_state(table, figure),
+        banner=scale_banner(scale),
+        table=table,
+        grids=grids if shown else (),
+        details=(*(() if shown else grids), *_details(table, records)),
+        figure=figure,
+        facts=(("command", command), *_metric_facts(table), *provenance_items(table.provenance)),
+        notes=(*experiment.notes, *_remarks(table)),
+    )
+
+
+def _details(table: Table, records: Sequence[Record]) -> list[Grid]:
+    found = [summary_grid(table, records), *language_grids(table, records)]
+    return [grid for grid in (*found, runs_grid(table, records)) if grid is not None]
+
+
+def _figure_view(
+    results_dir: Path, scale: str, experiment: Experiment, data: FigureData
+) -> FigureView:
+    spec, record, plan = drawing(data.drawing), data.record, experiment.drawing
+    published = f"In the paper: {plan.published}" if plan and plan.published else ""
+    lines = (plan.caption if plan else "", spec.remark(data.example), published)
+    value = f"{record.value:.{metric_of(record.metric).digits}f}"
+    return FigureView(
+        svg=figure_path(results_dir, scale, experiment.name, "svg"),
+        png=figure_path(results_dir, scale, experiment.name, "png"),
+        description=spec.describe(data.example),
+        lines=tuple(line for line in lines if line),
+        run=f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed}): "
+        f"the largest {record.metric} of this experiment, {value}; example "
+        f"{data.example.get('index')}",
+    )
+
+
+def _state(table: Table, figure: FigureView | None) -> str:
+    if table.experiment.kind == "figure":
+        return "drawn" if figure else "runs recorded, not drawn"
+    complete = table.cells_found == table.cells_wanted
+    return "complete" if complete else f"{table.cells_found} of {table.cells_wanted} cells complete"
+
+
+def _metric_facts(table: Table) -> list[tuple[str, str]]:
+    names = _unique(column.metric for column in table.experiment.columns)
+    facts = []
+    for name in names:
+        metric = metric_of(name)
+        unit = f" Unit: {metric.unit}." if metric.unit else ""
+        facts.append((name, f"{metric.description}{unit}{_DIRECTION[metric.higher_is_better]}"))
+    seeds = ", ".join(str(seed) for seed in table.seeds)
+    spread = f"mean ± sample standard deviation over the seeds {seeds}; — without runs"
+    source = table.experiment.published.source
+    facts += [("cells", spread), ("signature", " · ".join(table.signatures))]
+    return [*facts, *([("published values", source)] if source else [])]
+
+
+def _remarks(table: Table) -> list[str]:
+    if not table.stray:
+        return []
+    return [f"{table.stray} records name a row or column that the experiment lacks; not shown."]
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,71 @@
+"""The drawings that an experiment can name: what a run kept, what to show of it, how to draw it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from repro.report.attention import describe_attention, draw_attention, remark_attention
+from repro.report.choose import choose_attention, choose_lattice
+from repro.report.examples import attention_example, lattice_example
+from repro.report.lattice import describe_lattice, draw_lattice, remark_lattice
+from repro.results import ResultsError, RunFolder
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class DrawingSpec:
+    """One kind of figure.
+
+    Attributes:
+        read: rows that a run kept for it.
+        choose: position of the row to show, given the lemmas preferred.
+        draw: the figure of one row.
+        describe: the figure in words, for those who cannot see it.
+        remark: what a reader must know before believing the caption; usually blank.
+    """
+
+    read: Callable[[RunFolder], list[Row]]
+    choose: Callable[[Sequence[Row], Sequence[str]], int]
+    draw: Callable[[Mapping[str, Any]], Figure]
+    describe: Callable[[Mapping[str, Any]], str]
+    remark: Callable[[Mapping[str, Any]], str]
+
+
+def _choose_attention(rows: Sequence[Row], prefer: Sequence[str]) -> int:
+    return choose_attention([attention_example(row) for row in rows], prefer)
+
+
+def _choose_lattice(rows: Sequence[Row], prefer: Sequence[str]) -> int:
+    return choose_lattice([lattice_example(row) for row in rows], prefer)
+
+
+DRAWINGS = {
+    "attention": DrawingSpec(
+        read=RunFolder.read_attention,
+        choose=_choose_attention,
+        draw=draw_attention,
+        describe=describe_attention,
+        remark=remark_attention,
+    ),
+    "lattice": DrawingSpec(
+        read=RunFolder.read_hypotheses,
+        choose=_choose_lattice,
+        draw=draw_lattice,
+        describe=describe_lattice,
+        remark=remark_lattice,
+    ),
+}
+
+
+def drawing(name: str) -> DrawingSpec:
+    """Look up a drawing.
+
+    Raises:
+        ResultsError: there is none of this name.
+    """
+    if name not in DRAWINGS:
+        raise ResultsError(f"no drawing {name!r}; choose from: {', '.join(DRAWINGS)}")
+    return DRAWINGS[name]

@@ -1,0 +1,88 @@
+"""The data of a figure: one example with the record of its run, enough to draw it again."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repro.report.canvas import plain_style, png_bytes, svg_bytes
+from repro.report.drawings import drawing
+from repro.results import (
+    Record,
+    ResultsError,
+    atomic_write_bytes,
+    atomic_write_json,
+    figure_path,
+    record_from_dict,
+)
+
+KEYS = ("experiment", "drawing", "record", "example")
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """What ``figures/<paper>/<artefact>.json`` holds.
+
+    Attributes:
+        experiment: ``<paper>/<artefact>``.
+        drawing: key of :data:`repro.report.drawings.DRAWINGS`.
+        record: the record by which the run was chosen, with its provenance.
+        example: the row to draw, as the run kept it.
+    """
+
+    experiment: str
+    drawing: str
+    record: Record
+    example: Mapping[str, Any]
+
+
+def write_figure_data(results_dir: Path, scale: str, data: FigureData) -> Path:
+    """Keep the data of a figure; returns its file."""
+    path = figure_path(results_dir, scale, data.experiment, "json")
+    content = {
+        "experiment": data.experiment,
+        "drawing": data.drawing,
+        "record": data.record.to_dict(),
+        "example": dict(data.example),
+    }
+    atomic_write_json(path, content)
+    return path
+
+
+def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> FigureData | None:
+    """Read the data of a figure; None if it was not drawn at this scale.
+
+    Raises:
+        ResultsError: the file is damaged or belongs elsewhere.
+    """
+    path = figure_path(results_dir, scale, experiment_name, "json")
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ResultsError(f"{path}: not JSON ({error})") from error
+    if not isinstance(content, dict) or set(content) != set(KEYS):
+        raise ResultsError(f"{path}: expected an object with the keys {', '.join(KEYS)}")
+    if not isinstance(content["record"], dict) or not isinstance(content["example"], dict):
+        raise ResultsError(f"{path}: 'record' and 'example' must be objects")
+    record = record_from_dict(content["record"], f"{path}: record")
+    if (content["experiment"], record.scale) != (experiment_name, scale):
+        raise ResultsError(f"{path}: belongs to {content['experiment']!r} at {record.scale} scale")
+    return FigureData(experiment_name, str(content["drawing"]), record, content["example"])
+
+
+def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, Path]:
+    """Draw a figure from its data alone.
+
+    Returns:
+        The files written, by ``"svg"`` and ``"png"``; the same data give the same bytes.
+    """
+    paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png")}
+    with plain_style():
+        drawn = drawing(data.drawing).draw(data.example)
+        svg, png = svg_bytes(drawn), png_bytes(drawn)
+    atomic_write_bytes(paths["svg"], svg)
+    atomic_write_bytes(paths["png"], png)
+    return paths

@@ -1,0 +1,82 @@
+"""Where the values of one artefact come from: corpora, machines, versions, commits, runs."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from repro.config.experiment import Experiment
+from repro.results import Record
+
+FULL_SCALE = "full"
+SHORT_HASH = 12
+SCALE_MEANING = {
+    "demo": "generated corpora, minutes on a CPU",
+    "small": "the real corpora at a reduced protocol",
+    FULL_SCALE: "the paper's protocol",
+}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the records of one artefact say about themselves, each value once.
+
+    Attributes:
+        corpora: name and beginning of the fingerprint.
+        runs: number of different runs.
+        ensembles: number of different ensembles.
+        wall_time: seconds of all runs together.
+    """
+
+    corpora: tuple[str, ...]
+    devices: tuple[str, ...]
+    versions: tuple[str, ...]
+    commits: tuple[str, ...]
+    runs: int
+    ensembles: int
+    wall_time: float
+
+
+def provenance_of(records: Sequence[Record]) -> Provenance:
+    """Collect what the records say; a run that fills several cells counts once."""
+    runs = {record.run_id: record.wall_time for record in records if record.kind == "run"}
+    return Provenance(
+        corpora=_distinct(records, lambda r: f"{r.corpus} {r.fingerprint[:SHORT_HASH]}"),
+        devices=_distinct(records, lambda r: r.device),
+        versions=_distinct(records, lambda r: r.versions),
+        commits=_distinct(records, lambda r: r.commit[:SHORT_HASH]),
+        runs=len(runs),
+        ensembles=len({record.run_id for record in records if record.kind == "ensemble"}),
+        wall_time=sum(runs.values()),
+    )
+
+
+def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
+    """Names and values for printing; what no record tells is left out."""
+    ensembles = f", {provenance.ensembles} ensembles" if provenance.ensembles else ""
+    items = [
+        ("corpus", " · ".join(provenance.corpora)),
+        ("runs", f"{provenance.runs}{ensembles}, {provenance.wall_time / 60:.1f} minutes in all"),
+        ("device", " · ".join(provenance.devices)),
+        ("versions", " · ".join(provenance.versions)),
+        ("commit", " · ".join(provenance.commits)),
+    ]
+    return [(name, value) for name, value in items if value.strip()]
+
+
+def reproduce_command(experiment: Experiment, scale: str) -> str:
+    """What to type to make this artefact again."""
+    return f"make reproduce-{experiment.name.replace('/', '-')} SCALE={scale}"
+
+
+def scale_banner(scale: str) -> str:
+    """The warning on every artefact that does not follow the paper's protocol; else blank."""
+    if scale == FULL_SCALE:
+        return ""
+    meaning = SCALE_MEANING.get(scale, "not the paper's protocol")
+    return (
+        f"Measured at {scale} scale ({meaning}). The paper's results come from its full protocol: "
+        "they are shown apart, and the two are not comparable."
+    )
+
+
+def _distinct(records: Iterable[Record], text: Callable[[Record], str]) -> tuple[str, ...]:
+    return tuple(sorted({text(record) for record in records}))

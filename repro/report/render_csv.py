@@ -1,0 +1,56 @@
+"""CSV: one line per cell with every number, for other programs."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+from repro.report.cell import Cell
+from repro.report.grid import NOT_COMPARABLE, PAPER
+from repro.report.table import Table
+
+MEASURED = ("mean", "std", "seeds_found", "seeds_wanted", "values")
+
+
+def csv_table(table: Table) -> str:
+    """All cells of a table, unrounded.
+
+    Returns:
+        The columns are the row's axes, ``column``, ``metric``, ``scale``, mean, sample standard
+        deviation, numbers of seeds, values joined by blanks, and the paper's value; at full scale
+        also the difference, at any other the paper's column says that it is not comparable.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    axes = [axis.name for axis in table.experiment.rows]
+    paper = [PAPER, "difference"] if table.comparable else [NOT_COMPARABLE]
+    writer.writerow([*axes, "column", "metric", "scale", *MEASURED, *paper])
+    writer.writerows(_lines(table))
+    return buffer.getvalue()
+
+
+def _lines(table: Table) -> Iterator[list[str]]:
+    columns = table.experiment.columns
+    for row in table.rows:
+        for column, cell in zip(columns, row.cells, strict=True):
+            measured = [table.scale, *_measured(cell)]
+            yield [*row.labels, column.name, column.metric, *measured, *_paper(table, cell)]
+    padding = [""] * (len(table.experiment.rows) - 1)
+    for other in table.other_rows:
+        for column, cell in zip(columns, other.cells, strict=True):
+            measured = [""] * (1 + len(MEASURED))
+            labels = [other.label, *padding, column.name, column.metric]
+            yield [*labels, *measured, *_paper(table, cell)]
+
+
+def _measured(cell: Cell) -> list[str]:
+    values = " ".join(repr(value) for value in cell.values)
+    return [_number(cell.mean), _number(cell.std), str(cell.found), str(cell.wanted), values]
+
+
+def _paper(table: Table, cell: Cell) -> list[str]:
+    published = _number(cell.published)
+    return [published, _number(cell.difference)] if table.comparable else [published]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else repr(value)

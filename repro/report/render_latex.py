@@ -1,0 +1,93 @@
+"""LaTeX tables with booktabs; grey text needs xcolor."""
+
+from collections.abc import Sequence
+
+from repro.report.document import Section
+from repro.report.grid import Grid
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "γ": r"$\gamma$",
+    "λ": r"$\lambda$",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "×": r"$\times$",
+    "→": r"$\rightarrow$",
+    "↔": r"$\leftrightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "·": r"$\cdot$",
+    "—": "---",
+    "–": "--",
+    "§": r"\S{}",
+    "…": r"\dots{}",
+}
+
+
+def escape_latex(text: str) -> str:
+    """The text so that LaTeX sets it as it is, on one line."""
+    return "".join(_ESCAPES.get(letter, letter) for letter in " ".join(text.split()))
+
+
+def latex_table(section: Section) -> str:
+    """A ``table`` environment for the main tables of one artefact.
+
+    Returns:
+        One ``tabular`` per grid; needs ``booktabs``, and ``xcolor`` for the published block.
+    """
+    caption = f"{section.experiment.title} ({section.experiment.place})."
+    words = escape_latex(" ".join([caption, section.banner]).strip())
+    grids = section.grids or tuple(section.details[:1])
+    blocks = "\n\n\\medskip\n\n".join(latex_grid(grid) for grid in grids)
+    return (
+        f"% {section.command}\n% needs \\usepackage{{booktabs,xcolor}}\n"
+        f"\\begin{{table}}\n\\centering\n\\caption{{{words}}}\n"
+        f"\\label{{tab:{section.anchor}}}\n{blocks}\n\\end{{table}}\n"
+    )
+
+
+def latex_grid(grid: Grid) -> str:
+    """One ``tabular`` below its title, in grey if the grid is muted."""
+    spec = "".join("l" if column.role == "label" else "r" for column in grid.columns)
+    lines = ["{\\color{gray}%" if grid.muted else "{%"]
+    lines += [f"\\emph{{{escape_latex(grid.title)}}}\\\\[2pt]"]
+    lines += [f"\\begin{{tabular}}{{{spec}}}", "\\toprule"]
+    lines += _group_lines(grid)
+    lines += [_line([column.title for column in grid.columns]), "\\midrule"]
+    for row in grid.rows:
+        lines += ["\\addlinespace"] if row.starts_block else []
+        lines += [_line(row.texts)]
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}"])
+
+
+def _group_lines(grid: Grid) -> list[str]:
+    if not grid.grouped:
+        return []
+    cells, rules, start = [], [], 1
+    for title, width in grid.groups:
+        if title:
+            cells.append(f"\\multicolumn{{{width}}}{{c}}{{{escape_latex(title)}}}")
+            rules.append(f"\\cmidrule(lr){{{start}-{start + width - 1}}}")
+        else:
+            cells.extend([""] * width)
+        start += width
+    return [" & ".join(cells) + r" \\", "".join(rules)]
+
+
+def _line(texts: Sequence[str]) -> str:
+    return " & ".join(escape_latex(text) for text in texts) + r" \\"

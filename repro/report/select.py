@@ -1,0 +1,56 @@
+"""Which run and example a figure shows, written down as the figure's data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from repro.config.experiment import Drawing, Experiment
+from repro.report.drawings import drawing
+from repro.report.figure import FigureData, write_figure_data
+from repro.results import Record, ResultsError, read_experiment_records, run_folder
+
+
+def draw_figure_data(results_dir: Path, scale: str, experiment: Experiment) -> Path:
+    """Choose the run and the example that a figure shows, and write its data.
+
+    Needs the folders of the runs; drawing the figure again later needs the data only.
+
+    Args:
+        results_dir: holds the experiment's records and the folders of its runs.
+        scale: scale of the runs.
+        experiment: has a ``drawing``.
+
+    Returns:
+        ``figures/<paper>/<artefact>.json``.
+
+    Raises:
+        ResultsError: the experiment is no figure, or has no run with examples at this scale.
+    """
+    plan = _plan(experiment)
+    spec = drawing(plan.name)
+    records = read_experiment_records(results_dir, scale, experiment.name)
+    best = best_record(records, plan.best, experiment.name)
+    rows = spec.read(run_folder(results_dir, scale, best.run_id))
+    try:
+        example = rows[spec.choose(rows, plan.prefer)]
+    except ResultsError as error:
+        raise ResultsError(f"run {best.run_id}: {error}") from error
+    data = FigureData(experiment.name, plan.name, best, example)
+    return write_figure_data(results_dir, scale, data)
+
+
+def best_record(records: Sequence[Record], metric: str, experiment_name: str) -> Record:
+    """The run's record with the largest value of a metric; ties go to the smallest ``run_id``.
+
+    Raises:
+        ResultsError: no run has a record of this metric.
+    """
+    candidates = [r for r in records if r.kind == "run" and r.metric == metric]
+    if not candidates:
+        raise ResultsError(f"{experiment_name}: no run has a record of {metric}")
+    return min(candidates, key=lambda record: (-record.value, record.run_id))
+
+
+def _plan(experiment: Experiment) -> Drawing:
+    if experiment.drawing is None:
+        raise ResultsError(f"{experiment.name} is a table, it has no drawing")
+    return experiment.drawing

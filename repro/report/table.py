@@ -1,0 +1,173 @@
+"""A table as data: one cell per row and column of an experiment, made of its records."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from repro.config.experiment import ROW_SEPARATOR, Column, Experiment
+from repro.evaluation.metrics import metric_of
+from repro.report.cell import Cell, measured_values, wanted_values
+from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
+from repro.results import Record, ResultsError
+
+CellKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """Labels, one per axis, and cells, one per column."""
+
+    label: str
+    labels: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of another system, of which there is only what the paper printed."""
+
+    label: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a renderer needs to know.
+
+    Attributes:
+        experiment: its title, place, axes, columns and notes.
+        scale: scale of the runs; only ``"full"`` is comparable with the paper.
+        seeds: those that the scale runs.
+        rows: in the order of the experiment.
+        other_rows: other systems that the paper lists.
+        signatures: how each metric was computed, ``metric: signature``.
+        provenance: where the values come from.
+        stray: number of records that name no cell of the experiment, shown nowhere.
+    """
+
+    experiment: Experiment
+    scale: str
+    seeds: tuple[int, ...]
+    rows: tuple[TableRow, ...]
+    other_rows: tuple[PublishedRow, ...]
+    signatures: tuple[str, ...]
+    provenance: Provenance
+    stray: int
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the runs follow the paper's protocol."""
+        return self.scale == FULL_SCALE
+
+    @property
+    def cells_found(self) -> int:
+        """Number of cells that have all their runs."""
+        return sum(cell.found == cell.wanted for row in self.rows for cell in row.cells)
+
+    @property
+    def cells_wanted(self) -> int:
+        """Number of cells."""
+        return len(self.rows) * len(self.experiment.columns)
+
+
+def build_table(experiment: Experiment, records: Sequence[Record], scale: str) -> Table:
+    """Lay out the records of an experiment.
+
+    Args:
+        experiment: says the rows, the columns, the seeds and the published values.
+        records: of this experiment at this scale, in any order.
+        scale: one of the experiment's scales.
+
+    Returns:
+        A cell for every row and column, empty where no run is recorded.
+
+    Raises:
+        ResultsError: the experiment lacks this scale, or two runs claim the same place.
+    """
+    if scale not in experiment.scales:
+        known = ", ".join(experiment.scales)
+        raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
+    by_cell = index_records(records)
+    return Table(
+        experiment=experiment,
+        scale=scale,
+        seeds=tuple(experiment.seeds_at(scale)),
+        rows=tuple(_row(experiment, label, by_cell, scale) for label in experiment.row_labels()),
+        other_rows=_other_rows(experiment, scale),
+        signatures=_signatures(experiment, records),
+        provenance=provenance_of(records),
+        stray=_count_stray(experiment, records),
+    )
+
+
+def index_records(records: Sequence[Record]) -> dict[CellKey, list[Record]]:
+    """Group records by row, column and metric."""
+    groups: dict[CellKey, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record.row, record.column, record.metric].append(record)
+    return dict(groups)
+
+
+def cell_of(
+    experiment: Experiment,
+    scale: str,
+    column: Column,
+    records: Sequence[Record],
+    *,
+    metric: str,
+    published: float | None = None,
+) -> Cell:
+    """Make one cell from the records of its row, column and metric."""
+    seeds = experiment.seeds_at(scale)
+    return Cell(
+        values=tuple(measured_values(records, column, seeds)),
+        wanted=wanted_values(column, seeds),
+        digits=metric_of(metric).digits,
+        published=published,
+        comparable=scale == FULL_SCALE,
+    )
+
+
+def _row(
+    experiment: Experiment, label: str, by_cell: dict[CellKey, list[Record]], scale: str
+) -> TableRow:
+    printed = experiment.published.rows.get(label, [None] * len(experiment.columns))
+    cells = [
+        cell_of(
+            experiment,
+            scale,
+            column,
+            by_cell.get((label, column.name, column.metric), []),
+            metric=column.metric,
+            published=value,
+        )
+        for column, value in zip(experiment.columns, printed, strict=True)
+    ]
+    return TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells))
+
+
+def _other_rows(experiment: Experiment, scale: str) -> tuple[PublishedRow, ...]:
+    def row(label: str, values: Sequence[float | None]) -> PublishedRow:
+        pairs = zip(experiment.columns, values, strict=True)
+        return PublishedRow(
+            label,
+            tuple(
+                cell_of(experiment, scale, column, [], metric=column.metric, published=value)
+                for column, value in pairs
+            ),
+        )
+
+    return tuple(row(label, values) for label, values in experiment.published.other_rows.items())
+
+
+def _signatures(experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
+    metrics = {column.metric for column in experiment.columns}
+    found = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
+    declared = {f"{metric}: {metric_of(metric).signature}" for metric in metrics}
+    return tuple(sorted(found or declared))
+
+
+def _count_stray(experiment: Experiment, records: Sequence[Record]) -> int:
+    rows = set(experiment.row_labels())
+    columns = {column.name for column in experiment.columns}
+    return sum(record.row not in rows or record.column not in columns for record in records)

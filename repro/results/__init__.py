@@ -1,0 +1,30 @@
+"""The only door to the results folder: records, run folders, atomic writes."""
+
+from repro.results.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
+from repro.results.errors import ResultsError
+from repro.results.layout import figure_path, records_path, runs_dir, scale_dir, table_path
+from repro.results.merge import read_experiment_records, write_experiment_records
+from repro.results.record import FIELDS, Record, record_from_dict
+from repro.results.store import RunFolder, Status, find_run, list_runs, run_folder
+
+__all__ = [
+    "FIELDS",
+    "Record",
+    "ResultsError",
+    "RunFolder",
+    "Status",
+    "atomic_write_bytes",
+    "atomic_write_json",
+    "atomic_write_text",
+    "figure_path",
+    "find_run",
+    "list_runs",
+    "read_experiment_records",
+    "record_from_dict",
+    "records_path",
+    "run_folder",
+    "runs_dir",
+    "scale_dir",
+    "table_path",
+    "write_experiment_records",
+]

@@ -1,0 +1,200 @@
+"""The folder of one run: what it holds, how far it got, and how to find it again."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from repro.results.atomic import atomic_write_json, atomic_write_text
+from repro.results.errors import ResultsError
+from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
+from repro.results.layout import runs_dir
+from repro.results.record import Record, record_from_dict
+
+Status = Literal["done", "failed", "running", "absent"]
+
+
+class RunFolder:
+    """Reads and writes the files of one run; ``DONE`` is the last file that a run writes.
+
+    Args:
+        path: ``<results_dir>/<scale>/runs/<run_id>``; it need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_id = path.name
+        self.config = path / "config.yaml"
+        self.environment = path / "environment.json"
+        self.records = path / "records.jsonl"
+        self.history = path / "history.jsonl"
+        self.checkpoint = path / "checkpoint.pt"
+        self.model = path / "model.safetensors"
+        self.predictions = path / "predictions"
+        self.hypotheses = path / "hypotheses.jsonl"
+        self.attention = path / "attention.jsonl"
+        self.traceback = path / "traceback.txt"
+        self.done = path / "DONE"
+        self.failed = path / "FAILED"
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    @property
+    def status(self) -> Status:
+        """``"running"`` also names a run that was interrupted and can be continued."""
+        if self.done.exists():
+            return "done"
+        if self.failed.exists():
+            return "failed"
+        return "running" if self.path.is_dir() else "absent"
+
+    def predictions_file(self, split: str, language: str) -> Path:
+        """Predictions of one split and language."""
+        return self.predictions / f"{split}-{language}.tsv"
+
+    def mark_running(self) -> None:
+        """Make the folder and forget an earlier failure, so that the run may start or go on.
+
+        Raises:
+            ResultsError: the run is done.
+        """
+        self._refuse_done()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._forget_failure()
+
+    def mark_done(self, summary: Mapping[str, Any]) -> None:
+        """Declare the run finished; call it after everything else is written.
+
+        Args:
+            summary: short facts for listings, values of JSON.
+        """
+        self._forget_failure()
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
+        atomic_write_json(self.done, done)
+
+    def mark_failed(self, traceback: str) -> None:
+        """Declare the run failed and keep the text of its traceback.
+
+        Raises:
+            ResultsError: the run is done.
+        """
+        self._refuse_done()
+        atomic_write_text(self.traceback, traceback)
+        failed = datetime.now(UTC).isoformat(timespec="seconds")
+        atomic_write_json(self.failed, {"run_id": self.run_id, "failed": failed})
+
+    def read_done(self) -> dict[str, Any]:
+        """What :meth:`mark_done` wrote: ``run_id``, ``finished`` (UTC, ISO 8601), ``summary``."""
+        return _read_object(self.done)
+
+    def write_config(self, text: str) -> None:
+        """Keep the resolved configuration, text of YAML."""
+        atomic_write_text(self.config, text)
+
+    def write_environment(self, environment: Mapping[str, Any]) -> None:
+        """Keep commit, device, versions and command, values of JSON."""
+        atomic_write_json(self.environment, dict(environment))
+
+    def read_environment(self) -> dict[str, Any]:
+        """What :meth:`write_environment` wrote."""
+        return _read_object(self.environment)
+
+    def write_records(self, records: Iterable[Record]) -> None:
+        """Replace the run's records."""
+        write_rows(self.records, [record.to_dict() for record in records])
+
+    def read_records(self) -> list[Record]:
+        """The run's records, as written.
+
+        Raises:
+            ResultsError: the file is missing or a line is no record; names file, line and field.
+        """
+        rows = enumerate(read_rows(self.records), start=1)
+        return [record_from_dict(row, f"{self.records}:{number}") for number, row in rows]
+
+    def append_history(self, row: Mapping[str, Any]) -> None:
+        """Add one row, usually one per epoch; it is on disk before this returns."""
+        append_row(self.history, row)
+
+    def read_history(self) -> list[Row]:
+        """Rows in the order they were appended; what a crash tore is left out."""
+        return read_grown_rows(self.history)
+
+    def rewrite_history(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace all rows; a continued run drops those after its checkpoint this way."""
+        write_rows(self.history, rows)
+
+    def write_hypotheses(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep hypotheses with their probabilities, one row per example."""
+        write_rows(self.hypotheses, rows)
+
+    def read_hypotheses(self) -> list[Row]:
+        """What :meth:`write_hypotheses` wrote; no rows if the run kept none."""
+        return _read_optional(self.hypotheses)
+
+    def write_attention(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep attention weights, one row per example."""
+        write_rows(self.attention, rows)
+
+    def read_attention(self) -> list[Row]:
+        """What :meth:`write_attention` wrote; no rows if the run kept none."""
+        return _read_optional(self.attention)
+
+    def _refuse_done(self) -> None:
+        if self.done.exists():
+            raise ResultsError(f"{self.path}: the run is done")
+
+    def _forget_failure(self) -> None:
+        self.failed.unlink(missing_ok=True)
+        self.traceback.unlink(missing_ok=True)
+
+
+def run_folder(results_dir: Path, scale: str, run_id: str) -> RunFolder:
+    """Folder of one run, whether it exists or not."""
+    return RunFolder(runs_dir(results_dir, scale) / run_id)
+
+
+def list_runs(results_dir: Path, scale: str) -> list[RunFolder]:
+    """Every run of one scale, sorted by name."""
+    root = runs_dir(results_dir, scale)
+    return [RunFolder(path) for path in sorted(root.glob("*")) if path.is_dir()]
+
+
+def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
+    """Find one run, at any scale, by the beginning of its name.
+
+    Raises:
+        ResultsError: no run or several runs begin like this.
+    """
+    folders = [path for path in sorted(results_dir.glob("*/runs/*")) if path.is_dir()]
+    found = [RunFolder(path) for path in folders if path.name.startswith(run_id_prefix)]
+    exact = [folder for folder in found if folder.run_id == run_id_prefix]
+    return _only(exact or found, results_dir, run_id_prefix)
+
+
+def _only(found: Sequence[RunFolder], results_dir: Path, prefix: str) -> RunFolder:
+    if not found:
+        raise ResultsError(f"no run below {results_dir} begins with {prefix!r}")
+    if len(found) > 1:
+        names = ", ".join(str(folder.path.relative_to(results_dir)) for folder in found)
+        raise ResultsError(f"{len(found)} runs begin with {prefix!r}: {names}")
+    return found[0]
+
+
+def _read_optional(path: Path) -> list[Row]:
+    return read_rows(path) if path.exists() else []
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file") from None
+    except ValueError as error:
+        raise ResultsError(f"{path}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ResultsError(f"{path}: expected an object, found {type(value).__name__}")
+    return value

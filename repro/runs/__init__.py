@@ -1,0 +1,1 @@
+"""Running: one run, a sweep of runs, an ensemble, and whole experiments."""

@@ -1,0 +1,68 @@
+"""Ensembles: trained runs of one configuration and several seeds, evaluated as one model."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from repro.config.compose import to_yaml
+from repro.config.identity import ensemble_id
+from repro.results import RunFolder, run_folder
+from repro.runs.environment import choose_device
+from repro.runs.execute import (
+    LocatedRun,
+    build_task,
+    capture_environment,
+    make_records,
+)
+from repro.runs.locking import run_lock
+from repro.tasks import task_spec
+from repro.training.checkpoint import load_weights
+
+
+def locate_ensemble(members: Sequence[LocatedRun]) -> LocatedRun:
+    """The folder of an ensemble, named by its members."""
+    first = members[0]
+    name = ensemble_id([member.folder.run_id for member in members])
+    assert first.config.results_dir is not None
+    folder = run_folder(Path(first.config.results_dir), first.config.scale.name, name)
+    return LocatedRun(first.config, first.corpus, folder)
+
+
+def evaluate_ensemble(members: Sequence[LocatedRun], command: str) -> RunFolder:
+    """Evaluate finished runs as an ensemble, unless that was done before.
+
+    Args:
+        members: runs that differ in their seed only, all done.
+        command: what was typed, for the record.
+
+    Raises:
+        ValueError: a member is not done.
+    """
+    waiting = [member.folder.run_id for member in members if member.folder.status != "done"]
+    if waiting:
+        raise ValueError(f"these members are not done: {', '.join(waiting)}")
+    ensemble = locate_ensemble(members)
+    if ensemble.folder.status != "done":
+        with run_lock(ensemble.folder.path):
+            _evaluate(ensemble, members, command)
+    return ensemble.folder
+
+
+def _evaluate(ensemble: LocatedRun, members: Sequence[LocatedRun], command: str) -> None:
+    started = time.monotonic()
+    config, folder = ensemble.config, ensemble.folder
+    device = choose_device(config.hardware)
+    environment = capture_environment(device, command)
+    folder.mark_running()
+    folder.write_config(to_yaml(config))
+    folder.write_environment(environment)
+    tasks = []
+    for member in members:
+        task = build_task(member.config, device)
+        load_weights(member.folder.model, task.model)
+        task.model.eval()
+        tasks.append(task)
+    scores = task_spec(config.task.name).evaluate_ensemble(tasks, folder)
+    seconds = time.monotonic() - started
+    folder.write_records(make_records(ensemble, scores, environment, "ensemble", None, seconds))
+    folder.mark_done({"members": [member.folder.run_id for member in members]})

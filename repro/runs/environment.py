@@ -1,0 +1,72 @@
+"""What a run was computed with: commit, device, versions."""
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from repro import __version__
+from repro.config.paths import in_checkout
+from repro.config.schema import HardwareConfig
+
+_LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
+
+
+def choose_device(config: HardwareConfig) -> torch.device:
+    """The device of a run; ``auto`` takes CUDA where there is one.
+
+    Raises:
+        RuntimeError: CUDA is asked for and not there.
+    """
+    available = torch.cuda.is_available()
+    if config.device == "cuda" and not available:
+        raise RuntimeError("hardware=cuda: no CUDA device here; use hardware=cpu or hardware=auto")
+    return torch.device("cuda" if available and config.device != "cpu" else "cpu")
+
+
+def describe_device(device: torch.device) -> str:
+    """Type and model of a device, with the number of threads on a CPU."""
+    if device.type == "cuda":
+        return f"cuda ({torch.cuda.get_device_name(device)})"
+    return f"cpu ({_processor()}, {torch.get_num_threads()} threads)"
+
+
+def describe_versions() -> str:
+    """Versions of Python, this package and the libraries that compute the numbers."""
+    found = [f"python {platform.python_version()}", f"repro {__version__}"]
+    for library in _LIBRARIES:
+        try:
+            found.append(f"{library} {version(library)}")
+        except PackageNotFoundError:
+            continue
+    return "; ".join(found)
+
+
+def source_commit() -> str:
+    """Commit of the checkout, marked ``+changes`` when files differ; else the package version."""
+    if not in_checkout():
+        return f"v{__version__}"
+    root = Path(__file__).resolve().parents[2]
+    try:
+        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        # Only what computes numbers counts: results being written must not mark later runs.
+        changed = _git(root, "status", "--porcelain", "--", "repro", "conf", "experiments")
+    except (OSError, subprocess.CalledProcessError):
+        return f"v{__version__}"
+    return commit + ("+changes" if changed else "")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,98 @@
+"""One artefact of one paper, from its experiment file to its table or figure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from repro.config.compose import compose_run
+from repro.config.experiment import Experiment, PlannedRun, load_experiment, plan_runs
+from repro.report import build_report, draw_figure_data
+from repro.results import Record, RunFolder, write_experiment_records
+from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
+from repro.runs.execute import LocatedRun, Outcome, locate
+from repro.runs.sweep import Job, run_jobs
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a reproduction did: how its runs ended, and the report that shows them."""
+
+    outcomes: list[Outcome]
+    report: Path
+
+
+def reproduce(name: str, scale: str, extra: Sequence[str] = (), collect: bool = False) -> Reproduction:
+    """Run what an artefact needs, collect its records and rebuild the report.
+
+    Finished runs are not repeated. Every configuration is composed and checked before the first
+    run starts.
+
+    Args:
+        name: ``<paper>/<artefact>``.
+        scale: ``demo``, ``small`` or ``full``.
+        extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
+        collect: only collect the runs that are done; start none.
+
+    Raises:
+        ConfigError: no such artefact or scale, or a setting is refused.
+        DataError: the corpus is missing or malformed.
+    """
+    experiment = load_experiment(name)
+    planned = list(plan_runs(experiment, scale))
+    located = _locate_all(planned, extra)
+    outcomes = [] if collect else run_jobs(_jobs(located), f"{name} at scale {scale}")
+    config = next(iter(located.values())).config
+    assert config.results_dir is not None
+    results_dir = Path(config.results_dir)
+    records = _collect(experiment, planned, located, collect, scale)
+    write_experiment_records(results_dir, scale, name, records)
+    if experiment.drawing is not None and records:
+        draw_figure_data(results_dir, scale, experiment)
+    return Reproduction(outcomes, build_report(results_dir, scale))
+
+
+def _locate_all(
+    planned: Sequence[PlannedRun], extra: Sequence[str]
+) -> dict[tuple[str, ...], LocatedRun]:
+    distinct = dict.fromkeys(run.overrides for run in planned)
+    configs = {overrides: compose_run([*overrides, *extra]) for overrides in distinct}
+    return {overrides: locate(config) for overrides, config in configs.items()}
+
+
+def _jobs(located: dict[tuple[str, ...], LocatedRun]) -> list[Job]:
+    return [Job(run.config, overrides) for overrides, run in located.items()]
+
+
+def _collect(
+    experiment: Experiment,
+    planned: Sequence[PlannedRun],
+    located: dict[tuple[str, ...], LocatedRun],
+    collect: bool,
+    scale: str,
+) -> list[Record]:
+    kinds = {column.name: column.over for column in experiment.columns}
+    records = []
+    for run in planned:
+        if kinds[run.column] == "seeds":
+            records += _labelled(located[run.overrides].folder, run)
+    for row, column in dict.fromkeys((run.row, run.column) for run in planned):
+        if kinds[column] == "ensemble":
+            cell = [run for run in planned if (run.row, run.column) == (row, column)]
+            members = [located[run.overrides] for run in cell]
+            command = f"repro reproduce {experiment.name} scale={scale}"
+            records += _labelled(_ensemble_folder(members, collect, command), cell[0])
+    return records
+
+
+def _ensemble_folder(members: list[LocatedRun], collect: bool, command: str) -> RunFolder:
+    complete = all(member.folder.status == "done" for member in members)
+    if collect or not complete:
+        return locate_ensemble(members).folder
+    return evaluate_ensemble(members, command)
+
+
+def _labelled(folder: RunFolder, run: PlannedRun) -> list[Record]:
+    if folder.status != "done":
+        return []
+    labels = {"experiment": run.experiment, "row": run.row, "column": run.column}
+    return [replace(record, **labels) for record in folder.read_records()]

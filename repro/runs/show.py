@@ -1,0 +1,43 @@
+"""Print one run: its state, its configuration and its records."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from repro.results import RunFolder, find_run
+
+
+def show(results_dir: Path, run_id: str) -> None:
+    """Print a run.
+
+    Args:
+        results_dir: searched at every scale.
+        run_id: an identity, or the beginning of one.
+
+    Raises:
+        ResultsError: no run, or several, begin like this.
+    """
+    folder = find_run(results_dir, run_id)
+    console = Console()
+    console.print(f"[bold]{folder.run_id}[/]  {folder.status}  {folder.path}", soft_wrap=True)
+    if folder.environment.exists():
+        for key, value in folder.read_environment().items():
+            console.print(f"  {key:10} {escape(str(value))}", highlight=False, soft_wrap=True)
+    if folder.config.exists():
+        console.rule("configuration")
+        console.print(escape(folder.config.read_text()), highlight=False, soft_wrap=True)
+    _show_outcome(console, folder)
+
+
+def _show_outcome(console: Console, folder: RunFolder) -> None:
+    if folder.status == "failed":
+        console.rule("traceback")
+        console.print(escape(folder.traceback.read_text()), highlight=False, soft_wrap=True)
+    if folder.status != "done":
+        return
+    table = Table("metric", "value", "signature")
+    for record in folder.read_records():
+        table.add_row(record.metric, f"{record.value:.4f}", record.signature)
+    console.print(table)

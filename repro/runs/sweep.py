@@ -1,0 +1,104 @@
+"""Several runs, one after the other or side by side; a failing run does not stop the others."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from rich.console import Console
+from rich.table import Table
+
+from repro.config.schema import RunConfig
+from repro.runs.execute import Outcome, StepCallback, execute
+from repro.runs.progress import RunProgress
+
+
+@dataclass(frozen=True)
+class Job:
+    """A configuration, and the overrides that it was composed from."""
+
+    config: RunConfig
+    overrides: tuple[str, ...]
+
+
+def run_jobs(jobs: Sequence[Job], title: str) -> list[Outcome]:
+    """Bring every job to its end.
+
+    Args:
+        jobs: all composed and checked before the first one starts.
+        title: shown with the progress.
+
+    Returns:
+        One outcome for each job that was started, in the order of the jobs. With ``fail_fast``,
+        no job is started after one has failed.
+    """
+    if not jobs:
+        return []
+    workers = _workers(jobs)
+    with RunProgress(len(jobs), title) as progress:
+        if workers > 1:
+            return _side_by_side(jobs, workers, progress.finished)
+        return list(_in_turn(jobs, progress.step, progress.finished))
+
+
+def print_failures(outcomes: Sequence[Outcome]) -> int:
+    """Print a table of the failed runs, if any; return how many there are."""
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    if failed:
+        table = Table(title=f"{len(failed)} of {len(outcomes)} runs failed", title_justify="left")
+        for header in ("run", "overrides", "error", "traceback"):
+            table.add_column(header, overflow="fold")
+        for outcome in failed:
+            trace = outcome.folder / "traceback.txt"
+            table.add_row(outcome.run_id, outcome.label, outcome.error, str(trace))
+        Console(stderr=True).print(table)
+    return len(failed)
+
+
+def _workers(jobs: Sequence[Job]) -> int:
+    hardware = jobs[0].config.hardware
+    wanted = hardware.jobs or (os.cpu_count() or 1)
+    return 1 if hardware.device == "cuda" else min(wanted, len(jobs))
+
+
+def _in_turn(
+    jobs: Sequence[Job], on_step: StepCallback, finished: Callable[[Outcome], None]
+) -> Iterator[Outcome]:
+    for job in jobs:
+        outcome = execute(job.config, job.overrides, on_step)
+        finished(outcome)
+        yield outcome
+        if outcome.status == "failed" and job.config.fail_fast:
+            return
+
+
+def _side_by_side(
+    jobs: Sequence[Job], workers: int, finished: Callable[[Outcome], None]
+) -> list[Outcome]:
+    outcomes: dict[int, Outcome] = {}
+    with ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads, (workers,)) as pool:
+        waiting = {pool.submit(execute, job.config, job.overrides): n for n, job in enumerate(jobs)}
+        try:
+            for future in as_completed(waiting):
+                if future.cancelled():
+                    continue
+                outcome = outcomes[waiting[future]] = future.result()
+                finished(outcome)
+                if outcome.status == "failed" and jobs[0].config.fail_fast:
+                    _cancel(list(waiting))
+        except BaseException:
+            _cancel(list(waiting))
+            raise
+    return [outcomes[n] for n in sorted(outcomes)]
+
+
+def _cancel(futures: Sequence[Future[Outcome]]) -> None:
+    for future in futures:
+        future.cancel()
+
+
+def _limit_threads(workers: int) -> None:
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))

@@ -1,0 +1,7 @@
+"""Morphological inflection: CoNLL–SIGMORPHON 2018 task 1, multilingual (Peters et al., 2019, §4.1)."""
+
+from repro.tasks.morphology.corpus import identify
+from repro.tasks.morphology.task import build, evaluate_ensemble
+from repro.tasks.protocol import TaskSpec
+
+SPEC = TaskSpec(identify=identify, build=build, evaluate_ensemble=evaluate_ensemble)

@@ -1,0 +1,109 @@
+"""Decoding and scoring of an inflection model, or of an ensemble, on validation and test data."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.config.schema import MorphologyConfig, RunConfig
+from repro.data.batching import Pair, collate, ordered_batches
+from repro.data.sigmorphon import Inflection
+from repro.decoding import BeamResult, StepModel, beam_search, greedy
+from repro.evaluation.inflection import score_inflections, write_predictions
+from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
+from repro.results import RunFolder
+from repro.tasks.morphology.corpus import EncodedCorpus, corpus_dir
+from repro.tasks.morphology.examples import ExampleAnalysis
+from repro.tasks.protocol import Scores
+
+
+class Evaluator:
+    """Evaluates step models on one corpus.
+
+    Args:
+        config: of the run.
+        data: the encoded corpus.
+        device: where the models live.
+
+    Raises:
+        DataError: the file of the rule baseline lies beside the corpus and is malformed.
+    """
+
+    def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
+        self.decoding, self.data, self.device = config.decoding, data, device
+        self.baseline = _rule_baseline(config, data.corpus.languages)
+        self.analysis = ExampleAnalysis(config, data, device)
+
+    def greedy_accuracy(self, model: StepModel[Any]) -> float:
+        """Word accuracy on the validation data in percent, averaged over languages."""
+        results: dict[int, BeamResult] = {}
+        for indices, source, mask in self._batches(self.data.dev):
+            found = greedy(model, source, mask, max_length=self.decoding.max_length)
+            results.update(zip(indices, found, strict=True))
+        predicted = self._texts(results)
+        return score_inflections(self.data.corpus.dev, predicted).macro_accuracy
+
+    def evaluate(self, model: StepModel[Any], folder: RunFolder) -> Scores:
+        """Beam search on both splits; predictions and analysed examples go into ``folder``."""
+        dev = self._beam(model, self.data.dev)
+        test = self._beam(model, self.data.test)
+        scores = self._score("dev", self.data.corpus.dev, dev, folder)
+        scores |= self._score("test", self.data.corpus.test, test, folder)
+        scores["dev/certified"] = _percent([result.certified for result in dev.values()])
+        scores["dev/optimal"] = _percent([result.optimal for result in dev.values()])
+        scores["dev/single"] = _percent([result.single for result in dev.values()])
+        self.analysis.store(model, folder)
+        return scores | self.baseline
+
+    def _beam(self, model: StepModel[Any], pairs: Sequence[Pair]) -> dict[int, BeamResult]:
+        size, length = self.decoding.beam_size, self.decoding.max_length
+        results: dict[int, BeamResult] = {}
+        for indices, source, mask in self._batches(pairs):
+            found = beam_search(model, source, mask, beam_size=size, max_length=length)
+            results.update(zip(indices, found, strict=True))
+        return results
+
+    def _batches(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        for indices in ordered_batches([len(p.source) for p in pairs], self.decoding.batch_size):
+            batch = collate(pairs, indices).to(self.device)
+            yield indices, batch.source, batch.source_mask
+
+    def _texts(self, results: dict[int, BeamResult]) -> list[str]:
+        """The best form of each example, in order; empty where nothing was found."""
+        best = [results[n].hypotheses[:1] for n in range(len(results))]
+        ids = [found[0].tokens if found else [] for found in best]
+        return ["".join(self.data.target.decode(tokens)) for tokens in ids]
+
+    def _score(
+        self,
+        split: str,
+        examples: Sequence[Inflection],
+        results: dict[int, BeamResult],
+        folder: RunFolder,
+    ) -> Scores:
+        predicted = self._texts(results)
+        for language in self.data.corpus.languages:
+            own = [n for n, example in enumerate(examples) if example.language == language]
+            path = folder.predictions_file(split, language)
+            write_predictions(path, [examples[n] for n in own], [predicted[n] for n in own])
+        return score_inflections(examples, predicted).as_metrics(split)
+
+
+def _rule_baseline(config: RunConfig, languages: Sequence[str]) -> Scores:
+    """Test accuracy of the organisers' rule baseline, if its file lies beside the corpus."""
+    path = corpus_dir(config) / RULE_BASELINE_FILE
+    if not path.exists():
+        return {}
+    assert isinstance(config.task, MorphologyConfig)
+    measured = read_rule_baseline(path)
+    known = {name: measured.get((name, config.task.setting)) for name in languages}
+    found = {name: value for name, value in known.items() if value is not None}
+    scores = {f"test/rule_baseline/{name}": value for name, value in found.items()}
+    if len(found) == len(known):
+        scores["test/rule_baseline"] = sum(found.values()) / len(found)
+    return scores
+
+
+def _percent(values: Sequence[bool]) -> float:
+    return 100.0 * sum(values) / len(values)

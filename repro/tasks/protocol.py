@@ -1,0 +1,45 @@
+"""What running an experiment asks of a task."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from repro.config.schema import RunConfig
+from repro.results import RunFolder
+from repro.training.protocol import BatchT, Trainable
+
+Scores = dict[str, float]
+"""Values by full metric name, ``<split>/<metric>`` or ``<split>/<metric>/<part>``."""
+
+
+@dataclass(frozen=True)
+class CorpusIdentity:
+    """Which data a run reads: a name, and a hash over all of its files."""
+
+    name: str
+    fingerprint: str
+
+
+class Task(Trainable[BatchT], Protocol[BatchT]):
+    """A model with its data, that can be trained and evaluated."""
+
+    def evaluate(self, folder: RunFolder) -> Scores:
+        """Evaluate the model as it stands; predictions and examples go into ``folder``."""
+        ...
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """How a task is built.
+
+    Attributes:
+        identify: finds (and checks, or generates) the corpus of a configuration; cheap.
+        build: makes the model and loads the data.
+        evaluate_ensemble: evaluates trained tasks of one configuration and several seeds as one.
+    """
+
+    identify: Callable[[RunConfig], CorpusIdentity]
+    build: Callable[[RunConfig, torch.device], Task[Any]]
+    evaluate_ensemble: Callable[[Sequence[Task[Any]], RunFolder], Scores]

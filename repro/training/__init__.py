@@ -1,0 +1,7 @@
+"""One training loop for all tasks, with exact resume."""
+
+from repro.training.checkpoint import Checkpoint, CheckpointError
+from repro.training.loop import Fit, fit
+from repro.training.protocol import Trainable, Validation
+
+__all__ = ["Checkpoint", "CheckpointError", "Fit", "Trainable", "Validation", "fit"]

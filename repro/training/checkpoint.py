@@ -1,0 +1,95 @@
+"""Checkpoints: written atomically, loaded without executing code."""
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint cannot be read, or belongs to another model."""
+
+
+@dataclass
+class Checkpoint:
+    """Everything that training needs to go on as if it had never stopped.
+
+    Attributes:
+        epoch: epoch in progress, from 0.
+        batch: batches of that epoch that are done.
+        step: updates made in all.
+        seconds: time spent training so far, over all sessions.
+        symbols: target symbols seen so far.
+        epoch_loss: sum of the losses of the epoch in progress.
+        previous_loss: last validation loss; ``None`` before the first validation.
+        best: best value of the selecting metric so far, and its epoch.
+        history: one row for each finished epoch.
+        finished: whether the schedule has ended.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    symbols: int = 0
+    epoch_loss: float = 0.0
+    previous_loss: float | None = None
+    best: float | None = None
+    best_epoch: int | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    finished: bool = False
+
+
+def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> None:
+    """Write progress and tensor state to one file, atomically.
+
+    Args:
+        path: the checkpoint; replaced if it exists.
+        progress: where training stands.
+        state: state dictionaries of the model, the optimiser and the random generators.
+    """
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as stream:
+        torch.save({"progress": asdict(progress), "state": state}, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+
+
+def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
+    """Read what :func:`save_checkpoint` wrote; only tensors and plain values are loaded.
+
+    Raises:
+        CheckpointError: the file is no such checkpoint.
+    """
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        return Checkpoint(**content["progress"]), content["state"]
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError) as error:
+        raise CheckpointError(f"{path}: not a readable checkpoint ({error})") from error
+    except Exception as error:  # weights_only refuses pickles with an UnpicklingError
+        raise CheckpointError(f"{path}: refused ({error})") from error
+
+
+def save_weights(path: Path, model: nn.Module) -> None:
+    """Write a model's parameters as safetensors, atomically."""
+    temporary = path.with_suffix(".tmp")
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(tensors, temporary)
+    os.replace(temporary, path)
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Load parameters written by :func:`save_weights`.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or of another model.
+    """
+    try:
+        model.load_state_dict(load_file(path))
+    except Exception as error:
+        raise CheckpointError(f"{path}: not the weights of this model ({error})") from error

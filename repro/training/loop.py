@@ -1,0 +1,186 @@
+"""The training loop: Adam, learning rate decayed on validation loss, checkpoint and exact resume."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic
+
+import torch
+
+from repro.config.schema import TrainingConfig
+from repro.training.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    save_weights,
+)
+from repro.training.interrupt import StopRequest, stop_requests
+from repro.training.protocol import BatchT, Trainable
+from repro.training.seeding import random_state, restore_random_state
+
+Progress = Callable[[Checkpoint, int], None]
+"""Called after each update with where training stands and the number of batches of the epoch."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a fit keeps its checkpoint and its best weights."""
+
+    checkpoint: Path
+    weights: Path
+
+
+class Fit(Generic[BatchT]):
+    """One training in progress.
+
+    Args:
+        task: the model and its data.
+        config: optimiser, schedule and stopping.
+        files: the checkpoint is continued if it exists.
+        on_epoch: receives the row of each finished epoch.
+        on_step: shows progress.
+    """
+
+    def __init__(
+        self,
+        task: Trainable[BatchT],
+        config: TrainingConfig,
+        files: Files,
+        on_epoch: Callable[[dict[str, Any]], None],
+        on_step: Progress,
+    ) -> None:
+        self.task, self.config, self.files = task, config, files
+        self.on_epoch, self.on_step = on_epoch, on_step
+        self.optimizer = torch.optim.Adam(task.model.parameters(), lr=config.learning_rate)
+        self.progress = Checkpoint()
+        self._totals = self._start_totals()
+        self._saved_at = time.monotonic()
+        self._ticked_at = self._saved_at
+        if files.checkpoint.exists():
+            self._resume()
+
+    def run(self) -> Checkpoint:
+        """Train until the schedule ends, or continue where a checkpoint stands.
+
+        Raises:
+            KeyboardInterrupt: somebody asked to stop; the checkpoint is written.
+        """
+        with stop_requests() as stop:
+            while not self.progress.finished:
+                self._epoch(stop)
+        return self.progress
+
+    def _epoch(self, stop: StopRequest) -> None:
+        batches = self.task.batches(self.progress.epoch)
+        self.task.model.train()
+        self._ticked_at = time.monotonic()
+        while self.progress.batch < len(batches) and not self._step_limit():
+            self._update(batches[self.progress.batch])
+            self.on_step(self.progress, len(batches))
+            self._save_if_due(stop)
+        self._end_epoch(len(batches))
+        self._save()
+
+    def _update(self, batch: BatchT) -> None:
+        loss, symbols = self.task.loss(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.task.model.parameters(), self.config.max_grad_norm)
+        self.optimizer.step()
+        # Summed on the device: no synchronisation per update.
+        self._totals += torch.stack([loss.detach().double(), symbols.double()])
+        self.progress.step += 1
+        self.progress.batch += 1
+
+    def _end_epoch(self, batches: int) -> None:
+        self._tick()
+        self._read_totals()
+        progress = self.progress
+        row: dict[str, Any] = {
+            "epoch": progress.epoch + 1,
+            "step": progress.step,
+            "train_loss": progress.epoch_loss / max(1, min(batches, progress.batch)),
+            "learning_rate": self._learning_rate(),
+        }
+        last = progress.epoch + 1 == self.config.max_epochs or self._step_limit()
+        if last or (progress.epoch + 1) % self.config.validate_every == 0:
+            row |= self._validate()
+        progress.history.append(row)
+        progress.epoch, progress.batch, progress.epoch_loss = progress.epoch + 1, 0, 0.0
+        self._totals = self._start_totals()
+        progress.finished = last or self._learning_rate() < self.config.min_learning_rate
+        self.on_epoch(row)
+
+    def _validate(self) -> dict[str, float]:
+        self.task.model.eval()
+        with torch.no_grad():
+            outcome = self.task.validate()
+        self._keep_if_best(outcome.metrics[self.config.select])
+        if self.progress.previous_loss is not None and outcome.loss > self.progress.previous_loss:
+            for group in self.optimizer.param_groups:
+                group["lr"] *= self.config.decay
+        self.progress.previous_loss = outcome.loss
+        return {"dev_loss": outcome.loss} | {f"dev_{k}": v for k, v in outcome.metrics.items()}
+
+    def _keep_if_best(self, value: float) -> None:
+        if self.progress.best is None or value > self.progress.best:
+            self.progress.best, self.progress.best_epoch = value, self.progress.epoch + 1
+            save_weights(self.files.weights, self.task.model)
+
+    def _learning_rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def _step_limit(self) -> bool:
+        limit = self.config.max_steps
+        return limit is not None and self.progress.step >= limit
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        self.progress.seconds += now - self._ticked_at
+        self._ticked_at = now
+
+    def _save_if_due(self, stop: StopRequest) -> None:
+        due = time.monotonic() - self._saved_at > 60 * self.config.checkpoint_minutes
+        if due or stop:
+            self._tick()
+            self._save()
+        if stop:
+            raise KeyboardInterrupt
+
+    def _start_totals(self) -> torch.Tensor:
+        device = next(self.task.model.parameters()).device
+        start = [self.progress.epoch_loss, float(self.progress.symbols)]
+        return torch.tensor(start, dtype=torch.float64, device=device)
+
+    def _read_totals(self) -> None:
+        loss, symbols = self._totals.tolist()
+        self.progress.epoch_loss, self.progress.symbols = loss, int(symbols)
+
+    def _save(self) -> None:
+        self._read_totals()
+        state = {
+            "model": self.task.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "random": random_state(),
+        }
+        save_checkpoint(self.files.checkpoint, self.progress, state)
+        self._saved_at = time.monotonic()
+
+    def _resume(self) -> None:
+        self.progress, state = load_checkpoint(self.files.checkpoint)
+        self.task.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        restore_random_state(state["random"])
+        self._totals = self._start_totals()
+
+
+def fit(
+    task: Trainable[BatchT],
+    config: TrainingConfig,
+    files: Files,
+    on_epoch: Callable[[dict[str, Any]], None],
+    on_step: Progress,
+) -> Checkpoint:
+    """Train a task to the end of its schedule; see :class:`Fit`."""
+    return Fit(task, config, files, on_epoch, on_step).run()

@@ -1,0 +1,40 @@
+"""What the training loop asks of a task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from torch import Tensor, nn
+
+BatchT = TypeVar("BatchT")
+
+
+@dataclass
+class Validation:
+    """Outcome of one validation.
+
+    Attributes:
+        loss: mean loss; the learning rate is decayed when it increases.
+        metrics: further values, among them the one that chooses the model; larger is better.
+    """
+
+    loss: float
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Trainable(Protocol[BatchT]):
+    """A model and its data, as the loop sees them."""
+
+    model: nn.Module
+
+    def batches(self, epoch: int) -> Sequence[BatchT]:
+        """Batches of one epoch (counted from 0), a pure function of the epoch and the seed."""
+        ...
+
+    def loss(self, batch: BatchT) -> tuple[Tensor, Tensor]:
+        """Loss to minimise (a scalar with a graph), and the number of target symbols it covers."""
+        ...
+
+    def validate(self) -> Validation:
+        """Evaluate on validation data; the model is in evaluation mode, without gradients."""
+        ...

@@ -1,0 +1,64 @@
+import pytest
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run, group_choices, to_yaml
+from repro.config.schema import EntmaxConfig, MorphologyConfig
+
+
+def test_defaults_and_overrides() -> None:
+    run = compose_run(["mapping.alpha=1.25", "task.setting=medium", "scale=full", "seed=0"])
+    assert isinstance(run.mapping, EntmaxConfig)
+    assert run.mapping.alpha == 1.25
+    assert isinstance(run.task, MorphologyConfig)
+    assert run.training.validate_every == 10
+    assert run.seed == 0
+    assert run.model.hidden_size == run.model.embedding_size == 300
+
+
+def test_high_validates_every_epoch() -> None:
+    assert compose_run(["task.setting=high", "scale=full"]).training.validate_every == 1
+
+
+def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
+    assert compose_run(["scale=demo"]).data.generated
+    assert not compose_run(["scale=small"]).data.generated
+    assert compose_run(["scale=demo", "model.hidden_size=8"]).model.hidden_size == 8
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("mapping.alfa=2", "did you mean 'alpha'"),
+        ("mapping=entmx", "entmax, learned_alpha_entmax, softmax, sparsemax"),
+        ("mapping.alpha=0.5", "mapping.alpha is 0.5; expected a number >= 1"),
+        ("loss.alpha=0.99", "loss.alpha is 0.99"),
+        ("mapping.alpha=two", "could not be converted to Float"),
+        ("hardwre=cpu", "did you mean 'hardware'"),
+        ("hardware=tpu", "auto, cpu, cuda"),
+        ("task.setting=low", "one of medium, high"),
+        ("task=nmt2", "choose task= one of"),
+        ("precision=fp8", "one of fp32, bf16"),
+        ("seed=-1", "seed is -1"),
+        ("model.hidden_size=7", "an even number"),
+        ("training.decay=0", "training.decay"),
+    ],
+)
+def test_bad_settings_are_refused_with_the_choices(override: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose_run([override])
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("group", ["mapping", "loss", "scale", "hardware", "logger"])
+def test_every_choice_of_a_group_composes(group: str) -> None:
+    for choice in group_choices(group):
+        run = compose_run([f"{group}={choice}"])
+        assert "???" not in to_yaml(run)
+
+
+def test_composition_does_not_depend_on_the_working_directory(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = compose_run(["seed=3"])
+    monkeypatch.chdir(str(tmp_path))
+    assert compose_run(["seed=3"]) == here

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from repro.config import ConfigError, experiment
+from repro.config.experiment import list_experiments, load_experiment, plan_runs
+
+MINIMAL = """
+kind: table
+title: "t"
+place: "p"
+base: [task=morphology]
+seeds: [1, 2]
+rows: [{name: a, values: {"x": [loss.alpha=1], "y": [loss.alpha=2]}}]
+columns: [{name: c, metric: test/accuracy}]
+published: {source: s, rows: {"x": [1.0]}}
+scales: {demo: {}, small: {seeds: [7], overrides: [decoding.beam_size=2]}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "paper").mkdir()
+    monkeypatch.setattr(experiment, "experiments_dir", lambda: tmp_path)
+    return tmp_path / "paper"
+
+
+def test_runs_are_the_product_of_rows_columns_and_seeds(folder: Path) -> None:
+    (folder / "table9.yaml").write_text(MINIMAL)
+    runs = list(plan_runs(load_experiment("paper/table9"), "demo"))
+    assert [(run.row, run.seed) for run in runs] == [("x", 1), ("x", 2), ("y", 1), ("y", 2)]
+    assert runs[2].overrides == ("task=morphology", "scale=demo", "loss.alpha=2", "seed=1")
+
+
+def test_a_scale_has_its_own_seeds_and_overrides(folder: Path) -> None:
+    (folder / "table9.yaml").write_text(MINIMAL)
+    runs = list(plan_runs(load_experiment("paper/table9"), "small"))
+    assert [run.seed for run in runs] == [7, 7]
+    assert "decoding.beam_size=2" in runs[0].overrides
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("kind: table", "kind: chart", "expected 'table' or 'figure'"),
+        ("kind: table", "kind: figure", "needs a 'drawing'"),
+        ('"x": [1.0]', '"x": [1.0, 2.0]', "has 2 values, not 1"),
+        ('"x": [1.0]', '"z": [1.0]', "are not rows"),
+        ("title:", "titel:", "titel"),
+        ("seeds: [1, 2]", "seeds: [one]", "seeds"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(folder: Path, old: str, new: str, expected: str) -> None:
+    (folder / "table9.yaml").write_text(MINIMAL.replace(old, new, 1))
+    with pytest.raises(ConfigError) as caught:
+        load_experiment("paper/table9")
+    assert expected in str(caught.value)
+    assert "table9.yaml" in str(caught.value)
+
+
+def test_an_unknown_artefact_or_scale_is_refused_with_the_choices(folder: Path) -> None:
+    (folder / "table9.yaml").write_text(MINIMAL)
+    with pytest.raises(ConfigError, match="choose from: paper/table9"):
+        load_experiment("paper/table8")
+    with pytest.raises(ConfigError, match="it has demo, small"):
+        list(plan_runs(load_experiment("paper/table9"), "full"))
+
+
+def test_published_values_of_table_1_have_all_rows() -> None:
+    table = load_experiment("peters2019/table1")
+    assert set(table.published.rows) == set(table.row_labels())
+    assert len(list(plan_runs(table, "full"))) == 9 * 4 * 3
+
+
+def test_every_experiment_of_the_project_loads() -> None:
+    names = list_experiments()
+    assert {"peters2019/figure1", "peters2019/figure5", "peters2019/table1"} <= set(names)
+    assert all(load_experiment(name).name == name for name in names)

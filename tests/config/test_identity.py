@@ -1,0 +1,44 @@
+import pytest
+
+from repro.config.compose import compose_run
+from repro.config.identity import ensemble_id, run_id
+
+BASE = ["mapping.alpha=1.5", "seed=1"]
+
+
+def identity(*overrides: str, fingerprint: str = "f") -> str:
+    return run_id(compose_run([*BASE, *overrides]), fingerprint)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "hardware=cpu", "hardware.threads=1", "logger=tensorboard", "results_dir=/elsewhere",
+        "data_dir=/elsewhere", "fail_fast=true", "training.checkpoint_minutes=1",
+    ],
+)  # fmt: skip
+def test_what_changes_no_number_changes_no_identity(override: str) -> None:
+    assert identity(override) == identity()
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "seed=2", "mapping.alpha=1.25", "loss.alpha=2", "precision=bf16", "training.decay=0.9",
+        "task.setting=medium", "decoding.beam_size=4", "task.languages=[a]", "scale=small",
+    ],
+)  # fmt: skip
+def test_what_may_change_a_number_changes_the_identity(override: str) -> None:
+    assert identity(override) != identity()
+
+
+def test_the_corpus_is_part_of_the_identity() -> None:
+    assert identity(fingerprint="g") != identity()
+
+
+def test_writing_out_a_default_changes_nothing() -> None:
+    assert identity("training.max_grad_norm=5.0") == identity()
+
+
+def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
+    assert ensemble_id(["a", "b"]) == ensemble_id(["b", "a"]) != ensemble_id(["a"])

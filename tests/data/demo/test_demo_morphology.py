@@ -1,0 +1,135 @@
+from collections import Counter, defaultdict
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from repro.data.demo import morphology
+from repro.data.demo.languages import BACK, DEMO_LANGUAGES, FRONT, drovan_pasts
+from repro.data.demo.morphology import demo_rows, write_demo_corpus
+from repro.data.sigmorphon import Inflection, SigmorphonCorpus, available_languages, load
+
+FINGERPRINT = "ca5e896f28c158295876d565f58e393b4798ddb2bd50e59d93e8f5adab85b503"
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo_corpus(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def high(data_dir: Path) -> SigmorphonCorpus:
+    return load(data_dir, "high")
+
+
+def of_language(corpus: SigmorphonCorpus, language: str) -> list[Inflection]:
+    examples = corpus.train + corpus.dev + corpus.test
+    return [example for example in examples if example.language == language]
+
+
+def form_of(language: str, lemma: str, tags: str, seed: int = 0) -> str:
+    """The form of one lemma, found by drawing paradigms until it comes up."""
+    random, drawn = Random(seed), DEMO_LANGUAGES[language]
+    for paradigm in drawn.frequent:
+        if paradigm.lemma == lemma:
+            return paradigm.forms[tags]
+    for _ in range(100_000):
+        paradigm = drawn.draw(random)
+        if paradigm.lemma == lemma:
+            return paradigm.forms[tags]
+    raise AssertionError(f"{language} never draws {lemma}")
+
+
+def test_reader_reads_the_written_sizes(data_dir: Path, high: SigmorphonCorpus) -> None:
+    assert available_languages(data_dir, "high") == sorted(DEMO_LANGUAGES)
+    assert available_languages(data_dir, "medium") == sorted(DEMO_LANGUAGES)
+    assert Counter(example.language for example in high.train) == dict.fromkeys(
+        DEMO_LANGUAGES, morphology.TRAIN_HIGH
+    )
+    assert (len(high.dev), len(high.test)) == (5 * morphology.DEV, 5 * morphology.TEST)
+    assert len(load(data_dir, "medium").train) == 5 * morphology.TRAIN_MEDIUM
+
+
+def test_corpus_is_the_same_on_every_machine(high: SigmorphonCorpus) -> None:
+    assert high.fingerprint == FINGERPRINT
+
+
+def test_another_seed_makes_another_corpus(high: SigmorphonCorpus, tmp_path: Path) -> None:
+    write_demo_corpus(tmp_path, seed=1)
+    assert load(tmp_path, "high").fingerprint != high.fingerprint
+
+
+def test_writing_again_repairs_and_leaves_right_files_alone(tmp_path: Path) -> None:
+    write_demo_corpus(tmp_path)
+    files = sorted((tmp_path / "conll2018" / "task1" / "all").iterdir())
+    assert len(files) == 20
+    before = [(path.stat().st_ino, path.read_bytes()) for path in files]
+    files[0].write_bytes(b"broken")
+    write_demo_corpus(tmp_path)
+    after = [(path.stat().st_ino, path.read_bytes()) for path in files]
+    assert after[1:] == before[1:]
+    assert after[0][1] == before[0][1]
+    assert sorted(files[0].parent.iterdir()) == files
+
+
+@pytest.mark.parametrize("name", sorted(DEMO_LANGUAGES))
+def test_splits_share_no_lemma_and_tags(name: str) -> None:
+    rows = demo_rows(DEMO_LANGUAGES[name], seed=3)
+    cells = {part: {(lemma, tags) for lemma, _, tags in rows[part]} for part in rows}
+    parts = ("train-high", "dev", "test")
+    assert sum(len(cells[part]) for part in parts) == len(set().union(*(cells[p] for p in parts)))
+    assert all(len(cells[part]) == len(rows[part]) for part in rows)
+    assert rows["train-medium"] == rows["train-high"][: morphology.TRAIN_MEDIUM]
+
+
+@pytest.mark.parametrize("name", sorted(DEMO_LANGUAGES))
+def test_paradigms_are_small_and_forms_short(high: SigmorphonCorpus, name: str) -> None:
+    examples = of_language(high, name)
+    assert 4 <= len({example.tags for example in examples}) <= 8
+    assert len({letter for e in examples for letter in e.lemma + e.form}) <= 22
+    assert all(2 <= len(e.lemma) <= 7 and len(e.form) <= 13 for e in examples)
+
+
+def test_sulmari_words_have_vowels_of_one_kind(high: SigmorphonCorpus) -> None:
+    for example in of_language(high, "sulmari"):
+        letters = set(example.form)
+        assert not (letters & set(BACK) and letters & set(FRONT))
+
+
+@pytest.mark.parametrize(
+    ("language", "lemma", "tags", "form"),
+    [
+        ("sulmari", "kato", "N;GEN;SG", "katonun"),
+        ("sulmari", "kätö", "N;IN+ESS;PL", "kätölärdä"),
+        ("tomelu", "tala", "V;PRS;1;SG", "nitala"),
+        ("tomelu", "ola", "V;PRS;1;SG", "nola"),
+        ("tomelu", "tala", "V;PRS;3;SG;NEG", "siwatale"),
+        ("haldri", "rotta", "N;GEN;SG", "rotan"),
+        ("haldri", "rotta", "N;ESS;SG", "rottana"),
+        ("haldri", "rotta", "N;NOM;PL", "rötät"),
+        ("haldri", "mapo", "N;ESS;PL", "mäpöina"),
+        ("velisk", "kadar", "V;PST;1;SG", "kakadi"),
+        ("velisk", "kadir", "V;PRS;3;SG", "kade"),
+        ("velisk", "esar", "V;PST;3;SG", "fuit"),
+        ("drovan", "grind", "V;PST", "grinded"),
+    ],
+)
+def test_rules(language: str, lemma: str, tags: str, form: str) -> None:
+    assert form_of(language, lemma, tags) == form
+
+
+def test_drovan_past_is_one_of_its_plausible_forms(high: SigmorphonCorpus) -> None:
+    pasts = [e for e in of_language(high, "drovan") if e.tags == ("V", "PST")]
+    assert all(example.form in drovan_pasts(example.lemma) for example in pasts)
+    endings: dict[int, Counter[str]] = defaultdict(Counter)
+    for example in pasts:
+        endings[len(drovan_pasts(example.lemma))][example.form.removeprefix(example.lemma)] += 1
+    assert set(endings[1]) == {"ed"}
+    assert min(endings[2]["ed"], endings[2]["t"]) >= 10
+
+
+def test_drovan_choice_cannot_be_read_off_the_lemma() -> None:
+    chosen = {form_of("drovan", "tal", "V;PST", seed) for seed in range(8)}
+    assert chosen == drovan_pasts("tal") == {"taled", "talt"}

@@ -1,0 +1,102 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data.batching import (
+    POOL_BATCHES,
+    Pair,
+    Seq2SeqBatch,
+    collate,
+    epoch_batches,
+    ordered_batches,
+)
+
+PAIRS = [Pair([4, 5, 6], [7]), Pair([8], [9, 10]), Pair([4, 4], [])]
+lengths_lists = st.lists(st.integers(1, 20), max_size=60)
+
+
+def test_collate_pads_and_ends_targets() -> None:
+    batch = collate(PAIRS, [1, 0, 2])
+    assert len(batch) == 3
+    assert batch.source.tolist() == [[8, 0, 0], [4, 5, 6], [4, 4, 0]]
+    assert batch.target.tolist() == [[9, 10, 3], [7, 3, 0], [3, 0, 0]]
+    assert batch.source_lengths.tolist() == [1, 3, 2]
+    assert batch.indices.tolist() == [1, 0, 2]
+    assert {batch.source.dtype, batch.target.dtype, batch.indices.dtype} == {torch.long}
+
+
+def test_mask_is_true_on_real_symbols() -> None:
+    batch = collate(PAIRS, [0, 1])
+    assert batch.source_mask.tolist() == [[True, True, True], [True, False, False]]
+
+
+def test_to_keeps_every_field() -> None:
+    batch = collate(PAIRS, [0, 1])
+    moved = batch.to("meta")
+    for name in Seq2SeqBatch.__dataclass_fields__:
+        assert getattr(moved, name).device.type == "meta"
+        assert getattr(moved, name).shape == getattr(batch, name).shape
+
+
+@pytest.mark.parametrize(
+    ("pairs", "indices", "message"),
+    [
+        (PAIRS, [], "at least one example"),
+        ([Pair([], [4])], [0], "example 0: a nonempty source"),
+        ([Pair([4], [4]), Pair([4], [5, 3])], [0, 1], "example 1: .* target without EOS"),
+    ],
+)
+def test_collate_refuses(pairs: list[Pair], indices: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        collate(pairs, indices)
+
+
+@given(lengths_lists, st.integers(1, 7), st.integers(0, 99), st.integers(0, 9))
+def test_epoch_holds_every_example_once(
+    lengths: list[int], batch_size: int, seed: int, epoch: int
+) -> None:
+    batches = epoch_batches(lengths, batch_size, seed, epoch)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    assert all(1 <= len(batch) <= batch_size for batch in batches)
+    assert batches == epoch_batches(lengths, batch_size, seed, epoch)
+
+
+def test_epoch_order_depends_on_seed_and_epoch_alone() -> None:
+    lengths = [3, 1, 4, 1, 5, 9, 2, 6] * 8
+    torch.manual_seed(0)
+    first = epoch_batches(lengths, 4, seed=1, epoch=0)
+    torch.manual_seed(1)
+    assert first == epoch_batches(lengths, 4, seed=1, epoch=0)
+    assert first != epoch_batches(lengths, 4, seed=1, epoch=1)
+    assert first != epoch_batches(lengths, 4, seed=2, epoch=0)
+
+
+def test_epoch_batches_are_bucketed_but_shuffled() -> None:
+    lengths = list(range(1, POOL_BATCHES * 4 + 1))
+    batches = epoch_batches(lengths, 4, seed=0, epoch=0)
+    assert all(max(batch) - min(batch) == 3 for batch in batches)
+    assert batches != sorted(batches)
+
+
+def test_epoch_mixes_lengths_beyond_one_pool() -> None:
+    lengths = [1] * (POOL_BATCHES * 2) + [2] * (POOL_BATCHES * 2)
+    batches = epoch_batches(lengths, 2, seed=0, epoch=0)
+    mixed = [batch for batch in batches if len({lengths[index] for index in batch}) == 2]
+    assert len(batches) == 2 * POOL_BATCHES
+    assert len(mixed) <= 2
+
+
+@given(lengths_lists, st.integers(1, 7))
+def test_ordered_batches_rise_in_length(lengths: list[int], batch_size: int) -> None:
+    batches = ordered_batches(lengths, batch_size)
+    flat = [index for batch in batches for index in batch]
+    assert flat == sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
+    assert all(len(batch) == batch_size for batch in batches[:-1])
+
+
+def test_batch_size_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        ordered_batches([1], 0)
+    with pytest.raises(ValueError, match="at least 1, not -1"):
+        epoch_batches([1], -1, 0, 0)

@@ -1,0 +1,73 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data.vocabulary import SPECIALS, Vocabulary
+
+words = st.lists(st.text(min_size=1, max_size=3), max_size=8)
+
+
+def test_ids_of_specials_are_fixed() -> None:
+    vocabulary = Vocabulary.build([])
+    assert vocabulary.tokens == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert (Vocabulary.PAD, Vocabulary.UNK, Vocabulary.BOS, Vocabulary.EOS) == (0, 1, 2, 3)
+
+
+def test_order_is_count_then_token() -> None:
+    vocabulary = Vocabulary.build(["bca", "cb", "c"])
+    assert vocabulary.tokens[4:] == ["c", "b", "a"]
+    assert Vocabulary.build(["ba", "ab"]).tokens[4:] == ["a", "b"]
+
+
+@given(st.lists(words, max_size=6), st.randoms())
+def test_build_ignores_the_order_of_sequences(sequences: list[list[str]], random) -> None:
+    shuffled = list(sequences)
+    random.shuffle(shuffled)
+    assert Vocabulary.build(sequences) == Vocabulary.build(shuffled)
+
+
+def test_min_count_sends_rare_symbols_to_unknown() -> None:
+    vocabulary = Vocabulary.build(["aab"], min_count=2)
+    assert "b" not in vocabulary
+    assert vocabulary.encode("ab") == [4, Vocabulary.UNK]
+
+
+@given(words.filter(lambda tokens: not set(tokens) & set(SPECIALS)))
+def test_decode_inverts_encode(tokens: list[str]) -> None:
+    vocabulary = Vocabulary.build([tokens])
+    assert vocabulary.decode(vocabulary.encode(tokens)) == tokens
+
+
+def test_decode_stops_at_end_and_drops_padding_and_begin() -> None:
+    vocabulary = Vocabulary.build(["ab"])
+    assert vocabulary.decode([2, 4, 0, 1, 5, 3, 4]) == ["a", "<unk>", "b"]
+
+
+def test_special_symbol_in_the_data_keeps_its_id() -> None:
+    vocabulary = Vocabulary.build([["a", "<unk>"]])
+    assert len(vocabulary) == 5
+    assert vocabulary.encode(["<unk>"]) == [Vocabulary.UNK]
+
+
+def test_json_round_trip() -> None:
+    vocabulary = Vocabulary.build(["añ ü"])
+    stored = json.dumps(vocabulary.to_json())
+    restored = Vocabulary.from_json(json.loads(stored))
+    assert restored == vocabulary
+    assert hash(restored) == hash(vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ({"a": 1}, "list of strings"),
+        (["<pad>", 3], "list of strings"),
+        (["a", "b"], "begins with"),
+        ([*SPECIALS, "x", "x"], r"more often: \['x'\]"),
+    ],
+)
+def test_from_json_refuses_what_is_no_vocabulary(stored: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Vocabulary.from_json(stored)

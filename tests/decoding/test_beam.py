@@ -1,0 +1,263 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from table_models import (
+    EOS,
+    TOLERANCE,
+    TableModel,
+    enumerate_strings,
+    random_model,
+    reference_beam,
+    row,
+    same_for_all,
+    sources,
+)
+
+from repro.decoding import BeamResult, Hypothesis, beam_search, greedy
+
+A, B = 4, 5
+seeds = st.integers(0, 10**6)
+many = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+
+
+def spelled(hypothesis: Hypothesis) -> tuple[int, ...]:
+    return (*hypothesis.tokens, EOS) if hypothesis.finished else tuple(hypothesis.tokens)
+
+
+def decode(
+    model: TableModel, kinds: list[int], beam_size: int, max_length: int
+) -> list[BeamResult]:
+    return beam_search(model, *sources(kinds), beam_size=beam_size, max_length=max_length)
+
+
+def check_scores(model: TableModel, kind: int, result: BeamResult) -> None:
+    """Every returned hypothesis has nonzero probability, and the one that the tables give."""
+    for hypothesis in result.hypotheses:
+        previous = [2, *spelled(hypothesis)]
+        steps = [
+            model.tables[kind, min(t, model.tables.shape[1] - 1), previous[t], previous[t + 1]]
+            for t in range(len(previous) - 1)
+        ]
+        assert hypothesis.step_probabilities == [p.item() for p in steps]
+        expected = sum(math.log(p) for p in hypothesis.step_probabilities)
+        assert hypothesis.log_probability == pytest.approx(expected, abs=TOLERANCE)
+        assert math.isfinite(hypothesis.log_probability)
+
+
+@many
+@given(seeds, st.integers(1, 6), st.integers(1, 6), st.booleans(), st.sampled_from([0.0, 0.3]))
+def test_agrees_with_a_beam_search_written_with_lists(seed, beam_size, max_length, closed, dead):
+    model = random_model(seed, closed=closed, dead=dead)
+    for kind, result in enumerate(decode(model, [0, 1, 2], beam_size, max_length)):
+        expected = reference_beam(model, kind, beam_size, max_length)
+        assert [spelled(h) for h in result.hypotheses] == expected.strings
+        assert (result.certified, result.optimal) == (expected.certified, expected.optimal)
+        check_scores(model, kind, result)
+
+
+@many
+@given(seeds)
+def test_a_large_beam_returns_the_whole_support(seed):
+    model = random_model(seed, closed=True)
+    for kind, result in enumerate(decode(model, [0, 1, 2], 300, 6)):
+        every = enumerate_strings(model, kind, 6).finished
+        best_first = sorted(every, key=lambda string: -every[string])
+        assert [tuple(h.tokens) for h in result.hypotheses] == best_first
+        assert result.certified
+        assert sum(h.probability for h in result.hypotheses) == pytest.approx(1.0, abs=1e-5)
+
+
+@many
+@given(seeds, st.integers(1, 8), st.booleans(), st.sampled_from([0.0, 0.3]))
+def test_certified_if_and_only_if_the_beam_was_never_exceeded(seed, beam_size, closed, dead):
+    model = random_model(seed, closed=closed, dead=dead)
+    for kind, result in enumerate(decode(model, [0, 1, 2], beam_size, 6)):
+        every = enumerate_strings(model, kind, 6)
+        assert result.certified == every.fits(beam_size)
+        assert result.single == (every.fits(beam_size) and len(every.finished) == 1)
+        if result.certified:
+            assert {tuple(h.tokens) for h in result.hypotheses} == set(every.finished)
+
+
+@many
+@given(seeds, st.integers(1, 4), st.booleans(), st.sampled_from([0.0, 0.3]))
+def test_optimal_means_no_string_is_more_probable(seed, beam_size, closed, dead):
+    model = random_model(seed, closed=closed, dead=dead)
+    for kind, result in enumerate(decode(model, [0, 1, 2], beam_size, 6)):
+        longest = enumerate_strings(model, kind, 9).finished.values()
+        if result.optimal:
+            assert result.best.log_probability >= max(longest) - TOLERANCE
+        assert result.optimal or not result.certified
+
+
+def test_the_random_models_cover_every_outcome():
+    outcomes = set()
+    for seed in range(60):
+        for result in decode(random_model(seed, closed=seed % 2 == 0), [0, 1, 2], 2, 5):
+            outcomes.add((result.certified, result.optimal, result.single))
+    assert outcomes == {
+        (True, True, True),
+        (True, True, False),
+        (False, True, False),
+        (False, False, False),
+    }
+
+
+def test_optimal_without_being_certified():
+    model = TableModel([same_for_all(row(a=0.6, b=0.3, end=0.1), row(end=1.0))])
+    (result,) = decode(model, [0], 2, 5)
+    assert [h.tokens for h in result.hypotheses] == [[A], [B]]
+    assert (result.certified, result.optimal) == (False, True)
+
+
+def test_not_optimal_when_the_dropped_prefix_was_more_probable():
+    table = same_for_all(row(a=0.55, b=0.45), row(end=1.0), row(end=1.0))
+    table[1][A] = row(a=0.5, b=0.5)
+    (narrow,) = decode(TableModel([table]), [0], 1, 5)
+    (wide,) = decode(TableModel([table]), [0], 2, 5)
+    assert narrow.best.tokens == [A, A]
+    assert not narrow.optimal
+    assert wide.best.tokens == [B]
+    assert wide.optimal
+    assert not wide.certified
+
+
+def test_the_three_past_participles_of_draw_are_all_there_is():
+    table = same_for_all(row(a=0.664, b=0.336), row(end=1.0), row(end=1.0))
+    table[1][B] = row(b=0.25, end=0.75)
+    (result,) = decode(TableModel([table]), [0], 5, 5)
+    assert [h.tokens for h in result.hypotheses] == [[A], [B], [B, B]]
+    assert [h.probability for h in result.hypotheses] == pytest.approx([0.664, 0.252, 0.084])
+    assert result.certified
+    assert not result.single
+
+
+def test_a_certificate_needs_every_hypothesis_to_end_in_time():
+    model = TableModel([same_for_all(row(a=0.5, end=0.5))])
+    (result,) = decode(model, [0], 10, 3)
+    assert [h.tokens for h in result.hypotheses] == [[], [A], [A, A]]
+    assert all(h.finished for h in result.hypotheses)
+    assert (result.certified, result.optimal) == (False, True)
+
+
+def test_unfinished_hypotheses_are_returned_when_nothing_finished():
+    model = TableModel([same_for_all(row(a=0.75, b=0.25))])
+    (result,) = decode(model, [0], 2, 2)
+    assert [h.tokens for h in result.hypotheses] == [[A, A], [A, B]]
+    assert not any(h.finished for h in result.hypotheses)
+    assert (result.certified, result.optimal, result.single) == (False, False, False)
+    assert result.best.step_probabilities == [0.75, 0.75]
+
+
+def test_a_row_of_zeros_ends_its_prefix_without_a_result():
+    table = same_for_all(row(a=0.5, b=0.5), row(end=1.0))
+    table[1][A] = row()
+    (result,) = decode(TableModel([table]), [0], 4, 4)
+    assert [h.tokens for h in result.hypotheses] == [[B]]
+    assert result.certified
+
+
+@pytest.mark.parametrize("rows", [[row()], [row(a=1.0), row()]])
+def test_no_hypothesis_is_invented_when_all_prefixes_die(rows):
+    (result,) = decode(TableModel([same_for_all(*rows)]), [0], 3, 4)
+    assert result.hypotheses == []
+    assert (result.certified, result.optimal, result.single) == (False, False, False)
+    with pytest.raises(ValueError, match="row of zeros"):
+        _ = result.best
+
+
+def test_the_smallest_float_counts_as_nonzero():
+    tiny = 2.0**-149
+    model = TableModel([same_for_all(row(a=1.0, end=tiny), row(end=1.0))])
+    (result,) = decode(model, [0], 2, 4)
+    assert [h.tokens for h in result.hypotheses] == [[A], []]
+    assert result.hypotheses[1].log_probability == pytest.approx(-149 * math.log(2))
+    (narrow,) = decode(model, [0], 1, 4)
+    assert (narrow.certified, narrow.optimal) == (False, True)
+
+
+def test_rounding_above_one_never_raises_a_score():
+    model = TableModel([same_for_all(row(a=1.0 + 1e-6), row(end=1.0))])
+    assert decode(model, [0], 2, 4)[0].best.log_probability == 0.0
+
+
+def test_ties_go_to_the_better_parent_then_to_the_lower_token():
+    table = same_for_all(row(a=0.5, b=0.5), row(a=0.5, b=0.5), row(end=1.0))
+    (result,) = decode(TableModel([table]), [0], 3, 5)
+    assert [h.tokens for h in result.hypotheses] == [[A, A], [A, B], [B, A]]
+    assert not result.certified
+    assert result.optimal
+
+
+@many
+@given(seeds)
+def test_greedy_takes_the_most_probable_token_at_every_step(seed):
+    model = random_model(seed, closed=True)
+    for kind, result in enumerate(greedy(model, *sources([0, 1, 2]), max_length=8)):
+        tokens, previous = [], 2
+        while previous != EOS:
+            previous = int(model.tables[kind, len(tokens), previous].argmax())
+            tokens.append(previous)
+        assert [spelled(h) for h in result.hypotheses] == [tuple(tokens)]
+
+
+@many
+@given(seeds, st.integers(1, 5), st.lists(st.integers(0, 2), min_size=2, max_size=5))
+def test_a_sentence_decodes_alike_alone_and_in_a_batch(seed, beam_size, kinds):
+    model = random_model(seed, closed=False, dead=0.1)
+    lengths = [1 + (seed + i) % 4 for i in range(len(kinds))]
+    limits = {"beam_size": beam_size, "max_length": 5}
+    together = beam_search(model, *sources(kinds, lengths), keep_attention=True, **limits)
+    for kind, length, result in zip(kinds, lengths, together, strict=True):
+        source, mask = sources([kind], [length])
+        (alone,) = beam_search(model, source, mask, keep_attention=True, **limits)
+        assert result == alone
+        for mine, other in zip(result.hypotheses, alone.hypotheses, strict=True):
+            assert torch.equal(mine.attention, other.attention)
+
+
+def test_attention_follows_each_hypothesis_through_the_beam():
+    model = random_model(7, closed=True)
+    results = beam_search(
+        model, *sources([1, 2], [3, 2]), beam_size=4, max_length=6, keep_attention=True
+    )
+    assert max(len(result.hypotheses) for result in results) > 1
+    for kind, width, result in zip([1, 2], [3, 2], results, strict=True):
+        for hypothesis in result.hypotheses:
+            previous = torch.tensor([2, *hypothesis.tokens])
+            stamps = (100 * kind + 10 * torch.arange(len(previous)) + previous).float()
+            assert torch.equal(hypothesis.attention, stamps.unsqueeze(1).expand(-1, width))
+
+
+def test_attention_is_none_unless_asked_for():
+    (result,) = decode(random_model(7, closed=True), [0], 4, 6)
+    assert all(h.attention is None for h in result.hypotheses)
+
+
+def test_finished_sentences_cost_no_more_work():
+    short = same_for_all(row(end=1.0), row(end=1.0), row(end=1.0))
+    long = same_for_all(row(a=1.0), row(a=0.5, b=0.5), row(end=1.0))
+    model = TableModel([short, long])
+    decode(model, [0, 1, 0, 0], 5, 10)
+    assert model.rows_per_step == [4, 1, 2]
+
+
+@pytest.mark.parametrize("limits", [(0, 5), (5, 0), (-1, 5)])
+def test_sizes_below_one_are_refused(limits):
+    with pytest.raises(ValueError, match=r"(beam_size|max_length) must be at least 1"):
+        decode(random_model(0, closed=True), [0], *limits)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), -0.1, 1.5])
+def test_what_is_not_a_probability_is_refused(bad):
+    with pytest.raises(ValueError, match="outside"):
+        decode(TableModel([same_for_all(row(a=bad, end=0.5))]), [0], 2, 3)
+
+
+def test_source_and_mask_must_match():
+    source, mask = sources([0, 1])
+    with pytest.raises(ValueError, match=r"got \(2, 1\) and \(1, 1\)"):
+        beam_search(random_model(0, closed=True), source, mask[:1], max_length=3)

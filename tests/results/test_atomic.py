@@ -1,0 +1,72 @@
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from repro.results import atomic_write_bytes, atomic_write_json, atomic_write_text
+
+
+def test_writes_and_replaces_and_makes_folders(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file.bin"
+    atomic_write_bytes(path, b"old")
+    atomic_write_bytes(path, b"new\r\n\x00")
+    assert path.read_bytes() == b"new\r\n\x00"
+    assert os.listdir(path.parent) == ["file.bin"]
+
+
+def test_text_keeps_its_line_ends_and_letters(tmp_path: Path) -> None:
+    atomic_write_text(tmp_path / "t", "α\r\nβ\n")
+    assert (tmp_path / "t").read_bytes() == "α\r\nβ\n".encode()
+
+
+def test_file_has_the_rights_of_an_ordinary_file(tmp_path: Path) -> None:
+    (tmp_path / "ordinary").write_text("x")
+    atomic_write_text(tmp_path / "atomic", "x")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ordinary", "atomic")]
+    assert modes[0] == modes[1]
+
+
+@pytest.mark.parametrize("failing", ["replace", "fsync"])
+def test_crash_leaves_the_old_content_and_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    path = tmp_path / "file"
+    atomic_write_text(path, "old")
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, failing, crash)
+    with pytest.raises(KeyboardInterrupt):
+        atomic_write_text(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_new_content_is_on_disk_before_the_name_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    real_fsync, real_replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (calls.append("fsync"), real_fsync(fd))[1])
+
+    def replace(source: Path, target: Path) -> None:
+        calls.append("replace")
+        assert source.parent == target.parent
+        assert source.read_text() == "content"
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    atomic_write_text(tmp_path / "file", "content")
+    assert calls == ["fsync", "replace"]
+
+
+def test_json_round_trip_and_no_nan(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    atomic_write_json(path, {"ä": [1, 2.5, None]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5, None]}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        atomic_write_json(path, float("nan"))
+    assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5, None]}

@@ -1,0 +1,177 @@
+import json
+import math
+import os
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from repro.results import Record, ResultsError, RunFolder, find_run, list_runs, run_folder
+
+Make = Callable[..., Record]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return run_folder(tmp_path, "demo", "0123456789ab")
+
+
+def test_status_follows_the_life_of_a_run(folder: RunFolder) -> None:
+    assert folder.status == "absent"
+    folder.mark_running()
+    assert folder.status == "running"
+    folder.mark_failed("Traceback: it broke")
+    assert folder.status == "failed"
+    assert folder.traceback.read_text() == "Traceback: it broke"
+    folder.mark_running()
+    assert folder.status == "running"
+    assert not folder.traceback.exists()
+    folder.mark_failed("again")
+    folder.mark_done({"test/accuracy": 94.0})
+    assert folder.status == "done"
+    assert not folder.failed.exists()
+    assert not folder.traceback.exists()
+
+
+def test_done_tells_the_run_and_the_time(folder: RunFolder) -> None:
+    folder.mark_done({"test/accuracy": 94.0})
+    done = json.loads(folder.done.read_text())
+    assert done["run_id"] == "0123456789ab"
+    assert done["summary"] == {"test/accuracy": 94.0}
+    assert datetime.fromisoformat(done["finished"]).utcoffset() is not None
+    assert folder.read_done() == done
+
+
+def test_a_finished_run_neither_restarts_nor_fails(folder: RunFolder) -> None:
+    folder.mark_done({})
+    with pytest.raises(ResultsError, match="the run is done"):
+        folder.mark_running()
+    with pytest.raises(ResultsError, match="the run is done"):
+        folder.mark_failed("late")
+    assert folder.status == "done"
+
+
+def test_a_crash_while_finishing_leaves_the_run_unfinished(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mark_running()
+
+    def crash(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(OSError, match="disk full"):
+        folder.mark_done({})
+    assert folder.status == "running"
+    assert list(folder.path.iterdir()) == []
+
+
+def test_records_round_trip(folder: RunFolder, make_record: Make) -> None:
+    records = [make_record(), make_record(kind="ensemble", seed=None, row='α "x",\u2028\n')]
+    folder.write_records(records)
+    assert folder.read_records() == records
+    folder.write_records(records[:1])
+    assert folder.read_records() == records[:1]
+
+
+def test_a_bad_record_is_named_by_file_line_and_field(folder: RunFolder, make_record: Make) -> None:
+    folder.write_records([make_record(), make_record()])
+    lines = folder.records.read_text().splitlines(keepends=True)
+    folder.records.write_text(lines[0] + lines[1].replace('"seed": 1', '"seed": "one"'))
+    with pytest.raises(ResultsError, match=r"records\.jsonl:2: field 'seed' is 'one'"):
+        folder.read_records()
+    folder.records.write_text(lines[0] + "{oops}\n")
+    with pytest.raises(ResultsError, match=r"records\.jsonl:2: not JSON"):
+        folder.read_records()
+    folder.records.write_text(lines[0] + "[1]\n")
+    with pytest.raises(ResultsError, match=r"records\.jsonl:2: expected an object, found list"):
+        folder.read_records()
+    folder.records.write_text(lines[0] + lines[1][:-5])
+    with pytest.raises(ResultsError, match=r"records\.jsonl:2: the last line is torn"):
+        folder.read_records()
+    folder.records.unlink()
+    with pytest.raises(ResultsError, match="no such file"):
+        folder.read_records()
+
+
+@pytest.mark.parametrize("torn", ['{"epoch": 3, "dev/lo', '{"epoch": 3}', '{"language": "\xe4'])
+def test_history_drops_a_torn_last_line_and_goes_on(folder: RunFolder, torn: str) -> None:
+    rows = [{"epoch": 1, "dev/loss": 0.5}, {"epoch": 2, "dev/loss": 0.25}]
+    assert folder.read_history() == []
+    for row in rows:
+        folder.append_history(row)
+    with folder.history.open("ab") as stream:
+        stream.write(torn.encode()[:-1] if torn.endswith("\xe4") else torn.encode())
+    assert folder.read_history() == rows
+    folder.append_history({"epoch": 3, "dev/loss": 0.125})
+    assert folder.read_history() == [*rows, {"epoch": 3, "dev/loss": 0.125}]
+
+
+def test_history_damaged_in_the_middle_is_refused(folder: RunFolder) -> None:
+    folder.append_history({"epoch": 1})
+    with folder.history.open("ab") as stream:
+        stream.write(b'{"epoch"\n')
+    folder.append_history({"epoch": 3})
+    with pytest.raises(ResultsError, match=r"history\.jsonl:2: not JSON"):
+        folder.read_history()
+
+
+def test_history_is_cut_back_to_the_checkpoint(folder: RunFolder) -> None:
+    for epoch in range(1, 5):
+        folder.append_history({"epoch": epoch})
+    folder.rewrite_history([row for row in folder.read_history() if row["epoch"] <= 2])
+    folder.append_history({"epoch": 3, "again": True})
+    assert folder.read_history() == [{"epoch": 1}, {"epoch": 2}, {"epoch": 3, "again": True}]
+
+
+def test_history_keeps_a_diverged_loss(folder: RunFolder) -> None:
+    folder.append_history({"epoch": 1, "dev/loss": math.nan})
+    assert math.isnan(folder.read_history()[0]["dev/loss"])
+
+
+def test_other_files_round_trip(folder: RunFolder) -> None:
+    assert folder.read_attention() == []
+    assert folder.read_hypotheses() == []
+    attention = [{"index": 0, "source": ["<lang:x>", "ß\u2028"], "weights": [[0.1, 0.9]]}]
+    hypotheses = [{"index": 0, "finite": True, "hypotheses": []}]
+    folder.write_attention(attention)
+    folder.write_hypotheses(hypotheses)
+    folder.write_config("seed: 1\n")
+    folder.write_environment({"device": "cpu"})
+    assert folder.read_attention() == attention
+    assert folder.read_hypotheses() == hypotheses
+    assert folder.config.read_text() == "seed: 1\n"
+    assert folder.read_environment() == {"device": "cpu"}
+    assert folder.predictions_file("test", "english").name == "test-english.tsv"
+
+
+def test_a_damaged_environment_is_named(folder: RunFolder) -> None:
+    with pytest.raises(ResultsError, match=r"environment\.json: no such file"):
+        folder.read_environment()
+    folder.mark_running()
+    folder.environment.write_text("{")
+    with pytest.raises(ResultsError, match=r"environment\.json: not JSON"):
+        folder.read_environment()
+    folder.environment.write_text("[]")
+    with pytest.raises(ResultsError, match=r"environment\.json: expected an object"):
+        folder.read_environment()
+
+
+def test_runs_are_listed_and_found_by_prefix(tmp_path: Path) -> None:
+    assert list_runs(tmp_path, "demo") == []
+    for scale, name in [("demo", "aa11"), ("demo", "ab22"), ("full", "ab33"), ("demo", "ab222")]:
+        run_folder(tmp_path, scale, name).mark_running()
+    assert [folder.run_id for folder in list_runs(tmp_path, "demo")] == ["aa11", "ab22", "ab222"]
+    assert find_run(tmp_path, "aa").path == tmp_path / "demo" / "runs" / "aa11"
+    assert find_run(tmp_path, "ab3").path == tmp_path / "full" / "runs" / "ab33"
+    assert find_run(tmp_path, "ab22").run_id == "ab22"
+
+
+def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
+    run_folder(tmp_path, "demo", "ab22").mark_running()
+    run_folder(tmp_path, "full", "ab33").mark_running()
+    with pytest.raises(ResultsError, match="2 runs begin with 'ab': demo/runs/ab22, full/runs/ab3"):
+        find_run(tmp_path, "ab")
+    with pytest.raises(ResultsError, match=r"no run below .* begins with 'x'"):
+        find_run(tmp_path, "x")
