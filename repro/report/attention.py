@@ -1,6 +1,6 @@
 """Heatmap of attention weights in the manner of Peters et al. (2019), Figure 5."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -16,10 +16,11 @@ from repro.report.examples import AttentionExample, attention_example
 SHADES = LinearSegmentedColormap.from_list("weights", ["#e3edf7", "#7fb0d8", "#1f5f9e", "#08264d"])
 SCALE = Normalize(0.0, 1.0)
 CELL = 0.27
-LETTER = 0.085
+LETTER = 0.082
 OUTLINE = "#3d4c5a"
 MARGIN = 0.15
-TITLE_HEIGHT = 0.35
+TITLE_HEIGHT = 0.4
+SHORTEST_BAR = 1.1
 BAR_GAP, BAR_WIDTH, BAR_LABELS = 0.2, 0.13, 0.75
 
 
@@ -30,19 +31,20 @@ def draw_attention(row: Mapping[str, Any]) -> Figure:
         ResultsError: the row is malformed or a line of weights is no distribution.
     """
     example = attention_example(row)
-    columns, rows = len(example.source), len(example.output)
-    left = MARGIN + LETTER * max(len(token_label(token)) for token in example.output) + 0.15
-    bottom = MARGIN + LETTER * max(len(token_label(token)) for token in example.source) + 0.1
-    # A short example still needs room for its title and the colour bar's labels.
-    width = max(left + columns * CELL + BAR_GAP + BAR_WIDTH + BAR_LABELS, 4.2)
-    height = max(bottom + rows * CELL + TITLE_HEIGHT, bottom + 1.2 + TITLE_HEIGHT)
-    figure = new_figure(width, height)
-    box = (left / width, bottom / height, columns * CELL / width, rows * CELL / height)
-    axes = figure.add_axes(box)
+    columns, rows = CELL * len(example.source), CELL * len(example.output)
+    left, bottom = _room(example.output), _room(example.source)
+    bar = max(rows, SHORTEST_BAR)
+    title = _title(example)
+    right = max(columns + BAR_GAP + BAR_WIDTH + BAR_LABELS, LETTER * len(title) + MARGIN)
+    top = max(bottom + rows, MARGIN + bar)
+    figure = new_figure(left + right, top + TITLE_HEIGHT)
+    axes = figure.add_axes(_box(figure, left, top - rows, columns, rows))
     _draw_cells(axes, example)
     _label_axes(axes, example)
-    _add_bar(figure, left + columns * CELL + BAR_GAP, bottom, rows * CELL)
-    _add_title(figure, example, left / width, (bottom + rows * CELL + 0.1) / height)
+    bar_left = left + columns + BAR_GAP
+    _draw_bar(figure, figure.add_axes(_box(figure, bar_left, top - bar, BAR_WIDTH, bar)))
+    x, y, _, _ = _box(figure, left, top + 0.1, 0, 0)
+    figure.text(x, y, title, fontsize=10, color=INK, va="bottom", parse_math=False)
     return figure
 
 
@@ -103,18 +105,25 @@ def _label_axes(axes: Axes, example: AttentionExample) -> None:
         tick.set_color(MUTED_INK if is_mark(token) else INK)
 
 
-def _add_bar(figure: Figure, left: float, bottom: float, length: float) -> None:
-    width, height = figure.get_size_inches()
-    box = (left / width, bottom / height, BAR_WIDTH / width, max(length, 1.0) / height)
-    axes = figure.add_axes(box)
+def _draw_bar(figure: Figure, axes: Axes) -> None:
     bar = figure.colorbar(ScalarMappable(SCALE, SHADES), cax=axes, ticks=[0, 0.5, 1])
     bar.set_ticklabels(["> 0", "0.5", "1"])
-    bar.outline.set_linewidth(0.5)
     axes.tick_params(length=2, labelsize=8, labelcolor=INK)
     axes.set_ylabel("weight (white: exactly 0)", fontsize=7, color=MUTED_INK)
 
 
-def _add_title(figure: Figure, example: AttentionExample, x: float, y: float) -> None:
+def _title(example: AttentionExample) -> str:
     verdict = "correct" if example.correct else f"gold: {example.gold}"
-    title = drawable(f"{example.language}: {example.prediction} ({verdict})")
-    figure.text(x, y, title, fontsize=10, color=INK, va="bottom", parse_math=False)
+    return drawable(f"{example.language}: {example.prediction} ({verdict})")
+
+
+def _room(tokens: Sequence[str]) -> float:
+    return MARGIN + LETTER * max(len(token_label(token)) for token in tokens) + 0.1
+
+
+def _box(
+    figure: Figure, left: float, bottom: float, width: float, height: float
+) -> tuple[float, float, float, float]:
+    """A box in inches as the fractions of the figure that matplotlib wants."""
+    across, up = figure.get_size_inches()
+    return left / across, bottom / up, width / across, height / up

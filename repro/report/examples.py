@@ -104,8 +104,8 @@ def lattice_example(row: Mapping[str, Any]) -> LatticeExample:
             each with ``tokens``, ``probability`` and ``steps``.
 
     Raises:
-        ResultsError: a key is missing, a probability lies outside of [0, 1], or a hypothesis has
-            not one step per token and one for the end.
+        ResultsError: a key is missing, a probability lies outside of [0, 1], a hypothesis has not
+            one step per token and one for the end, or a complete set does not sum to one.
     """
     place = f"hypotheses of example {row.get('index')}"
     try:
@@ -121,8 +121,7 @@ def lattice_example(row: Mapping[str, Any]) -> LatticeExample:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(f"{place}: missing or malformed: {error}") from error
-    for hypothesis in example.hypotheses:
-        _check_hypothesis(hypothesis, place)
+    _check_hypotheses(example, place)
     return example
 
 
@@ -133,6 +132,15 @@ def _hypothesis(entry: Mapping[str, Any]) -> Hypothesis:
         probability=float(entry["probability"]),
         steps=tuple(float(step) for step in entry["steps"]),
     )
+
+
+def _check_hypotheses(example: LatticeExample, place: str) -> None:
+    for hypothesis in example.hypotheses:
+        _check_hypothesis(hypothesis, place)
+    total = sum(hypothesis.probability for hypothesis in example.hypotheses)
+    if total > 1 + TOLERANCE or (example.finite and total < 1 - TOLERANCE):
+        kind = "complete" if example.finite else "incomplete"
+        raise ResultsError(f"{place}: the {kind} set has total probability {total:.4f}")
 
 
 def _check_hypothesis(hypothesis: Hypothesis, place: str) -> None:

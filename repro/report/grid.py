@@ -12,6 +12,7 @@ Role = Literal["label", "measured", "published", "difference"]
 NOT_COMPARABLE = "paper (full protocol; not comparable)"
 PAPER = "paper"
 DIFFERENCE = "diff."
+WIDE = 7
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Grid:
     def grouped(self) -> bool:
         """Whether any column stands under a group."""
         return any(column.group for column in self.columns)
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are so many columns that they are drawn smaller."""
+        return len(self.columns) > WIDE
 
 
 def table_grids(table: Table) -> list[Grid]:

@@ -10,7 +10,7 @@ from repro.report.canvas import INK, MUTED_INK, drawable, new_figure, token_labe
 from repro.report.examples import LatticeExample, lattice_example
 from repro.report.lattice_graph import Node, build_tree, place, walk
 
-STEP, BRANCH, LINE = 0.42, 0.95, 0.46
+STEP, BRANCH, TRUNK, LINE = 0.22, 0.8, 0.1, 0.42
 MARGIN, HEADER, FOOTER = 0.2, 0.5, 0.4
 LETTER = 0.095
 CERTAIN = 0.9995
@@ -108,55 +108,43 @@ def _end_text(end: Node, example: LatticeExample) -> str:
 
 
 def _draw_arrow(axes: Axes, parent: Node, child: Node) -> None:
-    weight = 0.8 + 1.6 * child.mass
+    weight = 0.8 + 1.4 * child.mass
+    trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
+    if child.y == parent.y:
+        trunk -= TRUNK
+    else:
+        axes.plot([trunk, trunk], [parent.y * LINE, y], color=ARROW, linewidth=weight)
     style = {"arrowstyle": "-|>", "color": ARROW, "linewidth": weight, "mutation_scale": 9}
-    style |= {"shrinkA": 8 if parent.token else 3, "shrinkB": 8 if child.token else 4}
-    axes.annotate("", (child.x, child.y * LINE), (parent.x, parent.y * LINE), arrowprops=style)
+    axes.annotate("", (end, y), (trunk, y), arrowprops={**style, "shrinkA": 0, "shrinkB": 0})
     if parent.branches and child.step < CERTAIN:
-        _label_arrow(axes, parent, child)
-
-
-def _label_arrow(axes: Axes, parent: Node, child: Node) -> None:
-    x = parent.x + 0.56 * (child.x - parent.x)
-    y = (parent.y + 0.56 * (child.y - parent.y)) * LINE
-    lift = -0.1 if child.y == parent.y else 0.0
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    axes.text(
-        x,
-        y + lift,
-        percent(child.step),
-        fontsize=7.5,
-        color=INK,
-        ha="center",
-        va="center",
-        bbox=box,
-        parse_math=False,
-    )
+        x = (parent.x + parent.half + TRUNK + end) / 2 - 0.03
+        _write(axes, x, y - 0.1, percent(child.step), size=7.5, color=INK, align="center")
 
 
 def _draw_node(axes: Axes, node: Node, example: LatticeExample) -> None:
     y = node.y * LINE
     if node.hypothesis is None:
-        label = token_label(node.token)
-        axes.text(
-            node.x, y, label, fontsize=12, color=INK, ha="center", va="center", parse_math=False
-        )
+        _write(axes, node.x, y, token_label(node.token), size=12, color=INK, align="center")
         return
     gold = node.hypothesis.text == example.gold
-    color = GOLD if gold else INK
+    color, weight = (GOLD, "bold") if gold else (INK, "normal")
     axes.plot([node.x], [y], "s", markersize=4.5, color=color)
-    weight = "bold" if gold else "normal"
+    text = _end_text(node, example)
+    _write(axes, node.x + 0.14, y, text, size=10, color=color, weight=weight)
+
+
+def _write(
+    axes: Axes,
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: float,
+    color: str,
+    align: str = "left",
+    weight: str = "normal",
+) -> None:
     axes.text(
-        node.x + 0.14,
-        y,
-        _end_text(node, example),
-        fontsize=10,
-        color=color,
-        va="center",
-        fontweight=weight,
+        x, y, text, fontsize=size, color=color, ha=align, va="center", weight=weight,
         parse_math=False,
-    )
-
-
-def _write(axes: Axes, x: float, y: float, text: str, *, size: float, color: str) -> None:
-    axes.text(x, y, text, fontsize=size, color=color, ha="left", va="center", parse_math=False)
+    )  # fmt: skip

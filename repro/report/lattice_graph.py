@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from repro.report.canvas import token_label
 from repro.report.examples import TOLERANCE, Hypothesis, LatticeExample
 from repro.results import ResultsError
+
+HALF_LETTER = 0.055
 
 
 @dataclass
@@ -17,6 +20,7 @@ class Node:
         hypothesis: the complete hypothesis, at an end only.
         children: continuations, the most probable one first after :func:`build_tree`.
         mass: probability of all hypotheses that pass here.
+        half: half the width of its letters, in inches.
         x: position along the string, from :func:`place`.
         y: line, from :func:`place`; the most probable continuation stays on the line.
     """
@@ -26,6 +30,7 @@ class Node:
     hypothesis: Hypothesis | None = None
     children: list["Node"] = field(default_factory=list)
     mass: float = 0.0
+    half: float = 0.0
     x: float = 0.0
     y: int = 0
 
@@ -56,7 +61,7 @@ def place(root: Node, *, step: float, branch: float) -> int:
 
     Args:
         root: placed at zero.
-        step: length of an arrow.
+        step: length of an arrow, in inches.
         branch: length of an arrow that leaves a branching node, where a label needs room.
 
     Returns:
@@ -64,7 +69,8 @@ def place(root: Node, *, step: float, branch: float) -> int:
     """
     line = root.y
     for child in root.children:
-        child.x = root.x + (branch if root.branches else step)
+        child.half = HALF_LETTER * (len(token_label(child.token)) + 1)
+        child.x = root.x + root.half + (branch if root.branches else step) + child.half
         child.y = line
         line += place(child, step=step, branch=branch)
     return max(line - root.y, 1)
