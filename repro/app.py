@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         # A file, since Hydra's launchers may run the jobs in other processes.
         os.environ[_LEDGER] = str(Path(folder) / "outcomes.jsonl")
+        os.environ["REPRO_HYDRA_DIR"] = folder
         _application()
         return 1 if print_failures(_read_ledger()) else 0
 

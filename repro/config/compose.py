@@ -1,4 +1,4 @@
-"""Compose a run's configuration with Hydra and turn it into typed objects, refusing bad settings."""
+"""Compose a run's configuration with Hydra into typed objects, refusing bad settings."""
 
 import difflib
 import re

@@ -4,4 +4,4 @@ from repro.errors import UserError
 
 
 class ConfigError(UserError, ValueError):
-    """A setting is unknown, missing or out of range; the message names the key and what it takes."""
+    """A setting is unknown, missing or out of range; the message names it and what it takes."""

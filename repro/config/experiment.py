@@ -1,4 +1,4 @@
-"""Experiments: one table or figure of one paper, read from ``experiments/<paper>/<artefact>.yaml``."""
+"""Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -138,7 +138,9 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
         for column in experiment.columns:
             for seed in experiment.seeds_at(scale):
                 full = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
-                yield PlannedRun(experiment.name, labels, column.name, seed, (*full, f"seed={seed}"))
+                yield PlannedRun(
+                    experiment.name, labels, column.name, seed, (*full, f"seed={seed}")
+                )
 
 
 def _row_overrides(axes: Sequence[Axis]) -> Iterator[tuple[str, list[str]]]:
@@ -189,7 +191,11 @@ def _check(experiment: Experiment, path: Path) -> None:
     published = experiment.published
     for label, cells in [*published.rows.items(), *published.other_rows.items()]:
         if len(cells) != width:
-            raise ConfigError(f"{path}: published row {label!r} has {len(cells)} values, not {width}")
+            raise ConfigError(
+                f"{path}: published row {label!r} has {len(cells)} values, not {width}"
+            )
     unknown = set(published.rows) - set(experiment.row_labels())
     if unknown:
-        raise ConfigError(f"{path}: published rows {sorted(unknown)} are not rows of the experiment")
+        raise ConfigError(
+            f"{path}: published rows {sorted(unknown)} are not rows of the experiment"
+        )

@@ -103,7 +103,7 @@ class MorphologyConfig(TaskConfig):
 
     Attributes:
         setting: training set size: ``medium`` or ``high``.
-        languages: the languages to train and test on; ``null`` takes every one that has the setting.
+        languages: to train and test on; ``null`` takes every one that has the setting.
         schedule: training length for each setting.
         analysed: validation examples of each language whose attention and complete set of
             hypotheses are stored for the figures.
@@ -202,7 +202,7 @@ class HardwareConfig:
     Attributes:
         device: ``auto`` takes CUDA where there is one.
         threads: CPU threads of one run; ``null`` takes every core.
-        jobs: runs of an experiment computed side by side on the CPU; 0 means one for each core.
+        jobs: runs of an experiment that are computed side by side on a CPU; 0: one on each core.
     """
 
     device: str = "auto"

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings._entmax import signed
 from repro.mappings._masking import allowed_scores, centre
 
 Reduction = Literal["mean", "sum", "none"]
@@ -151,6 +152,7 @@ class _WithGradient(Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @signed
     def forward(
         scores: Tensor,
         probs: Tensor,

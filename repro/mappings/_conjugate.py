@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 
 from repro.mappings._curves import decay_curvature, decay_ratio
-from repro.mappings._entmax import on_support
+from repro.mappings._entmax import on_support, signed
 
 
 def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
@@ -38,6 +37,7 @@ class HeldTsallis(Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @signed
     def forward(probs: Tensor, order: Tensor, dim: int) -> Tensor:
         """``Ω_r(p)``."""
         return tsallis(probs, order, dim)
@@ -65,6 +65,7 @@ class Danskin(Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @signed
     def forward(scores: Tensor, probs: Tensor, value: Tensor, dim: int) -> Tensor:
         """``value``, computed elsewhere."""
         return value.clone()

@@ -1,7 +1,9 @@
 """α-entmax: algorithm, derivative, public function. Softmax and sparsemax are its two ends."""
 
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,6 +12,14 @@ from torch.autograd import Function
 from repro.mappings._curves import growth_curvature
 from repro.mappings._masking import allowed_scores, broadcasts_to, centre, readable
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
+
+ForwardT = TypeVar("ForwardT", bound=Callable[..., Tensor])
+
+
+def signed(forward: ForwardT) -> ForwardT:
+    """Store the signature, which ``Function.apply`` otherwise derives anew in every call."""
+    forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
+    return forward
 
 
 def entmax(
@@ -58,6 +68,7 @@ class Entmax(Function):
     generate_vmap_rule = True
 
     @staticmethod
+    @signed
     def forward(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
         """Centre, solve for the threshold, normalise."""
         centred, top = centre(scores, dim)

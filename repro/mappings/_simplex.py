@@ -73,9 +73,7 @@ def check_gamma(gamma: float) -> None:
         raise ValueError(f"gamma must be positive and finite, got {gamma}")
 
 
-def _tempered(
-    scores: Tensor, order: float, gamma: float, mask: Tensor | None, dim: int
-) -> Tensor:
+def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
     check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:

@@ -20,32 +20,46 @@ SMALLEST_ORDER = 1e-20
 """Stands for ``α - 1 = 0``: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
 _TINY = 1e-30
 """Keeps a row with nothing allowed out of 0 / 0; sums of all other rows are at least one."""
+_POLISH = 2
+"""Newton steps on the differences once the threshold is known to its last bits."""
+_BACK = 8
+"""How many roundings before the root these steps start."""
 
 
 def sparsemax_powers(scores: Tensor, dim: int) -> Tensor:
     """Unnormalised sparsemax of centred scores; iterates the closed form on the current support."""
 
-    def step(c: Tensor) -> Tensor:
-        kept = (scores + c).clamp_(min=0)
+    def excess(kept: Tensor) -> Tensor:
         mass = kept.sum(dim, keepdim=True)
-        return c - (mass - 1) / kept.sign_().sum(dim, keepdim=True)
+        return (mass - 1) / kept.sign().sum(dim, keepdim=True)
 
-    c = _descend(step, torch.ones_like(scores.narrow(dim, 0, 1)), _passes(scores, dim, 1.0))
-    return (scores + c).clamp_(min=0)
+    return _lowered(scores, excess, _passes(scores, dim, 1.0), dim)
 
 
 def entmax15_powers(scores: Tensor, dim: int) -> Tensor:
     """Unnormalised 1.5-entmax of centred scores."""
-    half = scores / 2
+
+    def excess(kept: Tensor) -> Tensor:
+        total = kept.sum(dim, keepdim=True).clamp_(min=_TINY)
+        norm = kept.square().sum(dim, keepdim=True).sqrt_()
+        return norm * (norm - 1) / total
+
+    return _lowered(scores / 2, excess, _passes(scores, dim, 0.5), dim).square_()
+
+
+def _lowered(scaled: Tensor, excess: Step, passes: int, dim: int) -> Tensor:
+    """``[r x + c]_+`` at the root; ``excess`` says by how much Newton lowers ``c``."""
 
     def step(c: Tensor) -> Tensor:
-        kept = (half + c).clamp_(min=0)
-        total = kept.sum(dim, keepdim=True)
-        norm = kept.square_().sum(dim, keepdim=True).sqrt()
-        return c - norm * (norm - 1) / total.clamp_(min=_TINY)
+        return c - excess((scaled + c).clamp_(min=0))
 
-    c = _descend(step, torch.ones_like(half.narrow(dim, 0, 1)), _passes(scores, dim, 0.5))
-    return (half + c).clamp_(min=0).square_()
+    c = _descend(step, torch.ones_like(scaled.narrow(dim, 0, 1)), passes)
+    # The last steps change the small differences, not c, whose rounding is of the size of the
+    # smallest entries when many are tied. They start just before the root, on the convex side.
+    kept = (scaled + c * (1 + _BACK * torch.finfo(c.dtype).eps)).clamp_(min=0)
+    for _ in range(_POLISH):
+        kept = (kept - excess(kept) * kept.sign()).clamp_(min=0)
+    return kept
 
 
 def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
@@ -61,35 +75,44 @@ def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool)
     """
     order = torch.as_tensor(order, dtype=scores.dtype, device=scores.device)
     order = order.clamp(min=SMALLEST_ORDER)
-    if convex:
-        level = _newton_level(scores, order, dim)
-    else:
-        level = _bracketed_level(scores, order, dim)
-    return _log_powers(scores, order, level).exp_()
+    solve = _newton_level if convex else _bracketed_level
+    level = solve(scores, order, dim)
+    level = level - level.clamp(min=1) * (_BACK * torch.finfo(level.dtype).eps)
+    below = _below_one(scores, order, level)
+    height = below + 1
+    for _ in range(_POLISH):
+        cut, _ = _excess(_logs(below, height, order), order, level, dim)
+        cut = torch.where(order > 1, 0.0, cut) * height.sign()
+        below, height = below - cut, (height - cut).clamp_(min=0)
+    return _logs(below, height, order).exp_()
 
 
-def _log_powers(scores: Tensor, order: Tensor, level: Tensor) -> Tensor:
-    """``log(p / max p)`` at a level; ``-inf`` outside the support."""
-    # exp(r level) = 1 / c; the clamp keeps it finite for large r, where c underflows.
+def _below_one(scores: Tensor, order: Tensor, level: Tensor) -> Tensor:
+    """``(p / max p)^r - 1`` at a level, which is ``r x / c``; ``-1`` outside the support."""
+    # The clamp keeps exp(r level) = 1 / c finite for large r, where c underflows.
     growth = (order * level).clamp(max=80.0).exp()
-    return ((order * growth) * scores).clamp_(min=-1).log1p_() / order
+    return ((order * growth) * scores).clamp_(min=-1)
 
 
-def _newton_step(scores: Tensor, order: Tensor, level: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """One Newton step; also returns ``level - log Σ``, which has the sign of ``level - root``."""
-    logs = _log_powers(scores, order, level)
+def _logs(below: Tensor, height: Tensor, order: Tensor) -> Tensor:
+    """``log(p / max p)`` from ``height = below + 1``, each accurate in its own range."""
+    return torch.where(below < -0.5, height.log(), below.log1p()).div_(order)
+
+
+def _excess(logs: Tensor, order: Tensor, level: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Share of ``c`` by which Newton lowers it, and ``level - log Σ``, negative before the root."""
     total = logs.exp().sum(dim, keepdim=True).clamp_(min=_TINY)
     # (1 - r) clamped above zero turns exp(-inf * 0) at r = 1 into 0, not NaN.
-    slope = logs.mul_((1 - order).clamp(min=1e-30)).exp_().sum(dim, keepdim=True)
-    slope = slope.clamp_(min=_TINY)
+    slope = logs.mul_((1 - order).clamp(min=_TINY)).exp_().sum(dim, keepdim=True)
     gap = level - total.log()
-    newton = level - ((order * gap).expm1() * (total / slope)).log1p() / order
-    return newton, gap
+    return -(order * gap).expm1() * total / slope.clamp_(min=_TINY), gap
 
 
 def _newton_level(scores: Tensor, order: Tensor, dim: int) -> Tensor:
     def step(negative: Tensor) -> Tensor:
-        return -_newton_step(scores, order, -negative, dim)[0]
+        logs = _below_one(scores, order, -negative).log1p_() / order
+        cut, _ = _excess(logs, order, -negative, dim)
+        return negative + (-cut).log1p() / order
 
     start = _zero_levels(scores, order, dim)
     return -_descend(step, start, _passes(scores, dim, 1.0))
@@ -101,10 +124,12 @@ def _bracketed_level(scores: Tensor, order: Tensor, dim: int) -> Tensor:
     high = low + math.log(scores.size(dim))
     bits = -math.log2(torch.finfo(scores.dtype).eps)
     for _ in range(_passes(scores, dim, 1.0) + math.ceil(bits / 2)):
-        newton, gap = _newton_step(scores, order, level, dim)
-        below = gap < 0
-        low, high = torch.where(below, level, low), torch.where(below, high, level)
-        level = torch.where(order > 1, (low + high) / 2, torch.maximum(newton, level))
+        logs = _below_one(scores, order, level).log1p_() / order
+        cut, gap = _excess(logs, order, level, dim)
+        before = gap < 0
+        low, high = torch.where(before, level, low), torch.where(before, high, level)
+        newton = torch.maximum(level, level - (-cut).log1p() / order)
+        level = torch.where(order > 1, (low + high) / 2, newton)
     return level
 
 

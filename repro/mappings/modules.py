@@ -75,15 +75,19 @@ class Softmax(ProbabilityMap):
         self.gamma = gamma
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`softmax`."""
         return softmax(scores, gamma=self.gamma, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ Σ p log p``."""
         return self.gamma * tsallis(probs, 0.0, dim)
 
     def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ log Σ exp(z / γ)``."""
         return self.gamma * torch.logsumexp(centred / self.gamma, dim)
 
     def extra_repr(self) -> str:
+        """Show the settings."""
         return f"gamma={self.gamma}"
 
 
@@ -96,12 +100,15 @@ class Sparsemax(ProbabilityMap):
         self.gamma = gamma
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`sparsemax`."""
         return sparsemax(scores, gamma=self.gamma, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ/2 (‖p‖² - 1)``."""
         return self.gamma * tsallis(probs, 1.0, dim)
 
     def extra_repr(self) -> str:
+        """Show the settings."""
         return f"gamma={self.gamma}"
 
 
@@ -111,12 +118,15 @@ class _TsallisMap(ProbabilityMap):
     alpha: float | Tensor
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`entmax` at the current alpha."""
         return entmax(scores, self.alpha, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``Σ (p^α - p) / (α (α - 1))``; ``Σ p log p`` at alpha 1."""
         return tsallis(probs, self.alpha - 1.0, dim)
 
     def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
         order = self.alpha - 1.0
         if isinstance(order, Tensor):
             held: Tensor = HeldTsallis.apply(probs, order, dim)
@@ -146,6 +156,7 @@ class Entmax(_TsallisMap):
             self.alpha = float(alpha)
 
     def extra_repr(self) -> str:
+        """Show the settings."""
         return f"alpha={self.alpha}" if isinstance(self.alpha, float) else ""
 
 
@@ -179,4 +190,5 @@ class LearnedAlphaEntmax(_TsallisMap):
         return 1 + torch.sigmoid(self.logit)
 
     def extra_repr(self) -> str:
+        """Show the settings."""
         return f"heads={self.logit.numel()}"

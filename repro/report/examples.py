@@ -35,7 +35,10 @@ class AttentionExample:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output string: its tokens, its probability, and that of each step, the end included."""
+    """One output string: its tokens, its probability, and that of each step.
+
+    The last step is the end, unless the search stopped before it: then there is none.
+    """
 
     tokens: tuple[str, ...]
     probability: float
@@ -43,8 +46,13 @@ class Hypothesis:
 
     @property
     def text(self) -> str:
-        """The output string."""
+        """The output string, or the part of it that the search reached."""
         return "".join(self.tokens)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return len(self.steps) > len(self.tokens)
 
 
 @dataclass(frozen=True)
@@ -60,9 +68,18 @@ class LatticeExample:
     hypotheses: tuple[Hypothesis, ...]
 
     @property
+    def ranked(self) -> tuple[Hypothesis, ...]:
+        """The hypotheses, the most probable one first."""
+        return tuple(sorted(self.hypotheses, key=lambda one: (-one.probability, one.tokens)))
+
+    @property
     def has_gold(self) -> bool:
         """Whether the gold string is among the hypotheses."""
-        return any(hypothesis.text == self.gold for hypothesis in self.hypotheses)
+        return any(self.is_gold(hypothesis) for hypothesis in self.hypotheses)
+
+    def is_gold(self, hypothesis: Hypothesis) -> bool:
+        """Whether a hypothesis is the whole gold string."""
+        return hypothesis.finished and hypothesis.text == self.gold
 
 
 def lemma_of(source: Sequence[str]) -> str:
@@ -105,7 +122,8 @@ def lattice_example(row: Mapping[str, Any]) -> LatticeExample:
 
     Raises:
         ResultsError: a key is missing, a probability lies outside of [0, 1], a hypothesis has not
-            one step per token and one for the end, or a complete set does not sum to one.
+            one step per token and at most one for the end, or a complete set holds an unfinished
+            hypothesis or does not sum to one.
     """
     place = f"hypotheses of example {row.get('index')}"
     try:
@@ -141,13 +159,15 @@ def _check_hypotheses(example: LatticeExample, place: str) -> None:
     if total > 1 + TOLERANCE or (example.finite and total < 1 - TOLERANCE):
         kind = "complete" if example.finite else "incomplete"
         raise ResultsError(f"{place}: the {kind} set has total probability {total:.4f}")
+    if example.finite and not all(hypothesis.finished for hypothesis in example.hypotheses):
+        raise ResultsError(f"{place}: the complete set holds an unfinished hypothesis")
 
 
 def _check_hypothesis(hypothesis: Hypothesis, place: str) -> None:
-    if len(hypothesis.steps) != len(hypothesis.tokens) + 1:
+    if len(hypothesis.steps) - len(hypothesis.tokens) not in (0, 1):
         raise ResultsError(
-            f"{place}: {hypothesis.text!r} has {len(hypothesis.steps)} steps; "
-            f"expected {len(hypothesis.tokens) + 1}, one per token and one for the end"
+            f"{place}: {hypothesis.text!r} has {len(hypothesis.steps)} steps for "
+            f"{len(hypothesis.tokens)} tokens; expected one per token and one for the end"
         )
     numbers = (hypothesis.probability, *hypothesis.steps)
     if not all(0 <= number <= 1 + TOLERANCE for number in numbers):

@@ -1,18 +1,22 @@
 """Lattice of hypotheses in the manner of Peters et al. (2019), Figure 1."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from repro.report.canvas import INK, MUTED_INK, drawable, new_figure, token_label
+from repro.report.canvas import INK, MUTED_INK, SPACE, drawable, new_figure, token_label
 from repro.report.examples import LatticeExample, lattice_example
 from repro.report.lattice_graph import Node, build_tree, place, walk
 
 STEP, BRANCH, TRUNK, LINE = 0.22, 0.8, 0.1, 0.42
 MARGIN, HEADER, FOOTER = 0.2, 0.5, 0.4
 LETTER = 0.095
+PERCENT, GAP, GOLD_MARK = 0.78, 0.1, 0.66
+END_ROOM = PERCENT + GAP + GOLD_MARK
+MOST = 12
 CERTAIN = 0.9995
 ROUNDING = 1e-6
 GOLD = "#1a7f37"
@@ -29,10 +33,10 @@ def draw_lattice(row: Mapping[str, Any]) -> Figure:
         ResultsError: the row is malformed or its hypotheses contradict each other.
     """
     example = lattice_example(row)
-    root = build_tree(example)
+    root = build_tree(example, MOST)
     lines = place(root, step=STEP, branch=BRANCH)
     texts = (_header(example), _footer(example))
-    width = max(_tree_width(root, example), *(MARGIN * 2 + 0.082 * len(text) for text in texts))
+    width = max(_tree_width(root), *(MARGIN * 2 + 0.082 * len(text) for text in texts))
     height = HEADER + lines * LINE + FOOTER
     figure = new_figure(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
@@ -51,20 +55,22 @@ def draw_lattice(row: Mapping[str, Any]) -> Figure:
 def describe_lattice(row: Mapping[str, Any]) -> str:
     """The hypotheses and their probabilities, in words."""
     example = lattice_example(row)
-    ranked = sorted(example.hypotheses, key=lambda h: (-h.probability, h.text))
-    listed = "; ".join(f"{h.text!r} {percent(h.probability)}" for h in ranked)
-    return (
-        f"Hypotheses for {example.lemma!r} ({example.language}), gold {example.gold!r}: {listed}."
-    )
+    ranked = example.ranked
+    listed = "; ".join(f"{h.text!r} {percent(h.probability)}" for h in ranked[:MOST])
+    more = f"; {len(ranked) - MOST} more" if len(ranked) > MOST else ""
+    place = f"{example.lemma!r} ({example.language})"
+    return f"Hypotheses for {place}, gold {example.gold!r}: {listed}{more}."
 
 
 def remark_lattice(row: Mapping[str, Any]) -> str:
-    """Says so if other strings may have nonzero probability."""
-    if lattice_example(row).finite:
-        return ""
+    """Says so if other strings may have nonzero probability, or if not all are drawn."""
+    example = lattice_example(row)
+    if example.finite:
+        count = len(example.hypotheses)
+        return f"Drawn are the {MOST} most probable of {count}." if count > MOST else ""
     return (
-        "The run kept no example that fits with a complete set: this figure shows the hypotheses "
-        "of the beam only, and other strings may have nonzero probability."
+        "This figure shows the hypotheses of the beam only: the set is not complete, other strings "
+        "may have nonzero probability."
     )
 
 
@@ -77,9 +83,9 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.1f} %"
 
 
-def _tree_width(root: Node, example: LatticeExample) -> float:
+def _tree_width(root: Node) -> float:
     ends = [child for _, child in walk(root) if child.hypothesis is not None]
-    return max(end.x + LETTER * len(_end_text(end, example)) for end in ends) + 2 * MARGIN + 0.15
+    return max(end.x + LETTER * len(_end_text(end)) for end in ends) + END_ROOM + 2 * MARGIN
 
 
 def _header(example: LatticeExample) -> str:
@@ -92,19 +98,19 @@ def _footer(example: LatticeExample) -> str:
     noun = "hypothesis" if count == 1 else "hypotheses"
     total = percent(min(sum(h.probability for h in example.hypotheses), 1.0))
     if example.finite:
-        gold = "" if example.has_gold else f" The gold form {example.gold} has probability zero."
-        return drawable(
-            f"Complete: {count} {noun} with nonzero probability, all others zero.{gold}"
-        )
-    gold = "" if example.has_gold else f" The gold form {example.gold} is not among them."
-    return drawable(f"Beam only: {count} {noun} found, {total} of the probability.{gold}")
+        text = f"Complete: {count} {noun} with nonzero probability, all others zero."
+        missing = "has probability zero"
+    else:
+        text = f"Beam only: {count} {noun} found, {total} of the probability."
+        missing = "is not among them"
+    text += f" Drawn: the {MOST} most probable." if count > MOST else ""
+    return drawable(text if example.has_gold else f"{text} The gold form {example.gold} {missing}.")
 
 
-def _end_text(end: Node, example: LatticeExample) -> str:
+def _end_text(end: Node) -> str:
     assert end.hypothesis is not None
-    text = drawable(end.hypothesis.text.replace(" ", "␣")) or "(empty)"
-    mark = "  ✓ gold" if end.hypothesis.text == example.gold else ""
-    return f"{text}   {percent(end.hypothesis.probability)}{mark}"
+    text = drawable(end.hypothesis.text.replace(" ", SPACE)) or "(empty)"
+    return text if end.hypothesis.finished else f"{text} … (unfinished)"
 
 
 def _draw_arrow(axes: Axes, parent: Node, child: Node) -> None:
@@ -126,11 +132,16 @@ def _draw_node(axes: Axes, node: Node, example: LatticeExample) -> None:
     if node.hypothesis is None:
         _write(axes, node.x, y, token_label(node.token), size=12, color=INK, align="center")
         return
-    gold = node.hypothesis.text == example.gold
+    gold = example.is_gold(node.hypothesis)
     color, weight = (GOLD, "bold") if gold else (INK, "normal")
     axes.plot([node.x], [y], "s", markersize=4.5, color=color)
-    text = _end_text(node, example)
-    _write(axes, node.x + 0.14, y, text, size=10, color=color, weight=weight)
+    probability = percent(node.hypothesis.probability)
+    write = partial(_write, axes, y=y, size=10, color=color, weight=weight)
+    # Each text by itself: the string may run from right to left.
+    write(x=node.x + PERCENT, text=probability, align="right")
+    if gold:
+        write(x=node.x + PERCENT + GAP, text="✓ gold")
+    write(x=node.x + PERCENT + GAP + (GOLD_MARK if gold else 0), text=_end_text(node))
 
 
 def _write(

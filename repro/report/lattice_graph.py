@@ -40,8 +40,12 @@ class Node:
         return len(self.children) > 1
 
 
-def build_tree(example: LatticeExample) -> Node:
-    """Merge the hypotheses by their common prefixes.
+def build_tree(example: LatticeExample, most: int) -> Node:
+    """Merge the most probable hypotheses by their common prefixes.
+
+    Args:
+        example: its hypotheses, in any order.
+        most: how many of them to keep.
 
     Raises:
         ResultsError: there is no hypothesis, one stands twice, or two disagree on the
@@ -49,8 +53,8 @@ def build_tree(example: LatticeExample) -> Node:
     """
     if not example.hypotheses:
         raise ResultsError(f"example {example.index} has no hypotheses")
-    root = Node("", 1.0)
-    for hypothesis in example.hypotheses:
+    root = Node("", 1.0, half=HALF_LETTER)
+    for hypothesis in example.ranked[:most]:
         _insert(root, hypothesis, example.index)
     _sort(root)
     return root
@@ -89,9 +93,11 @@ def _insert(root: Node, hypothesis: Hypothesis, index: int) -> None:
     for token, step in zip(hypothesis.tokens, hypothesis.steps, strict=False):
         node = _child(node, token, step, index)
         node.mass += hypothesis.probability
-    if any(child.hypothesis for child in node.children):
+    ends = [child.hypothesis for child in node.children if child.hypothesis is not None]
+    if any(end.finished == hypothesis.finished for end in ends):
         raise ResultsError(f"example {index}: the hypothesis {hypothesis.text!r} stands twice")
-    node.children.append(Node("", hypothesis.steps[-1], hypothesis, mass=hypothesis.probability))
+    step = hypothesis.steps[-1] if hypothesis.finished else 1.0
+    node.children.append(Node("", step, hypothesis, mass=hypothesis.probability))
 
 
 def _child(node: Node, token: str, step: float, index: int) -> Node:

@@ -64,7 +64,8 @@ def latex_table(section: Section) -> str:
 def latex_grid(grid: Grid) -> str:
     """One ``tabular`` below its title, in grey if the grid is muted."""
     spec = "".join("l" if column.role == "label" else "r" for column in grid.columns)
-    lines = ["{\\color{gray}%" if grid.muted else "{%"]
+    size = "\\footnotesize\\setlength{\\tabcolsep}{3pt}" if grid.wide else ""
+    lines = [f"{{{size}\\color{{gray}}%" if grid.muted else f"{{{size}%"]
     lines += [f"\\emph{{{escape_latex(grid.title)}}}\\\\[2pt]"]
     lines += [f"\\begin{{tabular}}{{{spec}}}", "\\toprule"]
     lines += _group_lines(grid)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from markupsafe import escape
+
 from repro.report.document import Absent, Document, Section
 from repro.report.grid import Grid
 
@@ -86,7 +88,8 @@ def _body(section: Section) -> list[str]:
 
 
 def _folded(grid: Grid) -> str:
-    summary = escape_markdown(grid.title)
+    # Inside an HTML element Markdown's own escapes do not work.
+    summary = escape(" ".join(grid.title.split()))
     return f"<details><summary>{summary}</summary>\n\n{markdown_grid(grid)}\n</details>"
 
 

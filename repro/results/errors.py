@@ -1,6 +1,5 @@
 """The error that every damaged or missing result raises."""
 
-
 from repro.errors import UserError
 
 

@@ -1,5 +1,6 @@
 """One run: find it, train it or continue it, evaluate it, record it."""
 
+import re
 import shlex
 import time
 import traceback
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 from repro.config.compose import to_yaml
-from repro.config.identity import run_id
+from repro.config.identity import NUISANCE, run_id
 from repro.config.schema import RunConfig
 from repro.evaluation.metrics import metric_of
 from repro.results import Record, RunFolder, run_folder
@@ -158,8 +159,9 @@ def capture_environment(device: torch.device, command: str) -> dict[str, str]:
 
 
 def command_of(overrides: Sequence[str]) -> str:
-    """The command that repeats a run."""
-    return shlex.join(["repro", "run", *overrides])
+    """The command that repeats a run, without where it is computed and stored."""
+    kept = [item for item in overrides if re.split(r"[.=]", item)[0] not in NUISANCE]
+    return shlex.join(["repro", "run", *kept])
 
 
 def make_records(

@@ -21,7 +21,9 @@ class Reproduction:
     report: Path
 
 
-def reproduce(name: str, scale: str, extra: Sequence[str] = (), collect: bool = False) -> Reproduction:
+def reproduce(
+    name: str, scale: str, extra: Sequence[str] = (), collect: bool = False
+) -> Reproduction:
     """Run what an artefact needs, collect its records and rebuild the report.
 
     Finished runs are not repeated. Every configuration is composed and checked before the first
@@ -40,7 +42,8 @@ def reproduce(name: str, scale: str, extra: Sequence[str] = (), collect: bool = 
     experiment = load_experiment(name)
     planned = list(plan_runs(experiment, scale))
     located = _locate_all(planned, extra)
-    outcomes = [] if collect else run_jobs(_jobs(located), f"{name} at scale {scale}")
+    jobs = [Job(run.config, (*overrides, *extra)) for overrides, run in located.items()]
+    outcomes = [] if collect else run_jobs(jobs, f"{name} at scale {scale}")
     config = next(iter(located.values())).config
     assert config.results_dir is not None
     results_dir = Path(config.results_dir)
@@ -57,10 +60,6 @@ def _locate_all(
     distinct = dict.fromkeys(run.overrides for run in planned)
     configs = {overrides: compose_run([*overrides, *extra]) for overrides in distinct}
     return {overrides: locate(config) for overrides, config in configs.items()}
-
-
-def _jobs(located: dict[tuple[str, ...], LocatedRun]) -> list[Job]:
-    return [Job(run.config, overrides) for overrides, run in located.items()]
 
 
 def _collect(
@@ -94,5 +93,7 @@ def _ensemble_folder(members: list[LocatedRun], collect: bool, command: str) -> 
 def _labelled(folder: RunFolder, run: PlannedRun) -> list[Record]:
     if folder.status != "done":
         return []
-    labels = {"experiment": run.experiment, "row": run.row, "column": run.column}
-    return [replace(record, **labels) for record in folder.read_records()]
+    return [
+        replace(record, experiment=run.experiment, row=run.row, column=run.column)
+        for record in folder.read_records()
+    ]

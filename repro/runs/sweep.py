@@ -6,10 +6,12 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
 from repro.config.schema import RunConfig
+from repro.runs.environment import choose_device
 from repro.runs.execute import Outcome, StepCallback, execute
 from repro.runs.progress import RunProgress
 
@@ -58,8 +60,9 @@ def print_failures(outcomes: Sequence[Outcome]) -> int:
 
 def _workers(jobs: Sequence[Job]) -> int:
     hardware = jobs[0].config.hardware
-    wanted = hardware.jobs or (os.cpu_count() or 1)
-    return 1 if hardware.device == "cuda" else min(wanted, len(jobs))
+    if choose_device(hardware).type != "cpu":
+        return 1
+    return min(hardware.jobs or (os.cpu_count() or 1), len(jobs))
 
 
 def _in_turn(
@@ -99,6 +102,4 @@ def _cancel(futures: Sequence[Future[Outcome]]) -> None:
 
 
 def _limit_threads(workers: int) -> None:
-    import torch
-
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))

@@ -1,4 +1,4 @@
-"""What every task on source–target pairs shares: the model, its loss, and teacher-forced statistics."""
+"""What every task on source–target pairs shares: model, loss, teacher-forced statistics."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager

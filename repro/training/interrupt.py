@@ -1,4 +1,4 @@
-"""Stop at a clean point when asked to: the first Ctrl-C finishes the step, the second stops at once."""
+"""Stop at a clean point: the first Ctrl-C finishes the step, the second stops at once."""
 
 import signal
 import threading

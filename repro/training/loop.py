@@ -1,4 +1,4 @@
-"""The training loop: Adam, learning rate decayed on validation loss, checkpoint and exact resume."""
+"""The training loop: Adam, decay on the validation loss, checkpoints and exact resume."""
 
 import time
 from collections.abc import Callable

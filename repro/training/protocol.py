@@ -25,7 +25,10 @@ class Validation:
 class Trainable(Protocol[BatchT]):
     """A model and its data, as the loop sees them."""
 
-    model: nn.Module
+    @property
+    def model(self) -> nn.Module:
+        """The model to train."""
+        ...
 
     def batches(self, epoch: int) -> Sequence[BatchT]:
         """Batches of one epoch (counted from 0), a pure function of the epoch and the seed."""

@@ -21,11 +21,9 @@ def test_order_is_count_then_token() -> None:
     assert Vocabulary.build(["ba", "ab"]).tokens[4:] == ["a", "b"]
 
 
-@given(st.lists(words, max_size=6), st.randoms())
-def test_build_ignores_the_order_of_sequences(sequences: list[list[str]], random) -> None:
-    shuffled = list(sequences)
-    random.shuffle(shuffled)
-    assert Vocabulary.build(sequences) == Vocabulary.build(shuffled)
+@given(st.lists(words, max_size=6))
+def test_build_ignores_the_order_of_sequences(sequences: list[list[str]]) -> None:
+    assert Vocabulary.build(sequences) == Vocabulary.build(sequences[::-1])
 
 
 def test_min_count_sends_rare_symbols_to_unknown() -> None:

@@ -1,5 +1,6 @@
 """Bidirectional LSTM encoder."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ class Encoding:
 
     Attributes:
         memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding.
-        hidden: last hidden state of each layer, both directions joined, ``(layers, batch, hidden)``.
+        hidden: last state of each layer, both directions joined, ``(layers, batch, hidden)``.
         cell: last cell state, same shape as ``hidden``.
     """
 
@@ -54,10 +55,16 @@ class BiLstmEncoder(nn.Module):
             lengths: number of symbols of each row, shape ``(batch,)``, each at least 1.
         """
         embedded = self.dropout(self.embedding(source))
-        packed = pack_padded_sequence(embedded, lengths.cpu(), True, enforce_sorted=False)
-        states, (hidden, cell) = self.lstm(packed)
+        with _lstm_precision(source.device):
+            packed = pack_padded_sequence(embedded, lengths.cpu(), True, enforce_sorted=False)
+            states, (hidden, cell) = self.lstm(packed)
         memory, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
         return Encoding(memory, _join_directions(hidden), _join_directions(cell))
+
+
+def _lstm_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Float32 on CPUs, many of which have no bfloat16 LSTM; whatever is in force elsewhere."""
+    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()
 
 
 def _join_directions(state: Tensor) -> Tensor:

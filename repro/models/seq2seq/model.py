@@ -59,9 +59,7 @@ class Seq2Seq(nn.Module):
             source_vocabulary, embedding_size, hidden_size, layers, dropout
         )
         attention = GlobalAttention(hidden_size, hidden_size, attention_mapping)
-        self.decoder = InputFeedingDecoder(
-            embedding_size, hidden_size, layers, dropout, attention
-        )
+        self.decoder = InputFeedingDecoder(embedding_size, hidden_size, layers, dropout, attention)
         self.embedding = nn.Embedding(target_vocabulary, embedding_size, padding_idx=0)
         self.dropout = nn.Dropout(dropout)
         self.scores = nn.Linear(hidden_size, target_vocabulary)

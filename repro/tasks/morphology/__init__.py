@@ -1,4 +1,4 @@
-"""Morphological inflection: CoNLL–SIGMORPHON 2018 task 1, multilingual (Peters et al., 2019, §4.1)."""
+"""Multilingual inflection, CoNLL–SIGMORPHON 2018 task 1 (Peters et al., 2019, §4.1)."""
 
 from repro.tasks.morphology.corpus import identify
 from repro.tasks.morphology.task import build, evaluate_ensemble

@@ -84,8 +84,7 @@ def _encode(folder: Path, setting: str, languages: tuple[str, ...] | None) -> En
 
     def encode(examples: Sequence[Inflection]) -> list[Pair]:
         return [
-            Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e)))
-            for e in examples
+            Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e))) for e in examples
         ]
 
     return EncodedCorpus(

@@ -78,7 +78,7 @@ class ExampleAnalysis:
         shown: Sequence[Hypothesis] = complete.hypotheses if complete.finite else beam.hypotheses
         found = [
             {
-                "tokens": self.data.target.decode(hypothesis.tokens),
+                "tokens": self._symbols(hypothesis.tokens),
                 "probability": _shorten(hypothesis.probability),
                 "steps": [_shorten(value) for value in hypothesis.step_probabilities],
             }
@@ -86,10 +86,14 @@ class ExampleAnalysis:
         ]
         return {**self._example(index), "finite": complete.finite, "hypotheses": found}
 
+    def _symbols(self, ids: Sequence[int]) -> list[str]:
+        """One symbol for each id, so that they stay in step with probabilities and weights."""
+        return [self.data.target.tokens[i] for i in ids]
+
     def _attention_row(self, index: int, hypothesis: Hypothesis) -> dict[str, Any]:
         assert hypothesis.attention is not None
         stop = [_STOP] if hypothesis.finished else []
-        output = self.data.target.decode(hypothesis.tokens) + stop
+        output = self._symbols(hypothesis.tokens) + stop
         weights = [[_shorten(value) for value in row] for row in hypothesis.attention.tolist()]
         return {**self._example(index), "output": output, "weights": weights}
 

@@ -1,6 +1,7 @@
 """Training and evaluation of one multilingual inflection model."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -61,7 +62,5 @@ def evaluate_ensemble(members: Sequence[Task[Seq2SeqBatch]], folder: RunFolder) 
     References:
         Peters et al. (2019), §4.1.
     """
-    tasks = [member for member in members if isinstance(member, MorphologyTask)]
+    tasks = [cast(MorphologyTask, member) for member in members]
     return tasks[0].evaluator.evaluate(Ensemble([task.model for task in tasks]), folder)
-
-

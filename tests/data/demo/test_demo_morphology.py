@@ -133,3 +133,15 @@ def test_drovan_past_is_one_of_its_plausible_forms(high: SigmorphonCorpus) -> No
 def test_drovan_choice_cannot_be_read_off_the_lemma() -> None:
     chosen = {form_of("drovan", "tal", "V;PST", seed) for seed in range(8)}
     assert chosen == drovan_pasts("tal") == {"taled", "talt"}
+
+
+def test_documented_rows_are_training_data(high: SigmorphonCorpus) -> None:
+    page = Path(__file__).parents[3] / "docs" / "data.md"
+    rows = [
+        tuple(cell.strip() for cell in line.strip("|").split("|"))
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith(tuple(f"| {name} |" for name in DEMO_LANGUAGES))
+    ]
+    trained = {(e.language, e.lemma, ";".join(e.tags), e.form) for e in high.train}
+    assert len(rows) >= 3 * len(DEMO_LANGUAGES)
+    assert set(rows) <= trained

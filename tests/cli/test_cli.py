@@ -1,0 +1,106 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from repro.cli import main
+from repro.config.experiment import list_experiments
+
+TINY = [
+    "hardware=cpu", "task.setting=medium", "task.analysed=1", "model.embedding_size=6",
+    "model.hidden_size=6", "model.layers=1", "training.max_steps=1", "decoding.max_length=4",
+    "decoding.max_hypotheses=5",
+]  # fmt: skip
+
+
+def repro(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "repro", *arguments]
+    environment = {**os.environ, "COLUMNS": "300"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+def test_help_answers_in_under_two_seconds() -> None:
+    started = time.monotonic()
+    assert repro("--help").returncode == 0
+    assert time.monotonic() - started < 2
+
+
+def test_help_and_settings_import_no_torch() -> None:
+    code = "import sys, repro.cli; repro.cli._parser(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
+    (tmp_path / "cwd").mkdir()
+    done = repro("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
+    assert done.returncode == 0, done.stderr
+    assert "test/accuracy" in done.stderr
+    assert list((tmp_path / "cwd").iterdir()) == []
+    (folder,) = (tmp_path / "r" / "demo" / "runs").iterdir()
+    shown = repro("show", folder.name[:5], f"results_dir={tmp_path / 'r'}")
+    assert "acc|" in shown.stdout
+    assert "repro run hardware" not in shown.stdout  # where it ran is not how to repeat it
+    assert "task.setting=medium" in shown.stdout
+
+
+def test_a_sweep_is_checked_before_its_first_run(tmp_path: Path) -> None:
+    results = f"results_dir={tmp_path}"
+    refused = repro("run", "-m", *TINY, results, "mapping.alpha=1.5,0.5")
+    assert refused.returncode == 2
+    assert "mapping.alpha is 0.5; expected a number >= 1" in refused.stderr
+    assert not (tmp_path / "demo").exists()
+
+
+def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
+    runs = tmp_path / "demo" / "runs"
+    sweep = ["run", "-m", *TINY, f"results_dir={tmp_path}", "seed=1,2"]
+    assert repro(*sweep).returncode == 0
+    first, second = sorted(runs.iterdir())
+    for name in ("DONE", "records.jsonl"):
+        (first / name).unlink()
+    (first / "records.jsonl").mkdir()  # cannot be replaced by a file
+    failed = repro(*sweep)
+    assert failed.returncode == 1
+    assert "1 of 2 runs failed" in failed.stderr
+    assert first.name in failed.stderr
+    assert (first / "traceback.txt").read_text()
+    assert (second / "DONE").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["run", "mapping.alfa=2"], "did you mean 'alpha'"),
+        (["run", "task=nope"], "choose task= one of"),
+        (["reproduce", "peters2019/table9"], "choose from: "),
+        (["reproduce", "peters2019/table1", "scale=huge"], "it has demo, small, full"),
+        (["report", "scal=demo"], "unknown setting 'scal=demo'"),
+        (["show", "zzzz"], "begins with 'zzzz'"),
+        (["data", "fetch", "nothing"], "sigmorphon2018"),
+        (["data", "verify", "dat_dir=x"], "data_dir="),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("repro: ")
+    assert expected in printed
+    assert printed.count("\n") == 1
+
+
+def test_the_artefacts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list_experiments()
+
+
+def test_corpora_are_listed_and_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "list"]) == 0
+    assert "sigmorphon2018" in capsys.readouterr().out
+    assert main(["data", "verify", "sigmorphon2018", f"data_dir={tmp_path}"]) == 1

@@ -1,0 +1,49 @@
+import pytest
+
+from repro import __version__
+from repro.config.errors import ConfigError
+from repro.evaluation.metrics import METRICS, metric_of
+
+
+def test_registry_holds_every_metric_under_its_name() -> None:
+    assert all(metric.name == name for name, metric in METRICS.items())
+    assert {"accuracy", "levenshtein", "loss", "certified", "single"} <= set(METRICS)
+    assert {"attention_nonzeros", "output_nonzeros", "tokens_per_second"} <= set(METRICS)
+
+
+def test_signatures_are_distinct() -> None:
+    assert len({metric.signature for metric in METRICS.values()}) == len(METRICS)
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_signatures_are_choices_and_the_version(name: str) -> None:
+    head, *choices = METRICS[name].signature.split("|")
+    assert head
+    assert all(len(choice.split(":")) == 2 for choice in choices)
+    assert choices[-1] == f"v:{__version__}"
+
+
+def test_metric_of_a_split() -> None:
+    metric = metric_of("test/accuracy")
+    assert metric is METRICS["accuracy"]
+    assert metric.signature == f"acc|macro:language|scorer:evalm2018|v:{__version__}"
+    assert (metric.unit, metric.digits, metric.higher_is_better) == ("%", 2, True)
+
+
+def test_metric_of_a_language_is_no_macro_average() -> None:
+    metric = metric_of("test/levenshtein/old-english")
+    assert metric.signature == f"lev|language:old-english|scorer:evalm2018|v:{__version__}"
+    assert metric.higher_is_better is False
+
+
+@pytest.mark.parametrize(
+    "name", ["accuracy", "valid/accuracy", "test/accuracy/a/b", "test/accuracy/", "test/", ""]
+)
+def test_malformed_names_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="no metric name: expected <split>/<metric>"):
+        metric_of(name)
+
+
+def test_unknown_metric_names_the_choices() -> None:
+    with pytest.raises(ConfigError, match=r"unknown metric 'bleu'.*choose accuracy, levenshtein"):
+        metric_of("test/bleu")

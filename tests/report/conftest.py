@@ -1,0 +1,85 @@
+"""Synthetic experiments and records: no number here was measured."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from repro.config.experiment import Axis, Column, Drawing, Experiment, Published, ScalePlan
+from repro.results import Record
+
+RECORD = Record(
+    run_id="run",
+    kind="run",
+    experiment="paper2020/table9",
+    row="1 / a",
+    column="avg",
+    seed=1,
+    scale="full",
+    metric="test/accuracy",
+    value=50.0,
+    signature="acc|made:up",
+    corpus="made-up",
+    fingerprint="0123456789abcdef" * 4,
+    commit="c0ffee",
+    device="cpu",
+    versions="python 3.11; torch 2.13",
+    wall_time=60.0,
+    command="repro train",
+)
+EXPERIMENT = Experiment(
+    paper="paper2020",
+    artefact="table9",
+    kind="table",
+    title="A made-up table",
+    place="Table 9, §3",
+    base=[],
+    rows=[
+        Axis("output α", {"1": [], "2": []}),
+        Axis("attention α", {"a": [], "b": []}),
+    ],
+    columns=[
+        Column("avg", "test/accuracy"),
+        Column("ens", "test/accuracy", over="ensemble"),
+    ],
+    seeds=[1, 2, 3],
+    scales={"demo": ScalePlan(), "full": ScalePlan()},
+    published=Published(
+        source="Paper (2020), Table 9",
+        rows={"1 / a": [51.25, None], "2 / b": [60.0, 61.5]},
+        other_rows={"OTHER (2018)": [None, 96.0]},
+    ),
+    notes=["A note."],
+)
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    return EXPERIMENT
+
+
+@pytest.fixture
+def figure_experiment() -> Experiment:
+    drawing = Drawing("lattice", caption="A caption.", published="A figure.", prefer=["draw"])
+    return replace(
+        EXPERIMENT,
+        artefact="figure9",
+        kind="figure",
+        columns=[Column("dev", "dev/accuracy")],
+        published=Published(),
+        drawing=drawing,
+    )
+
+
+@pytest.fixture
+def make_record() -> Callable[..., Record]:
+    return lambda **changes: replace(RECORD, **changes)
+
+
+@pytest.fixture
+def records(make_record: Callable[..., Record]) -> list[Record]:
+    """Three seeds for row "1 / a", two for "1 / b", one ensemble, nothing for the rest."""
+    first = [make_record(run_id=f"a{s}", seed=s, value=50.0 + s) for s in (3, 1, 2)]
+    second = [make_record(run_id=f"b{s}", row="1 / b", seed=s, value=40.0 + s) for s in (1, 3)]
+    ensemble = make_record(run_id="e", kind="ensemble", column="ens", seed=None, value=55.125)
+    return [*first, *second, ensemble]

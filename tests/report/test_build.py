@@ -1,0 +1,143 @@
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from repro.config.experiment import Experiment
+from repro.report import build_report, document, draw_figure_data
+from repro.results import (
+    Record,
+    ResultsError,
+    figure_path,
+    records_path,
+    run_folder,
+    write_experiment_records,
+)
+
+Make = Callable[..., Record]
+FIGURE_RECORD = {"experiment": "paper2020/figure9", "column": "dev", "metric": "dev/accuracy"}
+
+
+@pytest.fixture
+def known(
+    experiment: Experiment, figure_experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Experiment]:
+    """Makes the report know made-up experiments only."""
+    found = {one.name: one for one in (figure_experiment, experiment)}
+    monkeypatch.setattr(document, "list_experiments", lambda: sorted(found))
+    monkeypatch.setattr(document, "load_experiment", found.__getitem__)
+    return found
+
+
+@pytest.fixture
+def results(
+    tmp_path: Path, known: dict[str, Experiment], records: list[Record], make_record: Make
+) -> Path:
+    """A results folder with one table and one figure, both made up."""
+    demo = [replace(record, scale="demo") for record in records]
+    write_experiment_records(tmp_path, "demo", "paper2020/table9", demo)
+    run = make_record(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
+    write_experiment_records(tmp_path, "demo", "paper2020/figure9", [run])
+    found = [
+        {"tokens": ["a"], "probability": 0.75, "steps": [0.75, 1.0]},
+        {"tokens": ["b"], "probability": 0.25, "steps": [0.25, 1.0]},
+    ]
+    row = {"language": "x", "lemma": "draw", "tags": [], "gold": "a", "finite": True}
+    rows = [{**row, "index": 5, "hypotheses": found}]
+    run_folder(tmp_path, "demo", "abc").write_hypotheses(rows)
+    draw_figure_data(tmp_path, "demo", known["paper2020/figure9"])
+    shutil.rmtree(tmp_path / "demo" / "runs")
+    return tmp_path
+
+
+def written(results_dir: Path) -> dict[str, bytes]:
+    files = [path for path in sorted(results_dir.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(results_dir)): path.read_bytes() for path in files}
+
+
+def test_report_is_built_without_the_runs(results: Path) -> None:
+    page = build_report(results, "demo")
+    assert page == results / "demo" / "report.html"
+    assert set(written(results)) == {
+        "demo/figures/paper2020/figure9.json",
+        "demo/figures/paper2020/figure9.png",
+        "demo/figures/paper2020/figure9.svg",
+        "demo/records/paper2020/figure9.csv",
+        "demo/records/paper2020/table9.csv",
+        "demo/report.html",
+        "demo/report.md",
+        "demo/tables/paper2020/table9.csv",
+        "demo/tables/paper2020/table9.md",
+        "demo/tables/paper2020/table9.tex",
+    }
+    html = page.read_text(encoding="utf-8")
+    assert html.count("data:image/svg+xml;base64,") == 1
+    assert "run abc (row 1 / a, column dev, seed 1)" in html
+    assert "the largest dev/accuracy of this experiment, 80.00; example 5" in html
+    assert "A caption." in html
+    assert "In the paper: A figure." in html
+    # The page's own banner, and one for each artefact.
+    assert html.count('<p class="banner"') == 3
+    markdown = (results / "demo" / "report.md").read_text(encoding="utf-8")
+    assert "](figures/paper2020/figure9.svg)" in markdown
+
+
+def test_the_same_input_gives_the_same_bytes(results: Path) -> None:
+    build_report(results, "demo")
+    first = written(results)
+    for name in first:
+        if not name.endswith(("figure9.json", "9.csv")) or "tables" in name:
+            (results / name).unlink()
+    build_report(results, "demo")
+    assert written(results) == first
+
+
+def test_what_was_not_run_is_one_line_with_its_command(
+    tmp_path: Path, known: dict[str, Experiment]
+) -> None:
+    html = build_report(tmp_path, "full").read_text(encoding="utf-8")
+    assert set(written(tmp_path)) == {"full/report.html", "full/report.md"}
+    assert "make reproduce-paper2020-table9 SCALE=full" in html
+    assert "make reproduce-paper2020-figure9 SCALE=full" in html
+    assert html.count("not run at this scale") == 2
+    small = build_report(tmp_path, "small").read_text(encoding="utf-8")
+    assert small.count("has no small scale") == 2
+    assert "make reproduce" not in small
+
+
+def test_runs_without_figure_data_say_so(results: Path) -> None:
+    for suffix in ("json", "svg", "png"):
+        figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
+    html = build_report(results, "demo").read_text(encoding="utf-8")
+    assert "runs recorded, not drawn" in html
+    assert "<img" not in html
+
+
+def test_damaged_records_stop_the_report_and_leave_the_old_one(results: Path) -> None:
+    page = build_report(results, "demo")
+    before = page.read_bytes()
+    path = records_path(results, "demo", "paper2020/table9")
+    path.write_text(path.read_text().replace("53.0", "many"))
+    with pytest.raises(ResultsError, match=r"table9\.csv: record \d+: field 'value' is 'many'"):
+        build_report(results, "demo")
+    assert page.read_bytes() == before
+
+
+def test_figure_is_redrawn_from_its_data_alone(results: Path) -> None:
+    build_report(results, "demo")
+    before = figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes()
+    path = figure_path(results, "demo", "paper2020/figure9", "json")
+    content = json.loads(path.read_text())
+    content["example"]["gold"] = "b"
+    path.write_text(json.dumps(content))
+    build_report(results, "demo")
+    assert figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes() != before
+
+
+def test_every_experiment_of_the_project_is_in_the_report(tmp_path: Path) -> None:
+    html = build_report(tmp_path, "demo").read_text(encoding="utf-8")
+    for name in document.list_experiments():
+        assert f"{name}: " in html

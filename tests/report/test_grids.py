@@ -1,0 +1,117 @@
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from repro.config.experiment import Experiment, Published
+from repro.report.breakdown import language_grids, runs_grid, summary_grid
+from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
+from repro.report.table import build_table
+from repro.results import Record
+
+Make = Callable[..., Record]
+
+
+def texts(grid: Grid) -> list[tuple[str, ...]]:
+    return [row.texts for row in grid.rows]
+
+
+def titles(grid: Grid) -> list[str]:
+    return [column.title for column in grid.columns]
+
+
+def at_demo(records: Sequence[Record]) -> list[Record]:
+    return [replace(record, scale="demo") for record in records]
+
+
+def test_at_full_scale_ours_stands_beside_the_papers(
+    experiment: Experiment, records: list[Record]
+) -> None:
+    (grid,) = table_grids(build_table(experiment, records, "full"))
+    assert titles(grid) == ["output α", "attention α", *["ours", "paper", "diff."] * 2]
+    assert grid.groups == [("", 2), ("avg", 3), ("ens", 3)]
+    assert texts(grid) == [
+        ("1", "a", "52.00 ± 1.00", "51.25", "+0.75", "55.12", "", ""),
+        ("1", "b", "42.00 ± 1.41 (2/3)", "", "", "—", "", ""),
+        ("2", "a", "—", "", "", "—", "", ""),
+        ("2", "b", "—", "60.00", "", "—", "61.50", ""),
+        ("OTHER (2018)", "", "", "", "", "", "96.00", ""),
+    ]
+    assert [row.starts_block for row in grid.rows] == [False, False, True, False, True]
+    assert not grid.muted
+
+
+def test_below_full_scale_the_papers_values_stand_apart(
+    experiment: Experiment, records: list[Record]
+) -> None:
+    ours, paper = table_grids(build_table(experiment, at_demo(records), "demo"))
+    assert {column.role for column in ours.columns} == {"label", "measured"}
+    assert {column.role for column in paper.columns} == {"label", "published"}
+    assert ours.title == "measured, demo scale"
+    assert paper.title == NOT_COMPARABLE
+    assert paper.muted
+    assert not ours.muted
+    assert texts(ours)[0] == ("1", "a", "52.00 ± 1.00", "55.12")
+    assert texts(paper)[0] == ("1", "a", "51.25", "")
+    assert texts(paper)[-1] == ("OTHER (2018)", "", "", "96.00")
+    assert len(ours.rows) == 4
+    published = {"51.25", "60.00", "61.50", "96.00"}
+    assert not published & {text for row in texts(ours) for text in row}
+
+
+def test_without_published_values_there_is_one_grid(
+    experiment: Experiment, records: list[Record]
+) -> None:
+    alone = replace(experiment, published=Published())
+    for scale, found in [("full", records), ("demo", at_demo(records))]:
+        (grid,) = table_grids(build_table(alone, found, scale))
+        assert [column.role for column in grid.columns] == ["label"] * 2 + ["measured"] * 2
+
+
+def test_summary_shows_what_is_recorded(
+    experiment: Experiment, records: list[Record], make_record: Make
+) -> None:
+    table = build_table(experiment, records, "full")
+    assert summary_grid(table, records) is None
+    more = [
+        make_record(run_id=f"a{s}", seed=s, metric="dev/certified", value=80 + s) for s in (1, 2)
+    ]
+    more.append(make_record(run_id="b1", row="1 / b", metric="dev/output_nonzeros", value=1.5))
+    grid = summary_grid(table, records + more)
+    assert grid is not None
+    assert titles(grid)[2:] == ["column", "certified, dev (%)", "output nonzeros, dev (symbols)"]
+    assert texts(grid) == [
+        ("1", "a", "avg", "81.5 ± 0.7 (2/3)", "—"),
+        ("1", "b", "avg", "—", "1.50 (1/3)"),
+    ]
+
+
+def test_languages_with_the_rule_baseline(
+    experiment: Experiment, records: list[Record], make_record: Make
+) -> None:
+    table = build_table(experiment, records, "full")
+    assert language_grids(table, records) == []
+    more = [
+        make_record(run_id=f"a{s}", seed=s, metric=f"test/accuracy/{name}", value=value + s)
+        for s in (1, 2, 3)
+        for name, value in [("zulu", 10), ("arabic", 20)]
+    ]
+    more.append(make_record(run_id="b1", row="1 / b", metric="test/accuracy/zulu", value=30))
+    (grid,) = language_grids(table, records + more)
+    assert titles(grid) == ["language", "1 / a", "1 / b", "2 / a", "2 / b"]
+    assert texts(grid) == [
+        ("arabic", "22.00", "—", "—", "—"),
+        ("zulu", "12.00", "30.00 (1/3)", "—", "—"),
+    ]
+    rules = [make_record(seed=s, metric="test/rule_baseline/zulu", value=5.0) for s in (1, 2)]
+    (grid,) = language_grids(table, records + more + rules)
+    assert titles(grid)[:2] == ["language", "rule baseline"]
+    assert [row[1] for row in texts(grid)] == ["—", "5.00"]
+
+
+def test_every_run_is_listed(experiment: Experiment, records: list[Record]) -> None:
+    table = build_table(experiment, records, "full")
+    grid = runs_grid(table, records)
+    assert grid is not None
+    assert len(grid.rows) == len(records)
+    assert ("1 / a", "avg", "3", "a3", "53.00", "60") in texts(grid)
+    assert ("1 / a", "ens", "ensemble", "e", "55.12", "60") in texts(grid)
+    assert runs_grid(table, []) is None

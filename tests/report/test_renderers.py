@@ -1,0 +1,243 @@
+import csv
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
+from repro.report.document import Absent, Document, Section, build_section
+from repro.report.grid import NOT_COMPARABLE
+from repro.report.render_csv import csv_table
+from repro.report.render_html import html_report
+from repro.report.render_latex import escape_latex, latex_table
+from repro.report.render_markdown import escape_markdown, markdown_report, markdown_table
+from repro.results import Record
+
+Make = Callable[..., Record]
+HOSTILE = "<script>alert('x')</script>|*b*_i_`c`[l](u)&lt;\n$\\input{x}$%#^~\"{}"
+
+
+class Tags(HTMLParser):
+    """Names of the elements and the text outside of the style."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+        assert not [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parse(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    assert tags.open == []
+    return tags
+
+
+def document(section: Section, scale: str = "full") -> Document:
+    absent = Absent("paper2020/figure1", "A figure", "not run at this scale", "make figure")
+    return Document(scale, section.banner, (section,), (absent,))
+
+
+def at_demo(experiment: Experiment, records: list[Record]) -> Section:
+    demo = [replace(record, scale="demo") for record in records]
+    return build_section(experiment, demo, "demo", None)
+
+
+@pytest.fixture
+def section(experiment: Experiment, records: list[Record]) -> Section:
+    return build_section(experiment, records, "full", None)
+
+
+@pytest.fixture
+def hostile(make_record: Make) -> Section:
+    """An artefact whose every text tries to break out."""
+    experiment = Experiment(
+        paper="paper2020",
+        artefact="table9",
+        kind="table",
+        title=HOSTILE,
+        place=HOSTILE,
+        base=[],
+        rows=[Axis(HOSTILE, {HOSTILE: []})],
+        columns=[Column(HOSTILE, "test/accuracy")],
+        seeds=[1],
+        scales={"full": ScalePlan()},
+        published=Published(HOSTILE, {}, {HOSTILE: [1.0]}),
+        notes=[HOSTILE],
+    )
+    names = ("run_id", "row", "column", "signature", "corpus", "commit", "device", "versions")
+    record = make_record(**dict.fromkeys(names, HOSTILE))
+    language = replace(record, metric=f"test/accuracy/{HOSTILE.replace('/', '')}")
+    return build_section(experiment, [record, language], "full", None)
+
+
+def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
+    page = html_report(document(section))
+    text = "\n".join(parse(page).text)
+    for expected in [
+        "52.00 ± 1.00", "42.00 ± 1.41 (2/3)", "+0.75", "51.25", "OTHER (2018)", "96.00", "—",
+        "make reproduce-paper2020-table9 SCALE=full", "made-up 0123456789ab", "c0ffee",
+        "5, 1 ensembles, 5.0 minutes in all", "python 3.11; torch 2.13", "acc|made:up", "A note.",
+        "over the seeds 1, 2, 3", "Paper (2020), Table 9", "2 of 8 cells complete",
+        "not run at this scale", "make figure",
+    ]:  # fmt: skip
+        assert expected in text, expected
+    assert "not comparable" not in text
+
+
+def test_html_needs_nothing_from_outside(section: Section) -> None:
+    page = html_report(document(section))
+    tags = parse(page)
+    assert not {"script", "link", "iframe", "object"} & set(tags.names)
+    assert all(address.startswith(("#", "data:")) for address in tags.addresses)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+
+
+def test_html_escapes_hostile_text_everywhere(hostile: Section) -> None:
+    page = html_report(document(hostile))
+    tags = parse(page)
+    assert "script" not in tags.names
+    assert "<script" not in page.lower()
+    assert "".join(tags.text).count("<script>alert('x')</script>") >= 12
+
+
+def test_html_links_of_the_contents_lead_somewhere(section: Section) -> None:
+    page = html_report(document(section))
+    targets = set(re.findall(r'id="([^"]+)"', page))
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert set(links) == {"paper2020-table9", "absent"}
+    assert set(links) <= targets
+
+
+def test_html_rows_have_as_many_cells_as_the_head(section: Section) -> None:
+    page = html_report(document(section))
+    for table in re.findall(r"<table>.*?</table>", page, re.S):
+        head, *rows = [
+            sum(int(width or 1) for width in re.findall(r"<t[hd](?: colspan=\"(\d+)\")?", line))
+            for line in re.findall(r"<tr.*?</tr>", table, re.S)
+        ]
+        assert rows
+        assert set(rows) == {head}
+
+
+def test_below_full_scale_every_page_warns_and_shows_no_difference(
+    experiment: Experiment, records: list[Record]
+) -> None:
+    demo = at_demo(experiment, records)
+    texts = {
+        "html": html_report(document(demo, "demo")),
+        "md": markdown_table(demo),
+        "tex": latex_table(demo),
+        "csv": csv_table(demo.table),
+    }
+    for name, text in texts.items():
+        assert NOT_COMPARABLE in text, name
+        assert "diff." not in text, name
+        assert "difference" not in text.replace("td.difference", ""), name
+        assert "+0.75" not in text, name
+    for name in ("html", "md", "tex"):
+        assert "Measured at demo scale" in texts[name], name
+    assert 'class="scroll muted"' in texts["html"]
+    assert "\\color{gray}" in texts["tex"]
+
+
+def test_markdown_tables_are_whole(section: Section, hostile: Section) -> None:
+    for shown in (section, hostile):
+        text = markdown_table(shown)
+        blocks = re.findall(r"(?:^\|.*\n)+", text, re.M)
+        assert blocks
+        for block in blocks:
+            widths = [len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()]
+            assert len(set(widths)) == 1
+            assert re.fullmatch(r"\|( :?-+:? \|)+", block.splitlines()[1])
+
+
+def test_markdown_escapes_hostile_text(hostile: Section, tmp_path: Path) -> None:
+    report = markdown_report(document(hostile), tmp_path)
+    for text in (report, markdown_table(hostile)):
+        assert not re.search(r"(?<!\\)<script", text)
+        assert "(u)" in text
+        # Inside an HTML element Markdown reads no links.
+        outside = re.sub(r"<summary>.*</summary>", "", text)
+        assert not re.search(r"(?<!\\)\]\(u\)", outside)
+    assert escape_markdown("a|b\n*c* <d> &lt;") == r"a\|b \*c\* \<d\> &amp;lt;"
+
+
+def test_markdown_report_lists_what_is_and_what_is_not(section: Section, tmp_path: Path) -> None:
+    report = markdown_report(document(section), tmp_path)
+    assert "- [A made-up table (Table 9, §3)](#paper2020-table9): 2 of 8 cells complete" in report
+    assert '<a id="paper2020-table9"></a>' in report
+    assert "| 1 | a | 52.00 ± 1.00 | 51.25 | +0.75 | 55.12 |  |  |" in report
+    assert "- paper2020/figure1: A figure: not run at this scale: `make figure`" in report
+
+
+def unescaped(pattern: str, text: str) -> int:
+    return len(re.findall(rf"(?<!\\){pattern}", text))
+
+
+@pytest.mark.parametrize("name", ["section", "hostile"])
+def test_latex_is_well_formed(name: str, request: pytest.FixtureRequest) -> None:
+    text = latex_table(request.getfixturevalue(name))
+    body = text.replace("\\\\", "\n")
+    assert unescaped(r"\{", body) == unescaped(r"\}", body)
+    assert unescaped(r"\$", body) % 2 == 0
+    opened = re.findall(r"\\begin\{(\w+)\}", text)
+    assert sorted(opened) == sorted(re.findall(r"\\end\{(\w+)\}", text))
+    assert text.isascii()
+    for spec, table in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.S):
+        lines = [line for line in table.splitlines() if line.endswith(r" \\")]
+        assert len(lines) >= 2
+        for line in lines:
+            spans = re.findall(r"\\multicolumn\{(\d+)\}", line)
+            cells = unescaped("&", line) + 1 + sum(int(span) - 1 for span in spans)
+            assert cells == len(spec), line
+
+
+def test_latex_escapes_every_special_character() -> None:
+    assert escape_latex("α & β_1 50% #3 {x} ~^\\$") == (
+        r"$\alpha$ \& $\beta$\_1 50\% \#3 \{x\} \textasciitilde{}\textasciicircum{}"
+        r"\textbackslash{}\$"
+    )
+    assert escape_latex("1 ± 2 − 3 — a\nb") == r"1 $\pm$ 2 $-$ 3 --- a b"
+
+
+def test_csv_holds_the_unrounded_numbers(section: Section) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_table(section.table))))
+    assert len(rows) == 10
+    first = rows[0]
+    assert (first["output α"], first["attention α"], first["column"]) == ("1", "a", "avg")
+    assert (first["mean"], first["std"], first["values"]) == ("52.0", "1.0", "51.0 52.0 53.0")
+    assert (first["seeds_found"], first["seeds_wanted"]) == ("3", "3")
+    assert (first["paper"], first["difference"], first["scale"]) == ("51.25", "0.75", "full")
+    assert rows[3]["mean"] == ""
+    assert rows[3]["seeds_found"] == "0"
+    assert rows[-1]["paper"] == "96.0"
+    assert rows[-1]["scale"] == ""
+
+
+def test_csv_survives_hostile_text(hostile: Section) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_table(hostile.table))))
+    assert [row[HOSTILE] for row in rows] == [HOSTILE] * 2

@@ -1,0 +1,141 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from repro.config.experiment import Experiment
+from repro.report.cell import Cell
+from repro.report.table import build_table
+from repro.results import Record, ResultsError
+
+Make = Callable[..., Record]
+
+
+def cell(
+    *values: float, wanted: int = 3, published: float | None = None, full: bool = True
+) -> Cell:
+    return Cell(values, wanted=wanted, digits=2, published=published, comparable=full)
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (cell(), "—"),
+        (cell(1.0, 2.0, 3.0), "2.00 ± 1.00"),
+        (cell(1.0, 3.0), "2.00 ± 1.41 (2/3)"),
+        (cell(1.0), "1.00 (1/3)"),
+        (cell(1.0, wanted=1), "1.00"),
+        (cell(2.0, 2.0, 2.0), "2.00 ± 0.00"),
+    ],
+)
+def test_text_of_a_cell(made: Cell, text: str) -> None:
+    assert made.text == text
+
+
+@pytest.mark.parametrize(
+    ("made", "difference", "text"),
+    [
+        (cell(2.0, published=1.5), 0.5, "+0.50"),
+        (cell(1.0, published=1.5), -0.5, "−0.50"),
+        (cell(1.5, published=1.5), 0.0, "0.00"),
+        (cell(1.499, published=1.5), pytest.approx(-0.001), "0.00"),
+        (cell(1.501, published=1.5), pytest.approx(0.001), "0.00"),
+        (cell(2.0), None, ""),
+        (cell(published=1.5), None, ""),
+        (cell(2.0, published=1.5, full=False), None, ""),
+    ],
+)
+def test_difference_of_a_cell(made: Cell, difference: float | None, text: str) -> None:
+    assert made.difference == difference
+    assert made.difference_text == text
+
+
+def test_cells_take_their_seeds_in_order(experiment: Experiment, records: list[Record]) -> None:
+    table = build_table(experiment, records, "full")
+    assert [row.labels for row in table.rows] == [("1", "a"), ("1", "b"), ("2", "a"), ("2", "b")]
+    assert [[c.values for c in row.cells] for row in table.rows] == [
+        [(51.0, 52.0, 53.0), (55.125,)],
+        [(41.0, 43.0), ()],
+        [(), ()],
+        [(), ()],
+    ]
+    assert [c.wanted for c in table.rows[0].cells] == [3, 1]
+    assert table.rows[0].cells[0].mean == 52.0
+    assert table.rows[0].cells[0].std == 1.0
+    assert table.rows[0].cells[0].difference == 0.75
+    assert table.rows[1].cells[0].published is None
+    assert (table.cells_found, table.cells_wanted) == (2, 8)
+
+
+def test_other_rows_have_published_values_only(
+    experiment: Experiment, records: list[Record]
+) -> None:
+    (other,) = build_table(experiment, records, "full").other_rows
+    assert other.label == "OTHER (2018)"
+    assert [c.published for c in other.cells] == [None, 96.0]
+    assert [c.values for c in other.cells] == [(), ()]
+
+
+def test_nothing_is_comparable_below_full_scale(
+    experiment: Experiment, records: list[Record]
+) -> None:
+    demo = [replace(record, scale="demo") for record in records]
+    table = build_table(experiment, demo, "demo")
+    assert not table.comparable
+    assert table.rows[0].cells[0].published == 51.25
+    assert {c.difference for row in table.rows for c in row.cells} == {None}
+
+
+def test_only_what_belongs_to_the_cell_counts(
+    experiment: Experiment, records: list[Record], make_record: Make
+) -> None:
+    others = [
+        make_record(seed=4, run_id="x"),
+        make_record(metric="dev/accuracy"),
+        make_record(metric="test/accuracy/english"),
+        make_record(kind="ensemble", seed=None),
+        make_record(column="ens", seed=1),
+        make_record(row="9 / z"),
+        make_record(column="gone"),
+    ]
+    plain = build_table(experiment, records, "full")
+    table = build_table(experiment, records + others, "full")
+    assert table.rows == plain.rows
+    assert (plain.stray, table.stray) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"run_id": "z", "seed": 1},
+        {"kind": "ensemble", "run_id": "z", "column": "ens", "seed": None},
+    ],
+)
+def test_two_claims_for_one_place_are_refused(
+    experiment: Experiment, records: list[Record], make_record: Make, extra: dict[str, object]
+) -> None:
+    with pytest.raises(ResultsError, match=r"row '1 / a', column .*: 2 "):
+        build_table(experiment, [*records, make_record(**extra)], "full")
+
+
+def test_an_unknown_scale_is_refused(experiment: Experiment) -> None:
+    with pytest.raises(ResultsError, match="no scale 'small'; it has demo, full"):
+        build_table(experiment, [], "small")
+
+
+def test_provenance_counts_each_run_once(
+    experiment: Experiment, records: list[Record], make_record: Make
+) -> None:
+    again = make_record(run_id="a1", seed=1, metric="dev/accuracy", device="cuda")
+    provenance = build_table(experiment, [*records, again], "full").provenance
+    assert (provenance.runs, provenance.ensembles) == (5, 1)
+    assert provenance.wall_time == 300.0
+    assert provenance.devices == ("cpu", "cuda")
+    assert provenance.corpora == ("made-up 0123456789ab",)
+
+
+def test_signatures_come_from_the_records(experiment: Experiment, records: list[Record]) -> None:
+    assert build_table(experiment, records, "full").signatures == ("test/accuracy: acc|made:up",)
+    declared = build_table(experiment, [], "full").signatures
+    assert declared[0].startswith("test/accuracy: acc|")
+    assert "made:up" not in declared[0]

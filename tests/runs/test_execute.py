@@ -1,0 +1,140 @@
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from repro.config.compose import compose_run
+from repro.data.sigmorphon import load
+from repro.evaluation.inflection import align_predictions, read_predictions, score_inflections
+from repro.results import Record, RunFolder
+from repro.runs.execute import execute, locate
+from repro.runs.locking import RunBusyError, run_lock
+from repro.tasks import seq2seq
+from repro.tasks.morphology.corpus import corpus_dir
+
+
+def numbers(records: list[Record]) -> dict[str, float]:
+    """Everything but what a clock measured."""
+    return {r.metric: r.value for r in records if r.metric != "train/tokens_per_second"}
+
+
+def test_a_run_leaves_everything_that_is_needed_to_trust_it(tiny: list[str]) -> None:
+    outcome = execute(compose_run(tiny), tiny)
+    assert outcome.status == "done", outcome.error
+    folder = RunFolder(outcome.folder)
+    records = folder.read_records()
+    assert {"test/accuracy", "test/levenshtein", "dev/certified", "dev/single", "dev/loss"} <= {
+        record.metric for record in records
+    }
+    assert all(math.isfinite(record.value) for record in records)
+    assert all(record.signature and record.fingerprint for record in records)
+    assert len(folder.read_history()) == 2
+    assert "alpha: 1.5" in folder.config.read_text()
+    assert {"commit", "device", "versions", "command"} <= set(folder.read_environment())
+    assert not folder.checkpoint.exists()
+
+
+def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str]) -> None:
+    config = compose_run(tiny)
+    folder = RunFolder(execute(config).folder)
+    corpus = load(corpus_dir(config), "medium")
+    accuracies = []
+    for language in corpus.languages:
+        gold = [example for example in corpus.test if example.language == language]
+        guesses = read_predictions(folder.predictions_file("test", language))
+        scores = score_inflections(gold, align_predictions(gold, guesses))
+        accuracies.append(scores.macro_accuracy)
+    assert numbers(folder.read_records())["test/accuracy"] == pytest.approx(
+        sum(accuracies) / len(accuracies)
+    )
+
+
+def test_stored_attention_sums_to_one_and_keeps_exact_zeros(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = partial(seq2seq.initialise, bound=2.0)  # scores far apart: sparse from the start
+    monkeypatch.setattr(seq2seq, "initialise", wide)
+    folder = RunFolder(execute(compose_run([*tiny, "mapping=sparsemax"])).folder)
+    rows = folder.read_attention()
+    assert rows
+    for row in rows:
+        for weights in row["weights"]:
+            assert len(weights) == len(row["source"])
+            assert sum(weights) == pytest.approx(1, abs=1e-5)
+    assert any(weight == 0.0 for row in rows for weights in row["weights"] for weight in weights)
+
+
+def test_a_finished_run_is_not_repeated(tiny: list[str]) -> None:
+    first = execute(compose_run(tiny))
+    written = (first.folder / "records.jsonl").stat().st_mtime_ns
+    again = execute(compose_run(tiny))
+    assert (again.status, again.run_id) == ("skipped", first.run_id)
+    assert (first.folder / "records.jsonl").stat().st_mtime_ns == written
+
+
+def test_the_same_configuration_gives_the_same_numbers(tiny: list[str], tmp_path: Path) -> None:
+    first = execute(compose_run(tiny))
+    other = execute(compose_run([*tiny, f"results_dir={tmp_path / 'elsewhere'}"]))
+    assert other.status == "done"
+    assert other.run_id == first.run_id
+    assert numbers(RunFolder(other.folder).read_records()) == numbers(
+        RunFolder(first.folder).read_records()
+    )
+
+
+def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("repro.runs.execute.fit", _broken)
+        outcome = execute(compose_run(tiny))
+    assert outcome.status == "failed"
+    assert outcome.error == "RuntimeError: out of luck"
+    assert "out of luck" in (outcome.folder / "traceback.txt").read_text()
+    assert RunFolder(outcome.folder).status == "failed"
+    assert execute(compose_run(tiny)).status == "done"
+    assert not (outcome.folder / "FAILED").exists()
+
+
+def _broken(*_arguments: object) -> None:
+    raise RuntimeError("out of luck")
+
+
+def test_two_processes_do_not_work_on_one_run(tiny: list[str]) -> None:
+    path = locate(compose_run(tiny)).folder.path
+    with run_lock(path), pytest.raises(RunBusyError, match="another process"):
+        execute(compose_run(tiny))
+
+
+def test_cuda_is_refused_where_there_is_none(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    outcome = execute(compose_run([*tiny, "hardware=cuda"]))
+    assert outcome.status == "failed"
+    assert "no CUDA device" in outcome.error
+
+
+def test_bfloat16_trains(tiny: list[str]) -> None:
+    outcome = execute(compose_run([*tiny, "precision=bf16"]))
+    assert outcome.status == "done", outcome.error
+    assert math.isfinite(outcome.scores["dev/loss"])
+
+
+def test_tensorboard_files_are_written(tiny: list[str]) -> None:
+    outcome = execute(compose_run([*tiny, "logger=tensorboard"]))
+    assert outcome.status == "done", outcome.error
+    assert list((outcome.folder / "tensorboard").glob("events*"))
+
+
+def test_history_is_one_row_for_each_epoch_after_an_interruption(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("repro.runs.execute.evaluate_best", _broken)
+        assert execute(compose_run(tiny)).status == "failed"
+    outcome = execute(compose_run(tiny))
+    lines = (outcome.folder / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2]

@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from repro.config.compose import compose_run
+from repro.data.errors import DataError
+from repro.data.vocabulary import Vocabulary
+from repro.losses import FenchelYoungLoss
+from repro.mappings import Entmax
+from repro.tasks import TASKS, task_spec
+from repro.tasks.morphology.corpus import encode_corpus, identify
+from repro.tasks.morphology.task import MorphologyTask, build
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> MorphologyTask:
+    small = ["model.hidden_size=8", "model.embedding_size=6", "decoding.max_length=8"]
+    return build(compose_run([f"results_dir={tmp_path}", "task.setting=medium", *small]), CPU)
+
+
+def test_an_epoch_holds_every_example_once(task: MorphologyTask) -> None:
+    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert sorted(seen) == list(range(len(task.data.train)))
+    again = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
+
+
+def test_the_source_is_language_tags_and_characters(task: MorphologyTask) -> None:
+    example, pair = task.data.corpus.train[0], task.data.train[0]
+    symbols = task.data.source.decode(pair.source)
+    assert symbols[0] == f"<lang:{example.language}>"
+    assert [s for s in symbols if s.startswith("<tag:")] == [f"<tag:{t}>" for t in example.tags]
+    assert "".join(symbols[1 + len(example.tags) :]) == example.lemma
+    assert "".join(task.data.target.decode(pair.target)) == example.form
+
+
+def test_the_loss_is_the_entmax_loss_per_sentence(task: MorphologyTask) -> None:
+    task.model.eval()
+    batch = task.batches(0)[0]
+    loss, symbols = task.loss(batch)
+    scores = task.model(batch.source, batch.source_lengths, batch.target).scores
+    expected = 0.0
+    for row, target in zip(scores, batch.target, strict=True):
+        real = target != Vocabulary.PAD
+        criterion = FenchelYoungLoss(Entmax(1.5), reduction="sum")
+        expected += float(criterion(row[real], target[real]).detach())
+    assert float(loss.detach()) == pytest.approx(expected / len(batch), rel=1e-5)
+    assert int(symbols) == sum(len(task.data.train[i].target) + 1 for i in batch.indices.tolist())
+
+
+def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> None:
+    task.model.eval()
+    batches = list(task.training.ordered(task.data.dev))
+    statistics = task.training.teacher_forced(batches)
+    halves = [task.training.teacher_forced([batch]) for batch in batches]
+    weights = [int((batch.target != Vocabulary.PAD).sum()) for batch in batches]
+    mean = sum(h.loss * w for h, w in zip(halves, weights, strict=True)) / sum(weights)
+    assert statistics.loss == pytest.approx(mean, rel=1e-5)
+    assert 1 <= statistics.output_nonzeros <= len(task.data.target)
+
+
+def test_vocabularies_come_from_the_training_data_only(task: MorphologyTask) -> None:
+    trained = {symbol for example in task.data.corpus.train for symbol in example.form}
+    assert set(task.data.target.tokens[4:]) == trained
+
+
+def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
+    config = compose_run(["scale=small", f"data_dir={tmp_path}", f"results_dir={tmp_path}"])
+    with pytest.raises(DataError, match="repro data fetch sigmorphon2018"):
+        identify(config)
+
+
+def test_languages_are_part_of_the_corpus(tmp_path: Path) -> None:
+    base = [f"results_dir={tmp_path}"]
+    every = compose_run(base)
+    names = encode_corpus(every).corpus.languages
+    one = compose_run([*base, f"task.languages=[{names[0]}]"])
+    assert identify(one).fingerprint != identify(every).fingerprint
+    assert {example.language for example in encode_corpus(one).corpus.test} == {names[0]}
+
+
+def test_every_task_has_a_specification() -> None:
+    for name in TASKS:
+        assert callable(task_spec(name).build)

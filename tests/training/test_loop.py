@@ -1,0 +1,181 @@
+import os
+import pickle
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from repro.config.schema import TrainingConfig
+from repro.training import Checkpoint, CheckpointError, Validation, fit
+from repro.training.checkpoint import load_checkpoint, load_weights, save_weights
+from repro.training.loop import Files
+from repro.training.seeding import seed_everything
+
+
+class Regression:
+    """A small noisy task with dropout, so that the random state matters."""
+
+    def __init__(self, losses: Sequence[float] = ()) -> None:
+        seed_everything(3)
+        self.model = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+        self.losses = list(losses)
+        self.updates = 0
+        self.stop_at = -1
+
+    def batches(self, epoch: int) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(epoch)
+        return list(torch.randn(5, 4, 3, generator=generator))
+
+    def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        if self.updates == self.stop_at:
+            raise RuntimeError("killed")
+        self.updates += 1
+        error = self.model(batch).squeeze(-1) - batch.sum(-1)
+        return error.square().mean(), torch.tensor(len(batch))
+
+    def validate(self) -> Validation:
+        weight = self.model[0].weight
+        loss = self.losses.pop(0) if self.losses else float(weight.square().sum())
+        return Validation(loss, {"score": float(weight.sum())})
+
+
+def config(**changes: Any) -> TrainingConfig:
+    settings = {
+        "learning_rate": 0.01, "decay": 0.5, "min_learning_rate": 1e-6, "max_grad_norm": 5.0,
+        "batch_size": 4, "max_epochs": 6, "validate_every": 2, "select": "score",
+        "checkpoint_minutes": 0.0,
+    }  # fmt: skip
+    return TrainingConfig(**(settings | changes))
+
+
+def run(task: Regression, folder: Path, **changes: Any) -> Checkpoint:
+    files = Files(folder / "checkpoint.pt", folder / "model.safetensors")
+    return fit(task, config(**changes), files, lambda _row: None, lambda _progress, _total: None)
+
+
+def rows(progress: Checkpoint) -> list[dict[str, Any]]:
+    return progress.history
+
+
+@pytest.mark.parametrize("stop_at", [1, 4, 5, 12, 29])
+def test_a_killed_training_continues_to_the_same_numbers(tmp_path: Path, stop_at: int) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    expected = run(Regression(), whole)
+    killed = Regression()
+    killed.stop_at = stop_at
+    with pytest.raises(RuntimeError, match="killed"):
+        run(killed, cut)
+    continued = Regression()
+    torch.rand(7)  # whatever ran in between must not matter
+    progress = run(continued, cut)
+    assert rows(progress) == rows(expected)
+    assert (progress.best, progress.best_epoch) == (expected.best, expected.best_epoch)
+    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_a_continued_training_does_not_repeat_updates(tmp_path: Path) -> None:
+    killed = Regression()
+    killed.stop_at = 12
+    with pytest.raises(RuntimeError):
+        run(killed, tmp_path)
+    continued = Regression()
+    run(continued, tmp_path)
+    assert killed.updates + continued.updates == 6 * 5
+
+
+def test_a_finished_training_does_nothing_more(tmp_path: Path) -> None:
+    first = run(Regression(), tmp_path)
+    again = Regression()
+    assert rows(run(again, tmp_path)) == rows(first)
+    assert again.updates == 0
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_the_rest_can_follow(tmp_path: Path) -> None:
+    class Interrupted(Regression):
+        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+            if self.updates == 7:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().loss(batch)
+
+    task = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        run(task, tmp_path, checkpoint_minutes=1000.0)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == task.updates == 8
+    (tmp_path / "whole").mkdir()
+    assert rows(run(Regression(), tmp_path)) == rows(run(Regression(), tmp_path / "whole"))
+
+
+def test_the_learning_rate_is_halved_when_the_validation_loss_increases(tmp_path: Path) -> None:
+    task = Regression(losses=[1.0, 2.0, 1.5, 1.6])
+    progress = run(task, tmp_path, max_epochs=4, validate_every=1, min_learning_rate=1e-9)
+    assert [row["learning_rate"] for row in progress.history] == [0.01, 0.01, 0.005, 0.005]
+    progress.history.clear()
+    assert load_checkpoint(tmp_path / "checkpoint.pt")[1]["optimizer"]["param_groups"][0]["lr"] == (
+        0.0025
+    )
+
+
+def test_training_ends_when_the_learning_rate_is_too_small(tmp_path: Path) -> None:
+    task = Regression(losses=[float(n) for n in range(20)])
+    progress = run(task, tmp_path, max_epochs=20, validate_every=1, min_learning_rate=0.004)
+    assert len(progress.history) == 3
+
+
+def test_a_step_limit_ends_training_with_a_validation(tmp_path: Path) -> None:
+    progress = run(Regression(), tmp_path, max_steps=7)
+    assert progress.step == 7
+    assert progress.finished
+    assert "dev_score" in progress.history[-1]
+
+
+def test_the_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> None:
+    class Recorded(Regression):
+        scores = (1.0, 3.0, 2.0)
+        seen: list[Tensor]
+
+        def validate(self) -> Validation:
+            self.seen = [*getattr(self, "seen", []), self.model[0].weight.clone()]
+            return Validation(1.0, {"score": self.scores[len(self.seen) - 1]})
+
+    task = Recorded()
+    progress = run(task, tmp_path)
+    assert progress.best_epoch == 4
+    load_weights(tmp_path / "model.safetensors", task.model)
+    assert torch.equal(task.model[0].weight, task.seen[1])
+
+
+class Malicious:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.mkdir, ("executed",))
+
+
+def test_a_checkpoint_never_executes_code(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checkpoint.pt").write_bytes(pickle.dumps(Malicious()))
+    with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
+        run(Regression(), tmp_path)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt").write_bytes(b"PK\x03\x04 torn")
+    with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
+        run(Regression(), tmp_path)
+    save_weights(tmp_path / "other.safetensors", nn.Linear(2, 2))
+    with pytest.raises(CheckpointError, match=r"other\.safetensors"):
+        load_weights(tmp_path / "other.safetensors", nn.Linear(3, 3))
+
+
+def test_seed_zero_is_a_seed() -> None:
+    seed_everything(0)
+    first = torch.rand(3)
+    seed_everything(0)
+    assert torch.equal(first, torch.rand(3))
+    seed_everything(1)
+    assert not torch.equal(first, torch.rand(3))
