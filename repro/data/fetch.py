@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import urlopen
 
 from repro.data.errors import DataError
-from repro.data.files import sha256_of, write_atomic
+from repro.data.files import sha256_of, write_if_changed
 from repro.data.sources import CorpusSource, is_safe_path
 
 TIMEOUT_SECONDS = 60.0
@@ -60,7 +60,7 @@ def fetch(
         place = _place(source, data_dir, path)
         if _checksum(place) != checksum:
             url = f"{base}/{quote(path.removeprefix(source.root + '/'))}"
-            write_atomic(place, _download(url, path, checksum))
+            write_if_changed(place, _download(url, path, checksum))
             downloaded += 1
         progress(done, len(source.files), path)
     return FetchReport(downloaded, len(source.files) - downloaded)

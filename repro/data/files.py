@@ -1,33 +1,17 @@
-"""Atomic writes, checksums and lines of files."""
+"""Checksums and lines of files, and writes that leave equal files alone."""
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from repro.atomic import atomic_write_bytes
 from repro.data.errors import DataError
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a whole file or nothing, by renaming a temporary file of the same folder.
-
-    Args:
-        path: the file; missing parent folders are made.
-        content: its bytes; an existing file with the same bytes is left alone.
-    """
-    if path.is_file() and path.read_bytes() == content:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as temporary:
-            temporary.write(content)
-        Path(name).chmod(0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def write_if_changed(path: Path, content: bytes) -> None:
+    """Write a whole file or nothing; an existing file with the same bytes is left alone."""
+    if not path.is_file() or path.read_bytes() != content:
+        atomic_write_bytes(path, content)
 
 
 def sha256_of(content: bytes) -> str:

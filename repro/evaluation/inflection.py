@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from repro.data.errors import DataError
-from repro.data.files import numbered_lines, write_atomic
+from repro.data.files import numbered_lines, write_if_changed
 from repro.data.sigmorphon import Inflection
 
 Cell = tuple[str, tuple[str, ...]]
@@ -113,7 +113,7 @@ def write_predictions(path: Path, examples: Sequence[Inflection], predicted: Seq
         if "\t" in form or "\n" in form:
             raise ValueError(f"the prediction {form!r} for {example.lemma!r} cannot stand in a TSV")
         lines.append(f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n")
-    write_atomic(path, "".join(lines).encode())
+    write_if_changed(path, "".join(lines).encode())
 
 
 def read_predictions(path: Path) -> dict[Cell, str]:

@@ -22,8 +22,6 @@ _TINY = 1e-30
 """Keeps a row with nothing allowed out of 0 / 0; sums of all other rows are at least one."""
 _POLISH = 2
 """Newton steps on the differences once the threshold is known to its last bits."""
-_BACK = 8
-"""How many roundings before the root these steps start."""
 
 
 def sparsemax_powers(scores: Tensor, dim: int) -> Tensor:
@@ -55,8 +53,8 @@ def _lowered(scaled: Tensor, excess: Step, passes: int, dim: int) -> Tensor:
 
     c = _descend(step, torch.ones_like(scaled.narrow(dim, 0, 1)), passes)
     # The last steps change the small differences, not c, whose rounding is of the size of the
-    # smallest entries when many are tied. They start just before the root, on the convex side.
-    kept = (scaled + c * (1 + _BACK * torch.finfo(c.dtype).eps)).clamp_(min=0)
+    # smallest entries when many are tied.
+    kept = (scaled + c).clamp_(min=0)
     for _ in range(_POLISH):
         kept = (kept - excess(kept) * kept.sign()).clamp_(min=0)
     return kept
@@ -77,7 +75,6 @@ def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool)
     order = order.clamp(min=SMALLEST_ORDER)
     solve = _newton_level if convex else _bracketed_level
     level = solve(scores, order, dim)
-    level = level - level.clamp(min=1) * (_BACK * torch.finfo(level.dtype).eps)
     below = _below_one(scores, order, level)
     height = below + 1
     for _ in range(_POLISH):

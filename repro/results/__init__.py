@@ -1,6 +1,6 @@
 """The only door to the results folder: records, run folders, atomic writes."""
 
-from repro.results.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
+from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
 from repro.results.errors import ResultsError
 from repro.results.layout import figure_path, records_path, runs_dir, scale_dir, table_path
 from repro.results.merge import read_experiment_records, write_experiment_records

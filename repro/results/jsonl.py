@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from repro.results.atomic import atomic_write_bytes
+from repro.atomic import atomic_write_bytes
 from repro.results.errors import ResultsError
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from repro.results.atomic import atomic_write_text
+from repro.atomic import atomic_write_text
 from repro.results.errors import ResultsError
 from repro.results.layout import records_path
 from repro.results.record import FIELDS, NUMBERS, Record, record_from_dict

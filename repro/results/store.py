@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from repro.results.atomic import atomic_write_json, atomic_write_text
+from repro.atomic import atomic_write_json, atomic_write_text
 from repro.results.errors import ResultsError
 from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
 from repro.results.layout import runs_dir

@@ -1,6 +1,5 @@
 """Checkpoints: written atomically, loaded without executing code."""
 
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+
+from repro.atomic import atomic_path
 
 
 class CheckpointError(RuntimeError):
@@ -52,12 +53,8 @@ def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> 
         progress: where training stands.
         state: state dictionaries of the model, the optimiser and the random generators.
     """
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as stream:
-        torch.save({"progress": asdict(progress), "state": state}, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    with atomic_path(path) as temporary:
+        torch.save({"progress": asdict(progress), "state": state}, temporary)
 
 
 def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
@@ -77,10 +74,9 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
 
 def save_weights(path: Path, model: nn.Module) -> None:
     """Write a model's parameters as safetensors, atomically."""
-    temporary = path.with_suffix(".tmp")
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(tensors, temporary)
-    os.replace(temporary, path)
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:

@@ -3,35 +3,35 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.files import numbered_lines, sha256_of, write_atomic
+from repro.data.files import numbered_lines, sha256_of, write_if_changed
 
 
 def test_write_makes_folders_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
-    write_atomic(path, b"one")
-    write_atomic(path, b"two")
+    write_if_changed(path, b"one")
+    write_if_changed(path, b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_same_content_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "b"
-    write_atomic(path, b"one")
+    write_if_changed(path, b"one")
     os.utime(path, ns=(0, 0))
-    write_atomic(path, b"one")
+    write_if_changed(path, b"one")
     assert path.stat().st_mtime_ns == 0
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "b"
-    write_atomic(path, b"old")
+    write_if_changed(path, b"old")
 
     def fail(source: str, target: Path) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_atomic(path, b"new")
+        write_if_changed(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

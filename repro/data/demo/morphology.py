@@ -4,7 +4,7 @@ from pathlib import Path
 from random import Random
 
 from repro.data.demo.languages import DEMO_LANGUAGES, DemoLanguage, Paradigm
-from repro.data.files import write_atomic
+from repro.data.files import write_if_changed
 
 TRAIN_HIGH = 240
 TRAIN_MEDIUM = 60
@@ -25,7 +25,7 @@ def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
     for language in DEMO_LANGUAGES.values():
         for part, rows in demo_rows(language, seed).items():
             text = "".join(f"{lemma}\t{form}\t{tags}\n" for lemma, form, tags in rows)
-            write_atomic(folder / f"{language.name}-{part}", text.encode())
+            write_if_changed(folder / f"{language.name}-{part}", text.encode())
 
 
 def demo_rows(language: DemoLanguage, seed: int) -> dict[str, list[tuple[str, str, str]]]:

@@ -3,16 +3,18 @@
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
-def atomic_write_bytes(path: Path, content: bytes) -> None:
-    """Replace the content of a file in one step, making its folder if it is missing.
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary file beside ``path``, which takes its place once the block has filled it.
 
     Args:
-        path: the file to write.
-        content: its new content.
+        path: the file to write; its folder is made if it is missing.
 
     Raises:
         OSError: the file cannot be written; its old content then stands unchanged.
@@ -20,14 +22,19 @@ def atomic_write_bytes(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-            stream.flush()
+        yield temporary
+        with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def atomic_write_bytes(path: Path, content: bytes) -> None:
+    """Replace the content of a file in one step; see :func:`atomic_path`."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def atomic_write_text(path: Path, content: str) -> None:
