@@ -1,18 +1,24 @@
 """Objects from configuration: mappings and losses."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 from repro.config.errors import ConfigError
 from repro.config.schema import LossConfig, MappingConfig
 from repro.losses import FenchelYoungLoss
-from repro.mappings import MAPPINGS, ProbabilityMap
+from repro.mappings import MAPPINGS, LearnedAlphaEntmax, ProbabilityMap
+
+_MODULES: dict[str, Callable[..., ProbabilityMap]] = {
+    **{name: spec.module for name, spec in MAPPINGS.items()},
+    "learned_alpha_entmax": LearnedAlphaEntmax,
+}
 
 
 def build_mapping(config: MappingConfig) -> ProbabilityMap:
     """The mapping that a ``mapping`` configuration names.
 
     Raises:
-        ConfigError: its name is not in ``MAPPINGS``.
+        ConfigError: there is no mapping of this name.
     """
     settings = asdict(config)
     return _mapping(settings.pop("name"), settings)
@@ -36,6 +42,6 @@ def build_loss(config: LossConfig, mapping: ProbabilityMap, ignore_index: int) -
 
 
 def _mapping(name: str, settings: dict[str, float]) -> ProbabilityMap:
-    if name not in MAPPINGS:
-        raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(MAPPINGS)}")
-    return MAPPINGS[name].module(**settings)
+    if name not in _MODULES:
+        raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(_MODULES)}")
+    return _MODULES[name](**settings)

@@ -47,14 +47,13 @@ class EntmaxConfig(MappingConfig):
 
 @dataclass
 class LearnedAlphaConfig(MappingConfig):
-    """α-entmax with a learned α = 1 + sigmoid(a)."""
+    """α-entmax with a learned α = 1 + sigmoid(a) that starts at ``alpha``."""
 
-    initial_alpha: float = 1.5
+    alpha: float = 1.5
 
     def __post_init__(self) -> None:
-        """Refuse an initial α outside the range of the parametrisation."""
-        ok = 1 < self.initial_alpha < 2
-        _require(ok, "mapping.initial_alpha", self.initial_alpha, "a number between 1 and 2")
+        """Refuse a start outside the range of the parametrisation."""
+        _require(1 < self.alpha < 2, "mapping.alpha", self.alpha, "a number between 1 and 2")
 
 
 @dataclass

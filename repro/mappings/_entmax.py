@@ -58,11 +58,25 @@ def entmax(
     order, convex = _order(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    probs: Tensor = Entmax.apply(wide, order, dim, convex)
-    return probs.to(scores.dtype)
+    return apply_entmax(wide, order, dim, convex).to(scores.dtype)
 
 
-class Entmax(Function):
+def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
+    """Apply the derivative-aware function; arguments checked by the caller.
+
+    Args:
+        scores: what :func:`allowed_scores` returns, not empty along ``dim``.
+        order: ``r = alpha - 1``.
+        dim: the axis that becomes a distribution.
+        convex: whether every ``r <= 1`` for certain.
+    """
+    compiling = torch.compiler.is_compiling()
+    function = EntmaxFunction if compiling else ForwardModeEntmaxFunction
+    probs: Tensor = function.apply(scores, order, dim, convex)
+    return probs
+
+
+class EntmaxFunction(Function):
     """``p``; the Jacobian is ``diag(s) - s sᵀ / Σs`` with ``s = p^{2-α}`` on the support."""
 
     generate_vmap_rule = True
@@ -89,18 +103,50 @@ class Entmax(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
-        probs, *rest = ctx.saved_tensors
-        order: float | Tensor = rest[0] if rest else ctx.order
-        slope = _slope(probs, order)
-        total = slope.sum(ctx.dim, keepdim=True).clamp(min=0.5)
-        weighted = grads[0] * slope
-        mean = weighted.sum(ctx.dim, keepdim=True) / total
+        probs, order = _saved(ctx)
+        grad_scores, mean = _apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
-            curve = order_curvature(probs, order)
-            drift = mean * curve - grads[0] * curve
+            drift = order_curvature(probs, order) * (mean - grads[0])
             grad_order = drift.sum_to_size(order.shape)
-        return weighted - slope * mean, grad_order, None, None
+        return grad_scores, grad_order, None, None
+
+
+class ForwardModeEntmaxFunction(EntmaxFunction):
+    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution for both modes."""
+        EntmaxFunction.setup_context(ctx, inputs, output)
+        order = inputs[1]
+        ctx.save_for_forward(output, *([order] if isinstance(order, Tensor) else []))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """The same Jacobian, forward."""
+        probs, order = _saved(ctx)
+        moved = torch.zeros_like(probs)
+        if tangents[0] is not None:
+            moved = _apply_jacobian(probs, order, tangents[0], ctx.dim)[0]
+        if tangents[1] is not None and isinstance(order, Tensor):
+            moved = moved + tangents[1] * order_derivative(probs, order, ctx.dim)
+        return moved
+
+
+def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
+    probs, *rest = ctx.saved_tensors
+    return probs, rest[0] if rest else ctx.order
+
+
+def _apply_jacobian(
+    probs: Tensor, order: float | Tensor, vector: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """``J v`` and the mean of ``v`` weighted by ``s``."""
+    slope = _slope(probs, order)
+    weighted = vector * slope
+    mean = weighted.sum(dim, keepdim=True) / slope.sum(dim, keepdim=True).clamp(min=0.5)
+    return weighted - slope * mean, mean
 
 
 def _powers(centred: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
@@ -116,8 +162,9 @@ def _slope(probs: Tensor, order: float | Tensor) -> Tensor:
     if isinstance(order, float) and order == 0.0:
         return probs
     support = probs > 0
-    if isinstance(order, float) and order == 1.0:
+    if isinstance(order, float) and order == 1.0 and not torch.is_grad_enabled():
         return support.to(probs.dtype)
+    # Also for r = 1 when a graph is made: second derivatives are then zero, not an error.
     return on_support(probs, support).pow(1 - order) * support
 
 
@@ -140,6 +187,13 @@ def check_alpha(alpha: float) -> None:
     """
     if not 1 <= alpha < math.inf:
         raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
+
+
+def order_derivative(probs: Tensor, order: Tensor, dim: int) -> Tensor:
+    """``∂p/∂r``: the drift at a fixed threshold, and the threshold's move that undoes its sum."""
+    curve, slope = order_curvature(probs, order), _slope(probs, order)
+    total = slope.sum(dim, keepdim=True).clamp(min=0.5)
+    return slope * (curve.sum(dim, keepdim=True) / total) - curve
 
 
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:

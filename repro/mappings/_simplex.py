@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor
 
-from repro.mappings._entmax import Entmax
+from repro.mappings._entmax import apply_entmax
 from repro.mappings._masking import allowed_scores
 
 
@@ -78,5 +78,5 @@ def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, d
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    probs: Tensor = Entmax.apply(wide if gamma == 1 else wide / gamma, order, dim, True)
-    return probs.to(scores.dtype)
+    tempered = wide if gamma == 1 else wide / gamma
+    return apply_entmax(tempered, order, dim, True).to(scores.dtype)

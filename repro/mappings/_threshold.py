@@ -20,8 +20,6 @@ SMALLEST_ORDER = 1e-20
 """Stands for ``α - 1 = 0``: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
 _TINY = 1e-30
 """Keeps a row with nothing allowed out of 0 / 0; sums of all other rows are at least one."""
-_POLISH = 2
-"""Newton steps on the differences once the threshold is known to its last bits."""
 
 
 def sparsemax_powers(scores: Tensor, dim: int) -> Tensor:
@@ -38,26 +36,24 @@ def entmax15_powers(scores: Tensor, dim: int) -> Tensor:
     """Unnormalised 1.5-entmax of centred scores."""
 
     def excess(kept: Tensor) -> Tensor:
-        total = kept.sum(dim, keepdim=True).clamp_(min=_TINY)
+        total = kept.sum(dim, keepdim=True).clamp(min=_TINY)
         norm = kept.square().sum(dim, keepdim=True).sqrt_()
         return norm * (norm - 1) / total
 
-    return _lowered(scores / 2, excess, _passes(scores, dim, 0.5), dim).square_()
+    return _lowered(scores / 2, excess, _passes(scores, dim, 0.5), dim).square()
 
 
 def _lowered(scaled: Tensor, excess: Step, passes: int, dim: int) -> Tensor:
     """``[r x + c]_+`` at the root; ``excess`` says by how much Newton lowers ``c``."""
 
     def step(c: Tensor) -> Tensor:
-        return c - excess((scaled + c).clamp_(min=0))
+        return c - excess((scaled + c).clamp(min=0))
 
     c = _descend(step, torch.ones_like(scaled.narrow(dim, 0, 1)), passes)
-    # The last steps change the small differences, not c, whose rounding is of the size of the
+    # The last step changes the small differences, not c, whose rounding is of the size of the
     # smallest entries when many are tied.
-    kept = (scaled + c).clamp_(min=0)
-    for _ in range(_POLISH):
-        kept = (kept - excess(kept) * kept.sign()).clamp_(min=0)
-    return kept
+    kept = (scaled + c).clamp(min=0)
+    return (kept - excess(kept) * kept.sign()).clamp(min=0)
 
 
 def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
@@ -77,18 +73,16 @@ def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool)
     level = solve(scores, order, dim)
     below = _below_one(scores, order, level)
     height = below + 1
-    for _ in range(_POLISH):
-        cut, _ = _excess(_logs(below, height, order), order, level, dim)
-        cut = torch.where(order > 1, 0.0, cut) * height.sign()
-        below, height = below - cut, (height - cut).clamp_(min=0)
-    return _logs(below, height, order).exp_()
+    cut, _ = _excess(_logs(below, height, order), order, level, dim)
+    cut = torch.where(order > 1, 0.0, cut) * height.sign()
+    return _logs(below - cut, (height - cut).clamp(min=0), order).exp_()
 
 
 def _below_one(scores: Tensor, order: Tensor, level: Tensor) -> Tensor:
     """``(p / max p)^r - 1`` at a level, which is ``r x / c``; ``-1`` outside the support."""
     # The clamp keeps exp(r level) = 1 / c finite for large r, where c underflows.
     growth = (order * level).clamp(max=80.0).exp()
-    return ((order * growth) * scores).clamp_(min=-1)
+    return ((order * growth) * scores).clamp(min=-1)
 
 
 def _logs(below: Tensor, height: Tensor, order: Tensor) -> Tensor:
@@ -98,11 +92,11 @@ def _logs(below: Tensor, height: Tensor, order: Tensor) -> Tensor:
 
 def _excess(logs: Tensor, order: Tensor, level: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Share of ``c`` by which Newton lowers it, and ``level - log Σ``, negative before the root."""
-    total = logs.exp().sum(dim, keepdim=True).clamp_(min=_TINY)
+    total = logs.exp().sum(dim, keepdim=True).clamp(min=_TINY)
     # (1 - r) clamped above zero turns exp(-inf * 0) at r = 1 into 0, not NaN.
     slope = logs.mul_((1 - order).clamp(min=_TINY)).exp_().sum(dim, keepdim=True)
     gap = level - total.log()
-    return -(order * gap).expm1() * total / slope.clamp_(min=_TINY), gap
+    return -(order * gap).expm1() * total / slope.clamp(min=_TINY), gap
 
 
 def _newton_level(scores: Tensor, order: Tensor, dim: int) -> Tensor:

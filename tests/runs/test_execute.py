@@ -4,6 +4,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from repro.config.compose import compose_run
 from repro.data.sigmorphon import load
@@ -121,6 +123,15 @@ def test_bfloat16_trains(tiny: list[str]) -> None:
     outcome = execute(compose_run([*tiny, "precision=bf16"]))
     assert outcome.status == "done", outcome.error
     assert math.isfinite(outcome.scores["dev/loss"])
+
+
+def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
+    outcome = execute(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
+    assert outcome.status == "done", outcome.error
+    weights = load_file(outcome.folder / "model.safetensors")
+    alpha = 1 + torch.sigmoid(weights["decoder.attention.mapping.logit"])
+    assert 1 < float(alpha) < 2
+    assert float(alpha) != pytest.approx(1.3, abs=1e-6)
 
 
 def test_tensorboard_files_are_written(tiny: list[str]) -> None:

@@ -1,0 +1,45 @@
+"""Rows on which root finding is hard: flat, tied, ladders, heavy tails."""
+
+import torch
+from torch import Tensor
+
+
+def newton_ladder(n: int, kept: float) -> Tensor:
+    """Sparsemax scores of which each Newton step from the left drops the same share."""
+    counts = [n]
+    while int(counts[-1] * kept) >= 1 and int(counts[-1] * kept) < counts[-1]:
+        counts.append(int(counts[-1] * kept))
+    thresholds = [0.0]
+    for k, count in enumerate(counts):
+        thresholds.append(thresholds[-1] - (1 - kept) ** k / count)
+    scores, start = torch.zeros(n, dtype=torch.float64), 0
+    for k in range(len(counts) - 1):
+        stop = start + counts[k] - counts[k + 1]
+        scores[start:stop] = -thresholds[k + 1]
+        start = stop
+    scores[start:] = -thresholds[-1] + 1 / max(1, n - start)
+    return scores - scores.max()
+
+
+def tied_tail(n: int, distance: float) -> Tensor:
+    """One leader and ``n - 1`` entries tied at a distance."""
+    row = torch.full((n,), -distance, dtype=torch.float64)
+    row[0] = 0
+    return row
+
+
+def hard_rows(n: int) -> Tensor:
+    """Rows of length ``n`` in units of the support's width, float64."""
+    generator = torch.Generator().manual_seed(n)
+    index = torch.arange(n, dtype=torch.float64)
+    rows = [torch.zeros(n, dtype=torch.float64)]
+    for scale in (1e-6, 1e-3, 0.1, 1.0, 10.0):
+        rows.append(torch.randn(n, generator=generator, dtype=torch.float64) * scale)
+        heavy = torch.empty(n, dtype=torch.float64).cauchy_(generator=generator)
+        rows.append(heavy.clamp(-1e6, 1e6) * scale)
+        rows.append(torch.randint(0, 3, (n,), generator=generator).double() * scale)
+    rows += [-(1 - q**index) for q in (0.1, 0.5, 0.9)]
+    rows += [-(q ** index.flip(0)) for q in (0.1, 0.5, 0.9)]
+    rows += [newton_ladder(n, kept) for kept in (0.3, 0.5, 0.6, 0.7, 0.8)]
+    rows += [tied_tail(n, distance) for distance in (0.1, 0.5, 0.7, 0.9)]
+    return torch.stack(rows)

@@ -1,0 +1,183 @@
+"""What happens with infinities, NaN, masks, half precision, empty rows and bad arguments."""
+
+import math
+
+import pytest
+import torch
+from tolerances import ABSOLUTE, SUM, assert_close
+
+from repro.mappings import MAPPINGS, Entmax, LearnedAlphaEntmax, Softmax, entmax, softmax, sparsemax
+
+INF = math.inf
+FUNCTIONS = {name: spec.function for name, spec in MAPPINGS.items()}
+FUNCTIONS["entmax-1.25"] = lambda scores, **how: entmax(scores, 1.25, **how)
+FUNCTIONS["entmax-tensor"] = lambda scores, **how: entmax(scores, torch.tensor(1.3), **how)
+FUNCTIONS["entmax-3"] = lambda scores, **how: entmax(scores, 3.0, **how)
+
+
+@pytest.fixture(params=FUNCTIONS.values(), ids=FUNCTIONS)
+def function(request):
+    return request.param
+
+
+def test_bad_rows_keep_to_themselves(function):
+    """All forbidden, an infinity, a NaN: three bad rows leave the fourth untouched."""
+    good = torch.tensor([0.3, -0.2, 0.1])
+    scores = torch.stack(
+        [
+            torch.full((3,), -INF),
+            torch.tensor([INF, 0.0, INF]),
+            torch.tensor([math.nan, 0.0, 1.0]),
+            good,
+        ]
+    )
+    probs = function(scores)
+    assert torch.equal(probs[0], torch.zeros(3))
+    assert torch.equal(probs[1], torch.tensor([0.5, 0.0, 0.5]))
+    assert probs[2].isnan().all()
+    assert torch.equal(probs[3], function(good))
+
+
+def test_a_row_with_nothing_allowed_has_zero_gradient(function):
+    scores = torch.randn(2, 4, requires_grad=True)
+    mask = torch.tensor([[False] * 4, [True] * 4])
+    function(scores, mask=mask).square().sum().backward()
+    assert torch.equal(scores.grad[0], torch.zeros(4))
+    assert scores.grad[1].abs().sum() > 0
+
+
+@pytest.mark.parametrize("size", [1e8, 3e4])
+def test_scores_of_any_size(function, size):
+    probs = function(torch.tensor([[size, 0.0, -size], [size, size, 0.0]]))
+    assert torch.equal(probs, torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]))
+
+
+@pytest.mark.parametrize("low", [-1e9, torch.finfo(torch.float32).min, -INF])
+def test_every_usual_way_to_mask(function, low):
+    scores = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
+    masked = torch.cat([scores, torch.full((6, 3), low)], -1)
+    probs = function(masked)
+    assert torch.equal(probs[:, 5:], torch.zeros(6, 3))
+    assert_close(probs[:, :5], function(scores), {torch.float32: 4 * ABSOLUTE[torch.float32]})
+
+
+def test_forbidden_stays_zero_beside_the_lowest_number(function):
+    scores = torch.tensor([-INF, torch.finfo(torch.float32).min])
+    assert torch.equal(function(scores), torch.tensor([0.0, 1.0]))
+
+
+def test_nan_under_the_mask_is_not_seen(function):
+    scores = torch.tensor([0.5, math.nan, 0.0])
+    mask = torch.tensor([True, False, True])
+    assert_close(function(scores, mask=mask).sum(), torch.tensor(1.0), SUM)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("size", [50, 2000])
+def test_half_types_are_computed_in_single_precision(function, dtype, size):
+    generator = torch.Generator().manual_seed(size)
+    scores = torch.randn(20, size, generator=generator).to(dtype).requires_grad_()
+    probs = function(scores)
+    assert probs.dtype == dtype
+    assert torch.equal(probs, function(scores.float()).to(dtype))
+    assert_close(probs.double().sum(-1).to(dtype), torch.ones(20), SUM)
+    probs.backward(torch.randn(20, size, generator=generator).to(dtype))
+    assert scores.grad.dtype == dtype
+    assert scores.grad.double().sum(-1).abs().max() < SUM[dtype]
+
+
+def test_half_types_far_from_zero(function):
+    scores = (torch.randn(5, 20) - 1000).bfloat16()
+    assert_close(function(scores), function(scores.double()), ABSOLUTE)
+
+
+def test_autocast_changes_nothing(function):
+    scores = torch.randn(3, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = function(scores)
+    assert torch.equal(inside, function(scores))
+
+
+def test_empty_and_single(function):
+    assert function(torch.empty(3, 0)).shape == (3, 0)
+    assert function(torch.empty(0, 4)).shape == (0, 4)
+    assert torch.equal(function(torch.randn(3, 1)), torch.ones(3, 1))
+    empty = torch.empty(3, 0, requires_grad=True)
+    function(empty).sum().backward()
+    assert empty.grad.shape == (3, 0)
+
+
+def test_strides_do_not_matter(function):
+    scores = torch.randn(6, 5)
+    assert_close(function(scores.t(), dim=0).t(), function(scores), ABSOLUTE)
+    assert torch.equal(scores, scores.clone())
+
+
+def test_the_input_is_not_changed(function):
+    scores = torch.randn(4, 5)
+    before = scores.clone()
+    function(scores)
+    assert torch.equal(scores, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64], ids=str)
+def test_scores_must_be_floating(function, dtype):
+    with pytest.raises(TypeError, match="floating point"):
+        function(torch.ones(3, dtype=dtype))
+
+
+def test_scalar_and_wrong_dim_are_refused(function):
+    with pytest.raises(ValueError, match="at least one dimension"):
+        function(torch.tensor(1.0))
+    with pytest.raises(IndexError, match="dim=2"):
+        function(torch.ones(2, 3), dim=2)
+
+
+def test_wrong_masks_are_refused(function):
+    with pytest.raises(TypeError, match="boolean"):
+        function(torch.ones(2, 3), mask=torch.ones(2, 3))
+    for shape in ((3, 2), (2, 2, 3), (2,)):
+        with pytest.raises(ValueError, match="does not broadcast"):
+            function(torch.ones(2, 3), mask=torch.ones(shape, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("alpha", [0.999, 0.0, -1.0, INF, math.nan])
+def test_alpha_below_one_is_refused(alpha):
+    with pytest.raises(ValueError, match="alpha must be at least 1"):
+        entmax(torch.ones(3), alpha)
+    with pytest.raises(ValueError, match="alpha must be at least 1"):
+        Entmax(alpha)
+
+
+def test_alpha_tensors_are_checked():
+    with pytest.raises(ValueError, match="alpha must be at least 1, got 0.5"):
+        entmax(torch.ones(2, 3), torch.tensor([[1.5], [0.5]]))
+    with pytest.raises(ValueError, match="does not broadcast"):
+        entmax(torch.ones(2, 3), torch.ones(3, 1))
+    with pytest.raises(ValueError, match="size 1 on dim"):
+        entmax(torch.ones(2, 3), torch.full((2, 3), 1.5))
+    with pytest.raises(ValueError, match="size 1 on dim"):
+        entmax(torch.ones(2, 3), torch.full((2, 1), 1.5), dim=0)
+
+
+def test_alpha_below_one_that_cannot_be_read_gives_nan():
+    scores, alpha = torch.zeros(2, 3), torch.tensor([0.5, 1.5])
+    probs = torch.func.vmap(entmax)(scores, alpha)
+    assert probs[0].isnan().all()
+    assert_close(probs[1], torch.full((3,), 1 / 3), ABSOLUTE)
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, INF, math.nan])
+def test_gamma_must_be_positive(gamma):
+    for build in (lambda: softmax(torch.ones(2), gamma=gamma), lambda: Softmax(gamma)):
+        with pytest.raises(ValueError, match="gamma must be positive"):
+            build()
+    with pytest.raises(ValueError, match="gamma must be positive"):
+        sparsemax(torch.ones(2), gamma=gamma)
+
+
+def test_learned_alpha_arguments():
+    with pytest.raises(ValueError, match="heads must be at least 1"):
+        LearnedAlphaEntmax(0)
+    with pytest.raises(ValueError, match="strictly between 1 and 2"):
+        LearnedAlphaEntmax(alpha=2.0)

@@ -1,0 +1,202 @@
+"""The modules: same values as the functions, the maximum and its gradient, learned alphas."""
+
+import math
+
+import pytest
+import torch
+from tolerances import ABSOLUTE, LOSS, assert_close
+from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+
+from repro.mappings import (
+    MAPPINGS,
+    Entmax,
+    LearnedAlphaEntmax,
+    ProbabilityMap,
+    Softmax,
+    Sparsemax,
+    entmax,
+    sparsemax,
+)
+
+MODULES = {
+    "softmax": Softmax(),
+    "softmax-gamma": Softmax(0.5),
+    "sparsemax": Sparsemax(),
+    "sparsemax-gamma": Sparsemax(3.0),
+    "entmax-1": Entmax(1.0),
+    "entmax-1.02": Entmax(1.02),
+    "entmax-1.3": Entmax(1.3),
+    "entmax-1.5": Entmax(),
+    "entmax-tensor": Entmax(torch.tensor(1.3, dtype=torch.float64)),
+    "learned": LearnedAlphaEntmax().double(),
+}
+
+
+class EuclideanMap(ProbabilityMap):
+    """A map that gives nothing but the two required methods."""
+
+    def forward(self, scores, mask=None, dim=-1):
+        return sparsemax(scores, mask=mask, dim=dim)
+
+    def omega(self, probs, dim=-1):
+        return (probs.square().sum(dim) - 1) / 2
+
+
+MODULES["own"] = EuclideanMap()
+
+
+@pytest.fixture(params=MODULES.values(), ids=MODULES)
+def module(request):
+    return request.param
+
+
+def draw(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+@pytest.mark.parametrize("spec", MAPPINGS.values(), ids=MAPPINGS)
+def test_module_is_the_function(spec):
+    scores, mask = torch.randn(3, 4, 5), torch.rand(3, 4, 5) > 0.2
+    assert torch.equal(
+        spec.module()(scores, mask=mask, dim=1), spec.function(scores, mask=mask, dim=1)
+    )
+
+
+def test_omega_vanishes_on_one_hot_rows(module):
+    omega = module.omega(torch.eye(4, dtype=torch.float64))
+    assert torch.equal(omega.detach(), torch.zeros(4, dtype=torch.float64))
+    flat = torch.full((2, 4), 0.25, dtype=torch.float64)
+    assert (module.omega(flat) < 0).all()
+    assert module.omega(flat.t(), dim=0).shape == (2,)
+
+
+def test_distribution_maximises_the_objective(module):
+    """``<p, z> - Ω(p)`` is the value, and no other distribution reaches more."""
+    scores = draw(5).detach()
+    best = module.value(scores)
+    probs = module(scores)
+    assert_close((probs * scores).sum() - module.omega(probs), best, LOSS)
+    others = torch.distributions.Dirichlet(torch.full((5,), 0.3, dtype=torch.float64))
+    trials = torch.cat([others.sample((500,)), torch.eye(5, dtype=torch.float64)])
+    assert ((trials * scores).sum(-1) - module.omega(trials) <= best + 1e-12).all()
+
+
+def test_value_has_the_distribution_as_gradient(module):
+    scores = draw(4, 5, seed=1)
+    mask = torch.tensor([True, True, False, True, True])
+    (grad,) = torch.autograd.grad(module.value(scores, mask=mask).sum(), scores)
+    assert torch.equal(grad, module(scores, mask=mask))
+    assert gradcheck(module.value, scores)
+    assert gradgradcheck(module.value, scores)
+    assert gradcheck(lambda s: module.value(s, dim=0), scores)
+
+
+def test_value_of_softmax_is_log_sum_exp():
+    scores = draw(4, 5) * 30
+    assert_close(Softmax().value(scores), scores.logsumexp(-1), LOSS)
+    assert_close(Softmax(2.0).value(scores), 2 * (scores / 2).logsumexp(-1), LOSS)
+
+
+def test_value_at_infinity(module):
+    scores = torch.tensor([[-math.inf, -math.inf], [0.0, math.inf], [3.0, -math.inf]]).double()
+    values = module.value(scores)
+    assert torch.equal(values.detach(), torch.tensor([-math.inf, math.inf, 3.0]).double())
+
+
+def test_value_keeps_the_type():
+    scores = torch.randn(3, 4).bfloat16()
+    assert Entmax().value(scores).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.0 + 1e-7, 1.05, 1.5, 2.0])
+def test_value_has_its_derivative_in_alpha(alpha):
+    """Danskin: ``-∂Ω/∂α`` at the maximiser, checked one-sidedly because alpha starts at one."""
+    scores = draw(3, 5, seed=2).detach()
+    exponent = nn.Parameter(torch.tensor(alpha, dtype=torch.float64))
+    (grad,) = torch.autograd.grad(Entmax(exponent).value(scores).sum(), exponent)
+    step = 1e-5
+    here, ahead, further = (Entmax(alpha + k * step).value(scores).sum() for k in range(3))
+    assert_close(grad, (4 * ahead - further - 3 * here) / (2 * step), {torch.float64: 1e-7})
+
+
+@pytest.mark.parametrize("shape", [(), (3, 1)])
+def test_second_derivatives_of_the_value_in_alpha(shape):
+    exponent = torch.full(shape, 1.4, dtype=torch.float64, requires_grad=True)
+    scores = draw(3, 5, seed=3)
+
+    def value(s, a):
+        return Entmax(a).value(s)
+
+    assert gradcheck(value, (scores, exponent))
+    assert gradgradcheck(value, (scores, exponent))
+
+
+def test_omega_gradients():
+    probs = torch.distributions.Dirichlet(torch.ones(4, dtype=torch.float64)).sample((3,))
+    probs.requires_grad_()
+    for alpha in (1.0, 1.05, 1.5, 2.0):
+        assert gradcheck(Entmax(alpha).omega, probs)
+    exponent = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda p, a: Entmax(a).omega(p), (probs, exponent))
+
+
+def test_learned_alpha_starts_where_asked_and_moves():
+    module = LearnedAlphaEntmax(alpha=1.3)
+    assert_close(module.alpha.detach(), torch.tensor(1.3), ABSOLUTE)
+    module(torch.randn(4, 6))[:, 0].sum().backward()
+    assert module.logit.grad.abs() > 0
+
+
+def test_learned_alpha_has_one_value_per_head():
+    module = LearnedAlphaEntmax(heads=3)
+    with torch.no_grad():
+        module.logit += torch.tensor([-2.0, 0.0, 2.0]).view(3, 1, 1)
+    scores = torch.randn(2, 3, 4, 5)
+    probs, alphas = module(scores), module.alpha.flatten().tolist()
+    for head, alpha in enumerate(alphas):
+        assert_close(
+            probs[:, head], entmax(scores[:, head], alpha), {torch.float32: 4 * ABSOLUTE[torch.float32]}
+        )
+    probs.square().sum().backward()
+    assert (module.logit.grad != 0).all()
+    with pytest.raises(ValueError, match="does not broadcast"):
+        module(torch.randn(2, 4, 5))
+
+
+def test_alpha_tensors_follow_the_module():
+    assert "alpha" in dict(Entmax(torch.tensor([[1.2], [1.7]])).named_buffers())
+    assert "alpha" in dict(Entmax(nn.Parameter(torch.tensor(1.4))).named_parameters())
+    assert list(LearnedAlphaEntmax(2).state_dict()) == ["logit"]
+    assert not Entmax(1.4).state_dict()
+
+
+def test_gradient_of_a_learned_alpha_by_differences():
+    module = LearnedAlphaEntmax(heads=2).double()
+    scores, weights = draw(2, 3, 5, seed=4).detach(), draw(2, 3, 5, seed=5).detach()
+
+    def objective():
+        return (module(scores) * weights).sum()
+
+    objective().backward()
+    step, differences = 1e-6, []
+    for head in range(2):
+        with torch.no_grad():
+            module.logit[head] += step
+            high = objective()
+            module.logit[head] -= 2 * step
+            low = objective()
+            module.logit[head] += step
+        differences.append((high - low) / (2 * step))
+    assert_close(module.logit.grad.flatten(), torch.stack(differences), {torch.float64: 1e-7})
+
+
+def test_settings_are_shown():
+    shown = [repr(m) for m in (Softmax(2.0), Sparsemax(), Entmax(), LearnedAlphaEntmax(4))]
+    assert shown == [
+        "Softmax(gamma=2.0)",
+        "Sparsemax(gamma=1.0)",
+        "Entmax(alpha=1.5)",
+        "LearnedAlphaEntmax(heads=4)",
+    ]

@@ -1,0 +1,145 @@
+"""Values against oracles: enumeration, bisection, sorting, a quadratic program, other libraries."""
+
+import entmax as peer
+import numpy as np
+import pytest
+import torch
+from enumeration import entmax15_by_enumeration, sparsemax_by_enumeration
+from hard_rows import hard_rows
+from scipy.optimize import minimize
+from tolerances import ABSOLUTE, ADVERSARIAL, SUM, assert_close
+
+from repro.mappings import MAPPINGS, entmax, softmax, sparsemax
+from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
+from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
+
+FLOATS = (torch.float64, torch.float32)
+ALPHAS = (1.05, 1.25, 1.5, 1.75, 2.0)
+
+
+def reference(scores: torch.Tensor, alpha: float) -> torch.Tensor:
+    if alpha == 2:
+        return sparsemax_by_sorting(scores)
+    return entmax_by_bisection(scores, alpha, passes=80)
+
+
+@pytest.mark.parametrize("spec", MAPPINGS.values(), ids=MAPPINGS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_mapping_equals_its_reference(spec, dtype):
+    scores = torch.randn(200, 30, dtype=dtype, generator=torch.Generator().manual_seed(0)) * 2
+    assert_close(spec.function(scores), spec.reference(scores), ABSOLUTE)
+
+
+@pytest.mark.parametrize("size", range(1, 7))
+def test_every_support_enumerated(size):
+    rows = torch.randn(8, size, dtype=torch.float64, generator=torch.Generator().manual_seed(size))
+    rows[-1] = 0.0
+    for row in rows:
+        assert_close(sparsemax(row), sparsemax_by_enumeration(row), ABSOLUTE)
+        assert_close(entmax(row), entmax15_by_enumeration(row), ABSOLUTE)
+
+
+def test_sparsemax_solves_its_quadratic_program():
+    scores = torch.tensor([0.9, 0.1, 0.6, -1.0], dtype=torch.float64)
+    solution = minimize(
+        lambda p: ((p - scores.numpy()) ** 2).sum(),
+        np.full(4, 0.25),
+        bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+        options={"ftol": 1e-14},
+    )
+    np.testing.assert_allclose(sparsemax(scores).numpy(), solution.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [2, 20, 400])
+def test_hard_rows_at_any_offset(size, dtype, alpha, offset):
+    scores = (hard_rows(size) / (alpha - 1) + offset).to(dtype)
+    probs = entmax(scores, alpha)
+    assert_close(probs, reference(scores, alpha), ADVERSARIAL)
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
+@pytest.mark.parametrize("alpha", [1.25, 1.5, 2.0])
+def test_hard_rows_of_an_output_vocabulary(alpha):
+    scores = (hard_rows(32000)[::3] / (alpha - 1)).float()
+    probs = entmax(scores, alpha)
+    assert_close(probs, reference(scores, alpha), ADVERSARIAL)
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
+def test_flat_row_of_an_output_vocabulary_is_uniform():
+    for alpha in (1.0, *ALPHAS):
+        probs = entmax(torch.full((1, 32000), 1e4), alpha)
+        assert_close(probs, torch.full((1, 32000), 1 / 32000), {torch.float32: 1e-10})
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_stopping_early_changes_no_bit(monkeypatch, dtype):
+    """Every pass after nothing moves is idle, so compiled and eager results agree."""
+    centred = hard_rows(60).to(dtype)
+    centred = centred - centred.amax(-1, keepdim=True)
+    solvers = (
+        sparsemax_powers,
+        entmax15_powers,
+        lambda scores, dim: entmax_powers(scores, 0.3, dim, convex=True),
+    )
+    early = [solve(centred, -1) for solve in solvers]
+    monkeypatch.setattr("repro.mappings._threshold.readable", lambda tensor: False)
+    for solve, expected in zip(solvers, early, strict=True):
+        assert torch.equal(solve(centred, -1), expected)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1 + 1e-12, 1 + 1e-6, 1 + 1e-3])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_continuous_at_one(alpha, dtype):
+    """To first order in ``α - 1`` the map leaves softmax with the derivative from the right."""
+    scores = torch.randn(20, 8, dtype=dtype, generator=torch.Generator().manual_seed(1)) * 2
+    start = scores.double().softmax(-1)
+    logs = start.log().square()
+    slope = start * ((start * logs).sum(-1, keepdim=True) - logs) / 2
+    expected = start + (alpha - 1) * slope
+    error = (entmax(scores, alpha).double() - expected).abs().max()
+    assert error <= ABSOLUTE[dtype] + 100 * (alpha - 1) ** 2
+
+
+def test_alpha_one_is_softmax_and_alpha_two_is_sparsemax():
+    scores = torch.randn(5, 7)
+    assert torch.equal(entmax(scores, 1), softmax(scores))
+    assert torch.equal(entmax(scores, 2), sparsemax(scores))
+    assert_close(softmax(scores), scores.softmax(-1), ABSOLUTE)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_alpha_tensor_mixes_values(dtype):
+    values = [1.0, 1.0001, 1.3, 1.5, 2.0]
+    scores = torch.randn(len(values), 4, 9, dtype=dtype, generator=torch.Generator().manual_seed(2))
+    alpha = torch.tensor(values, dtype=torch.float64).view(-1, 1, 1)
+    expected = torch.stack([entmax(s, a) for s, a in zip(scores, values, strict=True)])
+    assert_close(entmax(scores, alpha), expected, {d: 4 * ABSOLUTE[d] for d in FLOATS})
+
+
+@pytest.mark.parametrize("alpha", [2.5, 3.0, 5.0])
+def test_alpha_above_two(alpha):
+    scores = torch.randn(50, 20, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    expected = entmax_by_bisection(scores, alpha)
+    assert_close(entmax(scores, alpha), expected, {torch.float64: 1e-6})
+    mixed = entmax(scores, torch.full((50, 1), alpha, dtype=torch.float64))
+    assert_close(mixed, expected, {torch.float64: 1e-6})
+    assert_close(entmax(scores, alpha).sum(-1), torch.ones(50), SUM)
+
+
+def test_agrees_with_the_entmax_package():
+    scores = torch.randn(30, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    assert_close(sparsemax(scores), peer.sparsemax(scores, -1), ABSOLUTE)
+    assert_close(entmax(scores), peer.entmax15(scores, -1), ABSOLUTE)
+    bisected = peer.entmax_bisect(scores, 1.25, n_iter=60)
+    assert_close(entmax(scores, 1.25), bisected, ABSOLUTE)
+
+
+def test_gamma_divides_the_scores():
+    scores = torch.randn(4, 6, dtype=torch.float64)
+    assert_close(softmax(scores, gamma=0.5), softmax(scores * 2), ABSOLUTE)
+    assert_close(sparsemax(scores, gamma=4.0), sparsemax(scores / 4), ABSOLUTE)

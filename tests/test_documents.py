@@ -1,0 +1,40 @@
+"""The documents say what is true: examples run, links lead somewhere, commands exist."""
+
+import doctest
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from repro.config.experiment import list_experiments
+from repro.config.paths import in_checkout
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def test_the_readme_session_prints_what_it_says() -> None:
+    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried >= 5
+    assert failed == 0
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_local_links_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+    local = [link for link in links if not re.match(r"\w+:", link)]
+    missing = [link for link in local if not (path.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_no_document_names_a_path_of_one_machine(path: Path) -> None:
+    assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|Users)/", path.read_text("utf-8"))
+
+
+def test_make_help_lists_every_artefact() -> None:
+    assert in_checkout()
+    printed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    for name in list_experiments():
+        assert f"reproduce-{name.replace('/', '-')} " in printed
