@@ -101,11 +101,10 @@ def _reproduce(parsed: argparse.Namespace) -> int:
     from repro.runs.sweep import print_failures
 
     scale, overrides = _take(settings, "scale", "demo")
-    failed = 0
-    for name in [artefact] if artefact else list_experiments():
-        done = reproduce(name, scale, overrides, collect=parsed.collect)
-        failed += print_failures(done.outcomes)
-        print(done.report)
+    names = [artefact] if artefact else list_experiments()
+    done = reproduce(names, scale, overrides, collect=parsed.collect)
+    failed = print_failures(done.outcomes)
+    print(done.report)
     return 1 if failed else 0
 
 

@@ -30,7 +30,7 @@ def describe_device(device: torch.device) -> str:
     """Type and model of a device, with the number of threads on a CPU."""
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
-    return f"cpu ({_processor()}, {torch.get_num_threads()} threads)"
+    return f"cpu ({_processor()}, threads: {torch.get_num_threads()})"
 
 
 def describe_versions() -> str:

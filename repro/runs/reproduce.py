@@ -22,15 +22,15 @@ class Reproduction:
 
 
 def reproduce(
-    name: str, scale: str, extra: Sequence[str] = (), collect: bool = False
+    names: Sequence[str], scale: str, extra: Sequence[str] = (), collect: bool = False
 ) -> Reproduction:
-    """Run what an artefact needs, collect its records and rebuild the report.
+    """Run what artefacts need, collect their records and rebuild the report.
 
-    Finished runs are not repeated. Every configuration is composed and checked before the first
-    run starts.
+    A run that several artefacts share is run once; finished runs are not repeated. Every
+    configuration is composed and checked before the first run starts.
 
     Args:
-        name: ``<paper>/<artefact>``.
+        names: ``<paper>/<artefact>`` each, at least one.
         scale: ``demo``, ``small`` or ``full``.
         extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
         collect: only collect the runs that are done; start none.
@@ -39,19 +39,26 @@ def reproduce(
         ConfigError: no such artefact or scale, or a setting is refused.
         DataError: the corpus is missing or malformed.
     """
-    experiment = load_experiment(name)
-    planned = list(plan_runs(experiment, scale))
-    located = _locate_all(planned, extra)
-    jobs = [Job(run.config, (*overrides, *extra)) for overrides, run in located.items()]
-    outcomes = [] if collect else run_jobs(jobs, f"{name} at scale {scale}")
-    config = next(iter(located.values())).config
-    assert config.results_dir is not None
-    results_dir = Path(config.results_dir)
-    records = _collect(experiment, planned, located, collect, scale)
-    write_experiment_records(results_dir, scale, name, records)
-    if experiment.drawing is not None and records:
-        draw_figure_data(results_dir, scale, experiment)
+    experiments = [load_experiment(name) for name in names]
+    plans = [list(plan_runs(experiment, scale)) for experiment in experiments]
+    located = _locate_all([run for plan in plans for run in plan], extra)
+    title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
+    outcomes = [] if collect else run_jobs(_distinct_jobs(located, extra), title)
+    results_dir = Path(next(iter(located.values())).config.results_dir or "")
+    for experiment, plan in zip(experiments, plans, strict=True):
+        records = _collect(experiment, plan, located, collect, scale)
+        write_experiment_records(results_dir, scale, experiment.name, records)
+        if experiment.drawing is not None and records:
+            draw_figure_data(results_dir, scale, experiment)
     return Reproduction(outcomes, build_report(results_dir, scale))
+
+
+def _distinct_jobs(located: dict[tuple[str, ...], LocatedRun], extra: Sequence[str]) -> list[Job]:
+    jobs = {
+        run.folder.run_id: Job(run.config, (*overrides, *extra))
+        for overrides, run in reversed(located.items())  # the first to ask for a run names it
+    }
+    return list(reversed(jobs.values()))
 
 
 def _locate_all(

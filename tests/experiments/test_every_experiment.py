@@ -29,7 +29,7 @@ def test_every_experiment_takes_one_step(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("repro.runs.reproduce.load_experiment", _with_two_seeds)
-    done = reproduce(name, "demo", [*ONE_STEP, f"results_dir={tmp_path}"])
+    done = reproduce([name], "demo", [*ONE_STEP, f"results_dir={tmp_path}"])
     assert {outcome.status for outcome in done.outcomes} == {"done"}
     experiment = _with_two_seeds(name)
     records = read_experiment_records(tmp_path, "demo", name)
@@ -56,7 +56,7 @@ def _with_two_seeds(name: str):  # type: ignore[no-untyped-def]
 
 
 def test_collecting_starts_no_run(tmp_path: Path) -> None:
-    done = reproduce("peters2019/figure5", "demo", [f"results_dir={tmp_path}"], collect=True)
+    done = reproduce(["peters2019/figure5"], "demo", [f"results_dir={tmp_path}"], collect=True)
     assert done.outcomes == []
     assert list_runs(tmp_path, "demo") == []
     assert "not run" in done.report.read_text()
