@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -14,9 +15,9 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, register_schemas, to_run_config
 from repro.config.paths import conf_dir
-from repro.runs.execute import Outcome, execute
-from repro.runs.progress import RunProgress
-from repro.runs.sweep import print_failures
+
+if TYPE_CHECKING:  # what runs is imported when something runs: help and refusals are quick
+    from repro.runs.execute import Outcome
 
 _LEDGER = "REPRO_SWEEP_LEDGER"
 
@@ -43,11 +44,14 @@ def main(arguments: Sequence[str]) -> int:
         os.environ[_LEDGER] = str(Path(folder) / "outcomes.jsonl")
         os.environ["REPRO_HYDRA_DIR"] = folder
         _application()
-        return 1 if print_failures(_read_ledger()) else 0
+        return 1 if _report_failures() else 0
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
 def _application(cfg: DictConfig) -> None:
+    from repro.runs.execute import execute
+    from repro.runs.progress import RunProgress
+
     config = to_run_config(cfg)
     if config.fail_fast and any(outcome.status == "failed" for outcome in _read_ledger()):
         return
@@ -60,6 +64,15 @@ def _application(cfg: DictConfig) -> None:
     _append_to_ledger(outcome)
 
 
+def _report_failures() -> int:
+    outcomes = _read_ledger()
+    if not outcomes:
+        return 0
+    from repro.runs.sweep import print_failures
+
+    return print_failures(outcomes)
+
+
 def _combinations(overrides: Sequence[str]) -> list[list[str]]:
     """Every combination of the values that a sweep lists, as Hydra's own sweeper splits them."""
     parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
@@ -68,20 +81,23 @@ def _combinations(overrides: Sequence[str]) -> list[list[str]]:
     return [list(combination) for batch in split for combination in batch]
 
 
-def _headline(outcome: Outcome) -> list[str]:
+def _headline(outcome: "Outcome") -> list[str]:
     per_part = 2  # test/accuracy/english has more slashes than test/accuracy
     names = [name for name in outcome.scores if name.count("/") < per_part]
     return [f"{name:28} {outcome.scores[name]:10.4f}" for name in names]
 
 
-def _append_to_ledger(outcome: Outcome) -> None:
+def _append_to_ledger(outcome: "Outcome") -> None:
     row = {**vars(outcome), "folder": str(outcome.folder), "scores": {}}
     with Path(os.environ[_LEDGER]).open("a") as stream:
         stream.write(json.dumps(row) + "\n")
 
 
-def _read_ledger() -> list[Outcome]:
+def _read_ledger() -> "list[Outcome]":
     path = Path(os.environ[_LEDGER])
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines]
+    if not path.exists():
+        return []
+    from repro.runs.execute import Outcome
+
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [Outcome(**{**row, "folder": Path(row["folder"])}) for row in rows]

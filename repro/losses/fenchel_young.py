@@ -76,12 +76,12 @@ class FenchelYoungLoss(nn.Module):
         _check(scores, target)
         ignored = target == self.ignore_index
         losses = self._losses(scores, target.masked_fill(ignored, 0))
-        losses = losses.masked_fill(ignored, 0.0).to(scores.dtype)
-        if self.reduction == "none":
-            return losses
+        losses = losses.masked_fill(ignored, 0.0)
         if self.reduction == "sum":
-            return losses.sum()
-        return losses.sum() / (~ignored).sum().clamp(min=1)
+            losses = losses.sum()
+        elif self.reduction == "mean":
+            losses = losses.sum() / (~ignored).sum().clamp(min=1)
+        return losses.to(scores.dtype)
 
     def _losses(self, scores: Tensor, target: Tensor) -> Tensor:
         wide = allowed_scores(scores, None, -1)
@@ -177,7 +177,7 @@ class _WithGradient(Function):
         grad = grads[0].unsqueeze(-1)
         moved = (grad * probs).scatter_add_(-1, chosen, (ctx.smoothing - 1) * grad)
         if allowed is not None:
-            share = ctx.smoothing / allowed.sum(-1, keepdim=True).clamp(min=1)
+            share = ctx.smoothing / allowed.sum(-1, keepdim=True, dtype=grad.dtype).clamp(min=1)
             moved = moved - grad * share * allowed
         return moved, None, grads[0], None, None, None
 

@@ -1,7 +1,7 @@
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,10 +22,15 @@ def repro(*arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
 
 
-def test_help_answers_in_under_two_seconds() -> None:
-    started = time.monotonic()
-    assert repro("--help").returncode == 0
-    assert time.monotonic() - started < 2
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["reproduce", "--help"]])
+def test_help_answers_in_under_two_seconds(command: list[str]) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = repro(*command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0
+    assert "repro" in done.stdout
+    # Processor time: other tests run beside this one.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
 
 
 def test_help_and_settings_import_no_torch() -> None:

@@ -39,7 +39,7 @@ def test_bad_rows_keep_to_themselves(function):
 
 
 def test_a_row_with_nothing_allowed_has_zero_gradient(function):
-    scores = torch.randn(2, 4, requires_grad=True)
+    scores = torch.tensor([[0.3, -0.2, 0.1, 0.0]] * 2, requires_grad=True)
     mask = torch.tensor([[False] * 4, [True] * 4])
     function(scores, mask=mask).square().sum().backward()
     assert torch.equal(scores.grad[0], torch.zeros(4))
@@ -110,7 +110,6 @@ def test_empty_and_single(function):
 def test_strides_do_not_matter(function):
     scores = torch.randn(6, 5)
     assert_close(function(scores.t(), dim=0).t(), function(scores), ABSOLUTE)
-    assert torch.equal(scores, scores.clone())
 
 
 def test_the_input_is_not_changed(function):
@@ -150,7 +149,7 @@ def test_alpha_below_one_is_refused(alpha):
 
 
 def test_alpha_tensors_are_checked():
-    with pytest.raises(ValueError, match="alpha must be at least 1, got 0.5"):
+    with pytest.raises(ValueError, match=r"alpha must be at least 1, got 0\.5"):
         entmax(torch.ones(2, 3), torch.tensor([[1.5], [0.5]]))
     with pytest.raises(ValueError, match="does not broadcast"):
         entmax(torch.ones(2, 3), torch.ones(3, 1))

@@ -157,7 +157,9 @@ def test_learned_alpha_has_one_value_per_head():
     probs, alphas = module(scores), module.alpha.flatten().tolist()
     for head, alpha in enumerate(alphas):
         assert_close(
-            probs[:, head], entmax(scores[:, head], alpha), {torch.float32: 4 * ABSOLUTE[torch.float32]}
+            probs[:, head],
+            entmax(scores[:, head], alpha),
+            {torch.float32: 4 * ABSOLUTE[torch.float32]},
         )
     probs.square().sum().backward()
     assert (module.logit.grad != 0).all()
