@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run, register_schemas, to_run_config
 from repro.config.paths import conf_dir
+from repro.config.schema import RunConfig
 
 if TYPE_CHECKING:  # what runs is imported when something runs: help and refusals are quick
     from repro.runs.execute import Outcome
@@ -33,11 +34,11 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises:
         ConfigError: a setting is refused; nothing has been started.
+        DataError: a corpus is missing or malformed; nothing has been started.
     """
     overrides = [argument for argument in arguments if not argument.startswith("-")]
     if set(arguments) <= {*overrides, "-m", "--multirun"}:
-        for combination in _combinations(overrides):
-            compose_run(combination)
+        _check([compose_run(combination) for combination in _combinations(overrides)])
     register_schemas()
     with tempfile.TemporaryDirectory() as folder:
         # A file, since Hydra's launchers may run the jobs in other processes.
@@ -62,6 +63,14 @@ def _application(cfg: DictConfig) -> None:
         for metric in _headline(outcome):
             progress.console.print(f"        {metric}", highlight=False)
     _append_to_ledger(outcome)
+
+
+def _check(configs: Sequence[RunConfig]) -> None:
+    """Refuse the whole sweep where one of its corpora is missing or malformed."""
+    from repro.runs.execute import locate
+
+    for config in configs:
+        locate(config)
 
 
 def _report_failures() -> int:

@@ -117,9 +117,13 @@ def _list_experiments() -> int:
 
 
 def _report(parsed: argparse.Namespace) -> int:
+    from repro.config.compose import group_choices
+    from repro.config.errors import ConfigError
     from repro.report import build_report
 
     scale, rest = _take(parsed.settings, "scale", "demo")
+    if scale not in group_choices("scale"):
+        raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
     print(build_report(_results_dir(rest), scale))
     return 0
 

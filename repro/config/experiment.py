@@ -1,5 +1,6 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -150,9 +151,16 @@ def _row_overrides(axes: Sequence[Axis]) -> Iterator[tuple[str, list[str]]]:
 
 
 def list_experiments() -> list[str]:
-    """Names of every artefact that has an experiment file, sorted."""
-    root = experiments_dir()
-    return sorted(f"{p.parent.name}/{p.stem}" for p in root.glob("*/*.yaml"))
+    """Names of every artefact that has an experiment file: by paper, tables first, by number."""
+    files = experiments_dir().glob("*/*.yaml")
+    return sorted((f"{path.parent.name}/{path.stem}" for path in files), key=_reading_order)
+
+
+def _reading_order(name: str) -> tuple[str, int, int, str]:
+    paper, artefact = name.split("/")
+    kind, number = re.fullmatch(r"(.*?)(\d*)", artefact).groups()  # type: ignore[union-attr]
+    rank = {"table": 0, "figure": 1}.get(kind, 2)
+    return paper, rank, int(number or 0), artefact
 
 
 def load_experiment(name: str) -> Experiment:

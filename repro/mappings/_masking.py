@@ -61,7 +61,7 @@ def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     top = scores.amax(dim, keepdim=True)
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
-    return scores.clamp(max=largest).sub_(shift).clamp(min=-largest), top
+    return scores.clamp(max=largest).sub_(shift).clamp_min_(-largest), top
 
 
 def readable(tensor: Tensor) -> bool:

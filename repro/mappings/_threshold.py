@@ -36,24 +36,24 @@ def entmax15_powers(scores: Tensor, dim: int) -> Tensor:
     """Unnormalised 1.5-entmax of centred scores."""
 
     def excess(kept: Tensor) -> Tensor:
-        total = kept.sum(dim, keepdim=True).clamp(min=_TINY)
+        total = kept.sum(dim, keepdim=True).clamp_min_(_TINY)
         norm = kept.square().sum(dim, keepdim=True).sqrt_()
         return norm * (norm - 1) / total
 
-    return _lowered(scores / 2, excess, _passes(scores, dim, 0.5), dim).square()
+    return _lowered(scores / 2, excess, _passes(scores, dim, 0.5), dim).pow_(2)
 
 
 def _lowered(scaled: Tensor, excess: Step, passes: int, dim: int) -> Tensor:
     """``[r x + c]_+`` at the root; ``excess`` says by how much Newton lowers ``c``."""
 
     def step(c: Tensor) -> Tensor:
-        return c - excess((scaled + c).clamp(min=0))
+        return c - excess((scaled + c).relu_())
 
     c = _descend(step, torch.ones_like(scaled.narrow(dim, 0, 1)), passes)
     # The last step changes the small differences, not c, whose rounding is of the size of the
     # smallest entries when many are tied.
-    kept = (scaled + c).clamp(min=0)
-    return (kept - excess(kept) * kept.sign()).clamp(min=0)
+    kept = (scaled + c).relu_()
+    return kept.sub_(kept.sign().mul_(excess(kept))).relu_()
 
 
 def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
@@ -82,7 +82,7 @@ def _below_one(scores: Tensor, order: Tensor, level: Tensor) -> Tensor:
     """``(p / max p)^r - 1`` at a level, which is ``r x / c``; ``-1`` outside the support."""
     # The clamp keeps exp(r level) = 1 / c finite for large r, where c underflows.
     growth = (order * level).clamp(max=80.0).exp()
-    return ((order * growth) * scores).clamp(min=-1)
+    return ((order * growth) * scores).clamp_min_(-1)
 
 
 def _logs(below: Tensor, height: Tensor, order: Tensor) -> Tensor:
@@ -92,11 +92,11 @@ def _logs(below: Tensor, height: Tensor, order: Tensor) -> Tensor:
 
 def _excess(logs: Tensor, order: Tensor, level: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Share of ``c`` by which Newton lowers it, and ``level - log Σ``, negative before the root."""
-    total = logs.exp().sum(dim, keepdim=True).clamp(min=_TINY)
+    total = logs.exp().sum(dim, keepdim=True).clamp_min_(_TINY)
     # (1 - r) clamped above zero turns exp(-inf * 0) at r = 1 into 0, not NaN.
-    slope = logs.mul_((1 - order).clamp(min=_TINY)).exp_().sum(dim, keepdim=True)
+    slope = logs.mul_((1 - order).clamp_min_(_TINY)).exp_().sum(dim, keepdim=True)
     gap = level - total.log()
-    return -(order * gap).expm1() * total / slope.clamp(min=_TINY), gap
+    return -(order * gap).expm1() * total / slope.clamp_min_(_TINY), gap
 
 
 def _newton_level(scores: Tensor, order: Tensor, dim: int) -> Tensor:

@@ -42,7 +42,7 @@ def provenance_of(records: Sequence[Record]) -> Provenance:
         corpora=_distinct(records, lambda r: f"{r.corpus} {r.fingerprint[:SHORT_HASH]}"),
         devices=_distinct(records, lambda r: r.device),
         versions=_distinct(records, lambda r: r.versions),
-        commits=_distinct(records, lambda r: r.commit[:SHORT_HASH]),
+        commits=_distinct(records, lambda r: r.commit),
         runs=len(runs),
         ensembles=len({record.run_id for record in records if record.kind == "ensemble"}),
         wall_time=sum(runs.values()),

@@ -7,7 +7,7 @@ from pathlib import Path
 from repro.config.compose import to_yaml
 from repro.config.identity import ensemble_id
 from repro.results import RunFolder, run_folder
-from repro.runs.environment import choose_device
+from repro.runs.environment import prepare_device
 from repro.runs.execute import (
     LocatedRun,
     build_task,
@@ -51,7 +51,7 @@ def evaluate_ensemble(members: Sequence[LocatedRun], command: str) -> RunFolder:
 def _evaluate(ensemble: LocatedRun, members: Sequence[LocatedRun], command: str) -> None:
     started = time.monotonic()
     config, folder = ensemble.config, ensemble.folder
-    device = choose_device(config.hardware)
+    device = prepare_device(config.hardware)
     environment = capture_environment(device, command)
     folder.mark_running()
     folder.write_config(to_yaml(config))

@@ -26,6 +26,13 @@ def choose_device(config: HardwareConfig) -> torch.device:
     return torch.device("cuda" if available and config.device != "cpu" else "cpu")
 
 
+def prepare_device(config: HardwareConfig) -> torch.device:
+    """Choose the device, and limit the CPU threads if that is asked for."""
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    return choose_device(config)
+
+
 def describe_device(device: torch.device) -> str:
     """Type and model of a device, with the number of threads on a CPU."""
     if device.type == "cuda":

@@ -17,9 +17,9 @@ from repro.config.schema import RunConfig
 from repro.evaluation.metrics import metric_of
 from repro.results import Record, RunFolder, run_folder
 from repro.runs.environment import (
-    choose_device,
     describe_device,
     describe_versions,
+    prepare_device,
     source_commit,
 )
 from repro.runs.locking import run_lock
@@ -88,20 +88,27 @@ def execute(
     name, path = run.folder.run_id, run.folder.path
     if run.folder.status == "done":
         return Outcome(name, label, "skipped", path, scores=_scores(run.folder))
-    with run_lock(path):
-        try:
-            _run(run, overrides, on_step)
-        except Exception as error:
-            run.folder.mark_failed(traceback.format_exc())
-            return Outcome(name, label, "failed", path, error=f"{type(error).__name__}: {error}")
+    try:
+        with run_lock(path):
+            _run_or_mark_failed(run, overrides, on_step)
+    except Exception as error:
+        return Outcome(name, label, "failed", path, error=f"{type(error).__name__}: {error}")
     return Outcome(name, label, "done", path, scores=_scores(run.folder))
+
+
+def _run_or_mark_failed(
+    run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
+) -> None:
+    try:
+        _run(run, overrides, on_step)
+    except Exception:
+        run.folder.mark_failed(traceback.format_exc())
+        raise
 
 
 def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None) -> None:
     config, folder = run.config, run.folder
-    device = choose_device(config.hardware)
-    if config.hardware.threads is not None:
-        torch.set_num_threads(config.hardware.threads)
+    device = prepare_device(config.hardware)
     folder.mark_running()
     folder.write_config(to_yaml(config))
     environment = capture_environment(device, command_of(overrides))

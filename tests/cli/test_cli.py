@@ -1,10 +1,13 @@
 import os
 import resource
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from repro.cli import main
 from repro.config.experiment import list_experiments
@@ -51,6 +54,24 @@ def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
     assert "task.setting=medium" in shown.stdout
 
 
+def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Path) -> None:
+    results = f"results_dir={tmp_path}"
+    long = [item for item in TINY if "max_steps" not in item]
+    command = [sys.executable, "-m", "repro", "run", *long, results, "training.max_epochs=400"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob("demo/runs/*/checkpoint.pt")):
+        time.sleep(0.05)
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "the same command continues" in errors
+    (folder,) = (tmp_path / "demo" / "runs").iterdir()
+    assert not (folder / "FAILED").exists()
+    step = torch.load(folder / "checkpoint.pt", weights_only=True)["progress"]["step"]
+    assert 0 < step < 400 * 10
+
+
 def test_a_sweep_is_checked_before_its_first_run(tmp_path: Path) -> None:
     results = f"results_dir={tmp_path}"
     refused = repro("run", "-m", *TINY, results, "mapping.alpha=1.5,0.5")
@@ -82,6 +103,9 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
         (["run", "task=nope"], "choose task= one of"),
         (["reproduce", "peters2019/table9"], "choose from: "),
         (["reproduce", "peters2019/table1", "scale=huge"], "it has demo, small, full"),
+        (["run", "scale=small", "data_dir=nowhere"], "repro data fetch sigmorphon2018"),
+        (["reproduce", "peters2019/table1", "scale=small", "data_dir=nowhere"], "nowhere"),
+        (["report", "scale=tiny"], "choose from: demo, full, small"),
         (["report", "scal=demo"], "unknown setting 'scal=demo'"),
         (["show", "zzzz"], "begins with 'zzzz'"),
         (["data", "fetch", "nothing"], "sigmorphon2018"),

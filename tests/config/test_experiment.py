@@ -72,6 +72,13 @@ def test_published_values_of_table_1_have_all_rows() -> None:
     assert len(list(plan_runs(table, "full"))) == 9 * 4 * 3
 
 
+def test_artefacts_are_listed_as_one_reads_them(folder: Path) -> None:
+    for name in ("figure10", "figure9", "appendix_b", "table2", "table1"):
+        (folder / f"{name}.yaml").write_text(MINIMAL)
+    order = ["table1", "table2", "figure9", "figure10", "appendix_b"]
+    assert list_experiments() == [f"paper/{name}" for name in order]
+
+
 def test_every_experiment_of_the_project_loads() -> None:
     names = list_experiments()
     assert {"peters2019/figure1", "peters2019/figure5", "peters2019/table1"} <= set(names)

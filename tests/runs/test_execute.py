@@ -12,7 +12,7 @@ from repro.data.sigmorphon import load
 from repro.evaluation.inflection import align_predictions, read_predictions, score_inflections
 from repro.results import Record, RunFolder
 from repro.runs.execute import execute, locate
-from repro.runs.locking import RunBusyError, run_lock
+from repro.runs.locking import run_lock
 from repro.tasks import seq2seq
 from repro.tasks.morphology.corpus import corpus_dir
 
@@ -106,8 +106,12 @@ def _broken(*_arguments: object) -> None:
 
 def test_two_processes_do_not_work_on_one_run(tiny: list[str]) -> None:
     path = locate(compose_run(tiny)).folder.path
-    with run_lock(path), pytest.raises(RunBusyError, match="another process"):
-        execute(compose_run(tiny))
+    with run_lock(path):
+        outcome = execute(compose_run(tiny))
+    assert outcome.status == "failed"
+    assert "another process is working on this run" in outcome.error
+    assert not (path / "FAILED").exists()  # that is for the process that works on it to say
+    assert execute(compose_run(tiny)).status == "done"
 
 
 def test_cuda_is_refused_where_there_is_none(
