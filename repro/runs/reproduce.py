@@ -44,7 +44,7 @@ def reproduce(
     located = _locate_all([run for plan in plans for run in plan], extra)
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
     outcomes = [] if collect else run_jobs(_distinct_jobs(located, extra), title)
-    results_dir = Path(next(iter(located.values())).config.results_dir or "")
+    results_dir = Path(compose_run([f"scale={scale}", *extra]).results_dir or "")
     for experiment, plan in zip(experiments, plans, strict=True):
         records = _collect(experiment, plan, located, collect, scale)
         write_experiment_records(results_dir, scale, experiment.name, records)
