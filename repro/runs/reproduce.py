@@ -9,7 +9,7 @@ from repro.config.experiment import Experiment, PlannedRun, load_experiment, pla
 from repro.report import build_report, draw_figure_data
 from repro.results import Record, RunFolder, write_experiment_records
 from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
-from repro.runs.execute import LocatedRun, Outcome, locate
+from repro.runs.execute import LocatedRun, Outcome, command_of, locate
 from repro.runs.sweep import Job, run_jobs
 
 
@@ -46,7 +46,7 @@ def reproduce(
     outcomes = [] if collect else run_jobs(_distinct_jobs(located, extra), title)
     results_dir = Path(compose_run([f"scale={scale}", *extra]).results_dir or "")
     for experiment, plan in zip(experiments, plans, strict=True):
-        records = _collect(experiment, plan, located, collect, scale)
+        records = _collect(experiment, plan, located, extra, collect)
         write_experiment_records(results_dir, scale, experiment.name, records)
         if experiment.drawing is not None and records:
             draw_figure_data(results_dir, scale, experiment)
@@ -73,20 +73,22 @@ def _collect(
     experiment: Experiment,
     planned: Sequence[PlannedRun],
     located: dict[tuple[str, ...], LocatedRun],
+    extra: Sequence[str],
     collect: bool,
-    scale: str,
 ) -> list[Record]:
     kinds = {column.name: column.over for column in experiment.columns}
     records = []
     for run in planned:
         if kinds[run.column] == "seeds":
-            records += _labelled(located[run.overrides].folder, run)
+            command = command_of([*run.overrides, *extra])
+            records += _labelled(located[run.overrides].folder, run, command)
     for row, column in dict.fromkeys((run.row, run.column) for run in planned):
         if kinds[column] == "ensemble":
             cell = [run for run in planned if (run.row, run.column) == (row, column)]
             members = [located[run.overrides] for run in cell]
+            scale = members[0].config.scale.name
             command = f"repro reproduce {experiment.name} scale={scale}"
-            records += _labelled(_ensemble_folder(members, collect, command), cell[0])
+            records += _labelled(_ensemble_folder(members, collect, command), cell[0], command)
     return records
 
 
@@ -97,10 +99,11 @@ def _ensemble_folder(members: list[LocatedRun], collect: bool, command: str) -> 
     return evaluate_ensemble(members, command)
 
 
-def _labelled(folder: RunFolder, run: PlannedRun) -> list[Record]:
+def _labelled(folder: RunFolder, run: PlannedRun, command: str) -> list[Record]:
+    """A run's records as those of a cell; the command is the plan's, which names no folder."""
     if folder.status != "done":
         return []
     return [
-        replace(record, experiment=run.experiment, row=run.row, column=run.column)
+        replace(record, experiment=run.experiment, row=run.row, column=run.column, command=command)
         for record in folder.read_records()
     ]

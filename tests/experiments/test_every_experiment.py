@@ -6,7 +6,7 @@ import pytest
 
 from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments, load_experiment, plan_runs
-from repro.results import figure_path, list_runs, read_experiment_records, table_path
+from repro.results import figure_path, list_runs, read_experiment_records, records_path, table_path
 from repro.runs.reproduce import reproduce
 
 ONE_STEP = [
@@ -32,6 +32,7 @@ def test_every_experiment_takes_one_step(
     done = reproduce([name], "demo", [*ONE_STEP, f"results_dir={tmp_path}"])
     assert {outcome.status for outcome in done.outcomes} == {"done"}
     experiment = _with_two_seeds(name)
+    assert str(tmp_path) not in records_path(tmp_path, "demo", name).read_text()
     records = read_experiment_records(tmp_path, "demo", name)
     for row in experiment.row_labels():
         for column in experiment.columns:
