@@ -11,6 +11,7 @@ def tiny(tmp_path: Path) -> list[str]:
     return [
         f"results_dir={tmp_path}",
         "hardware=cpu",
+        "hardware.jobs=1",
         "task.setting=medium",
         "task.analysed=2",
         "model.embedding_size=8",
