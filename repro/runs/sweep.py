@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 
 import torch
 from rich.console import Console
@@ -80,26 +81,36 @@ def _side_by_side(
     jobs: Sequence[Job], workers: int, finished: Callable[[Outcome], None]
 ) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
-    with ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads, (workers,)) as pool:
-        waiting = {pool.submit(execute, job.config, job.overrides): n for n, job in enumerate(jobs)}
+    context = get_context("spawn")
+    stop = context.Event()
+    with ProcessPoolExecutor(workers, context, _start_worker, (workers, stop)) as pool:
+        waiting = {pool.submit(_execute_unless_stopped, job): n for n, job in enumerate(jobs)}
         try:
             for future in as_completed(waiting):
-                if future.cancelled():
+                outcome = future.result()
+                if outcome is None:
                     continue
-                outcome = outcomes[waiting[future]] = future.result()
+                outcomes[waiting[future]] = outcome
                 finished(outcome)
                 if outcome.status == "failed" and jobs[0].config.fail_fast:
-                    _cancel(list(waiting))
+                    stop.set()
         except BaseException:
-            _cancel(list(waiting))
+            stop.set()
             raise
     return [outcomes[n] for n in sorted(outcomes)]
 
 
-def _cancel(futures: Sequence[Future[Outcome]]) -> None:
-    for future in futures:
-        future.cancel()
+_worker_stop: Event | None = None
+"""In a worker: set once no further job may start. The pool's own cancelling misses queued jobs."""
 
 
-def _limit_threads(workers: int) -> None:
+def _start_worker(workers: int, stop: Event) -> None:
+    global _worker_stop
+    _worker_stop = stop
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+
+
+def _execute_unless_stopped(job: Job) -> Outcome | None:
+    if _worker_stop is not None and _worker_stop.is_set():
+        return None
+    return execute(job.config, job.overrides)

@@ -8,6 +8,7 @@ from typing import Any, Generic
 
 import torch
 
+from repro.config.errors import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.training.checkpoint import (
     Checkpoint,
@@ -40,6 +41,10 @@ class Fit(Generic[BatchT]):
         files: the checkpoint is continued if it exists.
         on_epoch: receives the row of each finished epoch.
         on_step: shows progress.
+
+    Raises:
+        ConfigError: the metric that shall choose the model is not one of the task's.
+        CheckpointError: the checkpoint is damaged or of another model.
     """
 
     def __init__(
@@ -50,6 +55,9 @@ class Fit(Generic[BatchT]):
         on_epoch: Callable[[dict[str, Any]], None],
         on_step: Progress,
     ) -> None:
+        if config.select not in task.selectors:
+            choices = ", ".join(task.selectors)
+            raise ConfigError(f"training.select is {config.select!r}; choose from: {choices}")
         self.task, self.config, self.files = task, config, files
         self.on_epoch, self.on_step = on_epoch, on_step
         self.optimizer = torch.optim.Adam(task.model.parameters(), lr=config.learning_rate)

@@ -26,6 +26,11 @@ class Trainable(Protocol[BatchT]):
     """A model and its data, as the loop sees them."""
 
     @property
+    def selectors(self) -> tuple[str, ...]:
+        """Names of the validation metrics that may choose the model."""
+        ...
+
+    @property
     def model(self) -> nn.Module:
         """The model to train."""
         ...

@@ -11,6 +11,7 @@ import pytest
 from repro.config.compose import compose_run
 from repro.results import list_runs
 from repro.runs import execute as execute_module
+from repro.runs.execute import locate
 from repro.runs.sweep import Job, print_failures, run_jobs
 
 SEEDS = (1, 2, 3)
@@ -60,6 +61,17 @@ def test_side_by_side_ends_as_in_turn(tiny: list[str], tmp_path: Path) -> None:
     for left, right in zip(in_turn, parallel, strict=True):
         assert left.run_id == right.run_id
         assert comparable(left.folder) == comparable(right.folder)
+
+
+def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) -> None:
+    extra = ("hardware.jobs=2", "hardware.threads=1", "fail_fast=true")
+    overrides = [(*tiny, *extra, f"seed={seed}") for seed in range(9)]
+    many = [Job(compose_run(item), item) for item in overrides]
+    # A folder stands where the first run wants to write a file.
+    (locate(many[0].config).folder.path / "records.jsonl").mkdir(parents=True)
+    outcomes = run_jobs(many, "test")
+    assert outcomes[0].status == "failed"
+    assert len(outcomes) < len(many)
 
 
 def comparable(folder: Path) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.training import Checkpoint, CheckpointError, Validation, fit
 from repro.training.checkpoint import load_checkpoint, load_weights, save_weights
@@ -18,6 +19,8 @@ from repro.training.seeding import seed_everything
 
 class Regression:
     """A small noisy task with dropout, so that the random state matters."""
+
+    selectors = ("score",)
 
     def __init__(self, losses: Sequence[float] = ()) -> None:
         seed_everything(3)
@@ -132,6 +135,13 @@ def test_a_step_limit_ends_training_with_a_validation(tmp_path: Path) -> None:
     assert progress.step == 7
     assert progress.finished
     assert "dev_score" in progress.history[-1]
+
+
+def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path: Path) -> None:
+    task = Regression()
+    with pytest.raises(ConfigError, match=r"training\.select is 'bleu'; choose from: score"):
+        run(task, tmp_path, select="bleu")
+    assert task.updates == 0
 
 
 def test_the_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> None:

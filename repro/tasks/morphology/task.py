@@ -22,6 +22,8 @@ from repro.training.protocol import Validation
 class MorphologyTask:
     """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``."""
 
+    selectors = ("accuracy",)
+
     def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
         self.data = data
         self.training = Seq2SeqTraining(config, data.source, data.target, device)
