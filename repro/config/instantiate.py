@@ -9,7 +9,8 @@ from repro.losses import FenchelYoungLoss
 from repro.mappings import MAPPINGS, LearnedAlphaEntmax, ProbabilityMap
 
 _MODULES: dict[str, Callable[..., ProbabilityMap]] = {
-    **{name: spec.module for name, spec in MAPPINGS.items()},
+    # A bounded mapping takes upper bounds in every call, which plain attention does not have.
+    **{name: spec.module for name, spec in MAPPINGS.items() if not spec.bounded},
     "learned_alpha_entmax": LearnedAlphaEntmax,
 }
 

@@ -1,6 +1,7 @@
 """Typed schemas of every configuration group; the YAML files under ``conf/`` only fill them."""
 
 from dataclasses import dataclass, field
+from math import inf
 
 from omegaconf import MISSING
 
@@ -54,6 +55,44 @@ class LearnedAlphaConfig(MappingConfig):
     def __post_init__(self) -> None:
         """Refuse a start outside the range of the parametrisation."""
         _require(1 < self.alpha < 2, "mapping.alpha", self.alpha, "a number between 1 and 2")
+
+
+@dataclass
+class FusedmaxConfig(GammaConfig):
+    """Fusedmax; ``lam`` is the weight of the total variation."""
+
+    lam: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Refuse a penalty that is not convex."""
+        super().__post_init__()
+        _require(0 <= self.lam < inf, "mapping.lam", self.lam, "a finite number >= 0")
+
+
+@dataclass
+class OscarmaxConfig(GammaConfig):
+    """Oscarmax; ``lam`` is the weight of the OSCAR penalty, ``variant`` exact or as published."""
+
+    lam: float = 0.01
+    variant: str = "exact"
+
+    def __post_init__(self) -> None:
+        """Refuse a penalty that is not convex, and an unknown variant."""
+        super().__post_init__()
+        _require(0 <= self.lam < inf, "mapping.lam", self.lam, "a finite number >= 0")
+        _choice("mapping.variant", self.variant, ("exact", "paper"))
+
+
+@dataclass
+class SqPnormMaxConfig(GammaConfig):
+    """Sq-pnorm-max; ``p`` is the order of the norm, 2 is sparsemax."""
+
+    p: float = 1.5
+
+    def __post_init__(self) -> None:
+        """Refuse an order outside of (1, 2]."""
+        super().__post_init__()
+        _require(1 < self.p <= 2, "mapping.p", self.p, "a number in (1, 2]")
 
 
 @dataclass

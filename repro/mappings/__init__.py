@@ -1,10 +1,19 @@
 """Mappings from scores to probability vectors; usable alone, imports nothing else of the package.
 
-Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`. Modules with the same names in
-CamelCase share the interface :class:`ProbabilityMap`. :data:`MAPPINGS` lists them all.
+Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`fusedmax`, :func:`oscarmax`,
+:func:`sq_pnorm_max`, :func:`normmax`, :func:`budget`, and, under upper bounds, :func:`csoftmax`,
+:func:`csparsemax`. Modules with the same names in CamelCase share the interface
+:class:`ProbabilityMap`. :data:`MAPPINGS` lists them all. :func:`regularized` makes a mapping of
+any differentiable regulariser.
 """
 
+from repro.mappings._budget import Budget, budget
+from repro.mappings._constrained import Csoftmax, Csparsemax, csoftmax, csparsemax
 from repro.mappings._entmax import entmax
+from repro.mappings._fused import Fusedmax, fusedmax
+from repro.mappings._normmax import Normmax, normmax
+from repro.mappings._oscar import Oscarmax, oscarmax
+from repro.mappings._pnorm import SqPnormMax, sq_pnorm_max
 from repro.mappings._simplex import softmax, sparsemax
 from repro.mappings.modules import (
     Entmax,
@@ -14,16 +23,32 @@ from repro.mappings.modules import (
     Sparsemax,
 )
 from repro.mappings.registry import MAPPINGS, MappingSpec
+from repro.mappings.regularized import regularized
 
 __all__ = [
     "MAPPINGS",
+    "Budget",
+    "Csoftmax",
+    "Csparsemax",
     "Entmax",
+    "Fusedmax",
     "LearnedAlphaEntmax",
     "MappingSpec",
+    "Normmax",
+    "Oscarmax",
     "ProbabilityMap",
     "Softmax",
     "Sparsemax",
+    "SqPnormMax",
+    "budget",
+    "csoftmax",
+    "csparsemax",
     "entmax",
+    "fusedmax",
+    "normmax",
+    "oscarmax",
+    "regularized",
     "softmax",
     "sparsemax",
+    "sq_pnorm_max",
 ]

@@ -12,8 +12,9 @@ from torch.autograd import Function
 from repro.mappings._curves import growth_curvature
 from repro.mappings._masking import allowed_scores, broadcasts_to, centre, readable
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
+from repro.mappings.kernels import ops
 
-ForwardT = TypeVar("ForwardT", bound=Callable[..., Tensor])
+ForwardT = TypeVar("ForwardT", bound=Callable[..., Tensor | tuple[Tensor, ...]])
 
 
 def signed(forward: ForwardT) -> ForwardT:
@@ -70,9 +71,13 @@ def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) 
         dim: the axis that becomes a distribution.
         convex: whether every ``r <= 1`` for certain.
     """
-    compiling = torch.compiler.is_compiling()
-    function = EntmaxFunction if compiling else ForwardModeEntmaxFunction
-    probs: Tensor = function.apply(scores, order, dim, convex)
+    probs: Tensor
+    if ops.usable(scores) and not torch.compiler.is_compiling():
+        probs = _apply_directly(scores, order, dim, convex)
+    else:
+        compiling = torch.compiler.is_compiling()
+        function = EntmaxFunction if compiling else ForwardModeEntmaxFunction
+        probs = function.apply(scores, order, dim, convex)
     return probs
 
 
@@ -85,6 +90,8 @@ class EntmaxFunction(Function):
     @signed
     def forward(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
         """Centre, solve for the threshold, normalise."""
+        if _has_kernel(order) and ops.usable(scores):
+            return _by_kernel(scores, order, dim)
         centred, top = centre(scores, dim)
         if isinstance(order, float) and order == 0.0:
             probs = centred.softmax(dim)
@@ -104,6 +111,8 @@ class EntmaxFunction(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         probs, order = _saved(ctx)
+        if _has_kernel(order) and ops.differentiable_once(probs, grads[0]):
+            return *_backward_by_kernel(probs, order, grads[0], ctx.dim), None, None
         grad_scores, mean = _apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
@@ -132,6 +141,43 @@ class ForwardModeEntmaxFunction(EntmaxFunction):
         if tangents[1] is not None and isinstance(order, Tensor):
             moved = moved + tangents[1] * order_derivative(probs, order, ctx.dim)
         return moved
+
+
+_apply_directly = super(Function, ForwardModeEntmaxFunction).apply
+"""Without what ``Function.apply`` does for functorch, which takes longer than a small kernel."""
+
+
+def _has_kernel(order: float | Tensor) -> bool:
+    """Whether the order is not that of softmax, which torch computes itself."""
+    return isinstance(order, Tensor) or order != 0.0
+
+
+def _by_kernel(scores: Tensor, order: float | Tensor, dim: int) -> Tensor:
+    rows = scores.movedim(dim, -1)
+    if isinstance(order, Tensor):
+        probs = torch.ops.repro.entmax_forward_rows(rows, _row_orders(order, scores, dim))
+    else:
+        probs = torch.ops.repro.entmax_forward(rows, order)
+    return probs.movedim(-1, dim)
+
+
+def _backward_by_kernel(
+    probs: Tensor, order: float | Tensor, grad: Tensor, dim: int
+) -> tuple[Tensor, Tensor | None]:
+    rows, grad = probs.movedim(dim, -1), grad.movedim(dim, -1)
+    if not isinstance(order, Tensor):
+        return torch.ops.repro.entmax_backward(rows, grad, order).movedim(-1, dim), None
+    orders = _row_orders(order, probs, dim)
+    moved, drift = torch.ops.repro.entmax_backward_rows(rows, grad, orders)
+    drift = drift.view(*rows.shape[:-1], 1).movedim(-1, dim)
+    return moved.movedim(-1, dim), drift.sum_to_size(order.shape)
+
+
+def _row_orders(order: Tensor, like: Tensor, dim: int) -> Tensor:
+    """One order for each distribution, in the order of the rows along ``dim``."""
+    if order.numel() == 1:
+        return order
+    return order.expand(like.narrow(dim, 0, 1).shape).movedim(dim, -1)
 
 
 def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:

@@ -68,4 +68,8 @@ def readable(tensor: Tensor) -> bool:
     """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``."""
     if torch.compiler.is_compiling() or tensor.device.type != "cpu":
         return False
-    return not torch._C._functorch.is_batchedtensor(tensor)
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        if torch._C._functorch.is_batchedtensor(tensor):
+            return False
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return True

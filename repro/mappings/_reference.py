@@ -1,5 +1,8 @@
 """Slow and obvious versions of the mappings, in float64, to test the fast ones against."""
 
+import math
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -33,5 +36,126 @@ def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -
     return powers / powers.sum(-1, keepdim=True)
 
 
+def fusedmax_by_splitting(scores: Tensor, lam: float = 0.1) -> Tensor:
+    """Fusedmax of the last axis: total variation by its level sets, row by row, then sparsemax."""
+    centred = scores.double() - scores.double().amax(-1, keepdim=True)
+    rows = centred.reshape(-1, scores.size(-1)).tolist()
+    levels = [_split(row, 0, 0, lam) for row in rows]
+    return sparsemax_by_sorting(torch.tensor(levels, dtype=torch.float64).view(scores.shape))
+
+
+def _split(row: list[float], left: int, right: int, lam: float) -> list[float]:
+    """The proximal operator of ``λ Σ |y_{i+1} - y_i|`` between neighbours above (1) or below (-1).
+
+    At the level the row would have if it were constant, the cheapest set of entries above is found;
+    if there is none the row is constant, otherwise it falls into runs.
+    """
+    level = (sum(row) + lam * (left + right)) / len(row)
+    above = _cheapest_labels([level - x for x in row], left, right, lam)
+    if len(set(above)) == 1:
+        return [level] * len(row)
+    ends = [i for i in range(1, len(row)) if above[i] != above[i - 1]]
+    levels: list[float] = []
+    for start, stop in zip([0, *ends], [*ends, len(row)], strict=True):
+        before = left if start == 0 else 2 * above[start - 1] - 1
+        after = right if stop == len(row) else 2 * above[stop] - 1
+        levels += _split(row[start:stop], before, after, lam)
+    return levels
+
+
+def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> list[int]:
+    """Labels 0 and 1 with the least cost of the ones plus ``λ`` per change, by Viterbi."""
+    best = [lam * (left == 1), lam * (left == -1) + costs[0]]
+    pointers = []
+    for cost in costs[1:]:
+        stay = [best[b] <= best[1 - b] + lam + 1e-13 for b in (0, 1)]
+        pointers.append([b if stay[b] else 1 - b for b in (0, 1)])
+        best = [min(best[0], best[1] + lam), min(best[1], best[0] + lam) + cost]
+    ends = best[0] + lam * (right == 1), best[1] + lam * (right == -1)
+    labels = [int(ends[1] < ends[0] - 1e-13)]
+    for pointer in reversed(pointers):
+        labels.append(pointer[labels[-1]])
+    return labels[::-1]
+
+
+def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
+    """Oscarmax of the last axis: sort, pool adjacent violators row by row, project."""
+    centred = scores.double() - scores.double().amax(-1, keepdim=True)
+    ordered, order = centred.sort(-1, descending=True)
+    raised = ordered + lam * torch.arange(scores.size(-1), dtype=torch.float64)
+    rows = raised.reshape(-1, scores.size(-1)).tolist()
+    pooled = torch.tensor([_pool(row) for row in rows], dtype=torch.float64).view(scores.shape)
+    return sparsemax_by_sorting(pooled.gather(-1, order.argsort(-1)))
+
+
+def _pool(row: list[float]) -> list[float]:
+    """Decreasing isotonic regression by pool-adjacent-violators."""
+    blocks: list[tuple[float, int]] = []
+    for value in row:
+        total, size = value, 1
+        while blocks and blocks[-1][0] * size <= total * blocks[-1][1]:
+            last = blocks.pop()
+            total, size = total + last[0], size + last[1]
+        blocks.append((total, size))
+    return [total / size for total, size in blocks for _ in range(size)]
+
+
+def sq_pnorm_max_by_bisection(scores: Tensor, p: float = 1.5, passes: int = 200) -> Tensor:
+    """Sq-pnorm-max of the last axis, from the optimality conditions."""
+    dual = p / (p - 1)
+    centred = scores.double() - scores.double().amax(-1, keepdim=True)
+    low = torch.full_like(centred[..., :1], -1.0)
+    high = torch.zeros_like(low)
+    for _ in range(passes):
+        middle = (low + high) / 2
+        above = (centred - middle).clamp(min=0)
+        norm = above.pow(dual).sum(-1, keepdim=True).pow(1 / dual)
+        mass = above.pow(dual - 1).sum(-1, keepdim=True) * norm.pow(2 - dual)
+        low, high = torch.where(mass >= 1, middle, low), torch.where(mass >= 1, high, middle)
+    powers = (centred - low).clamp(min=0).pow(dual - 1)
+    return powers / powers.sum(-1, keepdim=True)
+
+
 def _power(base: Tensor, alpha: float) -> Tensor:
     return base.clamp(min=0) ** (1 / (alpha - 1))
+
+
+def csoftmax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:
+    """Constrained softmax of the last axis: ``min(exp(z - τ), u)``."""
+    bound = upper.double()
+    return _at_threshold(lambda heights: torch.minimum(heights.exp(), bound), scores, 1.0)
+
+
+def csparsemax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:
+    """Constrained sparsemax of the last axis: ``clip(z - τ, 0, u)``."""
+    bound = upper.double()
+    return _at_threshold(lambda heights: torch.minimum(heights.clamp(min=0), bound), scores, 1.0)
+
+
+def budget_by_bisection(scores: Tensor, k: float = 1.0) -> Tensor:
+    """Budget of the last axis: ``clip(z - τ, 0, 1)``."""
+    return _at_threshold(lambda heights: heights.clamp(0, 1), scores, k)
+
+
+def normmax_by_bisection(scores: Tensor, alpha: float = 2.0) -> Tensor:
+    """α-normmax of the last axis, from the optimality conditions."""
+    exponent = alpha / (alpha - 1)
+    filled = _at_threshold(lambda heights: heights.clamp(min=0) ** exponent, scores, 1.0)
+    powers = filled ** (1 / alpha)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _at_threshold(
+    response: Callable[[Tensor], Tensor], scores: Tensor, total: float, passes: int = 200
+) -> Tensor:
+    """``response(z - τ)`` at the ``τ`` where it sums to the total; ``-inf`` gets nothing."""
+    top = scores.double().amax(-1, keepdim=True)
+    centred = scores.double() - top
+    finite = centred.masked_fill(centred == -torch.inf, 0.0)
+    reach = 1 + math.log(scores.size(-1))
+    low, high = finite.amin(-1, keepdim=True) - reach, torch.full_like(top, reach)
+    for _ in range(passes):
+        middle = (low + high) / 2
+        enough = response(centred - middle).sum(-1, keepdim=True) >= total
+        low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
+    return response(centred - low)

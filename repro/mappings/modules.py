@@ -15,8 +15,8 @@ class ProbabilityMap(nn.Module, ABC):
     r"""A map from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
 
     A subclass gives ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
-    distributions). One with learnable parameters, or with a better formula for the maximum, also
-    gives ``excess``.
+    distributions, or ``corner`` says what it is). One with learnable parameters, or with a better
+    formula for the maximum, also gives ``excess``.
     """
 
     @abstractmethod
@@ -64,6 +64,16 @@ class ProbabilityMap(nn.Module, ABC):
         """
         held = probs.detach()
         return (held * centred).sum(dim) - self.omega(held, dim)
+
+    def corner(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor | float:
+        """Return ``Ω(e_y)``, which a loss adds; zero unless a map says otherwise.
+
+        Args:
+            centred: finite scores whose largest entry along ``dim`` is zero.
+            chosen: ``y``, indices with size 1 on ``dim``.
+            dim: the axis of the distributions.
+        """
+        return 0.0
 
 
 class Softmax(ProbabilityMap):

@@ -2,14 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor
 
+from repro.mappings._budget import Budget, budget
+from repro.mappings._constrained import Csoftmax, Csparsemax, csoftmax, csparsemax
 from repro.mappings._entmax import entmax
+from repro.mappings._fused import Fusedmax, fusedmax
+from repro.mappings._normmax import Normmax, normmax
+from repro.mappings._oscar import Oscarmax, oscarmax
+from repro.mappings._pnorm import SqPnormMax, sq_pnorm_max
 from repro.mappings._reference import (
+    budget_by_bisection,
+    csoftmax_by_bisection,
+    csparsemax_by_bisection,
     entmax_by_bisection,
+    fusedmax_by_splitting,
+    normmax_by_bisection,
+    oscarmax_by_pooling,
     softmax_by_definition,
     sparsemax_by_sorting,
+    sq_pnorm_max_by_bisection,
 )
 from repro.mappings._simplex import softmax, sparsemax
 from repro.mappings.modules import Entmax, ProbabilityMap, Softmax, Sparsemax
@@ -27,21 +41,69 @@ class MappingSpec:
         sparse: whether it returns exact zeros on finite scores.
         color: plot colour.
         marker: plot marker.
+        bounded: whether function, module and reference take upper bounds as second argument.
+        sequential: whether the order of the entries matters; an allowed entry without mass then
+            still separates its neighbours.
     """
 
     name: str
     module: Callable[[], ProbabilityMap]
     function: Callable[..., Tensor]
-    reference: Callable[[Tensor], Tensor] | None
+    reference: Callable[..., Tensor] | None
     sparse: bool
     color: str
     marker: str
+    bounded: bool = False
+    sequential: bool = False
 
 
 _SPECS = (
     MappingSpec("softmax", Softmax, softmax, softmax_by_definition, False, "#4477aa", "o"),
     MappingSpec("sparsemax", Sparsemax, sparsemax, sparsemax_by_sorting, True, "#ee6677", "s"),
     MappingSpec("entmax", Entmax, entmax, entmax_by_bisection, True, "#228833", "^"),
+    MappingSpec(
+        "fusedmax",
+        Fusedmax,
+        fusedmax,
+        fusedmax_by_splitting,
+        True,
+        "#ccbb44",
+        "s",
+        sequential=True,
+    ),
+    MappingSpec("oscarmax", Oscarmax, oscarmax, oscarmax_by_pooling, True, "#ccbb44", "o"),
+    MappingSpec(
+        "sq_pnorm_max",
+        SqPnormMax,
+        sq_pnorm_max,
+        sq_pnorm_max_by_bisection,
+        True,
+        "#228833",
+        "d",
+    ),
+    MappingSpec(
+        "csoftmax", Csoftmax, csoftmax, csoftmax_by_bisection, False, "#4477aa", "v", bounded=True
+    ),
+    MappingSpec(
+        "csparsemax",
+        Csparsemax,
+        csparsemax,
+        csparsemax_by_bisection,
+        True,
+        "#ee6677",
+        "D",
+        bounded=True,
+    ),
+    MappingSpec("normmax", Normmax, normmax, normmax_by_bisection, True, "#aa3377", "P"),
+    MappingSpec(
+        "budget",
+        partial(Budget, k=1.0),
+        partial(budget, k=1.0),
+        budget_by_bisection,
+        True,
+        "#66ccee",
+        "X",
+    ),
 )
 
 MAPPINGS: dict[str, MappingSpec] = {spec.name: spec for spec in _SPECS}

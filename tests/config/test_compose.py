@@ -29,7 +29,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
     ("override", "expected"),
     [
         ("mapping.alfa=2", "did you mean 'alpha'"),
-        ("mapping=entmx", "entmax, learned_alpha_entmax, softmax, sparsemax"),
+        ("mapping=entmx", "entmax, fusedmax, learned_alpha_entmax, oscarmax, softmax, sparsemax"),
         ("mapping.alpha=0.5", "mapping.alpha is 0.5; expected a number >= 1"),
         ("loss.alpha=0.99", "loss.alpha is 0.99"),
         ("mapping.alpha=two", "could not be converted to Float"),
@@ -46,6 +46,24 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
 def test_bad_settings_are_refused_with_the_choices(override: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compose_run([override])
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "override", "expected"),
+    [
+        ("fusedmax", "mapping.lam=-1", "mapping.lam is -1.0; expected a finite number >= 0"),
+        ("fusedmax", "mapping.lam=inf", "mapping.lam is inf"),
+        ("fusedmax", "mapping.gamma=0", "mapping.gamma is 0.0; expected a number > 0"),
+        ("oscarmax", "mapping.lam=nan", "mapping.lam is nan"),
+        ("oscarmax", "mapping.variant=fast", "one of exact, paper"),
+        ("sq_pnorm_max", "mapping.p=1", "mapping.p is 1.0; expected a number in (1, 2]"),
+        ("sq_pnorm_max", "mapping.p=2.1", "mapping.p is 2.1"),
+    ],
+)
+def test_bad_settings_of_structured_mappings(mapping: str, override: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        compose_run([f"mapping={mapping}", override])
     assert expected in str(caught.value)
 
 

@@ -34,6 +34,7 @@ def test_settings_reach_the_mapping() -> None:
     torch.testing.assert_close(built(SCORES), sparsemax(SCORES, gamma=0.5))
 
 
-def test_an_unknown_mapping_is_refused_with_the_choices() -> None:
+@pytest.mark.parametrize("name", ["hardmax", "csparsemax"])
+def test_an_unknown_or_bounded_mapping_is_refused_with_the_choices(name: str) -> None:
     with pytest.raises(ConfigError, match="softmax, sparsemax, entmax"):
-        build_mapping(MappingConfig(name="hardmax"))
+        build_mapping(MappingConfig(name=name))

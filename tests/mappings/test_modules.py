@@ -4,14 +4,17 @@ import math
 
 import pytest
 import torch
+from plain import plain
 from tolerances import ABSOLUTE, LOSS, assert_close
 from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 
 from repro.mappings import (
     MAPPINGS,
+    Budget,
     Entmax,
     LearnedAlphaEntmax,
+    Normmax,
     ProbabilityMap,
     Softmax,
     Sparsemax,
@@ -30,6 +33,10 @@ MODULES = {
     "entmax-1.5": Entmax(),
     "entmax-tensor": Entmax(torch.tensor(1.3, dtype=torch.float64)),
     "learned": LearnedAlphaEntmax().double(),
+    "normmax": Normmax(),
+    "normmax-1.4": Normmax(1.4),
+    "normmax-tensor": Normmax(torch.tensor(1.4, dtype=torch.float64)),
+    "budget": Budget(1.0),
 }
 
 
@@ -59,9 +66,8 @@ def draw(*shape, seed=0):
 @pytest.mark.parametrize("spec", MAPPINGS.values(), ids=MAPPINGS)
 def test_module_is_the_function(spec):
     scores, mask = torch.randn(3, 4, 5), torch.rand(3, 4, 5) > 0.2
-    assert torch.equal(
-        spec.module()(scores, mask=mask, dim=1), spec.function(scores, mask=mask, dim=1)
-    )
+    module, function = plain(spec.module(), spec), plain(spec.function, spec)
+    assert torch.equal(module(scores, mask=mask, dim=1), function(scores, mask=mask, dim=1))
 
 
 def test_omega_vanishes_on_one_hot_rows(module):

@@ -10,20 +10,60 @@ SIGNATURES = {
     "softmax": ["scores", "gamma=1.0", "mask=None", "dim=-1"],
     "sparsemax": ["scores", "gamma=1.0", "mask=None", "dim=-1"],
     "entmax": ["scores", "alpha=1.5", "mask=None", "dim=-1"],
+    "csoftmax": ["scores", "upper", "mask=None", "dim=-1"],
+    "csparsemax": ["scores", "upper", "mask=None", "dim=-1"],
+    "normmax": ["scores", "alpha=2.0", "mask=None", "dim=-1"],
+    "budget": ["scores", "k", "mask=None", "dim=-1"],
+    "fusedmax": ["scores", "lam=0.1", "gamma=1.0", "mask=None", "dim=-1"],
+    "oscarmax": ["scores", "lam=0.01", "gamma=1.0", "variant=exact", "mask=None", "dim=-1"],
+    "sq_pnorm_max": ["scores", "p=1.5", "gamma=1.0", "mask=None", "dim=-1"],
+    "regularized": [
+        "omega",
+        "gamma=1.0",
+        "grad=None",
+        "hvp=None",
+        "tolerance=1e-06",
+        "max_iterations=2000",
+    ],
     "Softmax": ["gamma=1.0"],
+    "Fusedmax": ["lam=0.1", "gamma=1.0"],
+    "Oscarmax": ["lam=0.01", "gamma=1.0", "variant=exact"],
+    "SqPnormMax": ["p=1.5", "gamma=1.0"],
     "Sparsemax": ["gamma=1.0"],
     "Entmax": ["alpha=1.5"],
     "LearnedAlphaEntmax": ["heads=1", "alpha=1.5"],
+    "Normmax": ["alpha=2.0"],
+    "Budget": ["k"],
+    "Csoftmax.forward": ["self", "scores", "upper", "mask=None", "dim=-1"],
+    "Csparsemax.value": ["self", "scores", "upper", "mask=None", "dim=-1"],
     "ProbabilityMap.forward": ["self", "scores", "mask=None", "dim=-1"],
     "ProbabilityMap.value": ["self", "scores", "mask=None", "dim=-1"],
     "ProbabilityMap.omega": ["self", "probs", "dim=-1"],
     "ProbabilityMap.excess": ["self", "centred", "probs", "dim=-1"],
-    "MappingSpec": ["name", "module", "function", "reference", "sparse", "color", "marker"],
+    "MappingSpec": [
+        "name",
+        "module",
+        "function",
+        "reference",
+        "sparse",
+        "color",
+        "marker",
+        "bounded=False",
+        "sequential=False",
+    ],
 }
 KEYWORD_ONLY = {
     "softmax": {"gamma", "mask", "dim"},
     "sparsemax": {"gamma", "mask", "dim"},
     "entmax": {"mask", "dim"},
+    "csoftmax": {"mask", "dim"},
+    "csparsemax": {"mask", "dim"},
+    "normmax": {"mask", "dim"},
+    "budget": {"mask", "dim"},
+    "fusedmax": {"gamma", "mask", "dim"},
+    "oscarmax": {"gamma", "variant", "mask", "dim"},
+    "sq_pnorm_max": {"gamma", "mask", "dim"},
+    "regularized": {"gamma", "grad", "hvp", "tolerance", "max_iterations"},
 }
 
 
@@ -43,15 +83,30 @@ def shown(parameter):
 def test_names():
     assert set(mappings.__all__) == {
         "MAPPINGS",
+        "Budget",
+        "Csoftmax",
+        "Csparsemax",
         "Entmax",
+        "Fusedmax",
         "LearnedAlphaEntmax",
         "MappingSpec",
+        "Normmax",
+        "Oscarmax",
         "ProbabilityMap",
         "Softmax",
         "Sparsemax",
+        "SqPnormMax",
+        "budget",
+        "csoftmax",
+        "csparsemax",
         "entmax",
+        "fusedmax",
+        "normmax",
+        "oscarmax",
+        "regularized",
         "softmax",
         "sparsemax",
+        "sq_pnorm_max",
     }
     assert all(hasattr(mappings, name) for name in mappings.__all__)
 
@@ -65,7 +120,18 @@ def test_signature(name):
 
 
 def test_registry():
-    assert list(mappings.MAPPINGS) == ["softmax", "sparsemax", "entmax"]
+    assert set(mappings.MAPPINGS) == {
+        "softmax",
+        "sparsemax",
+        "entmax",
+        "csoftmax",
+        "csparsemax",
+        "normmax",
+        "budget",
+        "fusedmax",
+        "oscarmax",
+        "sq_pnorm_max",
+    }
     for name, spec in mappings.MAPPINGS.items():
         assert spec.name == name
         assert isinstance(spec.module(), mappings.ProbabilityMap)

@@ -1,0 +1,220 @@
+"""What bounded mappings share: checks, the derivative, and the maximum with its multipliers."""
+
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._box import EMPTY, FREE, FULL, bounded_softmax, box_projection
+from repro.mappings._conjugate import Danskin, tsallis
+from repro.mappings._entmax import on_support, signed
+from repro.mappings._masking import broadcasts_to, centre, readable
+
+_LARGEST_SLACK = 0.01
+
+
+def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Check bounds of distributions and bring them to the form that the solvers take.
+
+    Bounds are remainders, a fertility less the attention spent, and carry the rounding of that
+    difference. Each may be off by one rounding of one, so sums down to ``1 - n eps`` and bounds
+    down to ``-n eps`` pass (``eps`` that of the bounds' type, ``n eps`` at most 0.01).
+
+    Args:
+        scores: what :func:`allowed_scores` returns, not empty along ``dim``.
+        upper: bounds, broadcast to ``scores``.
+        dim: the axis of the distributions.
+
+    Returns:
+        The scores, NaN in rows that cannot be solved and could not be refused; the bounds like
+        the scores, at least zero, and zero where forbidden.
+
+    Raises:
+        TypeError: the bounds are not floating point.
+        ValueError: they do not broadcast, are negative or NaN, or sum to less than one.
+    """
+    _check_type(upper, scores)
+    allowed = scores != -torch.inf
+    bounds = upper.to(scores.dtype).expand_as(scores).masked_fill(~allowed, 0.0)
+    slack = min(scores.size(dim) * torch.finfo(upper.dtype).eps, _LARGEST_SLACK)
+    wrong = ~(bounds >= -slack)
+    sums = bounds.sum(dim, keepdim=True)
+    short = (sums < 1 - slack) & allowed.any(dim, keepdim=True)
+    bad = short | wrong.any(dim, keepdim=True)
+    if not readable(bad):
+        scores = scores.masked_fill(bad, torch.nan)
+    elif bool(bad.any()):
+        _refuse(bounds, wrong, sums, short, dim)
+    return scores, bounds.clamp(min=0.0)
+
+
+def _check_type(upper: Tensor, scores: Tensor) -> None:
+    if not upper.is_floating_point():
+        raise TypeError(f"upper must be floating point, got {upper.dtype}")
+    if not broadcasts_to(upper, scores):
+        raise ValueError(
+            f"upper of shape {tuple(upper.shape)} does not broadcast to scores of shape "
+            f"{tuple(scores.shape)}"
+        )
+
+
+def _refuse(bounds: Tensor, wrong: Tensor, sums: Tensor, short: Tensor, dim: int) -> NoReturn:
+    if bool(wrong.any()):
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise ValueError(f"upper must be at least 0, got {bounds[place].item():g} at {place}")
+    row = first_row(short, dim)
+    total = sums[short][0].item()
+    raise ValueError(
+        f"upper sums to {total:g} over the allowed entries of row {row}; a distribution needs "
+        "at least 1"
+    )
+
+
+def first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
+    """Index of the first flagged row, the axis of the distributions left out."""
+    return tuple(flags.squeeze(dim).nonzero()[0].tolist())
+
+
+def apply_bounded(
+    scores: Tensor, upper: Tensor, total: float | Tensor, order: float, dim: int
+) -> tuple[Tensor, Tensor]:
+    """Apply the derivative-aware function; arguments checked by the caller.
+
+    Args:
+        scores: not empty along ``dim``; ``-inf`` where forbidden.
+        upper: bounds, like ``scores``, zero where forbidden.
+        total: mass to spend, a number or ``scores`` with size 1 on ``dim``.
+        order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
+        dim: the axis of the distributions.
+
+    Returns:
+        The distributions, and the places of their entries.
+    """
+    compiling = torch.compiler.is_compiling()
+    function = BoundedFunction if compiling else ForwardModeBoundedFunction
+    probs, place = function.apply(scores, upper, total, order, dim)
+    return probs, place
+
+
+class BoundedFunction(Function):
+    """``p`` under bounds.
+
+    Free entries move as without bounds, by ``diag(s) - s sᵀ / Σs`` with ``s = p`` (softmax) or 1
+    (sparsemax); full ones move with their bounds, and the free ones make up for it in proportion
+    to ``s``. Where no entry is free, ``p`` is a corner and the derivative is zero.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @signed
+    def forward(
+        scores: Tensor, upper: Tensor, total: float | Tensor, order: float, dim: int
+    ) -> tuple[Tensor, Tensor]:
+        """Solve; ``order`` chooses the solver."""
+        solve = bounded_softmax if order == 0.0 else box_projection
+        return solve(scores, upper, total, dim)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep the distribution and the places only."""
+        _, _, total, ctx.order, ctx.dim = inputs
+        ctx.spends = isinstance(total, Tensor)
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*output)
+
+    @staticmethod
+    def backward(
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
+        """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
+        probs, place = ctx.saved_tensors
+        slope, share, full = _response(probs, place, ctx.order, ctx.dim)
+        mean = (share * grads[0]).sum(ctx.dim, keepdim=True)
+        grad_upper = full * (grads[0] - mean) if ctx.needs_input_grad[1] else None
+        return slope * (grads[0] - mean), grad_upper, mean if ctx.spends else None, None, None
+
+
+class ForwardModeBoundedFunction(BoundedFunction):
+    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep the distribution for both modes."""
+        BoundedFunction.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*output)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
+        """The same Jacobian, forward."""
+        probs, place = ctx.saved_tensors
+        slope, share, full = _response(probs, place, ctx.order, ctx.dim)
+        moved = torch.zeros_like(probs)
+        if tangents[0] is not None:
+            moved = slope * (tangents[0] - (share * tangents[0]).sum(ctx.dim, keepdim=True))
+        if tangents[1] is not None:
+            lifted = full * tangents[1]
+            moved = moved + lifted - share * lifted.sum(ctx.dim, keepdim=True)
+        if ctx.spends and tangents[2] is not None:
+            moved = moved + share * tangents[2]
+        return moved, None
+
+
+def _response(
+    probs: Tensor, place: Tensor, order: float, dim: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``s``, ``s / Σs`` and where bounds are met; all zero at a corner."""
+    slope = (place == FREE) * (probs if order == 0.0 else torch.ones_like(probs))
+    sums = slope.sum(dim, keepdim=True)
+    corner = sums == 0
+    return slope, slope / sums.masked_fill(corner, 1.0), (place == FULL) & ~corner
+
+
+def bounded_value(
+    scores: Tensor, upper: Tensor, total: float | Tensor, order: float, dim: int
+) -> Tensor:
+    """``max <q, z> - Ω(q)`` under the bounds, with ``Ω`` the Tsallis entropy of ``order``.
+
+    The gradient is ``p`` in the scores and the multipliers in the bounds and the total: for a
+    bound that is met, by how much ``z - Ω'(u)`` exceeds the level ``z - Ω'(p)`` of the free
+    entries. At a corner, and for an exhausted bound under the entropy, where it is infinite, the
+    multiplier is reported as zero.
+
+    Args:
+        scores: as for :func:`apply_bounded`.
+        upper: as for :func:`apply_bounded`.
+        total: as for :func:`apply_bounded`.
+        order: as for :func:`apply_bounded`.
+        dim: the axis of the distributions.
+
+    Returns:
+        The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
+    """
+    probs, place = apply_bounded(scores, upper, total, order, dim)
+    held = probs.detach()
+    centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), dim)
+    best = (held * centred).sum(dim) - tsallis(held, order, dim) + (total * top).squeeze(dim)
+    excess, level = _multipliers(scores, probs, place, order, top, dim)
+    value: Tensor = Danskin.apply(scores, probs, best.detach(), dim)
+    value = Danskin.apply(upper, excess, value, dim)
+    return Danskin.apply(total, level, value, dim) if isinstance(total, Tensor) else value
+
+
+def _multipliers(
+    scores: Tensor, probs: Tensor, place: Tensor, order: float, top: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """Multipliers of the bounds, and the level of the free entries, which is that of the total."""
+    largest = torch.finfo(scores.dtype).max
+    shift = top.clamp(-largest, largest)
+    heights = (scores.clamp(max=largest) - shift).masked_fill(place == EMPTY, 0.0)
+    if order == 0.0:
+        heights = heights - on_support(probs, probs > 0).log()
+    else:
+        heights = heights - probs + 0.5
+    _, share, full = _response(probs.detach(), place, 0.0, dim)
+    level = (share * heights).sum(dim, keepdim=True)
+    met = full & (probs > 0) if order == 0.0 else full
+    spent = share.sum(dim, keepdim=True) > 0
+    excess = torch.where(met, heights - level, 0.0)
+    return excess, torch.where(spent, level + shift, 0.0)

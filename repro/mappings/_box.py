@@ -1,0 +1,144 @@
+"""Distributions under upper bounds: which entries are full, found exactly by sorting.
+
+Large scores may be used up, and the threshold then lies far below them, so a row is not centred
+at its largest score but at its *anchor*: the score at which the bounds, added up from the largest
+score down, first reach the total. Thresholds lie within the largest bound of the anchor; without
+bounds the anchor is the largest score.
+"""
+
+import torch
+from torch import Tensor
+
+EMPTY, FREE, FULL = 0, 1, 2
+"""Places of an entry: at zero, strictly inside its bounds, at its upper bound."""
+_POLISHES = 2
+_DOUBT = 64
+"""Roundings within which the logarithms of a share and of its bound count as equal."""
+_REACH = -2.0
+"""Entries this far below the anchor stay empty: bounds are at most one where it matters."""
+
+
+def box_projection(
+    scores: Tensor, upper: Tensor, total: float | Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """``clip(z - τ, 0, u)`` with the ``τ`` at which the entries sum to the total.
+
+    Args:
+        scores: ``n >= 1`` on ``dim``; ``-inf`` where forbidden.
+        upper: bounds, like ``scores``, zero where forbidden. Either they or the total are at
+            most one.
+        total: mass to spend, a number or size 1 on ``dim``. Where the bounds sum to less, all
+            of them are used up.
+        dim: the axis of the distributions.
+
+    Returns:
+        The distributions, and the places of their entries.
+    """
+    centred, limit, tight = _anchored(scores, upper, total, dim)
+    bound = torch.minimum(upper, limit)
+    # τ <= 0: what lies above its bound is full wherever it is; now x and x - u both stay small.
+    centred = torch.minimum(centred, bound).clamp(min=_REACH)
+    distance = centred - _threshold(centred, bound, limit, dim)
+    for _ in range(_POLISHES):
+        probs = torch.minimum(distance.relu(), bound)
+        full = distance >= bound
+        inside = (distance > 0) & ~full
+        # Full entries first: their sum is exact for a budget, and the rest is small.
+        left = limit - (bound * full).sum(dim, keepdim=True)
+        surplus = (probs * inside).sum(dim, keepdim=True) - left
+        distance = distance - inside * (surplus / inside.sum(dim, keepdim=True).clamp(min=1))
+    probs = torch.minimum(distance.relu(), bound)
+    return _finished(probs, (distance > 0) & (probs >= upper), tight, scores, upper, dim)
+
+
+def bounded_softmax(
+    scores: Tensor, upper: Tensor, total: float | Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """``min(exp(z) / Z, u)`` with the ``Z`` at which the entries sum to the total.
+
+    Args:
+        scores: ``n >= 1`` on ``dim``; ``-inf`` where forbidden.
+        upper: bounds, like ``scores``, zero where forbidden.
+        total: mass to spend, a number or size 1 on ``dim``. Where the bounds sum to less, all
+            of them are used up.
+        dim: the axis of the distributions.
+
+    Returns:
+        The distributions, and the places of their entries.
+    """
+    centred, limit, tight = _anchored(scores, upper, total, dim)
+    full = _saturated(centred, upper, limit, dim) & (upper < torch.inf)
+    finite = scores.clamp(max=torch.finfo(scores.dtype).max)
+    shares = _shares(finite, upper, limit, full, dim)
+    for _ in range(_POLISHES):
+        full = full | (shares >= upper)
+        shares = _shares(finite, upper, limit, full, dim)
+    return _finished(torch.minimum(shares, upper), full, tight, scores, upper, dim)
+
+
+def _shares(scores: Tensor, upper: Tensor, limit: Tensor, full: Tensor, dim: int) -> Tensor:
+    """The bounds where full; elsewhere what they leave over, by softmax."""
+    rest = (limit - upper.masked_fill(~full, 0.0).sum(dim, keepdim=True)).clamp_min_(0.0)
+    free = scores.masked_fill(full, -torch.inf).softmax(dim)
+    # A row without a free entry gives 0 / 0, and nothing of it is used.
+    return torch.where(full, upper, rest * free)
+
+
+def _anchored(
+    scores: Tensor, upper: Tensor, total: float | Tensor, dim: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Finite scores relative to the anchor, the mass to spend, and whether all bounds are used."""
+    largest = torch.finfo(scores.dtype).max
+    finite = scores.clamp(max=largest)
+    points, order = finite.sort(dim, descending=True)
+    spent = upper.gather(dim, order).cumsum(dim)
+    available = spent.narrow(dim, -1, 1)
+    total = torch.as_tensor(total, dtype=scores.dtype, device=scores.device)
+    limit = torch.minimum(available, total)
+    last = (spent < limit).sum(dim, keepdim=True)
+    anchor = points.gather(dim, last.clamp(max=scores.size(dim) - 1)).clamp_min_(-largest)
+    return (finite - anchor).clamp(-largest, largest), limit, available <= total
+
+
+def _threshold(centred: Tensor, bound: Tensor, limit: Tensor, dim: int) -> Tensor:
+    """Where the entries sum to the limit, up to rounding.
+
+    The sum is piecewise linear: going down, an entry joins at ``x`` and leaves, full, at
+    ``x - u``. The corners are sorted and the sum followed from one to the next.
+    """
+    corners, order = torch.cat([centred, centred - bound], dim).sort(dim, descending=True)
+    size = order.size(dim)
+    slope = (1.0 - 2.0 * (order >= size // 2).to(centred.dtype)).cumsum(dim)
+    gaps = corners.narrow(dim, 0, size - 1) - corners.narrow(dim, 1, size - 1)
+    filled = (slope.narrow(dim, 0, size - 1) * gaps).cumsum(dim)
+    filled = torch.cat([torch.zeros_like(limit * gaps.narrow(dim, 0, 1)), filled], dim)
+    segment = ((filled < limit).sum(dim, keepdim=True) - 1).clamp_min_(0)
+    missing = limit - filled.gather(dim, segment)
+    return corners.gather(dim, segment) - missing / slope.gather(dim, segment).clamp_min_(1.0)
+
+
+def _saturated(centred: Tensor, upper: Tensor, limit: Tensor, dim: int) -> Tensor:
+    """Whether an entry is full.
+
+    In the order of ``z - log u`` the full entries come first; each is tested against what those
+    before it leave over. Doubtful ones are left to the caller: entries are easily added to the
+    full ones, but not taken back.
+    """
+    key, order = (centred - upper.log()).sort(dim, descending=True)
+    bounds = upper.gather(dim, order)
+    left = limit - (bounds.cumsum(dim) - bounds)
+    rest = centred.gather(dim, order).flip(dim).logcumsumexp(dim).flip(dim)
+    full = left.clamp_min_(0.0).log_() + key - _DOUBT * torch.finfo(key.dtype).eps >= rest
+    return torch.zeros_like(full).scatter(dim, order, full)
+
+
+def _finished(
+    probs: Tensor, full: Tensor, tight: Tensor, scores: Tensor, upper: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
+    """All bounds where the row is tight, NaN where a score is, nothing where forbidden."""
+    allowed = scores != -torch.inf
+    full = (full | tight) & allowed
+    probs = torch.where(tight, upper, probs).masked_fill(~allowed, 0.0)
+    probs = probs.masked_fill(scores.isnan().any(dim, keepdim=True), torch.nan)
+    inside = allowed & ~full & (probs > 0)
+    return probs, full.to(torch.uint8) * FULL + inside.to(torch.uint8) * FREE

@@ -1,0 +1,101 @@
+"""Simplex projection of group means: what fusedmax and oscarmax have in common.
+
+Both are ``p = P_Δ(z)`` with ``z`` the mean of shifted scores over groups of tied entries (Niculae &
+Blondel 2017, Propositions 2 and 3). Groups and shifts do not move with the scores, so the groups
+alone give the derivative.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._threshold import sparsemax_powers
+
+
+def check_lam(lam: float) -> None:
+    """Refuse a penalty that is not convex.
+
+    Raises:
+        ValueError: ``lam`` is negative or not finite.
+    """
+    if not 0 <= lam < math.inf:
+        raise ValueError(f"lam must be at least 0 and finite, got {lam}")
+
+
+def is_present(centred: Tensor) -> Tensor:
+    """Which centred scores belong to entries that are allowed."""
+    return ~(centred <= -torch.finfo(centred.dtype).max)
+
+
+def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
+    """Mean of every entry's group along the last axis.
+
+    Args:
+        values: one per entry, to be summed as they are.
+        weights: what an entry counts, the type of ``values``.
+        groups: group numbers below the length of the axis, ``long``.
+    """
+    empty = torch.zeros_like(values)
+    totals = empty.scatter_add(-1, groups, values)
+    sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
+    return (totals / sizes).gather(-1, groups)
+
+
+def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
+    """Euclidean projection onto the simplex along the last axis; zero where not present.
+
+    Args:
+        levels: float64, finite unless the row holds a NaN.
+        present: boolean, the shape of ``levels``.
+        top: the largest score of every row; ``-inf`` if nothing is allowed.
+    """
+    levels = levels.masked_fill(~present, -torch.inf)
+    centred = levels - levels.amax(-1, keepdim=True).clamp(min=-torch.finfo(levels.dtype).max)
+    powers = sparsemax_powers(centred.clamp(min=-2.0), -1)
+    probs = powers / powers.sum(-1, keepdim=True)
+    return probs.masked_fill(top == -torch.inf, 0.0)
+
+
+def apply_jacobian(probs: Tensor, groups: Tensor, vector: Tensor) -> Tensor:
+    """``J v``: the sparsemax derivative of ``v`` averaged over the groups; symmetric."""
+    support = (probs > 0).to(vector.dtype)
+    kept = vector * support
+    mean = kept.sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp(min=1)
+    return (group_means(kept, support, groups.long()) - mean) * support
+
+
+class GroupedFunction(Function):
+    """Derivative of ``forward(scores, lam) -> (p, groups)`` along the last axis."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep the distribution and its groups."""
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        """Apply the symmetric Jacobian; it is locally constant."""
+        probs, groups = ctx.saved_tensors
+        return apply_jacobian(probs, groups, grads[0]), None
+
+
+class ForwardModeGroupedFunction(GroupedFunction):
+    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep the distribution and its groups for both modes."""
+        GroupedFunction.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(*output)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
+        """The same Jacobian, forward."""
+        probs, groups = ctx.saved_tensors
+        return apply_jacobian(probs, groups, tangents[0]), None

@@ -1,0 +1,243 @@
+"""α-normmax: regularised by a norm. Algorithm, derivative, public function, module."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._conjugate import Danskin
+from repro.mappings._entmax import on_support, signed
+from repro.mappings._masking import allowed_scores, centre, readable
+from repro.mappings._parameters import per_row
+from repro.mappings._threshold import entmax15_powers, entmax_powers
+from repro.mappings.modules import ProbabilityMap
+
+
+def normmax(
+    scores: Tensor, alpha: float | Tensor = 2.0, *, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Map scores to a sparse distribution by norm-regularised argmax.
+
+    .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \lVert q \rVert_\alpha
+
+    The regulariser is flat near the corners and steep near the centre: compared with entmax the
+    support is small and the mass on it even. As ``α`` grows the distribution tends to the uniform
+    one on the support of sparsemax; as ``α`` falls to one, to the argmax.
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        alpha: a number above one, or a tensor that broadcasts to ``scores`` with size 1 on
+            ``dim`` (one value per row); it receives gradients.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
+        support. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``alpha`` is not above one or not finite, or a shape does not broadcast.
+            Values of an alpha tensor on an accelerator, under ``torch.compile`` or ``vmap`` are
+            not read; there, such rows come out as NaN.
+
+    References:
+        Blondel et al. (2020), norm entropies.
+    """
+    wide = allowed_scores(scores, mask, dim)
+    exponent = _exponent(alpha, wide, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    return _apply(wide, exponent, dim).to(scores.dtype)
+
+
+def _apply(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    compiling = torch.compiler.is_compiling()
+    function = NormmaxFunction if compiling else ForwardModeNormmaxFunction
+    probs: Tensor = function.apply(scores, alpha, dim)
+    return probs
+
+
+class NormmaxFunction(Function):
+    """``p``; the Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``, see :func:`_slope`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @signed
+    def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+        """Centre, solve for the threshold, normalise."""
+        centred, top = centre(scores, dim)
+        powers = _powers(centred, alpha, dim)
+        probs = powers.div_(powers.sum(dim, keepdim=True))
+        return probs.masked_fill_(top == -torch.inf, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution only."""
+        _, alpha, ctx.dim = inputs
+        ctx.alpha = None if isinstance(alpha, Tensor) else alpha
+        ctx.save_for_backward(output, *([alpha] if isinstance(alpha, Tensor) else []))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        """Apply the symmetric Jacobian; differentiable once more."""
+        probs, alpha = _saved(ctx)
+        grad_alpha = None
+        if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
+            drift = alpha_derivative(probs, alpha, ctx.dim)
+            grad_alpha = (drift * grads[0]).sum(ctx.dim, keepdim=True)
+        return _apply_jacobian(probs, alpha, grads[0], ctx.dim), grad_alpha, None
+
+
+class ForwardModeNormmaxFunction(NormmaxFunction):
+    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution for both modes."""
+        NormmaxFunction.setup_context(ctx, inputs, output)
+        alpha = inputs[1]
+        ctx.save_for_forward(output, *([alpha] if isinstance(alpha, Tensor) else []))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """The same Jacobian, forward."""
+        probs, alpha = _saved(ctx)
+        moved = torch.zeros_like(probs)
+        if tangents[0] is not None:
+            moved = _apply_jacobian(probs, alpha, tangents[0], ctx.dim)
+        if tangents[1] is not None and isinstance(alpha, Tensor):
+            moved = moved + tangents[1] * alpha_derivative(probs, alpha, ctx.dim)
+        return moved
+
+
+def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
+    probs, *rest = ctx.saved_tensors
+    return probs, rest[0] if rest else ctx.alpha
+
+
+def _powers(centred: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    """Unnormalised normmax of centred scores.
+
+    At the solution ``p ∝ h^{1/(α-1)}`` with ``h = [z - τ]_+`` and ``Σ h^{α/(α-1)} = 1``. That sum
+    is also the condition of entmax with parameter ``2 - 1/α``, on scores divided by
+    ``r = 1 - 1/α``, whose result is ``h^{α/(α-1)}``; normmax is its power ``1/α``.
+    """
+    if isinstance(alpha, float) and alpha == 2.0:
+        return entmax15_powers(2 * centred, dim).sqrt_()
+    order = (alpha - 1) / alpha
+    scaled = (centred / order).clamp(min=-torch.finfo(centred.dtype).max)
+    return entmax_powers(scaled, order, dim, convex=True).pow(1 / alpha)
+
+
+def _apply_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor, dim: int) -> Tensor:
+    moved = _slope(probs, alpha, dim) * (vector - (probs * vector).sum(dim, keepdim=True))
+    return moved - probs * moved.sum(dim, keepdim=True)
+
+
+def _slope(probs: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    """``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)`` on the support, zero elsewhere."""
+    relative, support, size = _relative(probs, dim)
+    norm = _power_sum(relative, support, alpha, dim) ** ((alpha - 1) / alpha)
+    return size * relative ** (2 - alpha) * support * norm / (alpha - 1)
+
+
+def alpha_derivative(probs: Tensor, alpha: Tensor, dim: int) -> Tensor:
+    """``∂p/∂α``: the drift at a fixed threshold, the threshold's move, and normalisation."""
+    relative, support, _ = _relative(probs, dim)
+    norm = _power_sum(relative, support, alpha, dim) ** (1 / alpha)
+    heights = relative / norm
+    logs = heights.log()
+    lowered = (probs * heights ** (alpha - 1) * logs).sum(dim, keepdim=True) / alpha
+    moved = _slope(probs, alpha, dim) * lowered - probs * logs / (alpha - 1)
+    return moved - probs * moved.sum(dim, keepdim=True)
+
+
+def _relative(probs: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """``p / max p``, one off the support; the support; ``max p``, one for an empty row."""
+    support = probs > 0
+    size = probs.detach().amax(dim, keepdim=True)
+    size = size.masked_fill(size == 0, 1.0)
+    return on_support(probs / size, support), support, size
+
+
+def _power_sum(relative: Tensor, support: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    """``Σ (p / max p)^α``, at least one."""
+    return (relative**alpha * support).sum(dim, keepdim=True).clamp(min=0.5)
+
+
+def norm(probs: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    """``‖p‖_α``, ``dim`` kept with size 1."""
+    relative, support, size = _relative(probs, dim)
+    return size * _power_sum(relative, support, alpha, dim) ** (1 / alpha)
+
+
+def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
+    if not isinstance(alpha, Tensor):
+        return _checked(alpha)
+    wide = per_row("alpha", alpha, scores, dim)
+    right = (wide > 1) & (wide < torch.inf)
+    if readable(right) and not bool(right.all()):
+        raise ValueError(f"alpha must be above 1 and finite, got {wide[~right][0].item():g}")
+    return wide.masked_fill(~right, torch.nan)
+
+
+def _checked(alpha: float) -> float:
+    if not 1 < alpha < math.inf:
+        raise ValueError(f"alpha must be above 1 and finite, got {alpha}")
+    return float(alpha)
+
+
+class Normmax(ProbabilityMap):
+    """:func:`normmax` with ``Ω(p) = ‖p‖_α - 1``.
+
+    Args:
+        alpha: a number above one; a tensor with size 1 on the axis of the distributions, kept as
+            a buffer; or an ``nn.Parameter``, which is then learned as it is.
+    """
+
+    alpha: float | Tensor
+
+    def __init__(self, alpha: float | Tensor = 2.0) -> None:
+        super().__init__()
+        if isinstance(alpha, torch.nn.Parameter):
+            self.alpha = alpha
+        elif isinstance(alpha, Tensor):
+            self.register_buffer("alpha", alpha)
+        else:
+            self.alpha = _checked(alpha)
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`normmax` at the current alpha."""
+        return normmax(scores, self.alpha, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``‖p‖_α - 1``."""
+        return norm(probs, self.alpha, dim).squeeze(dim) - 1
+
+    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
+        held = probs.detach()
+        exponent = _exponent(self.alpha, centred, dim)
+        best = (held * centred).sum(dim) - norm(held, exponent, dim).squeeze(dim) + 1
+        if not isinstance(exponent, Tensor):
+            return best
+        rate = -norm_derivative(probs, exponent, dim)
+        value: Tensor = Danskin.apply(exponent, rate, best.detach(), dim)
+        return value
+
+    def extra_repr(self) -> str:
+        """Show the settings."""
+        return f"alpha={self.alpha}" if isinstance(self.alpha, float) else ""
+
+
+def norm_derivative(probs: Tensor, alpha: Tensor, dim: int) -> Tensor:
+    """``∂‖p‖_α / ∂α`` at a fixed ``p``, ``dim`` kept with size 1."""
+    relative, support, size = _relative(probs, dim)
+    total = _power_sum(relative, support, alpha, dim)
+    logs = (relative**alpha * relative.log() * support).sum(dim, keepdim=True)
+    rate = logs / (alpha * total) - total.log() / alpha.square()
+    return size * total ** (1 / alpha) * rate

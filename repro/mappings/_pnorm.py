@@ -1,0 +1,200 @@
+r"""Sq-pnorm-max: threshold by a bracketed Newton method, derivative in closed form.
+
+With ``q = p / (p - 1)`` and scores ``x = z / γ``, the optimality conditions say
+``y_i = a_i^{q-1} ‖a‖_q^{2-q}`` with ``a = [x - τ]_+`` and the one ``τ`` for which they sum to one.
+The sum is the derivative of the convex function ``½ ‖[x - τ]_+‖_q²``, so it is monotone in ``τ``.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._entmax import on_support, signed
+from repro.mappings._masking import allowed_scores, centre, readable
+from repro.mappings._simplex import check_gamma, sparsemax
+from repro.mappings.modules import ProbabilityMap
+
+_PASSES = 100
+_ROUNDING = 64 * torch.finfo(torch.float64).eps
+
+
+def sq_pnorm_max(
+    scores: Tensor, p: float = 1.5, *, gamma: float = 1.0, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Map scores to a sparse distribution by a squared ``p``-norm.
+
+    .. math:: y = \arg\max_{q \in \Delta^n} \langle q, z \rangle
+              - \tfrac{\gamma}{2} \lVert q \rVert_p^2
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        p: the order of the norm, in ``(1, 2]``; 2 is sparsemax.
+        gamma: strength of the regulariser, positive; larger is flatter.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``y``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
+        support. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``p`` is not in ``(1, 2]``, ``gamma`` is not positive and finite, or the mask
+            does not broadcast.
+
+    References:
+        Niculae & Blondel (2017), §3.1, Eq. 8 and Proposition 1.
+    """
+    check_norm(p)
+    if p == 2:
+        return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
+    check_gamma(gamma)
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    compiling = torch.compiler.is_compiling()
+    function = PnormFunction if compiling else ForwardModePnormFunction
+    probs: Tensor = function.apply(wide / gamma, float(p), dim)
+    return probs.to(scores.dtype)
+
+
+def check_norm(p: float) -> None:
+    """Refuse an order for which the squared norm is not strongly convex and differentiable.
+
+    Raises:
+        ValueError: ``p`` is not in ``(1, 2]``.
+    """
+    if not 1 < p <= 2:
+        raise ValueError(f"p must be larger than 1 and at most 2, got {p}")
+
+
+class SqPnormMax(ProbabilityMap):
+    """:func:`sq_pnorm_max` with ``Ω(y) = γ/2 (‖y‖_p² - 1)``."""
+
+    def __init__(self, p: float = 1.5, gamma: float = 1.0) -> None:
+        super().__init__()
+        check_norm(p)
+        check_gamma(gamma)
+        self.p = p
+        self.gamma = gamma
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`sq_pnorm_max`."""
+        return sq_pnorm_max(scores, self.p, gamma=self.gamma, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ/2 (‖y‖_p² - 1)``."""
+        support = probs > 0
+        powers = on_support(probs, support).pow(self.p) * support
+        return self.gamma / 2 * (powers.sum(dim).pow(2 / self.p) - 1)
+
+    def extra_repr(self) -> str:
+        """Show the settings."""
+        return f"p={self.p}, gamma={self.gamma}"
+
+
+class PnormFunction(Function):
+    """``y`` at ``γ = 1``; the Jacobian is that of Proposition 1 on the support, solved by hand."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    @signed
+    def forward(scores: Tensor, p: float, dim: int) -> Tensor:
+        """Centre, solve for the threshold, normalise; in float64."""
+        centred, top = centre(scores, dim)
+        powers = pnorm_powers(centred.double(), p / (p - 1), dim)
+        probs = powers / powers.sum(dim, keepdim=True)
+        return probs.to(scores.dtype).masked_fill_(top == -torch.inf, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution only."""
+        _, ctx.p, ctx.dim = inputs
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        """Apply the symmetric Jacobian; differentiable once more."""
+        (probs,) = ctx.saved_tensors
+        return _apply_jacobian(probs, ctx.p, grads[0], ctx.dim), None, None
+
+
+class ForwardModePnormFunction(PnormFunction):
+    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the distribution for both modes."""
+        PnormFunction.setup_context(ctx, inputs, output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        """The same Jacobian, forward."""
+        (probs,) = ctx.saved_tensors
+        return _apply_jacobian(probs, ctx.p, tangents[0], ctx.dim)
+
+
+def _apply_jacobian(probs: Tensor, p: float, vector: Tensor, dim: int) -> Tensor:
+    """``J v = K v - w <w, v> / Σw``, ``K`` the inverse Hessian on the support and ``w = K 1``.
+
+    Eq. 8 is a diagonal and a matrix of rank one, so ``K = diag(s) - κ y yᵀ`` by Sherman–Morrison,
+    with ``s = y^{2-p} / ((p - 1) ‖y‖^{2-p})`` and ``κ = (2 - p) / ((p - 1) ‖y‖²)``.
+    """
+    support = probs > 0
+    kept = on_support(probs, support)
+    # One for a row with nothing allowed; all other rows have a norm of at least n^{1/p - 1}.
+    norm = (kept.pow(p) * support).sum(dim, keepdim=True)
+    norm = on_support(norm, norm > 0).pow(1 / p)
+    slope = (kept / norm).pow(2 - p) * support / (p - 1)
+    share = (2 - p) / (p - 1) * probs / norm.square()
+    ones = slope - share
+    total = ones.sum(dim, keepdim=True)
+    total = on_support(total, total > 0)
+    inner = (probs * vector).sum(dim, keepdim=True)
+    mean = (ones * vector).sum(dim, keepdim=True) / total
+    return slope * vector - share * inner - ones * mean
+
+
+def pnorm_powers(scores: Tensor, dual: float, dim: int) -> Tensor:
+    """Unnormalised sq-pnorm-max of centred scores: ``a^{q-1}`` up to a factor.
+
+    Newton's method in a bracket; a step that leaves it, or is not at most half the one before, is
+    replaced by bisection. A row stays where it is once its step is a matter of rounding, so that
+    it does not depend on the rest of the batch.
+
+    Args:
+        scores: centred scores, float64, ``n`` on ``dim``.
+        dual: ``q = p / (p - 1) > 2``.
+        dim: the axis of the distributions.
+    """
+    c = high = step = torch.ones_like(scores.narrow(dim, 0, 1))
+    low = high * scores.size(dim) ** (-2 / dual) / 2
+    done = torch.zeros_like(c, dtype=torch.bool)
+    for _ in range(_PASSES):
+        mass, slope = _mass(scores, c, dual, dim)
+        low, high = torch.where(mass < 1, c, low), torch.where(mass < 1, high, c)
+        newton = (1 - mass) / slope
+        safe = (c + newton >= low) & (c + newton <= high) & (2 * newton.abs() <= step.abs())
+        move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
+        c, step = c + move, torch.where(done, step, move)
+        done = done | ~(newton.abs() > _ROUNDING * c)
+        if readable(c) and bool(done.all()):
+            break
+    return (scores / c + 1).clamp_min_(0).pow_(dual - 1)
+
+
+def _mass(scores: Tensor, c: Tensor, dual: float, dim: int) -> tuple[Tensor, Tensor]:
+    """``Σ y`` for ``-τ = c`` and its derivative in ``c``, from ``a / c``, which is at most one."""
+    height = (scores / c + 1).clamp_min_(0)
+    power = height.pow(dual - 2) * height.sign()
+    count = power.sum(dim, keepdim=True)
+    power = power * height
+    first = power.sum(dim, keepdim=True)
+    total = (power * height).sum(dim, keepdim=True)
+    norm = total.pow(2 / dual - 1)
+    curved = (dual - 1) * count - (dual - 2) * first.square() / total
+    return c * first * norm, curved * norm

@@ -1,0 +1,164 @@
+"""Minimise ``γ Ω(q) - <q, x>`` over the simplex, and solve with its Hessian on the support."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from repro.mappings._entmax import apply_entmax
+from repro.mappings._simplex import check_gamma
+
+Regulariser = Callable[[Tensor], Tensor]
+HessianProduct = Callable[[Tensor, Tensor], Tensor]
+_CHECK = 10
+"""Steps between looks at the residual."""
+_SHRINK = 0.9
+"""Factor on the curvature estimate after a step that was short enough."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What to minimise; the arguments are those of :func:`regularized`."""
+
+    omega: Regulariser
+    gamma: float
+    grad: Regulariser | None
+    hvp: HessianProduct | None
+    tolerance: float
+    max_iterations: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no solver can do."""
+        check_gamma(self.gamma)
+        if not 0 < self.tolerance < float("inf"):
+            raise ValueError(f"tolerance must be positive and finite, got {self.tolerance}")
+        if self.max_iterations < 1:
+            raise ValueError(f"max_iterations must be at least 1, got {self.max_iterations}")
+
+    def slope(self, point: Tensor) -> Tensor:
+        """``γ ∇Ω``."""
+        if self.grad is not None:
+            return self.gamma * self.grad(point)
+        with torch.enable_grad():
+            point = point.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self.omega(point).sum(), point)
+        return self.gamma * slope
+
+    def bend(self, point: Tensor, vector: Tensor) -> Tensor:
+        """``γ ∇²Ω v``."""
+        if self.hvp is not None:
+            return self.gamma * self.hvp(point, vector)
+        with torch.enable_grad():
+            point = point.detach().requires_grad_()
+            if self.grad is not None:
+                slope = self.grad(point)
+            else:
+                (slope,) = torch.autograd.grad(self.omega(point).sum(), point, create_graph=True)
+            (bent,) = torch.autograd.grad(slope, point, vector)
+        return self.gamma * bent
+
+
+def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
+    """Accelerated projected gradient steps until every row is within the tolerance."""
+    point = allowed / allowed.sum(-1, keepdim=True, dtype=scores.dtype).clamp(min=1)
+    search = _Search(problem, scores, allowed, point)
+    done = scores.isnan().any(-1, keepdim=True)
+    found = point.masked_fill(done, torch.nan)
+    residual = torch.full_like(search.scale, torch.inf)
+    for step in range(1, problem.max_iterations + 1):
+        search.advance()
+        if step % _CHECK and step < problem.max_iterations:
+            continue
+        candidate, residual = search.candidate()
+        # A row that is found stays as it is, so that it does not depend on the rest of the batch.
+        found = torch.where(done, found, candidate)
+        done = done | (residual <= problem.tolerance)
+        if bool(done.all()):
+            return found
+    raise RuntimeError(
+        f"{int((~done).sum())} of {done.numel()} rows did not reach tolerance {problem.tolerance:g}"
+        f" in {problem.max_iterations} iterations; largest residual {residual[~done].max():.2g}"
+    )
+
+
+class _Search:
+    """State of the accelerated method, one step size and one momentum for every row.
+
+    ``theta`` is that of the last step and ``energy`` its ``θ² L``, infinite at a restart.
+    """
+
+    def __init__(self, problem: Problem, scores: Tensor, allowed: Tensor, point: Tensor) -> None:
+        self.problem, self.scores, self.allowed = problem, scores, allowed
+        self.point = self.previous = point
+        self.scale = torch.full_like(point[..., :1], problem.gamma)
+        self.theta = torch.ones_like(self.scale)
+        self.energy = torch.full_like(self.scale, torch.inf)
+
+    def gradient(self, point: Tensor) -> Tensor:
+        """``γ ∇Ω - x``; zero where masked."""
+        return (self.problem.slope(point) - self.scores).masked_fill(~self.allowed, 0.0)
+
+    def project(self, point: Tensor) -> Tensor:
+        """Onto the simplex of the allowed entries."""
+        return apply_entmax(point.masked_fill(~self.allowed, -torch.inf), 1.0, -1, True)
+
+    def extrapolate(self, theta: Tensor) -> Tensor:
+        """The last step prolonged, as far as the momentum asks and the simplex allows."""
+        step = self.point - self.previous
+        room = torch.where(step < 0, self.point / -step, torch.inf).amin(-1, keepdim=True)
+        length = torch.minimum(theta * (1 / self.theta - 1), room)
+        return (self.point + length * step).clamp_(min=0)
+
+    def advance(self) -> None:
+        """One step; a row whose step size was too long keeps its place and shortens it."""
+        theta = 2 / (1 + (1 + 4 * self.scale / self.energy).sqrt())
+        mixed = self.extrapolate(theta)
+        gradient = self.gradient(mixed)
+        point = self.project(mixed - gradient / self.scale)
+        move = point - mixed
+        change = ((self.gradient(point) - gradient) * move).sum(-1, keepdim=True)
+        # By convexity this is enough for the quadratic upper bound, and rounding spares it. It is
+        # false where the gradient is infinite or NaN, as that of the entropy on the boundary.
+        short = change <= self.scale / 2 * move.square().sum(-1, keepdim=True)
+        turned = (move * (point - self.point)).sum(-1, keepdim=True) < 0
+        energy = (theta.square() * self.scale).masked_fill(turned, torch.inf)
+        self.energy = torch.where(short, energy, self.energy)
+        self.theta = torch.where(short, theta.masked_fill(turned, 1.0), self.theta)
+        self.previous = torch.where(short, self.point, self.previous)
+        self.point = torch.where(short, point, self.point)
+        self.scale = torch.where(short, _SHRINK * self.scale, 2 * self.scale)
+
+    def candidate(self) -> tuple[Tensor, Tensor]:
+        """A plain projected step from here, with its exact zeros, and its residual."""
+        probs = self.project(self.point - self.gradient(self.point) / self.scale)
+        fixed = self.project(probs - self.gradient(probs))
+        return probs, (probs - fixed).abs().amax(-1, keepdim=True)
+
+
+def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
+    """``u`` on the support, summing to zero, with ``T γ ∇²Ω(p) u = T v``, ``T`` that projection."""
+    support = probs > 0
+
+    def tangent(values: Tensor) -> Tensor:
+        kept = torch.where(support, values, 0.0)
+        mean = kept.sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp(min=1)
+        return torch.where(support, kept - mean, 0.0)
+
+    rest = way = tangent(vector)
+    found = torch.zeros_like(rest)
+    size = rest.square().sum(-1, keepdim=True)
+    goal = size * torch.finfo(rest.dtype).eps ** 1.6
+    for _ in range(20 + 4 * probs.size(-1)):
+        busy = size > goal
+        if not bool(busy.any()):
+            return found
+        bent = tangent(problem.bend(probs, way))
+        length = size / (way * bent).sum(-1, keepdim=True)
+        found = torch.where(busy, found + length * way, found)
+        rest = torch.where(busy, rest - length * bent, rest)
+        following = rest.square().sum(-1, keepdim=True)
+        way = torch.where(busy, rest + following / size * way, way)
+        size = following
+    worst = (size / goal.clamp(min=torch.finfo(size.dtype).tiny)).max().sqrt()
+    raise RuntimeError(f"conjugate gradients stopped at {worst:.2g} times the accepted residual")

@@ -1,0 +1,134 @@
+r"""Proximal operator of one-dimensional total variation, all rows of a batch at once.
+
+Dynamic programming over the positions (Johnson 2013); the picture is the taut string of Condat
+(2013). ``f_i(b) = clip(f_{i-1}(b) + b - x_i, -λ, λ)`` is the derivative of the best objective of
+the first ``i`` entries when the last of them is ``b``. It is increasing and piecewise linear; each
+piece is a line ``(count - time) b - (sum - height)``, where ``(time, height)`` is a point of the
+tube of radius ``λ`` around the partial sums. A step cuts pieces off at both ends and adds one
+there. On the way back ``y_i = clip(y_{i+1}, low_i, high_i)``, with ``f_i = ∓λ`` at the two bounds.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+from repro.mappings.kernels.ops import AVAILABLE
+
+
+class _Pieces:
+    """The pieces of ``f`` for every row, in columns ``first`` to ``last`` from left to right.
+
+    ``knots[j]`` is the right end of piece ``j``. Writes to the last column are not kept.
+    """
+
+    def __init__(self, rows: Tensor) -> None:
+        count, self.middle = rows.shape
+        self.times = rows.new_zeros(count, 2 * self.middle + 2)
+        self.heights = torch.zeros_like(self.times)
+        self.knots = torch.zeros_like(self.times)
+        self.first = torch.full((count, 1), self.middle, device=rows.device)
+        self.last = self.first
+
+    def values(self, step: int, count: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        """``f`` at the knots that ``step`` additions can have made, and which of them exist."""
+        near = slice(self.middle - step, self.middle + step)
+        columns = torch.arange(near.start, near.stop, device=count.device)
+        live = (columns >= self.first) & (columns < self.last)
+        slopes = count - self.times[:, near]
+        return slopes * self.knots[:, near] - (total - self.heights[:, near]), live
+
+    def crossing(self, piece: Tensor, bound: float, count: Tensor, total: Tensor) -> Tensor:
+        """Where the line of a piece reaches ``bound``."""
+        run = count - self.times.gather(1, piece)
+        return (total + bound - self.heights.gather(1, piece)) / run.clamp(min=1)
+
+    def add(self, piece: Tensor, knot: Tensor, end: Tensor, time: Tensor, height: Tensor) -> None:
+        """Write piece number ``piece`` of every row, and ``end`` as knot number ``knot``."""
+        self.times.scatter_(1, piece, time)
+        self.heights.scatter_(1, piece, height)
+        self.knots.scatter_(1, knot, end)
+
+
+@custom_op("repro::saturated", mutates_args=())
+def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
+    """Solve ``min_y ½‖y - x‖² + λ Σ |y_{i+1} - y_i|`` along the last axis.
+
+    Args:
+        scores: ``x``, float64, finite, shape ``(..., n)`` with ``n >= 1``.
+        present: boolean, the same shape; the other positions count as left out.
+        lam: ``λ > 0``.
+
+    Returns:
+        ``s``, ``int8``, the same shape: 1 at the last position before ``y`` rises, -1 at the last
+        one before it falls, 0 elsewhere. In between ``y`` is constant, the mean of
+        ``x_i + λ (s_i - s_{i-1})``; a position left out belongs to the segment after it.
+    """
+    if AVAILABLE and scores.device.type == "cpu":
+        from repro.mappings.kernels.cpu import segments
+
+        return segments.saturated(scores, present, lam)
+    rows, taken = (tensor.reshape(-1, tensor.size(-1)) for tensor in (scores, present))
+    counts, totals = taken.to(rows.dtype).cumsum(1), (rows * taken).cumsum(1)
+    pieces, lows, highs = _Pieces(rows), [], []
+    for i in range(rows.size(1)):
+        at = slice(i, i + 1)
+        low, high = _advance(pieces, i, counts[:, at], totals[:, at], taken[:, at], lam)
+        lows.append(low)
+        highs.append(high)
+    level = _last_level(pieces, counts[:, -1:], totals[:, -1:])
+    return _trace_back(level, lows, highs).view(scores.shape)
+
+
+@saturated.register_fake
+def _(scores: Tensor, present: Tensor, lam: float) -> Tensor:
+    return torch.empty_like(scores, dtype=torch.int8)
+
+
+@saturated.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], scores: Tensor, present: Tensor, lam: float
+) -> tuple[Tensor, int]:
+    pair = [
+        tensor.expand(info.batch_size, *tensor.shape) if at is None else tensor.movedim(at, 0)
+        for tensor, at in zip((scores, present), in_dims, strict=False)
+    ]
+    return saturated(*pair, lam), 0
+
+
+def _last_level(pieces: _Pieces, count: Tensor, total: Tensor) -> Tensor:
+    """The root of the last ``f``, which is not on its two flat pieces, whatever the rounding."""
+    value, live = pieces.values(pieces.middle, count, total)
+    piece = pieces.first + (live & (value <= 0)).sum(1, keepdim=True)
+    piece = torch.minimum(torch.maximum(piece, pieces.first + 1), pieces.last - 1)
+    return pieces.crossing(piece, 0.0, count, total)
+
+
+def _advance(
+    pieces: _Pieces, step: int, count: Tensor, total: Tensor, present: Tensor, lam: float
+) -> tuple[Tensor, Tensor]:
+    """Take in one position; return where the new ``f`` is cut, infinite if it is left out."""
+    value, live = pieces.values(step, count, total)
+    first = pieces.first + (live & (value <= -lam)).sum(1, keepdim=True)
+    last = pieces.last - (live & (value >= lam)).sum(1, keepdim=True)
+    low = pieces.crossing(first, -lam, count, total)
+    high = pieces.crossing(last, lam, count, total)
+    spare = torch.full_like(first, pieces.times.size(1) - 1)
+    left, right = (torch.where(present, end, spare) for end in (first - 1, last + 1))
+    end = torch.where(present, last, spare)
+    pieces.add(left, left, low, count, total - lam)
+    pieces.add(right, end, high, count, total + lam)
+    pieces.first = torch.where(present, first - 1, pieces.first)
+    pieces.last = torch.where(present, last + 1, pieces.last)
+    return low.masked_fill(~present, -torch.inf), high.masked_fill(~present, torch.inf)
+
+
+def _trace_back(level: Tensor, lows: list[Tensor], highs: list[Tensor]) -> Tensor:
+    """From the last level back to the first; only where it jumps is of interest."""
+    jumps = [torch.zeros_like(level, dtype=torch.int8)]
+    for low, high in zip(reversed(lows[:-1]), reversed(highs[:-1]), strict=True):
+        falls, rises = level < low, level > high
+        level = torch.where(falls, low, torch.where(rises, high, level))
+        jumps.append(rises.to(torch.int8) - falls.to(torch.int8))
+    return torch.cat(jumps[::-1], 1)

@@ -1,0 +1,157 @@
+"""Kernels of the derivatives: ``J g`` with ``J = diag(s) - s sᵀ / Σs`` and ``s = p^{1-r}``."""
+
+import math
+
+import numpy as np
+
+from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu.elementary import logarithm, power
+
+SPAN = 64
+"""Entries that are skipped together where none has mass; their incoming gradient is not read."""
+_LONG = 256
+"""Rows from this length on are searched for such spans."""
+_SWITCH = 0.5
+_SERIES = tuple(1 / math.factorial(k + 2) for k in range(15, -1, -1))
+
+
+@small
+def has_mass(probs):
+    """Whether any entry is positive."""
+    zero, positive = probs.dtype.type(0), 0
+    for j in range(probs.shape[0]):
+        positive += probs[j] > zero
+    return positive > 0
+
+
+@small
+def slopes(probs, order, out):
+    """Write ``s``."""
+    zero, one = probs.dtype.type(0), probs.dtype.type(1)
+    exponent = probs.dtype.type(1.0 - order)
+    if order == 1.0:
+        for j in range(probs.shape[0]):
+            out[j] = one if probs[j] > zero else zero
+    elif order == 0.5:
+        for j in range(probs.shape[0]):
+            share = probs[j]
+            out[j] = math.sqrt(share if share > zero else zero)
+    elif order < 1.0:
+        for j in range(probs.shape[0]):
+            out[j] = power(probs[j] - one, probs[j], exponent)
+    else:
+        for j in range(probs.shape[0]):
+            out[j] = probs[j] ** exponent if probs[j] > zero else zero
+
+
+@small
+def weigh(slope, grads):
+    """``Σ s`` and ``Σ s g``; where ``s`` is zero, ``g`` does not count."""
+    zero = slope.dtype.type(0)
+    total = weighted = zero
+    for j in range(slope.shape[0]):
+        weight, grad = slope[j], grads[j]
+        grad = grad if weight > zero else zero
+        total += weight
+        weighted += weight * grad
+    return total, weighted
+
+
+@small
+def centre(slope, grads, mean):
+    """Replace ``s`` by ``s (g - mean)``."""
+    zero = slope.dtype.type(0)
+    for j in range(slope.shape[0]):
+        weight = slope[j]
+        moved = weight * (grads[j] - mean)
+        slope[j] = moved if weight > zero else zero
+
+
+@small
+def mean_of(weighted, total):
+    """The weighted mean, zero in a row without mass."""
+    return weighted / total if total > 0.0 else total
+
+
+@small
+def short_row(probs, grads, order, out):
+    """Write the gradient of a row; return the mean of ``g`` weighted by ``s``."""
+    slopes(probs, order, out)
+    total, weighted = weigh(out, grads)
+    mean = mean_of(weighted, total)
+    centre(out, grads, mean)
+    return mean
+
+
+@inner
+def long_row(probs, grads, order, found, out):
+    """The same, span by span; only spans with mass are computed."""
+    size, count = probs.shape[0], 0
+    total = weighted = 0.0
+    for start in range(0, size, SPAN):
+        stop = min(start + SPAN, size)
+        if has_mass(probs[start:stop]):
+            slopes(probs[start:stop], order, out[start:stop])
+            part, tilt = weigh(out[start:stop], grads[start:stop])
+            total, weighted = total + part, weighted + tilt
+            found[count] = start
+            count += 1
+        else:
+            out[start:stop] = 0.0
+    mean = out.dtype.type(mean_of(weighted, total))
+    for k in range(count):
+        start, stop = found[k], min(found[k] + SPAN, size)
+        centre(out[start:stop], grads[start:stop], mean)
+    return mean
+
+
+@inner
+def growth_curvature(theta):
+    """``(e^θ - 1 - θ) / θ²`` for ``θ >= 0``."""
+    if theta >= _SWITCH:
+        return (math.expm1(theta) - theta) / (theta * theta)
+    series = _SERIES[0]
+    for k in range(1, len(_SERIES)):
+        series = series * theta + _SERIES[k]
+    return series
+
+
+@inner
+def order_gradient(probs, grads, order, mean):
+    """``Σ (∂p/∂r) g``, by the drift of ``p`` at a fixed threshold."""
+    total = 0.0
+    for j in range(probs.shape[0]):
+        if probs[j] > 0.0:
+            share = np.float64(probs[j])
+            logs = logarithm(share - 1.0, share)
+            curve = share * logs * logs * growth_curvature(-order * logs)
+            total += curve * (mean - grads[j])
+    return total
+
+
+@inner
+def backward_rows(probs, grads, orders, out, order_grads, start, stop):
+    """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them."""
+    stride = 1 if orders.shape[0] > 1 else 0
+    found = np.empty((probs.shape[1] + SPAN - 1) // SPAN, np.int64)
+    for i in range(start, stop):
+        order = orders[i * stride]
+        if probs.shape[1] < _LONG:
+            mean = short_row(probs[i], grads[i], order, out[i])
+        else:
+            mean = long_row(probs[i], grads[i], order, found, out[i])
+        if order_grads.shape[0] > 0:
+            order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
+
+
+@inner
+def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
+    """``g (p - e_y)`` for rows ``start`` to ``stop``, zero where the target is ignored."""
+    for i in range(start, stop):
+        if targets[i] == ignored:
+            out[i, :] = 0.0
+            continue
+        grad = grads[i]
+        for j in range(probs.shape[1]):
+            out[i, j] = grad * probs[i, j]
+        out[i, targets[i]] -= grad

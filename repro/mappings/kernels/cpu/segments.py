@@ -1,0 +1,122 @@
+"""Total variation and isotonic regression, row by row in linear time.
+
+The algorithms are those of the versions in PyTorch, with one piece or block looked at a time.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+_Kernel = Callable[..., Any]
+
+
+def _on_disk(function: _Kernel) -> _Kernel:
+    """Compile and keep the code on disk; where no folder can be written, in memory only."""
+    try:
+        compiled: _Kernel = njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:
+        compiled = njit(nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+@njit(nogil=True, error_model="numpy")
+def _height(times, heights, knots, piece, count, total):
+    """``f`` at the right end of a piece."""
+    return (count - times[piece]) * knots[piece] - (total - heights[piece])
+
+
+@njit(nogil=True, error_model="numpy")
+def _crossing(times, heights, piece, count, total, bound):
+    """Where the line of a piece reaches ``bound``."""
+    return (total + bound - heights[piece]) / max(count - times[piece], 1.0)
+
+
+@njit(nogil=True, error_model="numpy")
+def _sweep(row, present, lam, times, heights, knots, lows, highs):
+    """Find the two cuts of every position; return the last level."""
+    first = last = len(row)
+    times[first] = heights[first] = count = total = 0.0
+    for i in range(len(row)):
+        lows[i], highs[i] = -np.inf, np.inf
+        if not present[i]:
+            continue
+        count, total = count + 1.0, total + row[i]
+        while first < last and _height(times, heights, knots, first, count, total) <= -lam:
+            first += 1
+        while first < last and _height(times, heights, knots, last - 1, count, total) >= lam:
+            last -= 1
+        lows[i] = _crossing(times, heights, first, count, total, -lam)
+        highs[i] = _crossing(times, heights, last, count, total, lam)
+        first, last = first - 1, last + 1
+        times[first], heights[first], knots[first] = count, total - lam, lows[i]
+        times[last], heights[last], knots[last - 1] = count, total + lam, highs[i]
+    piece = first + 1
+    while piece < last - 1 and _height(times, heights, knots, piece, count, total) <= 0:
+        piece += 1
+    return _crossing(times, heights, min(piece, last), count, total, 0.0)
+
+
+@njit(nogil=True, error_model="numpy")
+def _trace_back(level, lows, highs, jumps):
+    """Write where the level rises and falls, from the last position to the first."""
+    jumps[-1] = 0
+    for i in range(len(jumps) - 2, -1, -1):
+        jumps[i] = 0
+        if level < lows[i]:
+            level, jumps[i] = lows[i], -1
+        elif level > highs[i]:
+            level, jumps[i] = highs[i], 1
+
+
+@_on_disk
+def saturate_rows(scores, present, lam, jumps):
+    """Total variation of every row."""
+    n = scores.shape[1]
+    times, heights, knots = np.empty(2 * n + 1), np.empty(2 * n + 1), np.empty(2 * n + 1)
+    lows, highs = np.empty(n), np.empty(n)
+    for k in range(scores.shape[0]):
+        level = _sweep(scores[k], present[k], lam, times, heights, knots, lows, highs)
+        _trace_back(level, lows, highs, jumps[k])
+
+
+@_on_disk
+def pool_rows(values, blocks):
+    """Decreasing isotonic regression of every row, by pool-adjacent-violators."""
+    n = values.shape[1]
+    totals, sizes = np.empty(n), np.empty(n)
+    for k in range(values.shape[0]):
+        top = -1
+        for i in range(n):
+            total, size = values[k, i], 1.0
+            while top >= 0 and totals[top] * size <= total * sizes[top]:
+                total, size = total + totals[top], size + sizes[top]
+                top -= 1
+            top += 1
+            totals[top], sizes[top] = total, size
+        i = 0
+        for block in range(top + 1):
+            for _ in range(int(sizes[block])):
+                blocks[k, i] = block
+                i += 1
+
+
+def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
+    """Total variation along the last axis; arguments and result as in PyTorch."""
+    jumps = torch.empty(scores.shape, dtype=torch.int8)
+    saturate_rows(_rows(scores), _rows(present), lam, _rows(jumps))
+    return jumps
+
+
+def decreasing_blocks(values: Tensor) -> Tensor:
+    """Isotonic regression along the last axis; argument and result as in PyTorch."""
+    blocks = torch.empty(values.shape, dtype=torch.long)
+    pool_rows(_rows(values), _rows(blocks))
+    return blocks
+
+
+def _rows(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().contiguous().view(-1, tensor.size(-1)).numpy()

@@ -1,0 +1,97 @@
+"""Kernels for total variation and isotonic regression against the versions in PyTorch."""
+
+import pytest
+import torch
+from hard_rows import hard_rows
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, assert_close
+
+from repro.mappings import fusedmax, oscarmax
+from repro.mappings._grouped import group_means
+from repro.mappings._isotonic import decreasing_blocks
+from repro.mappings._total_variation import saturated
+
+segments = pytest.importorskip("repro.mappings.kernels.cpu.segments")
+SOLVERS = ("_total_variation", "_isotonic")
+
+
+@pytest.fixture
+def without_kernels(monkeypatch):
+    """Leaves the versions in PyTorch, as on an accelerator or without numba."""
+    for name in SOLVERS:
+        monkeypatch.setattr(f"repro.mappings.{name}.AVAILABLE", False)
+
+
+def drawn(size):
+    generator = torch.Generator().manual_seed(size)
+    return torch.randn(30, size, generator=generator, dtype=torch.float64)
+
+
+def tied(size):
+    """Rows on which two pieces or blocks may meet, so that rounding says whether they are one."""
+    ties = torch.randint(0, 3, (20, size), generator=torch.Generator().manual_seed(size))
+    return torch.cat([ties.double(), hard_rows(size).clamp(-3, 3)])
+
+
+def levels(scores, present, lam, jumps):
+    before = torch.nn.functional.pad(jumps[:, :-1], (1, 0))
+    segment = torch.nn.functional.pad((jumps[:, :-1] != 0).cumsum(-1), (1, 0))
+    shifted = scores * present + lam * (jumps - before).double()
+    return group_means(shifted, present.double(), segment).masked_fill(~present, 0.0)
+
+
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("lam", [1e-300, 1e-9, 0.01, 0.1, 1.0, 1e9])
+@pytest.mark.parametrize("size", [1, 2, 9, 60])
+def test_total_variation(size, lam):
+    scores = torch.cat([drawn(size), tied(size)])
+    some = torch.rand(scores.shape) < 0.7
+    for present in (some, torch.ones_like(some), torch.zeros_like(some)):
+        expected = saturated(scores, present, lam)
+        found = segments.saturated(scores, present, lam)
+        assert found.dtype == expected.dtype
+        if lam > 1e-300:
+            assert torch.equal(found[:30], expected[:30])
+        pair = [levels(scores, present, lam, jumps) for jumps in (found, expected)]
+        assert_close(*pair, ADVERSARIAL)
+
+
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("size", [1, 2, 9, 60, 300])
+def test_isotonic_regression(size):
+    values = torch.cat([drawn(size), tied(size)])
+    found, expected = segments.decreasing_blocks(values), decreasing_blocks(values)
+    assert found.dtype == expected.dtype
+    assert torch.equal(found[:30], expected[:30])
+    weights = torch.ones_like(values)
+    pair = [group_means(values, weights, blocks) for blocks in (found, expected)]
+    assert_close(*pair, ADVERSARIAL)
+
+
+@pytest.mark.parametrize("function", [fusedmax, oscarmax])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_mappings_do_not_change(request, function, dtype):
+    bad = torch.tensor([[-torch.inf], [torch.nan]]).expand(2, 30)
+    scores = torch.cat([drawn(30), bad]).to(dtype).view(2, 16, 30).requires_grad_()
+    mask = torch.rand(scores.shape) < 0.8
+    weights = torch.randn(scores.shape).to(dtype)
+    found = []
+    for chosen in ("kernels", "without_kernels"):
+        if chosen == "without_kernels":
+            request.getfixturevalue(chosen)
+        probs = function(scores, 0.05, mask=mask)
+        found.append((probs, torch.autograd.grad(probs, scores, weights)[0]))
+    assert_close(found[0][0], found[1][0], ABSOLUTE)
+    assert_close(found[0][1], found[1][1], GRADIENT)
+
+
+@pytest.mark.usefixtures("without_kernels")
+@pytest.mark.parametrize("function", [fusedmax, oscarmax])
+def test_empty_batches_and_strides(function):
+    assert function(torch.empty(0, 4)).shape == (0, 4)
+    scores = torch.randn(6, 5, dtype=torch.float64)
+    assert_close(function(scores.t(), dim=0).t(), function(scores), ABSOLUTE)
+    grads = []
+    for row in (scores, scores.t().contiguous().t()):
+        kept = row.detach().requires_grad_()
+        grads.append(torch.autograd.grad(function(kept).square().sum(), kept)[0])
+    assert_close(*grads, GRADIENT)

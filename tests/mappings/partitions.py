@@ -1,0 +1,48 @@
+"""Oracles for short bounded rows: try every way to call entries empty, free or full."""
+
+from itertools import product
+
+import torch
+from torch import Tensor
+
+EMPTY, FREE, FULL = range(3)
+_ROOM = 1e-12
+
+
+def box_by_enumeration(scores: Tensor, upper: Tensor, total: float) -> Tensor:
+    """Of all feasible points with free entries at one common distance, the nearest."""
+    points = [p for p in _points(scores, upper, total, _level) if _feasible(p, upper, total)]
+    return min(points, key=lambda point: float((point - scores).square().sum()))
+
+
+def csoftmax_by_enumeration(scores: Tensor, upper: Tensor) -> Tensor:
+    """Of all feasible points with free entries proportional to ``exp(z)``, the closest."""
+    target = scores.softmax(-1)
+    points = [p for p in _points(scores, upper, 1.0, _proportional) if _feasible(p, upper, 1.0)]
+    return min(points, key=lambda point: float(torch.xlogy(point, point / target).sum()))
+
+
+def _points(scores, upper, total, spread):
+    finite = upper.isfinite()
+    for places in product((EMPTY, FREE, FULL), repeat=scores.numel()):
+        place = torch.tensor(places)
+        free, full = place == FREE, place == FULL
+        if (full & ~finite).any():
+            continue
+        point = torch.where(full, upper, 0.0)
+        if free.any():
+            point[free] = spread(scores[free], total - float(point.sum()))
+        yield point
+
+
+def _level(scores: Tensor, mass: float) -> Tensor:
+    return scores - (scores.sum() - mass) / scores.numel()
+
+
+def _proportional(scores: Tensor, mass: float) -> Tensor:
+    return scores.softmax(-1) * mass
+
+
+def _feasible(point: Tensor, upper: Tensor, total: float) -> bool:
+    inside = (point >= -_ROOM).all() and (point <= upper + _ROOM).all()
+    return bool(inside) and abs(float(point.sum()) - total) < _ROOM

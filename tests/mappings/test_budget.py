@@ -1,0 +1,267 @@
+"""The top-k budget: values, derivatives, masks, refusals, laws."""
+
+import math
+
+import entmax as peer
+import numpy as np
+import pytest
+import torch
+from hard_rows import hard_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from partitions import box_by_enumeration
+from scipy.optimize import minimize
+from tolerances import ABSOLUTE, GRADIENT, LOSS, SUM, assert_close
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import jacfwd, jacrev, vmap
+
+from repro.mappings import Budget, budget, csparsemax, sparsemax
+from repro.mappings._reference import budget_by_bisection
+
+INF = math.inf
+FLOATS = (torch.float64, torch.float32)
+JIT = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
+
+
+def draw(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+def rows_of(value, *shape):
+    return torch.full(shape, value, dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("size", range(1, 6))
+def test_every_partition_enumerated(size):
+    for seed in range(3):
+        scores = draw(size, seed=seed).detach()
+        for k in (0.5, 1.0, 1.7, 2.0, 3.0, 5.0):
+            if k <= size:
+                expected = box_by_enumeration(scores, torch.ones_like(scores), k)
+                assert_close(budget(scores, k), expected, ABSOLUTE)
+
+
+def test_budget_solves_its_quadratic_program():
+    scores = torch.tensor([0.9, 0.1, 0.6, -1.0, 1.4], dtype=torch.float64)
+    solution = minimize(
+        lambda p: (p**2).sum() / 2 - p @ scores.numpy(),
+        np.full(5, 0.5),
+        bounds=[(0, 1)] * 5,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 2.5},
+        options={"ftol": 1e-14},
+    )
+    np.testing.assert_allclose(budget(scores, 2.5).numpy(), solution.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("k", [0.3, 2, 5.5, 19.5])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [20, 400])
+def test_hard_rows_at_any_offset(size, dtype, k, offset):
+    scores = (hard_rows(size) + offset).to(dtype)
+    probs = budget(scores, k)
+    assert_close(probs, budget_by_bisection(scores, k), ABSOLUTE)
+    assert_close(probs.sum(-1), probs.new_full((len(scores),), k), SUM)
+
+
+def test_agrees_with_the_entmax_package():
+    scores = draw(30, 40).detach()
+    for k in (1.5, 2.0, 7.0):
+        assert_close(budget(scores, k), peer.budget_bisect(scores, k, n_iter=80), ABSOLUTE)
+
+
+def test_one_is_sparsemax_and_all_is_one():
+    scores = draw(6, 5).detach()
+    assert_close(budget(scores, 1), sparsemax(scores), ABSOLUTE)
+    assert torch.equal(budget(scores, 5), torch.ones_like(scores))
+
+
+def test_clear_winners_are_selected():
+    scores = torch.tensor([3.0, -1.0, 2.0, 0.5])
+    assert torch.equal(budget(scores, 2), torch.tensor([1.0, 0.0, 1.0, 0.0]))
+    far = torch.tensor([1e8, 0.25, 3.0, -1e30])
+    assert torch.equal(budget(far, 2.5), torch.tensor([1.0, 0.5, 1.0, 0.0]))
+
+
+def test_one_number_per_row():
+    scores = draw(3, 4, 6).detach()
+    k = torch.tensor([1.0, 2.5, 4.0])
+    probs = budget(scores, k[:, None, None])
+    for row, number in enumerate(k.tolist()):
+        assert_close(probs[row], budget(scores[row], number), ABSOLUTE)
+    turned = budget(scores.movedim(-1, 1), k[:, None, None], dim=1)
+    assert_close(turned.movedim(1, -1), probs, ABSOLUTE)
+
+
+def test_masks_and_infinities():
+    scores = torch.tensor([[0.5, -INF, 0.25, 0.0], [INF, INF, INF, 0.0], [-INF] * 4])
+    probs = budget(scores, 2)
+    assert_close(probs[0, [0, 2, 3]], budget(scores[0, [0, 2, 3]], 2), ABSOLUTE)
+    assert probs[0, 1] == 0
+    assert_close(probs[1], torch.tensor([2 / 3, 2 / 3, 2 / 3, 0.0]), ABSOLUTE)
+    assert torch.equal(probs[2], torch.zeros(4))
+    mask = torch.tensor([True, False, True, True])
+    masked = budget(torch.tensor([0.5, math.nan, 0.25, 0.0]), 2, mask=mask)
+    assert torch.equal(masked, probs[0])
+    assert budget(torch.tensor([0.0, math.nan, 1.0]), 2).isnan().all()
+
+
+def test_more_than_there_is_to_select_is_refused():
+    mask = torch.tensor([[True, True, True], [True, False, True]])
+    with pytest.raises(ValueError, match=r"got 3 for 2 entries in row \(1,\)"):
+        budget(torch.zeros(2, 3), 3, mask=mask)
+    with pytest.raises(ValueError, match=r"got 2\.5 for 2 entries in row \(1,\)"):
+        budget(torch.zeros(2, 3), torch.tensor([[3.0], [2.5]]), mask=mask)
+
+
+@pytest.mark.parametrize("k", [0.0, -1.0, INF, math.nan])
+def test_k_must_be_positive(k):
+    for build in (lambda: budget(torch.ones(3), k), lambda: Budget(k)):
+        with pytest.raises(ValueError, match="k must be positive"):
+            build()
+    with pytest.raises(ValueError, match="k must be positive"):
+        budget(torch.ones(2, 3), torch.tensor([[1.0], [k]]))
+
+
+def test_shapes_of_k_are_checked():
+    with pytest.raises(ValueError, match=r"k of shape .* does not broadcast"):
+        budget(torch.ones(2, 3), torch.ones(3, 1))
+    with pytest.raises(ValueError, match="size 1 on dim"):
+        budget(torch.ones(2, 3), torch.ones(2, 3))
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
+def test_where_values_are_not_read_bad_rows_are_nan():
+    scores, k = torch.zeros(3, 2), torch.tensor([3.0, -1.0, 1.5])
+    mapped = vmap(budget)(scores, k)
+    compiled = torch.compile(budget, fullgraph=True, backend="eager")(scores, k[:, None])
+    for probs in (mapped, compiled):
+        assert probs[:2].isnan().all()
+        assert_close(probs[2], torch.full((2,), 0.75), ABSOLUTE)
+
+
+@JIT
+@pytest.mark.parametrize("dim", [-3, -2, -1, 0, 1, 2])
+def test_gradients_on_every_dim(dim):
+    shape = [3, 4, 5]
+    shape[dim] = 1
+    inputs = draw(3, 4, 5, seed=1) * 0.7, rows_of(1.7, *shape)
+    probs = budget(*inputs, dim=dim)
+    assert (probs == 1).any()
+    assert gradcheck(lambda s, k: budget(s, k, dim=dim), inputs, check_forward_ad=True)
+
+
+def test_second_derivatives():
+    inputs = draw(4, 5, seed=2), rows_of(1.7, 4, 1)
+    assert gradgradcheck(budget, inputs)
+    assert gradcheck(lambda s, k: Budget(k).value(s), inputs)
+    assert gradgradcheck(lambda s, k: Budget(k).value(s), inputs)
+
+
+def test_jacobian_is_the_closed_form():
+    """``diag(s) - s sᵀ / Σs`` with ``s`` the indicator of the entries strictly inside."""
+    scores = draw(7, seed=3).detach()
+    probs = budget(scores, 2.5)
+    inside = ((probs > 0) & (probs < 1)).double()
+    assert 0 < inside.sum() < (probs > 0).sum()
+    expected = inside.diag() - torch.outer(inside, inside) / inside.sum()
+    assert_close(jacrev(budget)(scores, 2.5), expected, GRADIENT)
+    k = torch.tensor(2.5, dtype=torch.float64)
+    assert_close(jacrev(budget, argnums=1)(scores, k), inside / inside.sum(), GRADIENT)
+
+
+@JIT
+def test_function_transforms():
+    scores = draw(4, 6, seed=4).detach()
+    k = torch.tensor([0.5, 1.5, 2.5, 3.5], dtype=torch.float64)
+    assert torch.equal(vmap(budget)(scores, k), budget(scores, k[:, None]))
+    for argument in (0, 1):
+        forward, backward = (d(budget, argnums=argument) for d in (jacfwd, jacrev))
+        assert_close(vmap(forward)(scores, k), vmap(backward)(scores, k), GRADIENT)
+
+
+def test_value_is_the_maximum():
+    scores, module = draw(6, seed=5), Budget(2.5)
+    best, probs = module.value(scores), module(scores)
+    assert_close((probs * scores).sum() - module.omega(probs), best, LOSS)
+    trials = torch.rand(4000, 6, dtype=torch.float64)
+    trials = trials * 2.5 / trials.sum(-1, keepdim=True)
+    trials = trials[(trials <= 1).all(-1)]
+    assert len(trials) > 100
+    assert ((trials * scores).sum(-1) - module.omega(trials) <= best + 1e-12).all()
+    assert torch.equal(torch.autograd.grad(best, scores)[0], probs)
+
+
+def test_omega_vanishes_on_selections():
+    rows = torch.tensor([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
+    assert torch.equal(Budget(2).omega(rows), torch.zeros(3))
+
+
+def test_value_at_infinity():
+    scores = torch.tensor([[-INF, -INF], [0.0, INF], [3.0, -INF]])
+    assert torch.equal(Budget(1).value(scores), torch.tensor([-INF, INF, 3.0]))
+
+
+def test_settings_follow_the_module():
+    assert repr(Budget(2)) == "Budget(k=2.0)"
+    assert "k" in dict(Budget(torch.tensor([[1.0], [2.0]])).named_buffers())
+
+
+ROWS = st.lists(st.integers(-320, 320), min_size=2, max_size=10).map(
+    lambda row: torch.tensor(row, dtype=torch.float64) / 64
+)
+SHARES = st.sampled_from([0.25, 0.5, 0.75, 1.0])
+EXAMPLES = settings(max_examples=40, deadline=None)
+
+
+@EXAMPLES
+@given(scores=ROWS, share=SHARES, scale=st.sampled_from([1.0, 1e-9, 1e9]))
+def test_entries_between_zero_and_one_that_sum_to_k(scores, share, scale):
+    k = share * len(scores)
+    probs = budget(scores * scale, k)
+    assert (probs >= 0).all()
+    assert (probs <= 1).all()
+    assert_close(probs.sum(), torch.tensor(k), SUM)
+
+
+@EXAMPLES
+@given(scores=ROWS, share=SHARES, shift=st.sampled_from([-1e6, 0.5, 1e4]))
+def test_a_common_shift_changes_nothing(scores, share, shift):
+    k = share * len(scores)
+    assert torch.equal(budget(scores + shift, k), budget(scores, k))
+
+
+@EXAMPLES
+@given(scores=ROWS, share=SHARES)
+def test_what_is_not_selected_is_selected_from_the_negative_scores(scores, share):
+    """``q -> 1 - q`` turns the problem for ``k`` into that for ``n - k``."""
+    k = share * len(scores)
+    if k < len(scores):
+        rest = budget(-scores, len(scores) - k)
+        assert_close(1 - budget(scores, k), rest, {torch.float64: 1e-11})
+
+
+@EXAMPLES
+@given(scores=ROWS, share=st.sampled_from([0.25, 0.5, 0.75]))
+def test_more_to_select_never_lowers_an_entry(scores, share):
+    fewer, more = (budget(scores, s * len(scores)) for s in (share, share + 0.25))
+    assert (more >= fewer - 1e-12).all()
+
+
+@EXAMPLES
+@given(scores=ROWS, share=SHARES, data=st.data())
+def test_a_permutation_permutes_and_order_is_kept(scores, share, data):
+    order = torch.tensor(data.draw(st.permutations(range(len(scores)))))
+    k = share * len(scores)
+    assert_close(budget(scores[order], k), budget(scores, k)[order], {torch.float64: 1e-11})
+    assert (budget(scores.sort().values, k).diff() >= 0).all()
+
+
+@EXAMPLES
+@given(scores=ROWS)
+def test_it_is_constrained_sparsemax_scaled(scores):
+    """Dividing scores, bounds and total by ``k`` divides the solution by ``k``."""
+    k = len(scores) / 2
+    scaled = csparsemax(scores / k, torch.full_like(scores, 1 / k))
+    assert_close(budget(scores, k), scaled * k, {torch.float64: 1e-11})

@@ -1,0 +1,252 @@
+"""α-normmax: values, derivatives in scores and alpha, refusals, laws."""
+
+import math
+from itertools import combinations
+
+import entmax as peer
+import pytest
+import torch
+from hard_rows import hard_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, SUM, assert_close
+from torch import nn
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import jacfwd, jacrev, vmap
+
+from repro.mappings import Normmax, normmax, sparsemax
+from repro.mappings._reference import normmax_by_bisection
+
+INF = math.inf
+FLOATS = (torch.float64, torch.float32)
+ALPHAS = (1.1, 1.5, 2.0, 2.5, 4.0)
+JIT = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
+
+
+def draw(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+def exponent(value, *shape):
+    return torch.full(shape, value, dtype=torch.float64, requires_grad=True)
+
+
+def by_enumeration(scores):
+    """Every support; on it the quadratic ``Σ (z - τ)² = 1``, the condition for alpha 2."""
+    for size in range(1, len(scores) + 1):
+        for kept in map(list, combinations(range(len(scores)), size)):
+            mean = scores[kept].mean()
+            gap = (1 - (scores[kept] - mean).square().sum()) / size
+            if gap < 0:
+                continue
+            above = scores - (mean - gap.sqrt())
+            rest = [i for i in range(len(scores)) if i not in kept]
+            if (above[kept] >= -1e-12).all() and (above[rest] <= 1e-12).all():
+                return above.clamp(min=0) / above.clamp(min=0).sum()
+    raise AssertionError("no support satisfies the conditions")
+
+
+@pytest.mark.parametrize("size", range(1, 7))
+def test_every_support_enumerated(size):
+    for row in draw(8, size, seed=size).detach():
+        assert_close(normmax(row), by_enumeration(row), ABSOLUTE)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_equals_bisection(alpha, dtype):
+    scores = torch.randn(100, 30, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    probs = normmax(scores, alpha)
+    assert (probs == 0).any()
+    table = ABSOLUTE if alpha <= 2 else ADVERSARIAL  # not Lipschitz at the edge of the support
+    assert_close(probs, normmax_by_bisection(scores, alpha), table)
+    assert_close(probs.sum(-1), torch.ones(100), SUM)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("alpha", [1.3, 2.0])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [2, 20, 400])
+def test_hard_rows_at_any_offset(size, dtype, alpha, offset):
+    scores = (hard_rows(size) + offset).to(dtype)
+    probs = normmax(scores, alpha)
+    assert_close(probs, normmax_by_bisection(scores, alpha), ADVERSARIAL)
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
+def test_agrees_with_the_entmax_package():
+    scores = draw(30, 40).detach()
+    for alpha in ALPHAS:
+        expected = peer.normmax_bisect(scores, alpha, n_iter=100)
+        assert_close(normmax(scores, alpha), expected, ABSOLUTE)
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 3.0])
+def test_it_maximises_by_a_general_solver(alpha):
+    scores = draw(4, seed=1).detach() * 0.5
+    solution = minimize(
+        lambda p: (p**alpha).sum() ** (1 / alpha) - p @ scores.numpy(),
+        [0.25] * 4,
+        bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+        options={"ftol": 1e-15},
+    )
+    expected = torch.from_numpy(solution.x)
+    assert_close(normmax(scores, alpha), expected, {torch.float64: 1e-5})
+
+
+def test_limits_in_alpha():
+    scores = torch.tensor([0.3, 0.1, 0.29, -2.0], dtype=torch.float64)
+    assert_close(normmax(scores, 1.0001), torch.tensor([1.0, 0, 0, 0]), {torch.float64: 1e-9})
+    support = (sparsemax(scores) > 0).double()
+    uniform = support / support.sum()
+    assert_close(normmax(scores, 1e6), uniform, {torch.float64: 1e-5})
+
+
+def test_alpha_tensor_mixes_values():
+    scores = draw(len(ALPHAS), 4, 9).detach()
+    mixed = normmax(scores, torch.tensor(ALPHAS, dtype=torch.float64)[:, None, None])
+    for row, alpha in enumerate(ALPHAS):
+        assert_close(mixed[row], normmax(scores[row], alpha), ABSOLUTE)
+
+
+@JIT
+@pytest.mark.parametrize("dim", [-2, 1])
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_gradients_for_scores_and_alpha(alpha, dim):
+    shape = (2, 1, 5) if dim == -2 else (2, 1, 1)
+    inputs = draw(2, 4, 5, seed=3), exponent(alpha, *shape)
+
+    def function(scores, alphas):
+        return normmax(scores, alphas, dim=dim)
+
+    assert gradcheck(function, inputs, check_forward_ad=True)
+    assert gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_jacobian_is_the_closed_form(alpha):
+    """``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``, here from the threshold's own derivative."""
+    scores = draw(6, seed=8).detach()
+    probs = normmax(scores, alpha)
+    heights = (scores - (probs @ scores - (probs**alpha).sum() ** (1 / alpha))).clamp(min=0)
+    powers = heights ** (1 / (alpha - 1))
+    assert_close(powers / powers.sum(), probs, GRADIENT)
+    inside = torch.where(probs > 0, heights, 1.0)
+    slope = torch.where(probs > 0, inside ** (1 / (alpha - 1) - 1), 0.0)
+    centring = torch.eye(6, dtype=torch.float64) - probs
+    expected = centring.t() @ (slope / (alpha - 1) / powers.sum()).diag() @ centring
+    table = {torch.float64: 1e-9}
+    assert_close(jacrev(normmax)(scores, alpha), expected, table)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_no_second_derivative_is_nan(alpha):
+    scores = torch.tensor([[1.0, 0.0, -1.0, -INF], [0.0, 0.0, 0.0, -9.0], [-INF] * 4]).double()
+    scores.requires_grad_()
+    weights = draw(3, 4, seed=10).detach()
+    (first,) = torch.autograd.grad(
+        (normmax(scores, alpha) * weights).sum(), scores, create_graph=True
+    )
+    (second,) = torch.autograd.grad(first.square().sum(), scores)
+    assert first.isfinite().all()
+    assert second.isfinite().all()
+    assert torch.equal(first[2], torch.zeros(4).double())
+
+
+@JIT
+def test_function_transforms():
+    scores = draw(4, 6, seed=4).detach()
+    alpha = torch.tensor([1.2, 1.6, 2.0, 3.0], dtype=torch.float64)
+    assert torch.equal(vmap(normmax)(scores, alpha), normmax(scores, alpha[:, None]))
+    for argument in (0, 1):
+        forward, backward = (d(normmax, argnums=argument) for d in (jacfwd, jacrev))
+        assert_close(vmap(forward)(scores, alpha), vmap(backward)(scores, alpha), GRADIENT)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
+@pytest.mark.parametrize("alpha", [1.4, 2.0])
+def test_compiles_without_a_graph_break(alpha):
+    torch._dynamo.reset()
+    compiled = torch.compile(normmax, fullgraph=True, backend="eager")
+    eager = torch.randn(3, 5).requires_grad_()
+    scores = eager.detach().clone().requires_grad_()
+    weights = torch.randn(3, 5)
+    expected, probs = normmax(eager, alpha), compiled(scores, alpha)
+    expected.backward(weights)
+    probs.backward(weights)
+    assert_close(probs, expected, ABSOLUTE)
+    assert_close(scores.grad, eager.grad, GRADIENT)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, INF, math.nan])
+def test_alpha_must_be_above_one(alpha):
+    for build in (lambda: normmax(torch.ones(3), alpha), lambda: Normmax(alpha)):
+        with pytest.raises(ValueError, match="alpha must be above 1 and finite"):
+            build()
+    with pytest.raises(ValueError, match="alpha must be above 1 and finite"):
+        normmax(torch.ones(2, 3), torch.tensor([[1.5], [alpha]]))
+    probs = vmap(normmax)(torch.zeros(2, 3), torch.tensor([alpha, 1.5]))
+    assert probs[0].isnan().all()
+    assert_close(probs[1], torch.full((3,), 1 / 3), ABSOLUTE)
+
+
+def test_shapes_of_alpha_are_checked():
+    with pytest.raises(ValueError, match=r"alpha of shape .* does not broadcast"):
+        normmax(torch.ones(2, 3), torch.full((3, 1), 1.5))
+    with pytest.raises(ValueError, match="size 1 on dim"):
+        normmax(torch.ones(2, 3), torch.full((2, 3), 1.5))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_value_is_the_threshold_above_one(alpha):
+    """``<p, z> - ‖p‖`` is the threshold ``τ`` where ``Σ [z - τ]_+^{α/(α-1)} = 1``."""
+    scores = draw(5, seed=5).detach()
+    tau = Normmax(alpha).value(scores) - 1
+    total = ((scores - tau).clamp(min=0) ** (alpha / (alpha - 1))).sum()
+    assert_close(total, torch.tensor(1.0), LOSS)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 2.0, 3.0])
+def test_value_has_its_derivative_in_alpha(alpha):
+    inputs = draw(3, 5, seed=6), exponent(alpha, 3, 1)
+    assert gradcheck(lambda s, a: Normmax(a).value(s), inputs)
+    assert gradgradcheck(lambda s, a: Normmax(a).value(s), inputs)
+
+
+def test_alpha_can_be_learned():
+    module = Normmax(nn.Parameter(torch.tensor(1.5)))
+    module(torch.randn(4, 6) / 4).square().sum().backward()
+    assert module.alpha.grad.abs() > 0
+    assert "alpha" in dict(Normmax(torch.tensor([[1.2], [1.7]])).named_buffers())
+    assert repr(Normmax()) == "Normmax(alpha=2.0)"
+
+
+ROWS = st.lists(st.integers(-128, 128), min_size=1, max_size=10).map(
+    lambda row: torch.tensor(row, dtype=torch.float64) / 64
+)
+EXAMPLES = settings(max_examples=40, deadline=None)
+
+
+@EXAMPLES
+@given(scores=ROWS)
+def test_every_support_is_that_of_an_entmax_or_smaller(scores):
+    """The support lies within one of the largest score, as for sparsemax of any alpha."""
+    for alpha in ALPHAS:
+        probs = normmax(scores, alpha)
+        assert (scores[probs > 0] >= scores.max() - 1).all()
+
+
+@EXAMPLES
+@given(scores=ROWS, alpha=st.sampled_from([1.2, 1.5, 2.0, 3.0]))
+def test_optimality_conditions(scores, alpha):
+    """``z - (p / ‖p‖)^{α-1}`` is one level on the support, and no other score lies above it."""
+    probs = normmax(scores, alpha)
+    norm = (probs**alpha).sum() ** (1 / alpha)
+    levels = scores - (probs / norm) ** (alpha - 1)
+    kept = probs > 0
+    tolerance = 1e-11
+    assert (levels[kept] - levels[kept][0]).abs().max() < tolerance
+    assert (scores[~kept] <= levels[kept][0] + tolerance).all()

@@ -1,0 +1,309 @@
+"""Oscarmax: independent solutions, clusters, derivative, and how far the published form is off."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hard_rows import hard_rows
+from scipy.optimize import isotonic_regression
+from structured_oracles import oscar_rows, oscarmax_by_dual_fista, simplex_program
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, SUM, assert_close
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import jacfwd, jacrev, vmap
+
+from repro.mappings import Oscarmax, fusedmax, oscarmax, sparsemax
+from repro.mappings._isotonic import decreasing_blocks
+from repro.mappings._reference import oscarmax_by_pooling, sparsemax_by_sorting
+
+INF = math.inf
+LAMS = (0.01, 0.05, 0.3)
+jit = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # inside torch
+
+
+def draw(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def clusters(probs):
+    """Matrix that averages over entries of the same mass."""
+    same = (probs[:, None] == probs).double()
+    return same / same.sum(-1, keepdim=True)
+
+
+def project(scores):
+    return sparsemax_by_sorting(torch.from_numpy(scores)).numpy()
+
+
+def published(scores, lam):
+    """Eq. 10 by its parts: sort ``|x|``, scipy's isotonic regression, signs, projection."""
+    sizes = np.abs(scores)
+    order = np.argsort(-sizes)
+    weights = lam * np.arange(len(scores) - 1, -1, -1.0)
+    levels = np.empty_like(scores)
+    levels[order] = isotonic_regression(sizes[order] - weights, increasing=False).x
+    return project(np.sign(scores) * np.maximum(levels, 0))
+
+
+@pytest.mark.parametrize("lam", LAMS)
+def test_solves_its_program(lam):
+    """Every pair's maximum and the simplex together; nothing is sorted."""
+    for row in draw(4, 6, seed=1) / 2:
+        expected = simplex_program(row.numpy(), oscar_rows(6), lam)
+        np.testing.assert_allclose(oscarmax(row, lam).numpy(), expected, atol=2e-7)
+
+
+@pytest.mark.parametrize("lam", LAMS)
+def test_agrees_with_long_runs_of_dual_fista(lam):
+    for row in draw(3, 25, seed=2):
+        expected = oscarmax_by_dual_fista(row.numpy(), lam, project)
+        np.testing.assert_allclose(oscarmax(row, lam).numpy(), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 60])
+def test_isotonic_regression(size):
+    """Against scipy, on drawn rows and on rows full of ties."""
+    rows = torch.cat([draw(20, size, seed=size), torch.randint(0, 3, (20, size)).double()])
+    blocks = decreasing_blocks(rows)
+    for row, block in zip(rows, blocks, strict=True):
+        solution = isotonic_regression(row.numpy(), increasing=False)
+        means = torch.stack([row[block == b].mean() for b in block])
+        np.testing.assert_allclose(means.numpy(), solution.x, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("lam", LAMS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("size", [2, 24, 300])
+def test_hard_rows_at_any_offset(size, dtype, lam, offset):
+    scores = (hard_rows(size) + offset).to(dtype)
+    probs = oscarmax(scores, lam)
+    assert_close(probs, oscarmax_by_pooling(scores, lam), ADVERSARIAL)
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
+@pytest.mark.parametrize("lam", [1e-300, 1e-12])
+def test_continuous_at_zero(lam):
+    scores = torch.cat([draw(20, 9, seed=3), hard_rows(9)])
+    for variant in ("exact", "paper"):
+        assert torch.equal(oscarmax(scores, 0.0, variant=variant), sparsemax(scores))
+    assert_close(oscarmax(scores, lam), sparsemax(scores), {torch.float64: 1e-11})
+
+
+@pytest.mark.parametrize("lam", [50.0, 1e30])
+def test_a_large_penalty_fuses_everything(lam):
+    assert_close(oscarmax(draw(5, 8), lam), torch.full((5, 8), 0.125), ABSOLUTE)
+
+
+def test_two_entries_are_fusedmax_of_two():
+    """Paper, Figure 2: both penalties are λ max(p_1, p_2) or λ |p_1 - p_2| up to a constant."""
+    scores = draw(30, 2, seed=4)
+    assert_close(oscarmax(scores, 0.4), fusedmax(scores, 0.2), ABSOLUTE)
+
+
+def test_no_other_distribution_does_better():
+    scores, module = draw(5, seed=5), Oscarmax(0.1, gamma=0.7)
+    best = module.value(scores)
+    probs = module(scores)
+    assert_close((probs * scores).sum() - module.omega(probs), best, LOSS)
+    others = torch.distributions.Dirichlet(torch.full((5,), 0.3, dtype=torch.float64))
+    trials = torch.cat([others.sample((2000,)), torch.eye(5, dtype=torch.float64)])
+    assert ((trials * scores).sum(-1) - module.omega(trials) <= best + 1e-12).all()
+
+
+def test_omega_is_the_definition_less_a_constant():
+    probs = torch.distributions.Dirichlet(torch.ones(6, dtype=torch.float64)).sample((4,))
+    pairs = torch.maximum(probs[:, :, None], probs[:, None, :]).triu(1).sum((1, 2))
+    expected = 2.0 * ((probs.square().sum(-1) - 1) / 2 + 0.1 * (pairs - 5))
+    module = Oscarmax(0.1, gamma=2.0)
+    assert_close(module.omega(probs), expected, LOSS)
+    assert_close(module.omega(probs.t(), dim=0), expected, LOSS)
+    assert torch.equal(module.omega(torch.eye(6)), torch.zeros(6))
+    padded = torch.nn.functional.pad(probs, (0, 3))
+    assert_close(module.omega(padded), expected, LOSS)
+
+
+@jit
+@pytest.mark.parametrize("lam", LAMS)
+def test_jacobian_is_the_closed_form(lam):
+    """Proposition 3 and the chain rule: ``(diag(s) - s sᵀ / Σs) M``."""
+    for row in draw(8, 9, seed=6):
+        probs = oscarmax(row, lam)
+        support = (probs > 0).double()
+        projection = support.diag() - torch.outer(support, support) / support.sum()
+        for transform in (jacrev, jacfwd):
+            actual = transform(lambda s: oscarmax(s, lam))(row)
+            assert_close(actual, projection @ clusters(probs), GRADIENT)
+
+
+@pytest.mark.parametrize("variant", ["exact", "paper"])
+@pytest.mark.parametrize("lam", LAMS)
+def test_first_and_second_derivatives(lam, variant):
+    scores = draw(3, 6, seed=7).requires_grad_()
+    assert gradcheck(lambda s: oscarmax(s, lam, variant=variant), scores)
+    assert gradgradcheck(lambda s: oscarmax(s, lam, variant=variant), scores)
+
+
+def test_tied_scores_move_together():
+    """Scores that meet stay together for a while: the group, not its members, has a derivative."""
+    scores = torch.tensor([0.5, 0.5, 0.1], dtype=torch.float64).requires_grad_()
+    (grad,) = torch.autograd.grad(oscarmax(scores, 0.1)[0], scores)
+    expected = torch.tensor([1 / 6, 1 / 6, -1 / 3], dtype=torch.float64)
+    assert_close(grad, expected, GRADIENT)
+
+
+@pytest.mark.parametrize("variant", ["exact", "paper"])
+def test_masks_equal_removal_in_value_and_gradient(variant):
+    generator = torch.Generator().manual_seed(8)
+    scores = draw(30, 9, seed=9).requires_grad_()
+    mask = torch.rand(30, 9, generator=generator) < 0.6
+    mask[:, 4] = True
+    weights = draw(30, 9, seed=10)
+    probs = oscarmax(scores, 0.05, variant=variant, mask=mask)
+    (grad,) = torch.autograd.grad((probs * weights).sum(), scores)
+    assert torch.equal(grad[~mask], torch.zeros_like(grad[~mask]))
+    for i in range(30):
+        kept = scores[i, mask[i]].detach().requires_grad_()
+        alone = oscarmax(kept, 0.05, variant=variant)
+        assert_close(probs[i, mask[i]], alone, ABSOLUTE)
+        (expected,) = torch.autograd.grad((alone * weights[i, mask[i]]).sum(), kept)
+        assert_close(grad[i, mask[i]], expected, GRADIENT)
+
+
+def test_value_has_the_distribution_as_gradient():
+    scores = draw(4, 5, seed=11).requires_grad_()
+    mask = torch.tensor([True, False, True, True, True])
+    module = Oscarmax(0.1, gamma=1.5)
+    (grad,) = torch.autograd.grad(module.value(scores, mask=mask).sum(), scores)
+    assert torch.equal(grad, module(scores, mask=mask))
+    assert_close(module.value(scores, mask=mask), module.value(scores[:, mask]), LOSS)
+    assert gradcheck(lambda s: module.value(s, mask=mask), scores)
+    assert gradgradcheck(lambda s: module.value(s, mask=mask), scores)
+    with pytest.raises(ValueError, match="only variant='exact'"):
+        Oscarmax(variant="paper").value(scores)
+
+
+def test_a_batch_is_its_rows():
+    scores = draw(64, 20, seed=12).float()
+    for variant in ("exact", "paper"):
+        alone = torch.stack([oscarmax(row, variant=variant) for row in scores])
+        assert torch.equal(oscarmax(scores, variant=variant), alone)
+
+
+def test_stopping_early_changes_no_bit(monkeypatch):
+    monkeypatch.setattr("repro.mappings._isotonic.AVAILABLE", False)
+    scores = torch.cat([draw(20, 30, seed=13), hard_rows(30)])
+    early = oscarmax(scores, 0.05)
+    monkeypatch.setattr("repro.mappings._isotonic.readable", lambda tensor: False)
+    assert torch.equal(oscarmax(scores, 0.05), early)
+
+
+@pytest.mark.parametrize("lam", LAMS)
+def test_published_form_is_equation_ten(lam):
+    for row in draw(10, 12, seed=14):
+        expected = torch.from_numpy(published(row.numpy(), lam))
+        assert_close(oscarmax(row, lam, variant="paper"), expected, ABSOLUTE)
+
+
+def test_published_form_is_an_approximation():
+    """It misses the minimum for scores of both signs, by up to 0.18 for N(0, 1) and λ = 0.02."""
+    scores, module = draw(2000, 50), Oscarmax(0.02)
+    exact, paper = (oscarmax(scores, 0.02, variant=variant) for variant in ("exact", "paper"))
+    distance = (exact - paper).abs().amax(-1)
+    lost = (exact * scores).sum(-1) - module.omega(exact)
+    lost = lost - (paper * scores).sum(-1) + module.omega(paper)
+    assert 0.15 < distance.max() < 0.2
+    assert (lost > -1e-12).all()
+    assert (lost[distance > 1e-6] > 0).all()
+
+
+def test_published_form_is_exact_on_one_side_of_zero():
+    """The exact form is shift invariant, the published one only once signs and order agree."""
+    scores = draw(200, 50, seed=15)
+    exact = oscarmax(scores, 0.02)
+    for offset in (-6.0, 6.0):
+        assert_close(oscarmax(scores + offset, 0.02), exact, ABSOLUTE)
+        assert_close(oscarmax(scores + offset, 0.02, variant="paper"), exact, ABSOLUTE)
+    assert (oscarmax(scores, 0.02, variant="paper") - exact).abs().max() > 0.01
+
+
+def test_published_form_with_awkward_rows():
+    rows = torch.tensor([[-INF, -INF, -INF], [INF, 0.0, INF], [0.0, math.nan, 1.0], [0.3, 0.2, 0]])
+    probs = oscarmax(rows, variant="paper")
+    assert torch.equal(probs[:2], torch.tensor([[0.0, 0.0, 0.0], [0.5, 0.0, 0.5]]))
+    assert probs[2].isnan().all()
+    assert torch.equal(probs[3], oscarmax(rows[3], variant="paper"))
+    assert oscarmax(torch.empty(2, 0), variant="paper").shape == (2, 0)
+    for dtype in (torch.bfloat16, torch.float16):
+        half = rows[3:].to(dtype)
+        expected = oscarmax(half.float(), variant="paper").to(dtype)
+        assert torch.equal(oscarmax(half, variant="paper"), expected)
+
+
+@jit
+def test_vmap_over_any_dimension():
+    scores = draw(4, 6, seed=16)
+    for variant in ("exact", "paper"):
+
+        def function(row, dim=-1, chosen=variant):
+            return oscarmax(row, 0.05, variant=chosen, dim=dim)
+
+        # Close, not equal: plain tensors go through the compiled kernel, vmap does not.
+        assert_close(
+            vmap(function, in_dims=1, out_dims=1)(scores), function(scores, dim=0), ABSOLUTE
+        )
+        backward, forward = (vmap(transform(function))(scores) for transform in (jacrev, jacfwd))
+        assert_close(forward, backward, GRADIENT)
+
+
+@pytest.mark.parametrize("variant", ["exact", "paper"])
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # in dynamo
+def test_compiles_without_a_graph_break(variant):
+    torch._dynamo.reset()
+
+    def function(scores):
+        return oscarmax(scores, 0.05, variant=variant)
+
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    eager_scores = draw(3, 5).requires_grad_()
+    scores = eager_scores.detach().clone().requires_grad_()
+    weights = draw(3, 5, seed=17)
+    expected, probs = function(eager_scores), compiled(scores)
+    expected.backward(weights)
+    probs.backward(weights)
+    assert_close(probs, expected, ABSOLUTE)
+    assert_close(scores.grad, eager_scores.grad, GRADIENT)
+
+
+def test_gamma_divides_the_scores():
+    for variant in ("exact", "paper"):
+        scores = draw(4, 6)
+        divided = oscarmax(scores / 4, 0.2, variant=variant)
+        assert_close(oscarmax(scores, 0.2, gamma=4.0, variant=variant), divided, ABSOLUTE)
+
+
+@pytest.mark.parametrize("lam", [-0.1, INF, math.nan])
+def test_lam_is_checked(lam):
+    for build in (lambda: oscarmax(torch.ones(2), lam), lambda: Oscarmax(lam)):
+        with pytest.raises(ValueError, match="lam must be at least 0"):
+            build()
+
+
+def test_gamma_and_variant_are_checked():
+    for build in (
+        lambda: oscarmax(torch.ones(2), gamma=0.0),
+        lambda: Oscarmax(gamma=INF),
+    ):
+        with pytest.raises(ValueError, match="gamma must be positive"):
+            build()
+    for build in (
+        lambda: oscarmax(torch.ones(2), variant="fast"),
+        lambda: Oscarmax(variant="fast"),
+    ):
+        with pytest.raises(ValueError, match="variant must be 'exact' or 'paper'"):
+            build()
+
+
+def test_settings_are_shown():
+    assert repr(Oscarmax()) == "Oscarmax(lam=0.01, gamma=1.0, variant='exact')"

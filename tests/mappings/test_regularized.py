@@ -1,0 +1,234 @@
+"""The general mapping: against closed forms, a program, finite differences; what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from tolerances import ABSOLUTE, LOSS, SUM, assert_close
+from torch.autograd import gradcheck
+from torch.func import jacrev, vmap
+
+from repro.mappings import ProbabilityMap, regularized, softmax, sparsemax, sq_pnorm_max
+
+INF = math.inf
+SOLVED = {torch.float64: 1e-9, torch.float32: 5e-6}
+"""Error in ``p`` at the tolerances below: at most the residual over the strong convexity."""
+
+
+def draw(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def euclidean(probs):
+    return probs.square().sum(-1) / 2
+
+
+def negative_entropy(probs):
+    return torch.xlogy(probs, probs).sum(-1)
+
+
+def squared_norm(probs):
+    return probs.pow(1.5).sum(-1).pow(4 / 3) / 2
+
+
+def identity(probs):
+    return probs
+
+
+FACTOR = draw(6, 6, seed=1)
+MATRIX = FACTOR @ FACTOR.T / 6 + 0.2 * torch.eye(6, dtype=torch.float64)
+
+
+def quadratic(probs):
+    return ((probs @ MATRIX) * probs).sum(-1) / 2
+
+
+CLOSED = {
+    "sparsemax": (euclidean, sparsemax),
+    "softmax": (negative_entropy, softmax),
+    "sq_pnorm_max": (squared_norm, sq_pnorm_max),
+}
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.5, 3.0])
+@pytest.mark.parametrize(("omega", "closed"), CLOSED.values(), ids=CLOSED)
+def test_closed_forms(omega, closed, gamma):
+    scores = draw(20, 8, seed=2)
+    probs = regularized(omega, gamma=gamma, tolerance=1e-10)(scores)
+    assert_close(probs, closed(scores, gamma=gamma), SOLVED)
+    if closed is not softmax:
+        assert torch.equal(probs > 1e-12, closed(scores, gamma=gamma) > 1e-12)
+        assert (probs == 0).any()
+
+
+@pytest.mark.parametrize(("omega", "closed"), CLOSED.values(), ids=CLOSED)
+def test_derivatives_of_closed_forms(omega, closed):
+    scores = draw(5, 6, seed=3)
+    mapping = regularized(omega, tolerance=1e-12)
+    actual = vmap(jacrev(mapping))(scores)
+    assert_close(actual, vmap(jacrev(closed))(scores), {torch.float64: 1e-8})
+
+
+def test_a_quadratic_solves_its_program():
+    for row in draw(5, 6, seed=4):
+        scores, matrix = row.numpy(), MATRIX.numpy()
+        solution = minimize(
+            lambda q, z=scores, m=matrix: q @ m @ q / 2 - q @ z,
+            np.full(6, 1 / 6),
+            jac=lambda q, z=scores, m=matrix: m @ q - z,
+            bounds=[(0, 1)] * 6,
+            constraints={"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like},
+            options={"ftol": 1e-15, "maxiter": 300},
+        )
+        probs = regularized(quadratic, tolerance=1e-10)(row)
+        np.testing.assert_allclose(probs.numpy(), solution.x, atol=2e-7)
+
+
+def test_the_residual_is_that_of_the_fixed_point():
+    """Eq. 13: ``p = P(p - ∇f(p))`` up to the tolerance, no matter how loose."""
+    scores = draw(30, 6, seed=5) * 2
+    for tolerance in (1e-2, 1e-6, 1e-10):
+        probs = regularized(quadratic, tolerance=tolerance)(scores)
+        fixed = sparsemax(probs - probs @ MATRIX + scores)
+        assert (fixed - probs).abs().max() <= tolerance
+
+
+@pytest.mark.parametrize("dim", [-3, -2, -1, 0, 1, 2])
+def test_gradients_by_differences(dim):
+    scores = draw(2, 3, 2, seed=6).requires_grad_()
+    mapping = regularized(squared_norm, tolerance=1e-12)
+    assert gradcheck(lambda s: mapping(s, dim=dim), scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("omega", [negative_entropy, euclidean])
+def test_gradients_of_other_regularisers_by_differences(omega):
+    scores = draw(2, 4, seed=6).requires_grad_()
+    assert gradcheck(regularized(omega, tolerance=1e-12), scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.4])
+def test_a_quadratic_by_differences_and_by_proposition_one(gamma):
+    scores = draw(4, 6, seed=7).requires_grad_()
+    mapping = regularized(quadratic, gamma=gamma, tolerance=1e-12)
+    assert gradcheck(mapping, scores, atol=1e-5)
+    for row in scores.detach():
+        support = (mapping(row) > 0).double()
+        projection = support.diag() - torch.outer(support, support) / support.sum()
+        system = torch.eye(6) + projection @ (gamma * MATRIX - torch.eye(6))
+        expected = torch.linalg.solve(system, projection)
+        assert_close(jacrev(mapping)(row), expected, {torch.float64: 1e-9})
+
+
+def test_own_gradient_and_hessian_are_used():
+    """With both given, ``omega`` is not asked; with the gradient alone, it is differentiated."""
+
+    def never(probs):
+        raise AssertionError("not needed")
+
+    def product(probs, vector):
+        return vector
+
+    scores = draw(4, 5, seed=8)
+    expected = vmap(jacrev(sparsemax))(scores)
+    for hvp in (product, None):
+        mapping = regularized(never, grad=identity, hvp=hvp, tolerance=1e-10)
+        assert_close(mapping(scores), sparsemax(scores), SOLVED)
+        kept = scores.clone().requires_grad_()
+        rows = [torch.autograd.grad(mapping(kept)[:, k].sum(), kept)[0] for k in range(5)]
+        assert_close(torch.stack(rows, 1), expected, SOLVED)
+
+
+def test_masks_equal_removal_in_value_and_gradient():
+    mask = torch.tensor([True, False, True, True, False])
+    scores = draw(4, 5, seed=9).requires_grad_()
+    weights = draw(4, 5, seed=10)
+    for omega in (squared_norm, negative_entropy):
+        mapping = regularized(omega, tolerance=1e-11)
+        probs = mapping(scores, mask=mask)
+        (grad,) = torch.autograd.grad((probs * weights).sum(), scores)
+        kept = scores[:, mask].detach().requires_grad_()
+        alone = mapping(kept)
+        (expected,) = torch.autograd.grad((alone * weights[:, mask]).sum(), kept)
+        assert_close(probs[:, mask], alone, SOLVED)
+        assert_close(grad[:, mask], expected, {torch.float64: 1e-8})
+        for empty in (probs[:, ~mask], grad[:, ~mask]):
+            assert torch.equal(empty, torch.zeros_like(empty))
+
+
+def test_bad_rows_keep_to_themselves():
+    good = torch.tensor([0.3, -0.2, 0.1])
+    rows = [[-INF] * 3, [INF, 0.0, INF], [math.nan, 0.0, 1.0], [1e8, 0.0, -1e30], good.tolist()]
+    mapping = regularized(squared_norm)
+    scores = torch.tensor(rows).requires_grad_()
+    probs = mapping(scores)
+    assert torch.equal(probs[0], torch.zeros(3))
+    assert_close(probs[1], torch.tensor([0.5, 0.0, 0.5]), SOLVED)
+    assert probs[2].isnan().all()
+    assert torch.equal(probs[3], torch.tensor([1.0, 0.0, 0.0]))
+    assert torch.equal(probs[4], mapping(good))
+    (grad,) = torch.autograd.grad(probs[[0, 1, 3, 4]].square().sum(), scores)
+    assert grad[[0, 1, 3, 4]].isfinite().all()
+
+
+def test_types_shapes_and_shifts():
+    mapping = regularized(squared_norm)
+    scores = draw(3, 8, seed=11)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        probs = mapping(scores.to(dtype))
+        assert probs.dtype == dtype
+        assert torch.equal(probs, mapping(scores.to(dtype).float()).to(dtype))
+        assert_close(probs.sum(-1), torch.ones(3), SUM)
+    assert_close(mapping(scores.float()), sq_pnorm_max(scores.float()), SOLVED)
+    multiples = (scores * 64).round() / 64
+    assert torch.equal(mapping(multiples + 1e4), mapping(multiples))
+    assert_close(mapping(scores.t(), dim=0).t(), mapping(scores), ABSOLUTE)
+    assert mapping(torch.empty(2, 0)).shape == (2, 0)
+    assert torch.equal(mapping(torch.randn(2, 1)), torch.ones(2, 1))
+    with pytest.raises(TypeError, match="floating point"):
+        mapping(torch.ones(3, dtype=torch.long))
+
+
+def test_omega_and_value():
+    mapping = regularized(quadratic, gamma=2.0, tolerance=1e-12)
+    assert isinstance(mapping, ProbabilityMap)
+    scores = draw(3, 6, seed=12).requires_grad_()
+    probs = mapping(scores)
+    assert_close(mapping.omega(probs), 2 * quadratic(probs), LOSS)
+    assert_close(mapping.value(scores), (probs * scores).sum(-1) - 2 * quadratic(probs), LOSS)
+    (grad,) = torch.autograd.grad(mapping.value(scores).sum(), scores)
+    assert torch.equal(grad, probs)
+
+
+def test_no_convergence_is_an_error():
+    mapping = regularized(negative_entropy, tolerance=1e-12, max_iterations=5)
+    with pytest.raises(RuntimeError, match=r"2 of 2 rows .* 1e-12 in 5 iter.*largest residual 0\."):
+        mapping(draw(2, 6, seed=13))
+    slow = regularized(euclidean, hvp=lambda probs, vector: 1e9 * vector.cumsum(-1))
+    scores = torch.zeros(2, 6, requires_grad=True)
+    with pytest.raises(RuntimeError, match="conjugate gradients stopped at"):
+        (slow(scores) * torch.arange(6)).sum().backward()
+
+
+def test_a_second_derivative_is_refused():
+    scores = draw(2, 4, seed=14).requires_grad_()
+    probs = regularized(squared_norm)(scores)
+    (first,) = torch.autograd.grad(probs.square().sum(), scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="no second derivative"):
+        first.square().sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gamma": 0.0}, "gamma must be positive"),
+        ({"tolerance": 0.0}, "tolerance must be positive"),
+        ({"tolerance": math.nan}, "tolerance must be positive"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(ValueError, match=message):
+        regularized(euclidean, **settings)
