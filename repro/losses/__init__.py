@@ -6,5 +6,13 @@ from repro.losses.fenchel_young import (
     FenchelYoungLoss,
     SparsemaxLoss,
 )
+from repro.losses.linear import LinearEntmaxLoss, linear_entmax_loss
 
-__all__ = ["CrossEntropyLoss", "EntmaxLoss", "FenchelYoungLoss", "SparsemaxLoss"]
+__all__ = [
+    "CrossEntropyLoss",
+    "EntmaxLoss",
+    "FenchelYoungLoss",
+    "LinearEntmaxLoss",
+    "SparsemaxLoss",
+    "linear_entmax_loss",
+]

@@ -16,7 +16,8 @@ Reduction = Literal["mean", "sum", "none"]
 class FenchelYoungLoss(nn.Module):
     r"""The loss for which a mapping is the right prediction function.
 
-    .. math:: L(z, y) = \max_\Omega(z) - z_y = \Omega(e_y) - \Omega(p) + \langle z, p - e_y \rangle
+    .. math:: L(z, y) = \max_\Omega(z) + \Omega(e_y) - z_y
+              = \Omega(e_y) - \Omega(p) + \langle z, p - e_y \rangle
 
     With ``p = mapping(z)``: nonnegative, convex, zero exactly if ``p = e_y``, and its gradient in
     ``z`` is ``p - e_y``. Softmax gives cross-entropy, sparsemax the sparsemax loss.
@@ -24,11 +25,12 @@ class FenchelYoungLoss(nn.Module):
     Label smoothing ``ε`` replaces ``e_y`` by ``q = (1 - ε) e_y + ε u``, ``u`` uniform over the
     entries whose score is not ``-inf``. What is computed is
 
-    .. math:: L_\varepsilon(z, y) = \max_\Omega(z) - \langle q, z \rangle
+    .. math:: L_\varepsilon(z, y) = \max_\Omega(z) + \Omega(e_y) - \langle q, z \rangle
               = L(z, y) + \varepsilon \, (z_y - \bar z)
 
-    with ``z̄`` the mean allowed score. It equals ``L(z, q)`` less the constant ``Ω(q)``, so the
-    gradient is ``p - q``; for softmax it is torch's smoothed cross-entropy.
+    with ``z̄`` the mean allowed score. It is ``L(z, q)`` up to the constant ``Ω(q) - Ω(e_y)``, so
+    the gradient is ``p - q``; for softmax it is torch's smoothed cross-entropy. ``Ω(e_y)`` is zero
+    for all maps but fusedmax.
 
     Args:
         mapping: gives ``p`` and ``Ω``; a learnable alpha receives its gradient.
@@ -49,10 +51,7 @@ class FenchelYoungLoss(nn.Module):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
+        check_loss_settings(reduction, label_smoothing)
         self.mapping = mapping
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -77,11 +76,7 @@ class FenchelYoungLoss(nn.Module):
         ignored = target == self.ignore_index
         losses = self._losses(scores, target.masked_fill(ignored, 0))
         losses = losses.masked_fill(ignored, 0.0)
-        if self.reduction == "sum":
-            losses = losses.sum()
-        elif self.reduction == "mean":
-            losses = losses.sum() / (~ignored).sum().clamp(min=1)
-        return losses.to(scores.dtype)
+        return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
     def _losses(self, scores: Tensor, target: Tensor) -> Tensor:
         wide = allowed_scores(scores, None, -1)
@@ -89,7 +84,7 @@ class FenchelYoungLoss(nn.Module):
         chosen = target.unsqueeze(-1)
         centred, _ = centre(wide.detach(), -1)
         best = self.mapping.excess(centred, probs, -1)
-        gap = best - centred.gather(-1, chosen).squeeze(-1)
+        gap = best - centred.gather(-1, chosen).squeeze(-1) + self.mapping.corner(centred, chosen)
         allowed = None
         if self.label_smoothing:
             allowed = wide.detach() > -torch.inf
@@ -180,6 +175,32 @@ class _WithGradient(Function):
             share = ctx.smoothing / allowed.sum(-1, keepdim=True, dtype=grad.dtype).clamp(min=1)
             moved = moved - grad * share * allowed
         return moved, None, grads[0], None, None, None
+
+
+def check_loss_settings(reduction: str, label_smoothing: float) -> None:
+    """Refuse an unknown reduction and smoothing out of range.
+
+    Raises:
+        ValueError: ``reduction`` is none of the three, or ``label_smoothing`` not in ``[0, 1)``.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
+
+
+def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tensor:
+    """Sum or average the losses of the targets that count.
+
+    Args:
+        losses: one per target, zero where ignored.
+        ignored: boolean, the shape of ``losses``.
+        reduction: ``"mean"`` is zero if every target is ignored.
+    """
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total / (~ignored).sum().clamp(min=1) if reduction == "mean" else total
 
 
 def _lead(centred: Tensor, chosen: Tensor, allowed: Tensor) -> Tensor:
