@@ -83,18 +83,21 @@ class ScalePlan:
 
 @dataclass
 class Experiment:
-    """One artefact; ``name`` is ``<paper>/<artefact>``."""
+    """One artefact; ``name`` is ``<paper>/<artefact>``.
+
+    A figure that shows the library itself needs no run: it has no base, rows, columns and seeds.
+    """
 
     paper: str
     artefact: str
     kind: str
     title: str
     place: str
-    base: list[str]
-    rows: list[Axis]
-    columns: list[Column]
-    seeds: list[int]
     scales: dict[str, ScalePlan]
+    base: list[str] = field(default_factory=list)
+    rows: list[Axis] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
     published: Published = field(default_factory=Published)
     drawing: Drawing | None = None
     notes: list[str] = field(default_factory=list)
@@ -103,6 +106,11 @@ class Experiment:
     def name(self) -> str:
         """``<paper>/<artefact>``."""
         return f"{self.paper}/{self.artefact}"
+
+    @property
+    def computed(self) -> bool:
+        """Whether it shows what the library computes, without any run."""
+        return not self.columns
 
     def row_labels(self) -> list[str]:
         """Labels of the rows, the last axis varying fastest."""
@@ -195,6 +203,7 @@ def _check(experiment: Experiment, path: Path) -> None:
         raise ConfigError(f"{path}: kind is {experiment.kind!r}; expected 'table' or 'figure'")
     if (experiment.kind == "figure") != (experiment.drawing is not None):
         raise ConfigError(f"{path}: a figure needs a 'drawing', a table has none")
+    _check_plan(experiment, path)
     width = len(experiment.columns)
     published = experiment.published
     for label, cells in [*published.rows.items(), *published.other_rows.items()]:
@@ -206,4 +215,18 @@ def _check(experiment: Experiment, path: Path) -> None:
     if unknown:
         raise ConfigError(
             f"{path}: published rows {sorted(unknown)} are not rows of the experiment"
+        )
+
+
+def _check_plan(experiment: Experiment, path: Path) -> None:
+    plan = {key: getattr(experiment, key) for key in ("rows", "columns", "seeds")}
+    lacking = [key for key, value in plan.items() if not value]
+    if experiment.kind == "table" and lacking:
+        raise ConfigError(f"{path}: {lacking[0]!r} is missing or empty")
+    scales = experiment.scales.values()
+    changes = [*experiment.base, *(item for scale in scales for item in scale.overrides)]
+    if lacking and (len(lacking) < len(plan) or changes or any(scale.seeds for scale in scales)):
+        raise ConfigError(
+            f"{path}: {lacking[0]!r} is missing or empty; a figure of the library alone has "
+            "no 'base', 'rows', 'columns', 'seeds' and no overrides"
         )

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from repro.report.computed import stored_figure
 from repro.report.document import Document, Section, build_document
-from repro.report.figure import read_figure_data, render_figure
+from repro.report.figure import render_figure
 from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
@@ -37,7 +38,7 @@ def build_report(results_dir: Path, scale: str) -> Path:
 def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:
     name = section.experiment.name
     if section.figure is not None:
-        data = read_figure_data(results_dir, scale, name)
+        data = stored_figure(results_dir, scale, section.experiment)
         assert data is not None
         render_figure(results_dir, scale, data)
     if section.experiment.kind == "table":

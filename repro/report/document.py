@@ -7,6 +7,7 @@ from pathlib import Path
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
+from repro.report.computed import ComputedFigure, read_computed_figure
 from repro.report.drawings import drawing
 from repro.report.figure import FigureData, read_figure_data
 from repro.report.grid import Grid, table_grids
@@ -14,6 +15,10 @@ from repro.report.provenance import provenance_items, reproduce_command, scale_b
 from repro.report.table import Table, build_table
 from repro.results import Record, figure_path, read_experiment_records
 
+_EXACT = (
+    "values computed by the library alone, without corpus and training; the same at every scale, "
+    "so they stand beside the paper's"
+)
 _DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
 
 
@@ -26,7 +31,7 @@ class FigureView:
         png: the same as pixels.
         description: for those who cannot see it.
         lines: caption, remark and the paper's figure in words; those that are blank left out.
-        run: which run is shown and why.
+        run: which run is shown and why, or that there is none.
     """
 
     svg: Path
@@ -43,7 +48,8 @@ class Section:
     Attributes:
         anchor: target of links.
         state: how complete it is, in words.
-        banner: warning that the values are not comparable with the paper's; blank at full scale.
+        banner: warning that the values are not comparable with the paper's; blank at full scale
+            and for what the library computes.
         grids: the main tables, in sight.
         details: further tables, folded away.
         facts: names and values: command, metric, corpus, device, versions, commit, runs.
@@ -90,10 +96,12 @@ def build_document(results_dir: Path, scale: str) -> Document:
         ConfigError: an experiment file is.
     """
     parts = [_part(results_dir, scale, load_experiment(name)) for name in list_experiments()]
+    sections = tuple(part for part in parts if isinstance(part, Section))
+    exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
         scale=scale,
-        banner=scale_banner(scale),
-        sections=tuple(part for part in parts if isinstance(part, Section)),
+        banner="" if exact else scale_banner(scale),
+        sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
     )
 
@@ -101,13 +109,22 @@ def build_document(results_dir: Path, scale: str) -> Document:
 def _part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Absent:
     if scale not in experiment.scales:
         return Absent(experiment.name, experiment.title, f"has no {scale} scale", "")
+    if experiment.computed:
+        computed = read_computed_figure(results_dir, scale, experiment.name)
+        if computed is None:
+            return _not_run(experiment, scale)
+        return _computed_section(results_dir, scale, experiment, computed)
     records = read_experiment_records(results_dir, scale, experiment.name)
     if not records:
-        command = reproduce_command(experiment, scale)
-        return Absent(experiment.name, experiment.title, "not run at this scale", command)
+        return _not_run(experiment, scale)
     data = read_figure_data(results_dir, scale, experiment.name)
     figure = None if data is None else _figure_view(results_dir, scale, experiment, data)
     return build_section(experiment, records, scale, figure)
+
+
+def _not_run(experiment: Experiment, scale: str) -> Absent:
+    command = reproduce_command(experiment, scale)
+    return Absent(experiment.name, experiment.title, "not run at this scale", command)
 
 
 def build_section(
@@ -141,18 +158,50 @@ def _details(table: Table, records: Sequence[Record]) -> list[Grid]:
 def _figure_view(
     results_dir: Path, scale: str, experiment: Experiment, data: FigureData
 ) -> FigureView:
-    spec, record, plan = drawing(data.drawing), data.record, experiment.drawing
-    published = f"In the paper: {plan.published}" if plan and plan.published else ""
-    lines = (plan.caption if plan else "", spec.remark(data.example), published)
+    spec, record = drawing(data.drawing), data.record
     value = f"{record.value:.{metric_of(record.metric).digits}f}"
     return FigureView(
         svg=figure_path(results_dir, scale, experiment.name, "svg"),
         png=figure_path(results_dir, scale, experiment.name, "png"),
         description=spec.describe(data.example),
-        lines=tuple(line for line in lines if line),
+        lines=_lines(experiment, spec.remark(data.example)),
         run=f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed}): "
         f"the largest {record.metric} of this experiment, {value}; example "
         f"{data.example.get('index')}",
+    )
+
+
+def _lines(experiment: Experiment, remark: str) -> tuple[str, ...]:
+    plan = experiment.drawing
+    published = f"In the paper: {plan.published}" if plan and plan.published else ""
+    lines = (plan.caption if plan else "", remark, published)
+    return tuple(line for line in lines if line)
+
+
+def _computed_section(
+    results_dir: Path, scale: str, experiment: Experiment, data: ComputedFigure
+) -> Section:
+    command = reproduce_command(experiment, scale)
+    view = FigureView(
+        svg=figure_path(results_dir, scale, experiment.name, "svg"),
+        png=figure_path(results_dir, scale, experiment.name, "png"),
+        description=data.describe(),
+        lines=_lines(experiment, ""),
+        run=_EXACT,
+    )
+    origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
+    return Section(
+        experiment=experiment,
+        anchor=experiment.name.replace("/", "-"),
+        command=command,
+        state="computed",
+        banner="",
+        table=build_table(experiment, [], scale),
+        grids=(),
+        details=(),
+        figure=view,
+        facts=(("command", command), *origin),
+        notes=tuple(experiment.notes),
     )
 
 

@@ -1,10 +1,12 @@
-"""The data of a figure: one example with the record of its run, enough to draw it again."""
+"""The data of a run's figure: one example with the record of its run, enough to draw it again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from matplotlib.figure import Figure
 
 from repro.report.canvas import plain_style, png_bytes, svg_bytes
 from repro.report.drawings import drawing
@@ -36,6 +38,21 @@ class FigureData:
     record: Record
     example: Mapping[str, Any]
 
+    def draw(self) -> Figure:
+        """The figure of the example."""
+        return drawing(self.drawing).draw(self.example)
+
+
+class Drawable(Protocol):
+    """Data that a figure is drawn from."""
+
+    @property
+    def experiment(self) -> str:
+        """``<paper>/<artefact>``."""
+
+    def draw(self) -> Figure:
+        """The figure."""
+
 
 def write_figure_data(results_dir: Path, scale: str, data: FigureData) -> Path:
     """Keep the data of a figure; returns its file."""
@@ -59,12 +76,7 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     path = figure_path(results_dir, scale, experiment_name, "json")
     if not path.exists():
         return None
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ResultsError(f"{path}: not JSON ({error})") from error
-    if not isinstance(content, dict) or set(content) != set(KEYS):
-        raise ResultsError(f"{path}: expected an object with the keys {', '.join(KEYS)}")
+    content = read_object(path, KEYS)
     if not isinstance(content["record"], dict) or not isinstance(content["example"], dict):
         raise ResultsError(f"{path}: 'record' and 'example' must be objects")
     record = record_from_dict(content["record"], f"{path}: record")
@@ -73,7 +85,22 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     return FigureData(experiment_name, str(content["drawing"]), record, content["example"])
 
 
-def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, Path]:
+def read_object(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """Read a JSON object that has just these keys.
+
+    Raises:
+        ResultsError: the file holds anything else.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ResultsError(f"{path}: not JSON ({error})") from error
+    if not isinstance(content, dict) or set(content) != set(keys):
+        raise ResultsError(f"{path}: expected an object with the keys {', '.join(keys)}")
+    return content
+
+
+def render_figure(results_dir: Path, scale: str, data: Drawable) -> dict[str, Path]:
     """Draw a figure from its data alone.
 
     Returns:
@@ -81,7 +108,7 @@ def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, 
     """
     paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png")}
     with plain_style():
-        drawn = drawing(data.drawing).draw(data.example)
+        drawn = data.draw()
         svg, png = svg_bytes(drawn), png_bytes(drawn)
     atomic_write_bytes(paths["svg"], svg)
     atomic_write_bytes(paths["png"], png)

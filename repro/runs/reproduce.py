@@ -6,9 +6,10 @@ from pathlib import Path
 
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, PlannedRun, load_experiment, plan_runs
-from repro.report import build_report, draw_figure_data
+from repro.report import Origin, build_report, compute_figure_data, draw_figure_data
 from repro.results import Record, RunFolder, write_experiment_records
 from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
+from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import LocatedRun, Outcome, command_of, locate
 from repro.runs.sweep import Job, run_jobs
 
@@ -46,6 +47,10 @@ def reproduce(
     outcomes = [] if collect else run_jobs(_distinct_jobs(located, extra), title)
     results_dir = Path(compose_run([f"scale={scale}", *extra]).results_dir or "")
     for experiment, plan in zip(experiments, plans, strict=True):
+        if experiment.computed:
+            origin = Origin(describe_versions(), source_commit())
+            compute_figure_data(results_dir, scale, experiment, origin)
+            continue
         records = _collect(experiment, plan, located, extra, collect)
         write_experiment_records(results_dir, scale, experiment.name, records)
         if experiment.drawing is not None and records:

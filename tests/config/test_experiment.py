@@ -58,6 +58,44 @@ def test_a_wrong_file_is_refused_by_name(folder: Path, old: str, new: str, expec
     assert "table9.yaml" in str(caught.value)
 
 
+COMPUTED = """
+kind: figure
+title: "t"
+place: "p"
+drawing: {name: d}
+scales: {demo: {}, full: {}}
+"""
+
+
+def test_a_figure_of_the_library_plans_no_runs(folder: Path) -> None:
+    (folder / "figure9.yaml").write_text(COMPUTED)
+    found = load_experiment("paper/figure9")
+    assert found.computed
+    assert list(plan_runs(found, "full")) == []
+    with pytest.raises(ConfigError, match="it has demo, full"):
+        list(plan_runs(found, "small"))
+    (folder / "table9.yaml").write_text(MINIMAL)
+    assert not load_experiment("paper/table9").computed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMPUTED + "seeds: [1]",
+        COMPUTED + "base: [task=morphology]",
+        COMPUTED + "columns: [{name: c, metric: dev/loss}]",
+        COMPUTED.replace("demo: {}", "demo: {seeds: [1]}"),
+        COMPUTED.replace("demo: {}", "demo: {overrides: [a=b]}"),
+        MINIMAL.replace("seeds: [1, 2]", ""),
+        MINIMAL.replace("columns: [{name: c, metric: test/accuracy}]", ""),
+    ],
+)
+def test_half_a_plan_is_refused(folder: Path, text: str) -> None:
+    (folder / "figure9.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"figure9\.yaml: '.*' is missing or empty"):
+        load_experiment("paper/figure9")
+
+
 def test_an_unknown_artefact_or_scale_is_refused_with_the_choices(folder: Path) -> None:
     (folder / "table9.yaml").write_text(MINIMAL)
     with pytest.raises(ConfigError, match="choose from: paper/table9"):

@@ -24,7 +24,11 @@ def test_every_configuration_composes(name: str, scale: str) -> None:
     assert all(config.scale.name == scale for config in configs)
 
 
-@pytest.mark.parametrize("name", list_experiments())
+COMPUTED = [name for name in list_experiments() if load_experiment(name).computed]
+MEASURED = [name for name in list_experiments() if name not in COMPUTED]
+
+
+@pytest.mark.parametrize("name", MEASURED)
 def test_every_experiment_takes_one_step(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,6 +52,21 @@ def test_every_experiment_takes_one_step(
     written = table_path if experiment.kind == "table" else figure_path
     ending = "md" if experiment.kind == "table" else "svg"
     assert written(tmp_path, "demo", name, ending).exists()
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
+def test_every_figure_of_the_library_is_drawn_without_a_run(
+    name: str, scale: str, tmp_path: Path
+) -> None:
+    done = reproduce([name], scale, [f"results_dir={tmp_path}"])
+    assert done.outcomes == []
+    assert list_runs(tmp_path, scale) == []
+    assert not records_path(tmp_path, scale, name).exists()
+    assert str(tmp_path) not in figure_path(tmp_path, scale, name, "json").read_text()
+    for ending in ("svg", "png"):
+        assert figure_path(tmp_path, scale, name, ending).exists()
+    assert load_experiment(name).title in done.report.read_text()
 
 
 def _with_two_seeds(name: str):  # type: ignore[no-untyped-def]

@@ -1,0 +1,106 @@
+"""One probability of three scores as a surface: Niculae & Blondel (2017), Figure 5."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.axes3d import Axes3D
+
+from repro.mappings import (
+    MAPPINGS,
+    Fusedmax,
+    Oscarmax,
+    ProbabilityMap,
+    Softmax,
+    Sparsemax,
+    SqPnormMax,
+)
+from repro.report.canvas import INK, MUTED_INK, new_figure
+from repro.report.library.plain_axes import as_numbers, even_grid
+
+DESCRIPTION = (
+    "Five surfaces of the second probability over the first two scores. Softmax is smooth and "
+    "never flat; sparsemax consists of planes; sq-pnorm-max rounds their edges; fusedmax and "
+    "oscarmax have plateaus and ridges where probabilities are equal."
+)
+LAMBDA, NORM = 0.2, 1.5
+REACH = 2.0
+STEPS = 40
+_NET = "#1b273338"
+_MAPS: dict[str, tuple[str, ProbabilityMap]] = {
+    "softmax": ("softmax", Softmax()),
+    "sparsemax": ("sparsemax", Sparsemax()),
+    "sq_pnorm_max": (f"sq-pnorm-max, p = {NORM}", SqPnormMax(NORM)),
+    "fusedmax": (f"fusedmax, λ = {LAMBDA}", Fusedmax(LAMBDA)),
+    "oscarmax": (f"oscarmax, λ = {LAMBDA}", Oscarmax(LAMBDA)),
+}
+_PLACES = {
+    "softmax": (0, 0),
+    "sparsemax": (0, 2),
+    "sq_pnorm_max": (0, 4),
+    "fusedmax": (1, 1),
+    "oscarmax": (1, 3),
+}
+
+
+def compute() -> dict[str, Any]:
+    """``Π_Ω([t₁, t₂, 0])₂`` on a square grid; one row per ``t₂``."""
+    grid = even_grid(-REACH, REACH, STEPS)
+    second, first = torch.meshgrid(grid, grid, indexing="ij")
+    scores = torch.stack((first, second, torch.zeros_like(first)), -1)
+    surfaces = {
+        name: [as_numbers(row) for row in mapping(scores)[..., 1]]
+        for name, (_, mapping) in _MAPS.items()
+    }
+    return {"t": as_numbers(grid), "surfaces": surfaces}
+
+
+def draw(values: Mapping[str, Any]) -> Figure:
+    """Draw three surfaces above two."""
+    figure = new_figure(9.6, 6.2)
+    grid = figure.add_gridspec(2, 6, left=0.03, right=0.99, bottom=0.04, top=0.95, hspace=0.16)
+    first, second = np.meshgrid(values["t"], values["t"])
+    for name, surface in values["surfaces"].items():
+        row, column = _PLACES[name]
+        axes = figure.add_subplot(grid[row, column : column + 2], projection="3d")
+        _draw_surface(axes, first, second, np.array(surface), MAPPINGS[name].color)
+        _plain_box(axes, _MAPS[name][0])
+    return figure
+
+
+def _draw_surface(
+    axes: Axes3D, first: np.ndarray, second: np.ndarray, heights: np.ndarray, color: str
+) -> None:
+    """Shade by height; as pixels, for thousands of patches make a large file."""
+    axes.plot_surface(
+        first, second, heights, cmap=_shades(color), vmin=0, vmax=1,
+        rstride=1, cstride=1, edgecolor=_NET, linewidth=0.3, rasterized=True,
+    )  # fmt: skip
+
+
+def _shades(color: str) -> LinearSegmentedColormap:
+    """From a tint to a shade of one colour."""
+    middle = np.array(to_rgb(color))
+    return LinearSegmentedColormap.from_list(
+        "shades", [1 - 0.25 * (1 - middle), middle, 0.6 * middle]
+    )
+
+
+def _plain_box(axes: Axes3D, title: str) -> None:
+    axes.view_init(elev=34, azim=-108)
+    axes.set_box_aspect((1, 1, 0.72), zoom=1.12)
+    axes.set_title(title, fontsize=10, color=INK, y=1.0)
+    axes.set_xlabel("t₁", fontsize=9, color=INK, labelpad=-7)
+    axes.set_ylabel("t₂", fontsize=9, color=INK, labelpad=-7)
+    axes.set_zlim(0, 1)
+    axes.set_xticks([-1, 0, 1])
+    axes.set_yticks([-1, 0, 1])
+    axes.set_zticks([0, 0.5, 1])
+    axes.tick_params(labelsize=7, labelcolor=INK, pad=-3)
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color((1, 1, 1, 0))
+        axis.line.set_color(MUTED_INK)
+    axes.grid(False)

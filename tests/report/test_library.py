@@ -1,0 +1,254 @@
+"""Figures of the library: their values by closed forms and by hand, and their way to the report."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from repro.config.experiment import Drawing, Experiment, ScalePlan
+from repro.mappings import fusedmax, oscarmax
+from repro.report import Origin, build_report, compute_figure_data, document
+from repro.report.canvas import plain_style, png_bytes, svg_bytes
+from repro.report.computed import read_computed_figure
+from repro.report.library import LIBRARY, library_drawing
+from repro.report.library.plain_axes import DIGITS
+from repro.results import ResultsError, figure_path
+
+ORIGIN = Origin("python 3.11; torch 2.13", "c0ffee")
+ROUNDED = 10.0**-DIGITS
+VALUES = {name: spec.compute() for name, spec in LIBRARY.items()}
+
+
+@pytest.fixture
+def computed() -> Experiment:
+    return Experiment(
+        paper="paper2020",
+        artefact="figure8",
+        kind="figure",
+        title="A computed figure",
+        place="Figure 8, §2",
+        scales={"demo": ScalePlan(), "full": ScalePlan()},
+        drawing=Drawing("entmax_curves", caption="A caption.", published="Five curves."),
+        notes=["A note."],
+    )
+
+
+def written(values: list[float]) -> np.ndarray:
+    return np.array(values)
+
+
+def test_entmax_curves_saturate_where_the_paper_says() -> None:
+    """Peters et al. (2019), Figure 3: at ``±1 / (α - 1)``, and only there."""
+    leads = written(VALUES["entmax_curves"]["t"])
+    curves = {c["alpha"]: written(c["probability"]) for c in VALUES["entmax_curves"]["curves"]}
+    assert list(curves) == [1.0, 1.25, 1.5, 2.0, 4.0]
+    np.testing.assert_allclose(curves[1.0], 1 / (1 + np.exp(-leads)), atol=ROUNDED)
+    np.testing.assert_allclose(curves[2.0], ((leads + 1) / 2).clip(0, 1), atol=ROUNDED)
+    for alpha in (1.25, 1.5, 2.0, 4.0):
+        margin = 1 / (alpha - 1)
+        assert (curves[alpha][leads >= margin] == 1).all()
+        assert (curves[alpha][leads <= -margin] == 0).all()
+        inside = curves[alpha][np.abs(leads) < margin - 0.02]
+        assert ((inside > 0) & (inside < 1)).all()
+
+
+def test_the_mapping_is_the_slope_of_the_maximum() -> None:
+    leads = written(VALUES["max_operators"]["t"])
+    step = leads[1] - leads[0]
+    for name, curve in VALUES["max_operators"]["curves"].items():
+        maximum, probability = written(curve["maximum"]), written(curve["probability"])
+        slope = (maximum[2:] - maximum[:-2]) / (2 * step)
+        np.testing.assert_allclose(slope, probability[1:-1], atol=step, err_msg=name)
+        assert (maximum >= leads.clip(0) - ROUNDED).all(), name
+
+
+def test_smoothed_maxima_meet_the_maximum_exactly_where_the_choice_is_certain() -> None:
+    leads = written(VALUES["max_operators"]["t"])
+    for name, curve in VALUES["max_operators"]["curves"].items():
+        above = written(curve["maximum"]) - leads.clip(0)
+        certain = np.isin(written(curve["probability"]), (0.0, 1.0))
+        assert certain.any() == (name != "softmax")
+        np.testing.assert_allclose(above[certain], 0, atol=2 * ROUNDED)
+    middle = VALUES["max_operators"]["curves"]["softmax"]["maximum"][len(leads) // 2]
+    assert middle == pytest.approx(math.log(2), abs=ROUNDED)
+
+
+def test_oscarmax_of_two_scores_is_fusedmax_at_half_the_strength() -> None:
+    scores = torch.randn(200, 2, dtype=torch.float64)
+    difference = oscarmax(scores, 0.4) - fusedmax(scores, 0.2)
+    assert difference.abs().max() < 1e-12
+
+
+def test_surfaces_hold_the_second_probability() -> None:
+    values = VALUES["map_surfaces"]
+    grid = values["t"]
+    row, column = grid.index(0.7), grid.index(-0.4)
+    assert values["surfaces"]["softmax"][row][column] == pytest.approx(
+        math.exp(0.7) / (math.exp(0.7) + math.exp(-0.4) + 1), abs=ROUNDED
+    )
+    # Scores (-.4, .7, 0): the threshold of sparsemax is (.7 + 0 - 1) / 2 = -.15.
+    assert values["surfaces"]["sparsemax"][row][column] == pytest.approx(0.85, abs=ROUNDED)
+    # A plateau: two fused probabilities share everything, on more than a line of the grid.
+    for name in ("fusedmax", "oscarmax"):
+        heights = written(values["surfaces"][name])
+        assert (heights == 0.5).sum() > 10, name
+    smooth = written(values["surfaces"]["softmax"])
+    assert ((smooth > 0) & (smooth < 1)).all()
+
+
+def test_rounds_by_hand() -> None:
+    """Malaviya et al. (2018), Figure 1, scores (1.2, .8, -.2), (.7, .9, .1), (-.2, .2, .9)."""
+    columns = VALUES["bounded_rounds"]["columns"]
+    expected = {
+        "sparsemax": [[0.7, 0.3, 0.0], [0.4, 0.6, 0.0], [0.0, 0.15, 0.85]],
+        "csparsemax": [[0.7, 0.3, 0.0], [0.3, 0.7, 0.0], [0.0, 0.0, 1.0]],
+    }
+    for name, rounds in expected.items():
+        np.testing.assert_allclose(columns[name]["attention"], rounds, atol=ROUNDED)
+    for name in ("csoftmax", "csparsemax"):
+        attention, bounds = (written(columns[name][key]) for key in ("attention", "bounds"))
+        assert (attention <= bounds + ROUNDED).all()
+        np.testing.assert_allclose(bounds[1:], 1 - attention.cumsum(0)[:-1], atol=3 * ROUNDED)
+        np.testing.assert_allclose(columns[name]["cumulative"], 1, atol=ROUNDED)
+    assert (written(columns["csoftmax"]["attention"]) > 0).all()
+    np.testing.assert_allclose(
+        columns["softmax"]["cumulative"],
+        written(columns["softmax"]["attention"]).sum(0),
+        atol=3 * ROUNDED,
+    )
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_values_survive_json_and_are_the_same_again(name: str) -> None:
+    text = json.dumps(VALUES[name], allow_nan=False)
+    assert json.loads(text) == VALUES[name]
+    assert LIBRARY[name].compute() == VALUES[name]
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_drawings_are_the_same_bytes(name: str) -> None:
+    def draw() -> tuple[bytes, bytes]:
+        with plain_style():
+            figure = LIBRARY[name].draw(json.loads(json.dumps(VALUES[name])))
+            return svg_bytes(figure), png_bytes(figure)
+
+    first = draw()
+    assert first == draw()
+    assert b"<dc:date>" not in first[0]
+    assert len(first[0]) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("entmax_curves", {"α = 1 (softmax)", "α = 1.25", "α = 1.5", "α = 2 (sparsemax)", "α = 4"}),
+        ("max_operators", {"softmax", "sparsemax", "sq-pnorm-max, p = 1.5", "fusedmax, λ = 0.2"}),
+    ],
+)
+def test_every_curve_is_named(name: str, labels: set[str]) -> None:
+    axes = LIBRARY[name].draw(VALUES[name]).axes[0]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert labels <= {text.get_text() for text in legend.get_texts()}
+
+
+def test_triangles_show_bounds_below_one_only() -> None:
+    figure = LIBRARY["bounded_rounds"].draw(VALUES["bounded_rounds"])
+    dashed = [sum(line.is_dashed() for line in axes.lines) for axes in figure.axes[:12]]
+    assert dashed == [0, 0, 0, 0, 0, 0, 3, 2, 0, 0, 3, 2]
+
+
+def test_data_are_the_same_at_every_scale(tmp_path: Path, computed: Experiment) -> None:
+    texts = [
+        compute_figure_data(tmp_path, scale, computed, ORIGIN).read_bytes()
+        for scale in ("demo", "full")
+    ]
+    assert texts[0] == texts[1]
+    assert json.loads(texts[0])["commit"] == "c0ffee"
+
+
+@pytest.mark.parametrize("scale", ["demo", "full"])
+def test_the_report_says_that_it_is_computed(
+    tmp_path: Path, computed: Experiment, scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "list_experiments", lambda: [computed.name])
+    monkeypatch.setattr(document, "load_experiment", lambda name: computed)
+    before = build_report(tmp_path, scale).read_text(encoding="utf-8")
+    assert "make reproduce-paper2020-figure8" in before
+    assert "not run at this scale" in before
+    compute_figure_data(tmp_path, scale, computed, ORIGIN)
+    page = build_report(tmp_path, scale).read_text(encoding="utf-8")
+    markdown = (tmp_path / scale / "report.md").read_text(encoding="utf-8")
+    for text in (page, markdown):
+        for part in (
+            "computed by the library alone",
+            "c0ffee",
+            "torch 2.13",
+            "A caption.",
+            "A note",
+        ):
+            assert part in text
+        assert "not comparable" not in text
+        assert "Measured" not in text
+    assert page.count("data:image/svg+xml;base64,") == 1
+    assert figure_path(tmp_path, scale, computed.name, "png").exists()
+
+
+def test_measured_neighbours_keep_their_banner(
+    tmp_path: Path,
+    computed: Experiment,
+    experiment: Experiment,
+    records: list,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from repro.results import write_experiment_records
+
+    known = {one.name: one for one in (computed, experiment)}
+    monkeypatch.setattr(document, "list_experiments", lambda: sorted(known))
+    monkeypatch.setattr(document, "load_experiment", known.__getitem__)
+    demo = [replace(record, scale="demo") for record in records]
+    write_experiment_records(tmp_path, "demo", experiment.name, demo)
+    compute_figure_data(tmp_path, "demo", computed, ORIGIN)
+    found = document.build_document(tmp_path, "demo")
+    assert found.banner
+    banners = {section.experiment.name: section.banner for section in found.sections}
+    assert banners[computed.name] == ""
+    assert "not comparable" in banners[experiment.name]
+
+
+def test_what_cannot_be_computed_is_refused(
+    tmp_path: Path, computed: Experiment, experiment: Experiment
+) -> None:
+    with pytest.raises(ResultsError, match="is a table"):
+        compute_figure_data(tmp_path, "demo", experiment, ORIGIN)
+    with pytest.raises(ResultsError, match="no drawing 'pie' of the library; choose from: entmax"):
+        library_drawing("pie")
+    other = replace(computed, drawing=Drawing("lattice"))
+    with pytest.raises(ResultsError, match="no drawing 'lattice' of the library"):
+        compute_figure_data(tmp_path, "demo", other, ORIGIN)
+    assert not figure_path(tmp_path, "demo", computed.name, "json").exists()
+
+
+def test_damaged_values_are_refused(tmp_path: Path, computed: Experiment) -> None:
+    name = computed.name
+    assert read_computed_figure(tmp_path, "demo", name) is None
+    path = compute_figure_data(tmp_path, "demo", computed, ORIGIN)
+    good = json.loads(path.read_text(encoding="utf-8"))
+    for content, message in [
+        ("{", "not JSON"),
+        (json.dumps({**good, "extra": 1}), "expected an object with the keys"),
+        (json.dumps({**good, "values": 3}), "'values' must be an object"),
+        (json.dumps({**good, "experiment": "other/figure1"}), "belongs to 'other/figure1'"),
+    ]:
+        path.write_text(content)
+        with pytest.raises(ResultsError, match=message):
+            read_computed_figure(tmp_path, "demo", name)
+    path.write_text(json.dumps({**good, "values": {"t": [1.0]}}))
+    damaged = read_computed_figure(tmp_path, "demo", name)
+    assert damaged is not None
+    with pytest.raises(ResultsError, match="malformed values"):
+        damaged.draw()
