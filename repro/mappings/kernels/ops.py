@@ -12,6 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 AVAILABLE = importlib.util.find_spec("numba") is not None
 """Without numba nothing here is used, and nothing is said."""
+_WORTHWHILE = 2**18
+"""Entries from which a kernel is called: numba and its threads are not woken for small tensors."""
 _PRECISIONS = (torch.float32, torch.float64)
 _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 
@@ -19,11 +21,13 @@ _library = torch.library.Library("repro", "DEF")
 
 
 def usable(tensor: Tensor) -> bool:
-    """Whether kernels take a tensor: on the CPU, no subclass, not under ``vmap`` or ``grad``."""
+    """Whether kernels take a tensor: large, on the CPU, no subclass, not under ``vmap``."""
     if not AVAILABLE or tensor.device.type != "cpu" or tensor.dtype not in _PRECISIONS:
         return False
     if torch.compiler.is_compiling():
         return True
+    if tensor.numel() < _WORTHWHILE:
+        return False
     return type(tensor) in _TYPES and not torch._C._are_functorch_transforms_active()
 
 
