@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from repro.losses.fused import fused_losses
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import signed
-from repro.mappings._masking import allowed_scores, centre
+from repro.mappings._masking import allowed_scores, centre, readable
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -71,15 +72,22 @@ class FenchelYoungLoss(nn.Module):
         Raises:
             TypeError: scores are not floating point, or targets are not ``long``.
             ValueError: the target's shape is not that of the scores without the last axis.
+            IndexError: a target is no class (on an accelerator, or under ``torch.compile``, what
+                torch makes of it).
         """
         _check(scores, target)
+        wide = allowed_scores(scores, None, -1)
         ignored = target == self.ignore_index
-        losses = self._losses(scores, target.masked_fill(ignored, 0))
-        losses = losses.masked_fill(ignored, 0.0)
+        losses = None
+        if not self.label_smoothing:
+            losses = fused_losses(self.mapping, wide, target, self.ignore_index)
+        if losses is None:
+            chosen = target.masked_fill(ignored, 0)
+            check_classes(chosen, scores.size(-1))
+            losses = self._losses(wide, chosen).masked_fill(ignored, 0.0)
         return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
-    def _losses(self, scores: Tensor, target: Tensor) -> Tensor:
-        wide = allowed_scores(scores, None, -1)
+    def _losses(self, wide: Tensor, target: Tensor) -> Tensor:
         probs = self.mapping(wide)
         chosen = target.unsqueeze(-1)
         centred, _ = centre(wide.detach(), -1)
@@ -187,6 +195,16 @@ def check_loss_settings(reduction: str, label_smoothing: float) -> None:
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
+
+
+def check_classes(target: Tensor, size: int) -> None:
+    """Refuse targets that are no class, where values can be read for free.
+
+    Raises:
+        IndexError: one is below zero or not below ``size``.
+    """
+    if readable(target) and bool(((target < 0) | (target >= size)).any()):
+        raise IndexError(f"targets must be in [0, {size}) or the ignored value")
 
 
 def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tensor:

@@ -1,5 +1,6 @@
 """What bounded mappings share: checks, the derivative, and the maximum with its multipliers."""
 
+import math
 from typing import Any, NoReturn
 
 import torch
@@ -8,10 +9,39 @@ from torch.autograd import Function
 
 from repro.mappings._box import EMPTY, FREE, FULL, bounded_softmax, box_projection
 from repro.mappings._conjugate import Danskin, tsallis
+from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
 from repro.mappings._masking import broadcasts_to, centre, readable
+from repro.mappings.kernels import ops
+from repro.mappings.kernels.bounded_ops import launch
 
 _LARGEST_SLACK = 0.01
+
+
+class Unsolvable(Exception):
+    """A kernel met rows that cannot be solved; the checks in PyTorch say which."""
+
+
+def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor:
+    """Solve under bounds that are not checked yet; arguments as for :func:`admit`.
+
+    Raises:
+        TypeError: the bounds are not floating point.
+        ValueError: they do not broadcast, are negative or NaN, or sum to less than one.
+    """
+    if ops.usable(scores):
+        _check_type(upper, scores)
+        bounds = upper.to(scores.dtype).expand_as(scores)
+        try:
+            return apply_bounded(scores, bounds, 1.0, order, dim, _slack(upper, scores, dim))[0]
+        except Unsolvable:
+            pass
+    scores, bounds = admit(scores, upper, dim)
+    return apply_bounded(scores, bounds, 1.0, order, dim)[0]
+
+
+def _slack(upper: Tensor, scores: Tensor, dim: int) -> float:
+    return min(scores.size(dim) * torch.finfo(upper.dtype).eps, _LARGEST_SLACK)
 
 
 def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -37,7 +67,7 @@ def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     _check_type(upper, scores)
     allowed = scores != -torch.inf
     bounds = upper.to(scores.dtype).expand_as(scores).masked_fill(~allowed, 0.0)
-    slack = min(scores.size(dim) * torch.finfo(upper.dtype).eps, _LARGEST_SLACK)
+    slack = _slack(upper, scores, dim)
     wrong = ~(bounds >= -slack)
     sums = bounds.sum(dim, keepdim=True)
     short = (sums < 1 - slack) & allowed.any(dim, keepdim=True)
@@ -77,23 +107,34 @@ def first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
 
 
 def apply_bounded(
-    scores: Tensor, upper: Tensor, total: float | Tensor, order: float, dim: int
+    scores: Tensor,
+    upper: Tensor | None,
+    total: float | Tensor,
+    order: float,
+    dim: int,
+    slack: float = math.inf,
 ) -> tuple[Tensor, Tensor]:
-    """Apply the derivative-aware function; arguments checked by the caller.
+    """Apply the derivative-aware function.
 
     Args:
         scores: not empty along ``dim``; ``-inf`` where forbidden.
-        upper: bounds, like ``scores``, zero where forbidden.
+        upper: bounds, like ``scores``; zero where forbidden, unless there is a kernel. None, for
+            a kernel only, is one for each entry.
         total: mass to spend, a number or ``scores`` with size 1 on ``dim``.
         order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
         dim: the axis of the distributions.
+        slack: how far below what is asked for bounds may be before a kernel says so; infinite
+            where the arguments have been checked.
 
     Returns:
         The distributions, and the places of their entries.
+
+    Raises:
+        Unsolvable: a kernel met rows that cannot be solved. They are NaN where values are not
+            read.
     """
-    compiling = torch.compiler.is_compiling()
-    function = BoundedFunction if compiling else ForwardModeBoundedFunction
-    probs, place = function.apply(scores, upper, total, order, dim)
+    function = chosen(BoundedFunction, ForwardModeBoundedFunction, scores)
+    probs, place = function(scores, upper, total, order, dim, slack)
     return probs, place
 
 
@@ -110,16 +151,24 @@ class BoundedFunction(Function):
     @staticmethod
     @signed
     def forward(
-        scores: Tensor, upper: Tensor, total: float | Tensor, order: float, dim: int
+        scores: Tensor,
+        upper: Tensor | None,
+        total: float | Tensor,
+        order: float,
+        dim: int,
+        slack: float,
     ) -> tuple[Tensor, Tensor]:
         """Solve; ``order`` chooses the solver."""
+        if ops.usable(scores) and (upper is None or _is_one(total)):
+            return _by_kernel(scores, upper, total, order, dim, slack)
+        assert upper is not None
         solve = bounded_softmax if order == 0.0 else box_projection
         return solve(scores, upper, total, dim)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         """Keep the distribution and the places only."""
-        _, _, total, ctx.order, ctx.dim = inputs
+        _, _, total, ctx.order, ctx.dim, _ = inputs
         ctx.spends = isinstance(total, Tensor)
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(*output)
@@ -127,13 +176,16 @@ class BoundedFunction(Function):
     @staticmethod
     def backward(
         ctx: Any, *grads: Tensor
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None, None]:
         """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
         probs, place = ctx.saved_tensors
+        if ops.differentiable_once(probs, grads[0]):
+            return *_backward_by_kernel(ctx, probs, place, grads[0]), None, None, None
         slope, share, full = _response(probs, place, ctx.order, ctx.dim)
         mean = (share * grads[0]).sum(ctx.dim, keepdim=True)
         grad_upper = full * (grads[0] - mean) if ctx.needs_input_grad[1] else None
-        return slope * (grads[0] - mean), grad_upper, mean if ctx.spends else None, None, None
+        moved = slope * (grads[0] - mean)
+        return moved, grad_upper, mean if ctx.spends else None, None, None, None
 
 
 class ForwardModeBoundedFunction(BoundedFunction):
@@ -161,6 +213,44 @@ class ForwardModeBoundedFunction(BoundedFunction):
         return moved, None
 
 
+def _is_one(total: float | Tensor) -> bool:
+    return isinstance(total, float) and total == 1.0
+
+
+def _by_kernel(
+    scores: Tensor,
+    upper: Tensor | None,
+    total: float | Tensor,
+    order: float,
+    dim: int,
+    slack: float,
+) -> tuple[Tensor, Tensor]:
+    rows = to_last(scores, dim)
+    if upper is not None:
+        solution = launch("bounded_forward", rows, to_last(upper, dim), order, slack)
+    elif isinstance(total, Tensor):
+        solution = launch("budget_forward_rows", rows, to_last(total, dim))
+    else:
+        solution = launch("budget_forward", rows, total)
+    probs, place, faults = solution
+    if readable(faults) and faults.item():
+        raise Unsolvable
+    return from_last(probs, dim), from_last(place, dim)
+
+
+def _backward_by_kernel(
+    ctx: Any, probs: Tensor, place: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    rows, places, grad = (to_last(tensor, ctx.dim) for tensor in (probs, place, grad))
+    to_upper = ctx.needs_input_grad[1]
+    moved, charged, spent = launch(
+        "bounded_backward", rows, places, grad, ctx.order, to_upper, ctx.spends
+    )
+    grad_upper = from_last(charged, ctx.dim) if to_upper else None
+    grad_total = from_last(spent.view(*rows.shape[:-1], 1), ctx.dim) if ctx.spends else None
+    return from_last(moved, ctx.dim), grad_upper, grad_total
+
+
 def _response(
     probs: Tensor, place: Tensor, order: float, dim: int
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -172,7 +262,7 @@ def _response(
 
 
 def bounded_value(
-    scores: Tensor, upper: Tensor, total: float | Tensor, order: float, dim: int
+    scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float, dim: int
 ) -> Tensor:
     """``max <q, z> - Ω(q)`` under the bounds, with ``Ω`` the Tsallis entropy of ``order``.
 
@@ -197,7 +287,8 @@ def bounded_value(
     best = (held * centred).sum(dim) - tsallis(held, order, dim) + (total * top).squeeze(dim)
     excess, level = _multipliers(scores, probs, place, order, top, dim)
     value: Tensor = Danskin.apply(scores, probs, best.detach(), dim)
-    value = Danskin.apply(upper, excess, value, dim)
+    if upper is not None:
+        value = Danskin.apply(upper, excess, value, dim)
     return Danskin.apply(total, level, value, dim) if isinstance(total, Tensor) else value
 
 

@@ -5,10 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from repro.mappings._bounded import apply_bounded, bounded_value, first_row
+from repro.mappings._bounded import Unsolvable, apply_bounded, bounded_value, first_row
 from repro.mappings._conjugate import tsallis
 from repro.mappings._masking import allowed_scores, readable
 from repro.mappings._parameters import per_row
+from repro.mappings.kernels import ops
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -45,6 +46,12 @@ def budget(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
+    if ops.usable(wide):
+        total = per_row("k", k, wide, dim) if isinstance(k, Tensor) else _checked(k)
+        try:
+            return apply_bounded(wide, None, total, 1.0, dim, 0.0)[0].to(scores.dtype)
+        except Unsolvable:
+            pass
     wide, ones, total = _admit(wide, k, dim)
     return apply_bounded(wide, ones, total, 1.0, dim)[0].to(scores.dtype)
 
@@ -111,7 +118,8 @@ class Budget(ProbabilityMap):
             The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
         """
         wide, ones, total = _admit(allowed_scores(scores, mask, dim), self.k, dim)
-        return bounded_value(wide, ones, total, 1.0, dim).to(scores.dtype)
+        upper = None if ops.usable(wide) else ones
+        return bounded_value(wide, upper, total, 1.0, dim).to(scores.dtype)
 
     def extra_repr(self) -> str:
         """Show the settings."""

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from repro.mappings._bounded import admit, apply_bounded, bounded_value
+from repro.mappings._bounded import admit, bounded_value, constrained
 from repro.mappings._conjugate import tsallis
 from repro.mappings._masking import allowed_scores
 from repro.mappings.modules import ProbabilityMap
@@ -78,8 +78,7 @@ def _constrained(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    wide, bounds = admit(wide, upper, dim)
-    return apply_bounded(wide, bounds, 1.0, order, dim)[0].to(scores.dtype)
+    return constrained(wide, upper, order, dim).to(scores.dtype)
 
 
 class BoundedMap(ProbabilityMap):

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from repro.mappings._curves import growth_curvature
+from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._masking import allowed_scores, broadcasts_to, centre, readable
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import ops
@@ -71,13 +72,8 @@ def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) 
         dim: the axis that becomes a distribution.
         convex: whether every ``r <= 1`` for certain.
     """
-    probs: Tensor
-    if ops.usable(scores) and not torch.compiler.is_compiling():
-        probs = _apply_directly(scores, order, dim, convex)
-    else:
-        compiling = torch.compiler.is_compiling()
-        function = EntmaxFunction if compiling else ForwardModeEntmaxFunction
-        probs = function.apply(scores, order, dim, convex)
+    apply = chosen(EntmaxFunction, ForwardModeEntmaxFunction, scores)
+    probs: Tensor = apply(scores, order, dim, convex)
     return probs
 
 
@@ -113,7 +109,7 @@ class EntmaxFunction(Function):
         probs, order = _saved(ctx)
         if _has_kernel(order) and ops.differentiable_once(probs, grads[0]):
             return *_backward_by_kernel(probs, order, grads[0], ctx.dim), None, None
-        grad_scores, mean = _apply_jacobian(probs, order, grads[0], ctx.dim)
+        grad_scores, mean = apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
             drift = order_curvature(probs, order) * (mean - grads[0])
@@ -137,14 +133,10 @@ class ForwardModeEntmaxFunction(EntmaxFunction):
         probs, order = _saved(ctx)
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
-            moved = _apply_jacobian(probs, order, tangents[0], ctx.dim)[0]
+            moved = apply_jacobian(probs, order, tangents[0], ctx.dim)[0]
         if tangents[1] is not None and isinstance(order, Tensor):
             moved = moved + tangents[1] * order_derivative(probs, order, ctx.dim)
         return moved
-
-
-_apply_directly = super(Function, ForwardModeEntmaxFunction).apply
-"""Without what ``Function.apply`` does for functorch, which takes longer than a small kernel."""
 
 
 def _has_kernel(order: float | Tensor) -> bool:
@@ -153,24 +145,24 @@ def _has_kernel(order: float | Tensor) -> bool:
 
 
 def _by_kernel(scores: Tensor, order: float | Tensor, dim: int) -> Tensor:
-    rows = scores.movedim(dim, -1)
+    rows = to_last(scores, dim)
     if isinstance(order, Tensor):
-        probs = torch.ops.repro.entmax_forward_rows(rows, _row_orders(order, scores, dim))
+        probs = ops.launch("entmax_forward_rows", rows, _row_orders(order, scores, dim))
     else:
-        probs = torch.ops.repro.entmax_forward(rows, order)
-    return probs.movedim(-1, dim)
+        probs = ops.launch("entmax_forward", rows, order)
+    return from_last(probs, dim)
 
 
 def _backward_by_kernel(
     probs: Tensor, order: float | Tensor, grad: Tensor, dim: int
 ) -> tuple[Tensor, Tensor | None]:
-    rows, grad = probs.movedim(dim, -1), grad.movedim(dim, -1)
+    rows, grad = to_last(probs, dim), to_last(grad, dim)
     if not isinstance(order, Tensor):
-        return torch.ops.repro.entmax_backward(rows, grad, order).movedim(-1, dim), None
+        return from_last(ops.launch("entmax_backward", rows, grad, order), dim), None
     orders = _row_orders(order, probs, dim)
-    moved, drift = torch.ops.repro.entmax_backward_rows(rows, grad, orders)
-    drift = drift.view(*rows.shape[:-1], 1).movedim(-1, dim)
-    return moved.movedim(-1, dim), drift.sum_to_size(order.shape)
+    moved, drift = ops.launch("entmax_backward_rows", rows, grad, orders)
+    drift = from_last(drift.view(*rows.shape[:-1], 1), dim)
+    return from_last(moved, dim), drift.sum_to_size(order.shape)
 
 
 def _row_orders(order: Tensor, like: Tensor, dim: int) -> Tensor:
@@ -185,7 +177,7 @@ def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
     return probs, rest[0] if rest else ctx.order
 
 
-def _apply_jacobian(
+def apply_jacobian(
     probs: Tensor, order: float | Tensor, vector: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
     """``J v`` and the mean of ``v`` weighted by ``s``."""

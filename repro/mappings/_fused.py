@@ -1,10 +1,10 @@
 """Fusedmax: simplex projection after the proximal operator of total variation."""
 
-import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from repro.mappings._conjugate import tsallis
+from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import signed
 from repro.mappings._grouped import (
     ForwardModeGroupedFunction,
@@ -17,6 +17,8 @@ from repro.mappings._grouped import (
 from repro.mappings._masking import allowed_scores, centre
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings._total_variation import saturated
+from repro.mappings.kernels import ops
+from repro.mappings.kernels.grouped_ops import launch
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -59,14 +61,14 @@ def fusedmax(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return _apply(wide / gamma, lam, dim).to(scores.dtype)
+    tempered = wide if gamma == 1 else wide / gamma
+    return _apply(tempered, lam, dim).to(scores.dtype)
 
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
-    compiling = torch.compiler.is_compiling()
-    function = FusedFunction if compiling else ForwardModeFusedFunction
-    probs: Tensor = function.apply(scores.movedim(dim, -1), lam)[0]
-    return probs.movedim(-1, dim)
+    function = chosen(FusedFunction, ForwardModeFusedFunction, scores)
+    probs: Tensor = function(to_last(scores, dim), float(lam))[0]
+    return from_last(probs, dim)
 
 
 class Fusedmax(ProbabilityMap):
@@ -121,6 +123,8 @@ class FusedFunction(GroupedFunction):
     @signed
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Total variation, means of the segments, projection; in float64."""
+        if ops.usable(scores):
+            return launch("fusedmax_forward", scores, lam)
         centred, top = centre(scores, -1)
         present = is_present(centred)
         # An entry that is lower still has no mass either, and then its score does not matter.

@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from repro.mappings._threshold import sparsemax_powers
+from repro.mappings.kernels import ops
+from repro.mappings.kernels.grouped_ops import launch
 
 
 def check_lam(lam: float) -> None:
@@ -82,6 +84,8 @@ class GroupedFunction(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; it is locally constant."""
         probs, groups = ctx.saved_tensors
+        if ops.differentiable_once(probs, grads[0]):
+            return launch("grouped_backward", probs, groups, grads[0]), None
         return apply_jacobian(probs, groups, grads[0]), None
 
 

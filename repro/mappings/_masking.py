@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 _LOW_PRECISION = (torch.float16, torch.bfloat16)
 
@@ -66,7 +67,7 @@ def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 def readable(tensor: Tensor) -> bool:
     """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``."""
-    if torch.compiler.is_compiling() or tensor.device.type != "cpu":
+    if torch.compiler.is_compiling() or not tensor.is_cpu or type(tensor) is FakeTensor:
         return False
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):

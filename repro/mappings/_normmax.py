@@ -8,10 +8,13 @@ from torch import Tensor
 from torch.autograd import Function
 
 from repro.mappings._conjugate import Danskin
+from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
 from repro.mappings._masking import allowed_scores, centre, readable
 from repro.mappings._parameters import per_row
 from repro.mappings._threshold import entmax15_powers, entmax_powers
+from repro.mappings.kernels import ops
+from repro.mappings.kernels.norm_ops import launch
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -54,9 +57,7 @@ def normmax(
 
 
 def _apply(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
-    compiling = torch.compiler.is_compiling()
-    function = NormmaxFunction if compiling else ForwardModeNormmaxFunction
-    probs: Tensor = function.apply(scores, alpha, dim)
+    probs: Tensor = chosen(NormmaxFunction, ForwardModeNormmaxFunction, scores)(scores, alpha, dim)
     return probs
 
 
@@ -69,6 +70,8 @@ class NormmaxFunction(Function):
     @signed
     def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise."""
+        if ops.usable(scores):
+            return _by_kernel(scores, alpha, dim)
         centred, top = centre(scores, dim)
         powers = _powers(centred, alpha, dim)
         probs = powers.div_(powers.sum(dim, keepdim=True))
@@ -85,6 +88,8 @@ class NormmaxFunction(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         probs, alpha = _saved(ctx)
+        if ops.differentiable_once(probs, grads[0]):
+            return *_backward_by_kernel(probs, alpha, grads[0], ctx.dim), None
         grad_alpha = None
         if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
             drift = alpha_derivative(probs, alpha, ctx.dim)
@@ -112,6 +117,25 @@ class ForwardModeNormmaxFunction(NormmaxFunction):
         if tangents[1] is not None and isinstance(alpha, Tensor):
             moved = moved + tangents[1] * alpha_derivative(probs, alpha, ctx.dim)
         return moved
+
+
+def _by_kernel(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    rows = to_last(scores, dim)
+    if isinstance(alpha, Tensor):
+        probs = launch("normmax_forward_rows", rows, to_last(alpha, dim))
+    else:
+        probs = launch("normmax_forward", rows, alpha)
+    return from_last(probs, dim)
+
+
+def _backward_by_kernel(
+    probs: Tensor, alpha: float | Tensor, grad: Tensor, dim: int
+) -> tuple[Tensor, Tensor | None]:
+    rows, grad = to_last(probs, dim), to_last(grad, dim)
+    if not isinstance(alpha, Tensor):
+        return from_last(launch("normmax_backward", rows, grad, alpha), dim), None
+    moved, drift = launch("normmax_backward_rows", rows, grad, to_last(alpha, dim))
+    return from_last(moved, dim), from_last(drift.view(*rows.shape[:-1], 1), dim)
 
 
 def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._conjugate import tsallis
+from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import signed
 from repro.mappings._grouped import (
     ForwardModeGroupedFunction,
@@ -18,6 +19,8 @@ from repro.mappings._grouped import (
 from repro.mappings._isotonic import decreasing_blocks
 from repro.mappings._masking import allowed_scores, centre
 from repro.mappings._simplex import check_gamma, sparsemax
+from repro.mappings.kernels import ops
+from repro.mappings.kernels.grouped_ops import launch
 from repro.mappings.modules import ProbabilityMap
 
 Variant = Literal["exact", "paper"]
@@ -62,19 +65,20 @@ def oscarmax(
     if lam == 0:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
     check_gamma(gamma)
-    return _apply(allowed_scores(scores, mask, dim) / gamma, lam, variant, dim).to(scores.dtype)
+    wide = allowed_scores(scores, mask, dim)
+    tempered = wide if gamma == 1 else wide / gamma
+    return _apply(tempered, lam, variant, dim).to(scores.dtype)
 
 
 def _apply(scores: Tensor, lam: float, variant: Variant, dim: int) -> Tensor:
     if scores.size(dim) == 0:
         return scores.clone()
-    scores = scores.movedim(dim, -1)
+    rows = to_last(scores, dim)
     if variant == "paper":
-        return sparsemax(_oscar_prox(scores, lam)).movedim(-1, dim)
-    compiling = torch.compiler.is_compiling()
-    function = OscarFunction if compiling else ForwardModeOscarFunction
-    probs: Tensor = function.apply(scores, lam)[0]
-    return probs.movedim(-1, dim)
+        return from_last(sparsemax(_oscar_prox(rows, lam)), dim)
+    function = chosen(OscarFunction, ForwardModeOscarFunction, rows)
+    probs: Tensor = function(rows, float(lam))[0]
+    return from_last(probs, dim)
 
 
 def check_oscar(lam: float, variant: str) -> None:
@@ -136,6 +140,8 @@ class OscarFunction(GroupedFunction):
     @signed
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """On the simplex the penalty is ``-λ Σ k p_[k]`` and a constant; in float64."""
+        if ops.usable(scores):
+            return launch("oscarmax_forward", scores, lam)
         centred, top = centre(scores, -1)
         present = is_present(centred)
         # Anything lower has no mass, so that its score, and whether it exists, do not matter.

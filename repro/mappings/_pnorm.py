@@ -11,9 +11,12 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
 from repro.mappings._masking import allowed_scores, centre, readable
 from repro.mappings._simplex import check_gamma, sparsemax
+from repro.mappings.kernels import ops
+from repro.mappings.kernels.norm_ops import launch
 from repro.mappings.modules import ProbabilityMap
 
 _PASSES = 100
@@ -54,9 +57,8 @@ def sq_pnorm_max(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    compiling = torch.compiler.is_compiling()
-    function = PnormFunction if compiling else ForwardModePnormFunction
-    probs: Tensor = function.apply(wide / gamma, float(p), dim)
+    tempered = wide if gamma == 1 else wide / gamma
+    probs: Tensor = chosen(PnormFunction, ForwardModePnormFunction, wide)(tempered, float(p), dim)
     return probs.to(scores.dtype)
 
 
@@ -104,6 +106,8 @@ class PnormFunction(Function):
     @signed
     def forward(scores: Tensor, p: float, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
+        if ops.usable(scores):
+            return from_last(launch("sq_pnorm_max_forward", to_last(scores, dim), p), dim)
         centred, top = centre(scores, dim)
         powers = pnorm_powers(centred.double(), p / (p - 1), dim)
         probs = powers / powers.sum(dim, keepdim=True)
@@ -119,6 +123,10 @@ class PnormFunction(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         (probs,) = ctx.saved_tensors
+        if ops.differentiable_once(probs, grads[0]):
+            rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
+            moved = launch("sq_pnorm_max_backward", rows, grad, ctx.p)
+            return from_last(moved, ctx.dim), None, None
         return _apply_jacobian(probs, ctx.p, grads[0], ctx.dim), None, None
 
 

@@ -1,15 +1,33 @@
-"""The examples of the two pages run and print what they say."""
+"""Every mapping has a page that says the same kinds of things; its examples print what they say."""
 
 import doctest
 from pathlib import Path
 
 import pytest
 
+from repro.mappings import MAPPINGS
+
 DOCS = Path(__file__).parents[2] / "docs"
+INDEX = DOCS / "mappings" / "README.md"
+PAGES = sorted(path for path in INDEX.parent.glob("*.md") if path != INDEX)
+PARTS = ("*Problem.*", "*Algorithm.*", "O(n", "*Jacobian.*", "*When.*", "*Accuracy.*")
 
 
-@pytest.mark.parametrize("page", ["mappings.md", "losses.md"])
+@pytest.mark.parametrize(
+    "page", [*PAGES, INDEX, DOCS / "losses.md"], ids=lambda page: f"{page.parent.name}/{page.name}"
+)
 def test_examples(page):
-    failed, attempted = doctest.testfile(str(DOCS / page), module_relative=False)
-    assert attempted >= 5
+    failed, attempted = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert attempted >= 2
     assert failed == 0
+
+
+def test_every_mapping_has_a_page():
+    assert {page.stem for page in PAGES} == {*MAPPINGS, "regularized"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_has_all_parts_and_a_place_in_the_index(page):
+    text = page.read_text(encoding="utf-8")
+    assert [part for part in PARTS if part not in text] == []
+    assert f"]({page.name})" in INDEX.read_text(encoding="utf-8")

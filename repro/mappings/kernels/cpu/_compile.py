@@ -1,22 +1,24 @@
 """How kernels are compiled: no Python objects, no global lock, sums may be reordered."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 
-def _fingerprint(folder: Path) -> int:
-    """A number that changes with every source file of a folder, never zero."""
+def fingerprint(*modules: str) -> int:
+    """A number that changes with the source of any of these kernel modules, never zero.
+
+    It is to be part of the key of compiled code on disk, where numba itself looks at one file only.
+    """
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
+    for name in ("_compile", *modules):
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     return int.from_bytes(digest.digest()[:6], "big") + 1
 
-
-SOURCES = _fingerprint(Path(__file__).parent)
-"""Part of the key of compiled code on disk, where numba itself looks at one file only."""
 
 EXACT: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """Options of functions whose rounding tricks must not be reordered."""
@@ -31,3 +33,26 @@ inner = njit(**_FREE)
 
 small = njit(**_FREE, forceinline=True)
 """The same for functions that are called for every short row: a call costs more than their work."""
+
+
+def on_disk(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what Python calls and keep the code; in memory where no folder can be written."""
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, **_FREE)(function)
+    except RuntimeError:
+        compiled = njit(**_FREE)(function)
+    return compiled
+
+
+@intrinsic
+def pointer(typing_context: Any, address: Any, kind: Any) -> Any:
+    """A pointer to numbers of the type of ``kind`` at an address.
+
+    Addresses are cheaper to pass from Python than arrays, by more than a short row costs.
+    """
+    result = types.CPointer(kind)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(result))
+
+    return result(address, kind), generate

@@ -5,14 +5,17 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small
-from repro.mappings.kernels.cpu.elementary import logarithm, power
+from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
 
 SPAN = 64
 """Entries that are skipped together where none has mass; their incoming gradient is not read."""
 _LONG = 256
 """Rows from this length on are searched for such spans."""
 _SWITCH = 0.5
-_SERIES = tuple(1 / math.factorial(k + 2) for k in range(15, -1, -1))
+_SERIES = tuple(1 / math.factorial(k + 2) for k in range(13, -1, -1))
+"""For arguments below the switch."""
+_FARTHEST = 700.0
+"""Its exponential is finite."""
 
 
 @small
@@ -105,37 +108,47 @@ def long_row(probs, grads, order, found, out):
     return mean
 
 
-@inner
+@small
 def growth_curvature(theta):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ >= 0``."""
-    if theta >= _SWITCH:
-        return (math.expm1(theta) - theta) / (theta * theta)
+    """``(e^θ - 1 - θ) / θ²`` for ``θ`` from zero to a few hundred, without branches."""
     series = _SERIES[0]
     for k in range(1, len(_SERIES)):
         series = series * theta + _SERIES[k]
-    return series
+    far = theta if theta >= _SWITCH else _SWITCH
+    grown = (exponential(far) - 1.0 - far) / (far * far)
+    return grown if theta >= _SWITCH else series
+
+
+@inner
+def drift(probs, grads, order, mean):
+    """What a part of a row adds to the gradient of its order."""
+    total, zero = 0.0, probs.dtype.type(0)
+    for j in range(probs.shape[0]):
+        share = np.float64(probs[j] if probs[j] > zero else 1.0)
+        logs = logarithm(share - 1.0, share)
+        curve = share * logs * logs * growth_curvature(min(-order * logs, _FARTHEST))
+        moved = curve * (mean - grads[j])
+        total += moved if probs[j] > zero else 0.0
+    return total
 
 
 @inner
 def order_gradient(probs, grads, order, mean):
     """``Σ (∂p/∂r) g``, by the drift of ``p`` at a fixed threshold."""
     total = 0.0
-    for j in range(probs.shape[0]):
-        if probs[j] > 0.0:
-            share = np.float64(probs[j])
-            logs = logarithm(share - 1.0, share)
-            curve = share * logs * logs * growth_curvature(-order * logs)
-            total += curve * (mean - grads[j])
+    for start in range(0, probs.shape[0], SPAN):
+        part = probs[start : start + SPAN]
+        if has_mass(part):
+            total += drift(part, grads[start : start + SPAN], order, mean)
     return total
 
 
 @inner
-def backward_rows(probs, grads, orders, out, order_grads, start, stop):
+def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
     """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them."""
-    stride = 1 if orders.shape[0] > 1 else 0
     found = np.empty((probs.shape[1] + SPAN - 1) // SPAN, np.int64)
     for i in range(start, stop):
-        order = orders[i * stride]
+        order = orders[i] if orders.shape[0] > 0 else order
         if probs.shape[1] < _LONG:
             mean = short_row(probs[i], grads[i], order, out[i])
         else:
@@ -144,14 +157,19 @@ def backward_rows(probs, grads, orders, out, order_grads, start, stop):
             order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
 
 
+@small
+def weighted_row(probs, grad, out):
+    """Write ``g p``."""
+    for j in range(probs.shape[0]):
+        out[j] = grad * probs[j]
+
+
 @inner
 def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
     """``g (p - e_y)`` for rows ``start`` to ``stop``, zero where the target is ignored."""
     for i in range(start, stop):
         if targets[i] == ignored:
             out[i, :] = 0.0
-            continue
-        grad = grads[i]
-        for j in range(probs.shape[1]):
-            out[i, j] = grad * probs[i, j]
-        out[i, targets[i]] -= grad
+        else:
+            weighted_row(probs[i], grads[i], out[i])
+            out[i, targets[i]] -= grads[i]

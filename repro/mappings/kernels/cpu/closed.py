@@ -11,31 +11,25 @@ import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small
 
-_ROUGH = 3e-5
-"""Excess mass that single precision can tell from rounding."""
-_COARSE = 1e-3
-"""Excess mass that is left in a bound."""
+COARSE = 1e-3
+"""Excess mass that may be left where ``c`` is only a bound."""
 _PASSES = 64
-
-
-@small
-def is_closed(order):
-    """Whether the order has rational steps."""
-    return order == 1.0 or order == 0.5
 
 
 @small
 def tolerance_for(scores):
     """Excess mass at which rows are solved, but for rounding."""
     if scores.itemsize == 4:
-        return 1e-9
+        return 1e-7
     return np.finfo(np.float64).eps * (4.0 + math.sqrt(scores.shape[1]))
 
 
 @small
-def newton_step(lists, i, count, c, order):
-    """For list ``i``: by how much Newton lowers ``c``, and how far the norm exceeds one."""
-    zero, c = lists.dtype.type(0), lists.dtype.type(c)
+def newton_step(lists, i, count, c, zero, order):
+    """For list ``i``: by how much Newton lowers ``c``, and how far the norm exceeds one.
+
+    The precision is that of ``c`` and zero, the list's or double.
+    """
     total, second, size = zero, zero, 0
     if order == 1.0:
         for j in range(count):
@@ -52,6 +46,12 @@ def newton_step(lists, i, count, c, order):
     return norm * (norm - 1.0) / total, norm - 1.0
 
 
+@small
+def rough_step(lists, i, count, c, order):
+    """The same in the precision of the list."""
+    return newton_step(lists, i, count, lists.dtype.type(c), lists.dtype.type(0), order)
+
+
 @inner
 def descend(lists, i, count, c, order, tolerance):
     """``c`` for list ``i`` up to a tolerance, and the step that is left to take."""
@@ -60,20 +60,38 @@ def descend(lists, i, count, c, order, tolerance):
         lower = c - step
         settled = lower == c and step != 0.0
         c = lower
-        step, residual = newton_step(lists, i, count, c, order)
+        step, residual = newton_step(lists, i, count, c, 0.0, order)
         if abs(residual) <= tolerance or settled:
             break
     return c, step
 
 
 @small
+def last_excess(lists):
+    """Excess mass from which one more step leaves no more than rounding, but where it has kinks."""
+    return math.sqrt(np.finfo(lists.dtype).eps) / 10.0
+
+
+@inner
+def descend_roughly(lists, i, count, c, order, enough):
+    """``c`` for list ``i``, in the precision of the list, with no more than an excess mass."""
+    for _ in range(_PASSES):
+        step, residual = rough_step(lists, i, count, c, order)
+        if abs(residual) <= enough:
+            break
+        c -= step
+    return c
+
+
+@small
 def descend_group(lists, cs, order):
-    """Rough descent of several rows in turns, so that their latencies overlap."""
+    """The same for several rows in turns, so that their latencies overlap."""
+    enough = last_excess(lists)
     for _ in range(_PASSES):
         moving = 0
         for i in range(lists.shape[0]):
-            step, residual = newton_step(lists, i, lists.shape[1], cs[i], order)
-            moves = abs(residual) > _ROUGH
+            step, residual = rough_step(lists, i, lists.shape[1], cs[i], order)
+            moves = abs(residual) > enough
             cs[i] -= step if moves else 0.0
             moving += moves
         if moving == 0:
@@ -82,14 +100,14 @@ def descend_group(lists, cs, order):
 
 @small
 def shares(lists, i, count, c, step, order, probs):
-    """Write the unnormalised distribution of list ``i``; return its sum and the sum of ``p w``.
+    """Write the distribution of list ``i``; return its sum and the sum of ``p w``.
 
     The last step acts on the small differences ``w + c``, whose digits are finer than those of
     ``c``: they matter where many entries are tied close to the threshold.
     """
     total = moment = 0.0
     for j in range(count):
-        scaled = lists[i, j]
+        scaled = np.float64(lists[i, j])
         kept = scaled + c
         lowered = kept - step
         share = lowered if kept > 0.0 and lowered > 0.0 else 0.0
@@ -101,21 +119,15 @@ def shares(lists, i, count, c, step, order, probs):
 
 
 @small
-def solve(lists, i, count, c, order, tolerance, probs):
-    """Write the unnormalised distribution of list ``i``, starting close to or above its ``c``.
+def solve(lists, i, count, padded, c, order, tolerance, probs):
+    """Write the distribution of a list, starting close to or above its ``c``.
 
     Returns:
         Its sum, the sum of ``p w``, and ``(1 - c) / r``.
     """
-    step, _ = newton_step(lists, i, count, c, order)
+    step, _ = newton_step(lists, i, padded, c, 0.0, order)
     total, moment = shares(lists, i, count, c, step, order, probs)
     if abs(total - 1.0) > tolerance:
-        c, step = descend(lists, i, count, c, order, tolerance)
+        c, step = descend(lists, i, padded, c, order, tolerance)
         total, moment = shares(lists, i, count, c, step, order, probs)
     return total, moment, (1.0 - (c - step)) / order
-
-
-@inner
-def bound(lists, i, count, order):
-    """An upper bound of ``c`` from some of a row's candidates, the largest among them."""
-    return descend(lists, i, count, 1.0, order, _COARSE)[0]

@@ -1,6 +1,7 @@
-"""Powers without tables or calls, so that loops over them are vectorised, in both precisions.
+"""Powers without tables, calls or divisions, so that loops are vectorised, in both precisions.
 
-Relative errors are a few roundings. All constants are coefficients of power series.
+Relative errors are a few roundings. All constants are computed: coefficients of power series and of
+an interpolation.
 """
 
 import math
@@ -26,8 +27,8 @@ class _Format(NamedTuple):
     log_terms: int
 
 
-_SINGLE = _Format(np.float32, np.int32, np.uint32, 23, 127, 7, 4)
-_DOUBLE = _Format(np.float64, np.int64, np.uint64, 52, 1023, 13, 10)
+_SINGLE = _Format(np.float32, np.int32, np.uint32, 23, 127, 7, 11)
+_DOUBLE = _Format(np.float64, np.int64, np.uint64, 52, 1023, 13, 21)
 
 
 def _halved_log2(real: Any) -> tuple[Any, Any]:
@@ -36,7 +37,7 @@ def _halved_log2(real: Any) -> tuple[Any, Any]:
     return real(high), real(math.log(2) - high)
 
 
-def _exponential(number: _Format) -> Callable[..., Any]:
+def _exponential(number: _Format) -> Any:
     """``e^x`` for ``x`` between the logarithms of the smallest and the largest number."""
     real, integer = number.real, number.integer
     bias, shift = integer(number.bias), integer(number.mantissa)
@@ -62,9 +63,11 @@ def _exponential(number: _Format) -> Callable[..., Any]:
 def _logarithm(number: _Format) -> Callable[..., Any]:
     """``log height`` for ``height = 1 + below`` in ``(0, 1]``, accurate also near one."""
     real, natural = number.real, number.natural
-    zero, one, two, shift = real(0), real(1), real(2), natural(number.mantissa)
+    zero, one, shift = real(0), real(1), natural(number.mantissa)
     high, low = _halved_log2(real)
-    series = tuple(real(1 / (2 * k + 1)) for k in range(number.log_terms, -1, -1))
+    series = tuple(real(value) for value in _log1p_share(number.log_terms))
+    # Loops over longer tuples would not be unrolled.
+    odd, even = series[::2], series[1::2]
     one_bits, half_root_bits = one.view(natural), real(math.sqrt(0.5)).view(natural)
     to_biased, counter = one_bits - half_root_bits, real(2.0**number.mantissa)
     counter_bits, offset = counter.view(natural), real(counter + number.bias)
@@ -77,14 +80,49 @@ def _logarithm(number: _Format) -> Callable[..., Any]:
         exponent = natural(biased | counter_bits).view(real) - offset
         # Above √½ the series takes ``below`` itself, whose digits the rounding of height lost.
         rest = below if exponent == zero else near_one - one
-        slope = rest / (rest + two)
-        square = slope * slope
-        value = series[0]
-        for k in range(1, len(series)):
-            value = value * square + series[k]
-        return exponent * high + (two * slope * value + exponent * low)
+        square, odds, evens = rest * rest, odd[0], even[0]
+        for k in range(1, len(odd)):
+            odds = odds * square + odd[k]
+            evens = evens * square + even[k]
+        value = odds * rest + evens
+        return exponent * high + (rest * value + exponent * low)
 
     return log
+
+
+def _log1p_share(degree: int) -> np.ndarray:
+    """Coefficients of a polynomial close to ``log(1 + x) / x`` for ``1 + x`` in ``[√½, √2]``.
+
+    The highest power comes first. A polynomial, as a division takes longer than all its terms.
+    """
+    half_root = np.longdouble(0.5) ** np.longdouble(0.5)
+    centre, reach = (3 * half_root - 2) / 2, half_root / 2
+    angles = np.longdouble(np.pi) * (np.arange(degree + 1) + np.longdouble(0.5)) / (degree + 1)
+    places = centre + reach * np.cos(angles)
+    # Divided differences keep all digits where a system of equations would lose half of them.
+    differences = np.log1p(places) / places
+    for k in range(1, degree + 1):
+        differences[k:] = (differences[k:] - differences[k - 1 : -1]) / (places[k:] - places[:-k])
+    powers = differences[-1:]
+    for k in range(degree - 1, -1, -1):
+        powers = np.append(powers, differences[k]) - places[k] * np.insert(powers, 0, 0)
+    return powers
+
+
+def _reciprocal(number: _Format) -> Any:
+    """``1 / x`` for positive ``x``, to five digits."""
+    real, natural = number.real, number.natural
+    one_bits, two, balance = real(1).view(natural), real(2), real(16 / 17)
+    mirrored = natural(2 * int(one_bits))
+
+    @exact
+    def reciprocal(x):
+        # Mirrored bits are up to an eighth too much; each step then squares the relative error.
+        guess = balance * natural(mirrored - real(x).view(natural)).view(real)
+        guess = guess * (two - x * guess)
+        return guess * (two - x * guess)
+
+    return reciprocal
 
 
 def _power_of(number: _Format) -> Callable[..., Any]:
@@ -101,6 +139,11 @@ def _power_of(number: _Format) -> Callable[..., Any]:
     return power
 
 
+_EXPONENTIALS = {
+    types.float32: _exponential(_SINGLE).py_func,
+    types.float64: _exponential(_DOUBLE).py_func,
+}
+_RECIPROCALS = {types.float32: _reciprocal(_SINGLE), types.float64: _reciprocal(_DOUBLE)}
 _POWERS = {types.float32: _power_of(_SINGLE), types.float64: _power_of(_DOUBLE)}
 logarithm = _logarithm(_DOUBLE)
 """``log height`` in double precision, called as ``logarithm(height - 1, height)``."""
@@ -117,3 +160,23 @@ def power(below, height, exponent):
 @overload(power, jit_options=EXACT)
 def _power_of_type(below, height, exponent):
     return _POWERS[below]
+
+
+def exponential(x):
+    """``e^x`` for ``x`` between the logarithms of the smallest and the largest number."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(exponential, jit_options=EXACT)
+def _exponential_of_type(x):
+    return _EXPONENTIALS[x]
+
+
+def reciprocal(x):
+    """``1 / x`` for positive ``x``, to five digits."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(reciprocal, jit_options=EXACT)
+def _reciprocal_of_type(x):
+    return _RECIPROCALS[x].py_func

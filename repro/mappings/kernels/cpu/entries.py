@@ -1,67 +1,98 @@
-"""What Python calls: each kernel over all rows, split evenly among threads.
+"""What Python calls: each kernel over a range of rows, given the addresses of contiguous tensors.
 
-Rows do not depend on each other, so results are the same to the last bit for any number of threads.
+Rows do not depend on each other, so results are the same to the last bit however rows are split
+among threads.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, prange
+import numpy as np
+from numba import carray
 
-from repro.mappings.kernels.cpu._compile import SOURCES
+from repro.mappings.kernels.cpu._compile import fingerprint, on_disk, pointer, small
 from repro.mappings.kernels.cpu.backward import backward_rows, loss_backward_rows
-from repro.mappings.kernels.cpu.forward import forward_rows
+from repro.mappings.kernels.cpu.forward import closed_rows, level_rows
 
 Entry = Callable[..., Any]
+_SOURCES = fingerprint(
+    "entries", "backward", "forward", "closed", "level", "search", "elementary"
+)  # fmt: skip
 
 
-def _on_disk(function: Entry) -> Entry:
-    """Compile and keep the code on disk; where no folder can be written, in memory only."""
-    try:
-        return njit(nogil=True, parallel=True, cache=True)(function)
-    except RuntimeError:
-        return njit(nogil=True, parallel=True)(function)
+@small
+def matrix(address, kind, rows, size):
+    """The tensor at an address."""
+    return carray(pointer(address, kind), (rows, size))
 
 
-def _forward(sources: int) -> Entry:
-    """Distributions, and losses where there is room for them; returns the number of bad targets."""
+@small
+def vector(address, kind, size):
+    """The same with one axis; empty if there is no address."""
+    return carray(pointer(address, kind), (size if address != 0 else 0,))
 
-    def forward(scores, orders, largest, targets, ignored, probs, losses, threads):
-        rows, wrong = scores.shape[0] * (sources > 0), 0
-        for t in prange(threads):
-            start, stop = t * rows // threads, (t + 1) * rows // threads
-            wrong += forward_rows(
-                scores, orders, largest, targets, ignored, probs, losses, start, stop
-            )
-        return wrong
 
-    return _on_disk(forward)
+def _closed(sources: int) -> Entry:
+    """Sparsemax and 1.5-entmax, and losses if there are targets; returns how many are bad."""
+
+    @on_disk
+    def closed(kind, scores, order, targets, ignored, probs, losses, size, start, stop):
+        rows = stop * (sources > 0)
+        return closed_rows(
+            matrix(scores, kind, rows, size), order, vector(targets, np.int64(0), rows), ignored,
+            matrix(probs, kind, rows, size), vector(losses, kind, rows), start, stop,
+        )  # fmt: skip
+
+    return closed
+
+
+def _level(sources: int) -> Entry:
+    """The same at any order, or at one order for each row."""
+
+    @on_disk
+    def level(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+        rows = stop * (sources > 0)
+        return level_rows(
+            matrix(scores, kind, rows, size), order, vector(orders, np.float64(0), rows),
+            vector(targets, np.int64(0), rows), ignored,
+            matrix(probs, kind, rows, size), vector(losses, kind, rows), start, stop,
+        )  # fmt: skip
+
+    return level
 
 
 def _backward(sources: int) -> Entry:
     """Gradients of the scores, and of the orders where there is room for them."""
 
-    def backward(probs, grads, orders, out, order_grads, threads):
-        rows = probs.shape[0] * (sources > 0)
-        for t in prange(threads):
-            start, stop = t * rows // threads, (t + 1) * rows // threads
-            backward_rows(probs, grads, orders, out, order_grads, start, stop)
+    @on_disk
+    def backward(kind, probs, grads, order, orders, out, order_grads, size, start, stop):
+        rows = stop * (sources > 0)
+        backward_rows(
+            matrix(probs, kind, rows, size), matrix(grads, kind, rows, size), order,
+            vector(orders, np.float64(0), rows), matrix(out, kind, rows, size),
+            vector(order_grads, kind, rows), start, stop,
+        )  # fmt: skip
+        return 0
 
-    return _on_disk(backward)
+    return backward
 
 
 def _loss_backward(sources: int) -> Entry:
     """Gradients of losses."""
 
-    def loss_backward(probs, targets, ignored, grads, out, threads):
-        rows = probs.shape[0] * (sources > 0)
-        for t in prange(threads):
-            start, stop = t * rows // threads, (t + 1) * rows // threads
-            loss_backward_rows(probs, targets, ignored, grads, out, start, stop)
+    @on_disk
+    def loss_backward(kind, probs, targets, ignored, grads, out, size, start, stop):
+        rows = stop * (sources > 0)
+        loss_backward_rows(
+            matrix(probs, kind, rows, size), vector(targets, np.int64(0), rows), ignored,
+            vector(grads, kind, rows), matrix(out, kind, rows, size), start, stop,
+        )  # fmt: skip
+        return 0
 
-    return _on_disk(loss_backward)
+    return loss_backward
 
 
-forward = _forward(SOURCES)
-backward = _backward(SOURCES)
-loss_backward = _loss_backward(SOURCES)
+closed = _closed(_SOURCES)
+level = _level(_SOURCES)
+backward = _backward(_SOURCES)
+loss_backward = _loss_backward(_SOURCES)

@@ -1,7 +1,8 @@
 """α-entmax of a list of candidates for any ``r = α - 1 > 0``; the unknown is a logarithm.
 
 With ``level = -log(c) / r`` nothing is lost as ``r -> 0``. Candidates ``w`` and the equation are
-those of ``closed.py``; the precision is that of the list.
+those of ``closed.py``; the precision is that of the list. Sums are of powers of the heights
+``h = (w + c) / c``; ``growth`` is ``1 / c``, and a ``cut`` is the share of ``c`` to take away.
 """
 
 import math
@@ -9,62 +10,78 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small
-from repro.mappings.kernels.cpu.elementary import power
+from repro.mappings.kernels.cpu.elementary import power, reciprocal
 
-_COARSE = 1e-3
+_COARSE = 1e-2
 _PASSES = 64
 _BISECTIONS = 60
 _CHUNK = 256
 """Entries that are added up in the precision of the list before the sum is widened."""
+_HIGHEST = 80.0
+"""Keeps ``1 / c`` finite where ``r`` is large."""
 
 
 @small
 def growth_at(order, level):
     """``1 / c``, kept finite."""
-    return math.exp(min(order * level, 80.0))
+    return math.exp(min(order * level, _HIGHEST))
 
 
 @small
-def _sums(scaled, start, stop, growth, slowness):
+def _sums(scaled, growth, slowness):
     zero, one = scaled.dtype.type(0), scaled.dtype.type(1)
-    total = slope = zero
-    for j in range(start, stop):
+    total = slope = bend = zero
+    for j in range(scaled.shape[0]):
         below = scaled[j] * growth
         below = below if below > -one else -one
         height = below + one
         share = power(below, height, slowness)
+        inverse = reciprocal(height if height > zero else one)
         total += share
-        slope += share / (height if height > zero else one)
-    return total, slope
+        slope += share * inverse
+        bend += share * inverse * inverse
+    return total, slope, bend
 
 
 @inner
-def level_sums(scaled, count, order, level):
-    """``Σ t`` and ``Σ t^{1-r}`` with ``t = p / max p`` at a level."""
-    total = slope = 0.0
-    growth = scaled.dtype.type(growth_at(order, level))
-    slowness = scaled.dtype.type(1.0 / order)
+def level_sums(scaled, count, growth, order):
+    """``Σ t``, ``Σ t^{1-r}`` and ``Σ t^{1-2r}`` with ``t = p / max p``, the last two to digits."""
+    total = slope = bend = 0.0
+    growth, slowness = scaled.dtype.type(growth), scaled.dtype.type(1.0 / order)
     for start in range(0, count, _CHUNK):
-        part, tilt = _sums(scaled, start, min(start + _CHUNK, count), growth, slowness)
-        total += part
-        slope += tilt
-    return total, slope
+        part = _sums(scaled[start : min(start + _CHUNK, count)], growth, slowness)
+        total, slope, bend = total + part[0], slope + part[1], bend + part[2]
+    return total, slope, bend
+
+
+@small
+def longer(cut, total, slope, bend, order):
+    """Halley's step for a Newton step that is far from the root.
+
+    It may end below the root, from where Newton's next step leads above it again.
+    """
+    if order > 0.5 or cut <= 0.0:
+        return cut
+    curvature = (1.0 / order - 1.0) * (bend / slope - slope / total)
+    return min(cut / (1.0 - min(0.5 * cut * curvature, 0.5)), 0.5 * (1.0 + cut))
 
 
 @inner
 def descend(scaled, count, order, level, tolerance):
-    """Level for ``r <= 1`` up to a tolerance, and the cut of ``c`` that is left to take."""
-    cut = 0.0
+    """Level for ``r <= 1``, ``1 / c`` there, and the cut of ``c`` that is left to take."""
+    cut, growth, highest = 0.0, growth_at(order, level), math.log(count)
     for _ in range(_PASSES):
-        following = level - math.log1p(-cut) / order
-        settled = following == level and cut != 0.0
-        level = following
-        total, slope = level_sums(scaled, count, order, level)
+        total, slope, bend = level_sums(scaled, count, growth, order)
         gap = level - math.log(total)
         cut = -math.expm1(order * gap) * total / slope
-        if abs(gap) <= tolerance or settled:
+        if abs(gap) <= tolerance:
             break
-    return level, cut
+        following = level - math.log1p(-longer(cut, total, slope, bend, order)) / order
+        following = min(following, highest)
+        if following == level:
+            break
+        level, growth, cut = following, growth_at(order, following), 0.0
+    return level, growth, cut
 
 
 @inner
@@ -73,7 +90,8 @@ def bisect(scaled, count, order):
     low, high = 0.0, math.log(count)
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        if middle < math.log(level_sums(scaled, count, order, middle)[0]):
+        total = level_sums(scaled, count, growth_at(order, middle), order)[0]
+        if middle < math.log(total):
             low = middle
         else:
             high = middle
@@ -83,27 +101,52 @@ def bisect(scaled, count, order):
 @inner
 def bound(scaled, count, order):
     """A lower bound of the level from some of a row's candidates, the largest among them."""
-    return descend(scaled, count, order, 0.0, _COARSE)[0]
+    level, _, cut = descend(scaled, count, order, 0.0, _COARSE)
+    # A long step may have gone too far; the Newton step that is left corrects it.
+    return max(level - math.log1p(-cut) / order, 0.0)
 
 
 @inner
-def shares(scaled, count, order, level, cut, probs):
+def shares(scaled, count, growth, cut, order, probs):
     """Write the unnormalised distribution; return its sum and the sum of ``p w``."""
     zero, one = scaled.dtype.type(0), scaled.dtype.type(1)
-    growth = scaled.dtype.type(growth_at(order, level))
-    slowness, cut = scaled.dtype.type(1.0 / order), scaled.dtype.type(cut)
+    growth, cut = scaled.dtype.type(growth), scaled.dtype.type(cut)
+    slowness = scaled.dtype.type(1.0 / order)
     total = moment = 0.0
     for j in range(count):
         below = scaled[j] * growth
         below = below if below > -one else -one
         height = below + one
         lowered = height - cut
-        height = lowered if height > zero else zero
+        height = lowered if (height > zero) & (lowered > zero) else zero
         share = power(below - cut, height, slowness)
         probs[j] = share
         total += share
         moment += share * scaled[j]
     return total, moment
+
+
+@inner
+def refine(scaled, count, level, order, probs):
+    """Solve for ``r <= 1`` from a lower bound of the level, as :func:`solve` does.
+
+    The shares are those after the last step. Where that step met a kink their sum says so, and
+    Newton goes on as long as that helps.
+    """
+    eps = np.finfo(scaled.dtype).eps
+    level, growth, cut = descend(scaled, count, order, level, math.sqrt(eps) / 8.0)
+    previous = math.inf
+    for _ in range(_PASSES):
+        total, moment = shares(scaled, count, growth, cut, order, probs)
+        gap = abs(level - math.log(total))
+        level -= math.log1p(-cut) / order
+        if gap <= 2.0 * eps or gap > 0.5 * previous:
+            break
+        previous = gap
+        growth = growth_at(order, level)
+        whole, slope, _ = level_sums(scaled, count, growth, order)
+        cut = -math.expm1(order * (level - math.log(whole))) * whole / slope
+    return total, moment, level
 
 
 @inner
@@ -113,11 +156,9 @@ def solve(scaled, count, level, order, probs):
     Returns:
         Its sum, the sum of ``p w``, and ``(1 - c) / r``.
     """
-    cut = 0.0
     if order > 1.0:
         level = bisect(scaled, count, order)
+        total, moment = shares(scaled, count, growth_at(order, level), 0.0, order, probs)
     else:
-        tolerance = 4.0 * np.finfo(scaled.dtype).eps
-        level, cut = descend(scaled, count, order, level, tolerance)
-    total, moment = shares(scaled, count, order, level, cut, probs)
+        total, moment, level = refine(scaled, count, level, order, probs)
     return total, moment, -math.expm1(-order * level) / order

@@ -35,27 +35,32 @@ def is_nan(value):
 
 
 @small
-def part_maximum(rows, i, start):
-    """The largest entry of row ``i`` from ``start`` on, and whether there is a NaN."""
-    best, bad = rows[i, start], False
-    for j in range(start, rows.shape[1]):
-        best = larger(rows[i, j], best)
-        bad |= is_nan(rows[i, j])
+def part_maximum(part):
+    """The largest entry of a part of a row, and whether there is a NaN."""
+    best, bad = part[0], False
+    for j in range(part.shape[0]):
+        best = larger(part[j], best)
+        bad |= is_nan(part[j])
     return best, bad
 
 
 @inner
-def block_maxima(rows, i, maxima):
-    """Write the maximum of every block of row ``i``; return the largest, and if a NaN is there."""
-    whole, top, bad = rows.shape[1] // BLOCK, rows[i, 0], False
+def block_maxima(row, maxima):
+    """Write the maximum of every block of a row; return the largest, and if a NaN is there.
+
+    Blocks are slices: of a position that numba does not know to be positive it asks whether to
+    count from the end, and loads are then no vector instructions.
+    """
+    whole, top, bad = row.shape[0] // BLOCK, row[0], False
     for k in range(whole):
-        best = rows[i, k * BLOCK]
-        for j in range(k * BLOCK, k * BLOCK + BLOCK):
-            best = larger(rows[i, j], best)
-            bad |= is_nan(rows[i, j])
+        block = row[k * BLOCK : (k + 1) * BLOCK]
+        best = block[0]
+        for j in range(BLOCK):
+            best = larger(block[j], best)
+            bad |= is_nan(block[j])
         maxima[k], top = best, larger(best, top)
     if whole < maxima.shape[0]:
-        best, last_bad = part_maximum(rows, i, whole * BLOCK)
+        best, last_bad = part_maximum(row[whole * BLOCK :])
         maxima[whole], top, bad = best, larger(best, top), bad | last_bad
     return top, bad
 
@@ -86,11 +91,11 @@ def pad(lists, i, count):
 
 
 @small
-def load(rows, i, top, order, lists, g):
-    """Take all entries of row ``i`` into list ``g``, in their order."""
-    for j in range(rows.shape[1]):
-        w = scaled_score(rows[i, j], top, order)
-        lists[g, j] = w if w > OUT else OUT
+def load(row, size, top, order, listed):
+    """Take all entries of a row into a list, in their order."""
+    for j in range(size):
+        w = scaled_score(row[j], top, order)
+        listed[j] = w if w > OUT else OUT
 
 
 @inner
@@ -105,14 +110,36 @@ def gather_maxima(maxima, top, order, lists):
 
 
 @inner
-def gather(rows, i, maxima, top, order, c, lists, places):
+def gather_blocks(row, maxima, top, order, c, lists, places):
+    """Take the blocks that reach above ``-c`` into a list, with their numbers; return how many.
+
+    Where steps are cheap this takes less time than to pick their entries.
+    """
+    count, lowest = 0, -c * MARGIN
+    for k in range(maxima.shape[0]):
+        if scaled_score(maxima[k], top, order) > lowest:
+            block = row[k * BLOCK : (k + 1) * BLOCK]
+            listed = lists[0, count * BLOCK : (count + 1) * BLOCK]
+            if block.shape[0] == BLOCK:
+                load(block, BLOCK, top, order, listed)
+            else:
+                listed[:] = OUT
+                load(block, block.shape[0], top, order, listed)
+            places[count] = k
+            count += 1
+    return count
+
+
+@inner
+def gather(row, maxima, top, order, c, lists, places):
     """Collect the entries that reach above ``-c``, and their positions; return how many."""
     count, lowest = 0, -c * MARGIN
     for k in range(maxima.shape[0]):
         if scaled_score(maxima[k], top, order) > lowest:
-            for j in range(k * BLOCK, min(k * BLOCK + BLOCK, rows.shape[1])):
-                w = scaled_score(rows[i, j], top, order)
+            block = row[k * BLOCK : (k + 1) * BLOCK]
+            for j in range(block.shape[0]):
+                w = scaled_score(block[j], top, order)
                 lists[0, count] = w
-                places[count] = j
+                places[count] = k * BLOCK + j
                 count += w > lowest
     return count

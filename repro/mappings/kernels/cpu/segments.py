@@ -12,6 +12,8 @@ from numba import njit
 from torch import Tensor
 
 _Kernel = Callable[..., Any]
+_strict = njit(nogil=True, error_model="numpy")
+"""Sums in the order that is written: where two pieces meet, rounding says whether they are one."""
 
 
 def _on_disk(function: _Kernel) -> _Kernel:
@@ -23,28 +25,31 @@ def _on_disk(function: _Kernel) -> _Kernel:
     return compiled
 
 
-@njit(nogil=True, error_model="numpy")
+@_strict
 def _height(times, heights, knots, piece, count, total):
     """``f`` at the right end of a piece."""
     return (count - times[piece]) * knots[piece] - (total - heights[piece])
 
 
-@njit(nogil=True, error_model="numpy")
+@_strict
 def _crossing(times, heights, piece, count, total, bound):
     """Where the line of a piece reaches ``bound``."""
     return (total + bound - heights[piece]) / max(count - times[piece], 1.0)
 
 
-@njit(nogil=True, error_model="numpy")
-def _sweep(row, present, lam, times, heights, knots, lows, highs):
-    """Find the two cuts of every position; return the last level."""
-    first = last = len(row)
+@_strict
+def sweep(values, counts, size, lam, times, heights, knots, lows, highs):
+    """Find the two cuts of every position; return the last level.
+
+    A value may stand for several equal neighbours, or for none: its position is then left out.
+    """
+    first = last = size
     times[first] = heights[first] = count = total = 0.0
-    for i in range(len(row)):
+    for i in range(size):
         lows[i], highs[i] = -np.inf, np.inf
-        if not present[i]:
+        if counts[i] == 0:
             continue
-        count, total = count + 1.0, total + row[i]
+        count, total = count + counts[i], total + counts[i] * values[i]
         while first < last and _height(times, heights, knots, first, count, total) <= -lam:
             first += 1
         while first < last and _height(times, heights, knots, last - 1, count, total) >= lam:
@@ -60,16 +65,30 @@ def _sweep(row, present, lam, times, heights, knots, lows, highs):
     return _crossing(times, heights, min(piece, last), count, total, 0.0)
 
 
-@njit(nogil=True, error_model="numpy")
-def _trace_back(level, lows, highs, jumps):
+@_strict
+def trace_back(level, size, lows, highs, jumps):
     """Write where the level rises and falls, from the last position to the first."""
-    jumps[-1] = 0
-    for i in range(len(jumps) - 2, -1, -1):
+    jumps[size - 1] = 0
+    for i in range(size - 2, -1, -1):
         jumps[i] = 0
         if level < lows[i]:
             level, jumps[i] = lows[i], -1
         elif level > highs[i]:
             level, jumps[i] = highs[i], 1
+
+
+@_strict
+def pool(values, size, totals, sizes):
+    """Decreasing isotonic regression by pool-adjacent-violators; return how many blocks."""
+    top = -1
+    for i in range(size):
+        total, count = values[i], 1.0
+        while top >= 0 and totals[top] * count <= total * sizes[top]:
+            total, count = total + totals[top], count + sizes[top]
+            top -= 1
+        top += 1
+        totals[top], sizes[top] = total, count
+    return top + 1
 
 
 @_on_disk
@@ -79,26 +98,18 @@ def saturate_rows(scores, present, lam, jumps):
     times, heights, knots = np.empty(2 * n + 1), np.empty(2 * n + 1), np.empty(2 * n + 1)
     lows, highs = np.empty(n), np.empty(n)
     for k in range(scores.shape[0]):
-        level = _sweep(scores[k], present[k], lam, times, heights, knots, lows, highs)
-        _trace_back(level, lows, highs, jumps[k])
+        level = sweep(scores[k], present[k], n, lam, times, heights, knots, lows, highs)
+        trace_back(level, n, lows, highs, jumps[k])
 
 
 @_on_disk
 def pool_rows(values, blocks):
-    """Decreasing isotonic regression of every row, by pool-adjacent-violators."""
+    """Decreasing isotonic regression of every row."""
     n = values.shape[1]
     totals, sizes = np.empty(n), np.empty(n)
     for k in range(values.shape[0]):
-        top = -1
-        for i in range(n):
-            total, size = values[k, i], 1.0
-            while top >= 0 and totals[top] * size <= total * sizes[top]:
-                total, size = total + totals[top], size + sizes[top]
-                top -= 1
-            top += 1
-            totals[top], sizes[top] = total, size
         i = 0
-        for block in range(top + 1):
+        for block in range(pool(values[k], n, totals, sizes)):
             for _ in range(int(sizes[block])):
                 blocks[k, i] = block
                 i += 1

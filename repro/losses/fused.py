@@ -1,0 +1,101 @@
+"""Fenchel–Young losses of softmax, sparsemax and α-entmax by kernels that give them with ``p``."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn import functional as F
+
+from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings._entmax import apply_jacobian
+from repro.mappings._masking import readable
+from repro.mappings.kernels import ops
+
+
+def order_of(mapping: ProbabilityMap) -> float | None:
+    """``r = α - 1`` of a map for which there are kernels of the loss, else None."""
+    kind = type(mapping)
+    if kind is Entmax and isinstance(mapping.alpha, float):
+        return mapping.alpha - 1.0
+    if kind is Softmax and mapping.gamma == 1:
+        return 0.0
+    return 1.0 if kind is Sparsemax and mapping.gamma == 1 else None
+
+
+def fused_losses(
+    mapping: ProbabilityMap, scores: Tensor, target: Tensor, ignored: int
+) -> Tensor | None:
+    """Losses of single targets, zero where ignored; None where another way is needed.
+
+    Args:
+        mapping: any.
+        scores: shape ``(..., V)``, single or double precision.
+        target: shape ``(...)``; classes or the ignored value.
+        ignored: has no loss and no gradient.
+
+    Raises:
+        IndexError: a target is no class.
+    """
+    order = order_of(mapping)
+    if order is None or scores.numel() == 0 or not readable(scores) or not ops.usable(scores):
+        return None
+    if order == 0.0:
+        return _cross_entropy(scores, target, ignored)
+    losses: Tensor = _apply(scores, target, order, ignored)[0]
+    return losses
+
+
+def _cross_entropy(scores: Tensor, target: Tensor, ignored: int) -> Tensor | None:
+    """Those of softmax by torch itself, which calls rows with infinite scores undefined.
+
+    Ignored rows are judged too, so that such a row is found there: its gradient is no zero.
+    """
+    skipped = target == ignored
+    losses = F.cross_entropy(
+        scores.reshape(-1, scores.size(-1)),
+        target.masked_fill(skipped, 0).reshape(-1),
+        reduction="none",
+    )
+    if not bool(losses.isfinite().all()):
+        return None
+    return losses.view(target.shape).masked_fill(skipped, 0.0)
+
+
+class EntmaxLossFunction(Function):
+    """Losses, and ``p``, whose only use is that the gradient ``p - e_y`` has a derivative."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, target: Tensor, order: float, ignored: int
+    ) -> tuple[Tensor, Tensor]:
+        """One kernel."""
+        losses, probs = ops.launch("entmax_loss", scores, target, order, ignored)
+        ctx.save_for_backward(probs, target)
+        ctx.order, ctx.ignored = order, ignored
+        ctx.set_materialize_grads(False)
+        return losses, probs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None, None]:
+        """``g (p - e_y) + J h`` with ``g`` of the losses and ``h`` of ``p``."""
+        probs, target = ctx.saved_tensors
+        moved = None
+        if grads[0] is not None and ops.differentiable_once(probs, grads[0]):
+            moved = ops.launch("entmax_loss_backward", probs, target, grads[0], ctx.ignored)
+        elif grads[0] is not None:
+            moved = _errors(probs, target, grads[0], target == ctx.ignored)
+        if grads[1] is not None:
+            bent = apply_jacobian(probs, ctx.order, grads[1], -1)[0]
+            moved = bent if moved is None else moved + bent
+        return moved, None, None, None
+
+
+_apply = super(Function, EntmaxLossFunction).apply
+"""Without what ``Function.apply`` does for functorch, which takes longer than a small kernel."""
+
+
+def _errors(probs: Tensor, target: Tensor, grad: Tensor, skipped: Tensor) -> Tensor:
+    """``g (p - e_y)``, differentiable."""
+    weight = grad.masked_fill(skipped, 0.0).unsqueeze(-1)
+    chosen = target.masked_fill(skipped, 0).unsqueeze(-1)
+    return (weight * probs).scatter_add(-1, chosen, -weight)

@@ -1,0 +1,248 @@
+"""``clip(x - τ, 0, u)`` that sums to a total: a bracketed Newton method on a list of candidates.
+
+The sum is piecewise linear and decreasing in ``τ``. Newton's step is exact on the last piece;
+where it leaves the bracket or gains little, a point on the chord or the middle is tried. In a long
+row the solution for every few of its entries says roughly where ``τ`` is; what lies clearly above
+or below is added up once, and only the rest is listed.
+"""
+
+import math
+
+import numpy as np
+
+from repro.mappings.kernels.cpu._compile import exact, inner, small
+
+LONG = 1024
+"""Rows from this length on are searched for candidates."""
+_SAMPLE = 512
+_SPREAD = 1.3
+"""By how much the mass that is right for a sample may differ from the row's."""
+_NEAR = 0.1
+"""Part of a bracket that a second one, around the point on the chord, keeps on either side."""
+_ROUGH = 1e-2
+_PASSES = 300
+_LANES = 8
+"""Lists are filled up to multiples of this."""
+_BLOCK = 16
+_EXACT = 1e-15
+
+
+@small
+def finite(score, largest):
+    """A score in double precision; infinities become the largest number."""
+    return min(max(np.float64(score), -largest), largest)
+
+
+@exact
+def height_of(score, largest, base):
+    """A score relative to a base."""
+    return finite(score, largest) - base
+
+
+@exact
+def lowered(height, tau):
+    """A height less a threshold; apart, as base and threshold must not be added."""
+    return height - tau
+
+
+@small
+def bound_of(score, upper, limit):
+    """The bound of an entry as it counts: nothing where forbidden, at most the limit."""
+    bound = np.float64(upper)
+    bound = bound if bound < limit else limit
+    return bound if (score > -math.inf) & (bound > 0.0) else 0.0
+
+
+@small
+def clipped(above, bound):
+    """``clip(above, 0, bound)``."""
+    kept = above if above > 0.0 else 0.0
+    return kept if kept < bound else bound
+
+
+@small
+def mass_at(heights, bounds, count, tau):
+    """``Σ clip(x - τ, 0, u)``, and how many entries are strictly inside."""
+    total, free = 0.0, 0
+    for j in range(count):
+        kept = clipped(lowered(heights[j], tau), bounds[j])
+        total += kept
+        free += (kept > 0.0) & (kept < bounds[j])
+    return total, free
+
+
+@small
+def _filled(heights, bounds, count):
+    """Fill lists up with entries that get nothing; return their length."""
+    padded = (count + _LANES - 1) // _LANES * _LANES
+    for j in range(count, padded):
+        heights[j], bounds[j] = -math.inf, 0.0
+    return padded
+
+
+@small
+def load(scores, uppers, step, limit, base, largest, heights, bounds):
+    """List every ``step``-th entry of a row, relative to a base; return how many, filled up."""
+    count = scores.shape[0] // step
+    for k in range(count):
+        heights[k] = height_of(scores[k * step], largest, base)
+        bounds[k] = bound_of(scores[k * step], uppers[k * step], limit)
+    return _filled(heights, bounds, count)
+
+
+@small
+def _between(low, high, more, less, total, halve):
+    """A point inside a bracket: on the chord of the two masses, or the middle."""
+    middle = 0.5 * (low + high)
+    chord = low + (high - low) * ((more - total) / (more - less))
+    return chord if (low < chord) & (chord < high) & (not halve) else middle
+
+
+@small
+def root(heights, bounds, count, total, low, high, tau, tolerance):
+    """``τ`` of a list, from a bracket that may be open below and a point in it."""
+    more, less, reach, residual = math.inf, -math.inf, 1.0, math.inf
+    for _ in range(_PASSES):
+        mass, free = mass_at(heights, bounds, count, tau)
+        slow, residual = abs(mass - total) > 0.5 * residual, abs(mass - total)
+        if residual <= tolerance:
+            break
+        if mass > total:
+            low, more = tau, mass
+        else:
+            high, less = tau, mass
+        newton = tau + (mass - total) / free if free > 0 else math.nan
+        if low == -math.inf:
+            reach *= 2.0
+            tau = min(newton, high - reach) if free > 0 else high - reach
+        elif (low < newton) & (newton < high) & (not slow):
+            tau = newton
+        else:
+            tau = _between(low, high, more, less, total, slow)
+        if not (low < tau) & (tau < high):
+            break
+    return tau
+
+
+@inner
+def _root(heights, bounds, count, total, low, high, tau, tolerance):
+    """The same, compiled once for all who call it less often."""
+    return root(heights, bounds, count, total, low, high, tau, tolerance)
+
+
+@inner
+def _row_masses(scores, uppers, limit, base, largest, low, high):
+    """``Σ clip(x - τ, 0, u)`` of a whole row at two points."""
+    more = less = 0.0
+    for j in range(scores.shape[0]):
+        height = height_of(scores[j], largest, base)
+        bound = bound_of(scores[j], uppers[j], limit)
+        more += clipped(lowered(height, low), bound)
+        less += clipped(lowered(height, high), bound)
+    return more, less
+
+
+@inner
+def _gather(scores, uppers, limit, base, largest, low, high, heights, bounds):
+    """List what may be inside its bounds; return how many, and the mass of what is full."""
+    count, full, size = 0, 0.0, scores.shape[0]
+    for start in range(0, size, _BLOCK):
+        block, limits, near = scores[start : start + _BLOCK], uppers[start : start + _BLOCK], 0.0
+        for j in range(block.shape[0]):
+            height = height_of(block[j], largest, base)
+            bound = bound_of(block[j], limits[j], limit)
+            near += 1.0 if (height > low) & (height - bound < high) else 0.0
+            full += bound if height - bound >= high else 0.0
+        if near > 0.0:
+            for j in range(block.shape[0]):
+                height = height_of(block[j], largest, base)
+                bound = bound_of(block[j], limits[j], limit)
+                heights[count], bounds[count] = height, bound
+                count += (height > low) & (height - bound < high)
+    return _filled(heights, bounds, count), full
+
+
+@inner
+def _guesses(heights, bounds, count, total, start):
+    """A point above and a point below ``τ``, most likely, for a sample with its share of mass."""
+    room = 0.0
+    for j in range(count):
+        room += bounds[j]
+    low, high, tolerance = -math.inf, 0.0, _ROUGH * total
+    if room > total * _SPREAD:
+        low = _root(heights, bounds, count, total * _SPREAD, low, 0.0, start, tolerance)
+    if room > total / _SPREAD:
+        high = _root(heights, bounds, count, total / _SPREAD, -math.inf, 0.0, start, tolerance)
+    return low, high
+
+
+@inner
+def _long_root(scores, uppers, total, base, largest, heights, bounds, tolerance):
+    """``τ`` of a long row."""
+    step = scores.shape[0] // _SAMPLE
+    count = load(scores, uppers, step, total, base, largest, heights, bounds)
+    share = total * (scores.shape[0] // step) / scores.shape[0]
+    under, over = _guesses(heights, bounds, count, share, -min(1.0, total))
+    low, high, tau = -math.inf, 0.0, -min(1.0, total)
+    for _ in range(2):
+        more, less = _row_masses(scores, uppers, total, base, largest, under, over)
+        if less > total:
+            low, more = over, less
+        elif more > total:
+            low = under
+        if more <= total:
+            high, less = under, more
+        elif less <= total:
+            high = over
+        if low == -math.inf or not more - less > 0.0:
+            break
+        tau = _between(low, high, more, less, total, False)
+        under, over = tau - _NEAR * (tau - low), tau + _NEAR * (high - tau)
+    count, full = _gather(scores, uppers, total, base, largest, low, high, heights, bounds)
+    tau = tau if (low < tau) & (tau < high) else high - 1.0
+    return _root(heights, bounds, count, total - full, low, high, tau, tolerance)
+
+
+@inner
+def _anchor(scores, uppers, limit, base, largest, tau):
+    """The lowest score that reaches above ``τ``, but for rounding."""
+    lowest, best = tau - 8.0 * _EXACT * abs(tau), math.inf
+    for j in range(scores.shape[0]):
+        score = finite(scores[j], largest)
+        if (bound_of(scores[j], uppers[j], limit) > 0.0) & (score - base >= lowest):
+            best = min(best, score)
+    return best
+
+
+@inner
+def _far_threshold(scores, uppers, total, base, top, largest, heights, bounds, tolerance):
+    """The same from a base next to ``τ``, where differences have the most digits."""
+    count = load(scores, uppers, 1, total, base, largest, heights, bounds)
+    return base, _root(heights, bounds, count, total, -math.inf, top - base, -0.5, tolerance)
+
+
+@small
+def threshold(scores, uppers, total, top, largest, heights, bounds, tolerance, reach):
+    """A base and ``τ`` relative to it, for a row whose bounds sum to more than the total.
+
+    Args:
+        scores: one row.
+        uppers: its bounds, not cleaned.
+        total: mass to spend.
+        top: the largest score with a positive bound, finite.
+        largest: the largest number in the precision of the scores.
+        heights: room for a list.
+        bounds: room for another.
+        tolerance: excess mass at which to stop.
+        reach: the base is moved to a score next to ``τ`` if that lies farther below the top.
+    """
+    if scores.shape[0] < LONG:
+        count = load(scores, uppers, 1, total, top, largest, heights, bounds)
+        start = -min(1.0, total)
+        tau = root(heights, bounds, count, total, -math.inf, 0.0, start, tolerance)
+    else:
+        tau = _long_root(scores, uppers, total, top, largest, heights, bounds, tolerance)
+    if tau >= -reach:
+        return top, tau
+    base = _anchor(scores, uppers, total, top, largest, tau)
+    return _far_threshold(scores, uppers, total, base, top, largest, heights, bounds, tolerance)

@@ -1,0 +1,90 @@
+"""Powers and logarithms that stay accurate near one, in both precisions.
+
+Triton's own logarithm in single precision has a fixed absolute error near one; divided by a small
+``α - 1`` it would be all that is left. Constants are coefficients of power series.
+"""
+
+import math
+
+import triton
+import triton.language as tl
+
+_HIGH = tl.constexpr(round(math.log(2) * 2**15) / 2**15)
+"""``log 2`` in so few bits that its multiples are exact."""
+_LOW = tl.constexpr(math.log(2) - round(math.log(2) * 2**15) / 2**15)
+_HALF_ROOT_SINGLE = tl.constexpr(0x3F3504F3)
+"""The bits of ``√½``."""
+_HALF_ROOT_DOUBLE = tl.constexpr(0x3FE6A09E667F3BCD)
+_SWITCH = tl.constexpr(0.5)
+_TERMS = tl.constexpr(16)
+
+
+@triton.jit
+def _atanh_ratio(square, TERMS: tl.constexpr):
+    """``atanh(s) / s`` of ``s²``."""
+    value = square * 0.0 + 1.0 / (2 * TERMS + 1)
+    for k in tl.static_range(TERMS):
+        value = value * square + 1.0 / (2 * (TERMS - 1 - k) + 1)
+    return value
+
+
+@triton.jit
+def logarithm(below, height):
+    """``log height`` for ``height = 1 + below`` in ``(0, 1]``."""
+    if height.dtype == tl.float64:
+        bits = height.to(tl.int64, bitcast=True)
+        exponent = (bits - _HALF_ROOT_DOUBLE) >> 52
+        near_one = (bits - (exponent << 52)).to(tl.float64, bitcast=True)
+    else:
+        bits = height.to(tl.int32, bitcast=True)
+        exponent = (bits - _HALF_ROOT_SINGLE) >> 23
+        near_one = (bits - (exponent << 23)).to(tl.float32, bitcast=True)
+    # Above √½ the series takes ``below`` itself, whose digits the rounding of height lost.
+    rest = tl.where(exponent == 0, below, near_one - 1.0)
+    slope = rest / (rest + 2.0)
+    if height.dtype == tl.float64:
+        value = _atanh_ratio(slope * slope, 10)
+    else:
+        value = _atanh_ratio(slope * slope, 4)
+    whole = exponent.to(height.dtype)
+    return whole * _HIGH + (2.0 * slope * value + whole * _LOW)
+
+
+@triton.jit
+def power(below, height, exponent):
+    """``height^exponent`` for ``exponent >= 0`` and ``height = 1 + below`` from 0 to 1; 0 at 0."""
+    positive = height > 0.0
+    logs = logarithm(below, tl.where(positive, height, 1.0)) * exponent
+    return tl.where(positive, tl.exp(tl.where(logs < 0.0, logs, 0.0)), 0.0)
+
+
+@triton.jit
+def _exp_series(x, SKIP: tl.constexpr):
+    """``SKIP! Σ x^k / (k + SKIP)!``, for ``|x|`` below one."""
+    value = x * 0.0 + 1.0
+    for k in tl.static_range(_TERMS):
+        value = value * (x * (1.0 / (_TERMS - k + SKIP))) + 1.0
+    return value
+
+
+@triton.jit
+def expm1(x):
+    """``e^x - 1``."""
+    near = tl.abs(x) < _SWITCH
+    series = tl.where(near, x, 0.0)
+    return tl.where(near, series * _exp_series(series, 1), tl.exp(x) - 1.0)
+
+
+@triton.jit
+def log1p(x):
+    """``log(1 + x)`` for ``x`` in ``(-1, 0]``."""
+    return logarithm(x, 1.0 + x)
+
+
+@triton.jit
+def growth_curvature(theta):
+    """``(e^θ - 1 - θ) / θ²`` for ``θ >= 0``."""
+    near = theta < _SWITCH
+    far = tl.where(near, 1.0, theta)
+    series = 0.5 * _exp_series(tl.where(near, theta, 0.0), 2)
+    return tl.where(near, series, (tl.exp(far) - 1.0 - far) / (far * far))

@@ -1,0 +1,128 @@
+"""From tensors to the kernels of α-entmax: rows, grids and memory."""
+
+import torch
+from torch import Tensor
+from triton import next_power_of_2
+
+from repro.mappings.kernels.cuda import policy
+from repro.mappings.kernels.cuda.backward import backward_kernel, loss_backward_kernel
+from repro.mappings.kernels.cuda.forward import forward_kernel
+from repro.mappings.kernels.cuda.launch import (
+    Numbers,
+    numbers_of,
+    programs_for,
+    rows_of,
+    run,
+    vector,
+)
+
+_RULES = {1.0: 1, 0.5: 2}
+"""Orders with rational steps; see ``thresholds.py``."""
+
+
+def entmax_forward(scores: Tensor, order: float) -> Tensor:
+    """``p`` along the last axis at one order."""
+    return solve(scores, numbers_of(order), _RULES.get(order, 0), wide=order > 1.0)
+
+
+def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
+    """``p`` along the last axis with an order for each row, or one for all."""
+    return solve(scores, numbers_of(orders), 0)
+
+
+def solve(
+    scores: Tensor, numbers: Numbers, rule: int, *, wide: bool = False, norm: bool = False
+) -> Tensor:
+    """``p`` along the last axis.
+
+    Args:
+        scores: ``z``, ``n >= 1`` on the last axis.
+        numbers: ``r``, or ``α`` of normmax.
+        rule: see ``thresholds.py``.
+        wide: compute in double precision whatever the scores are.
+        norm: α-normmax.
+    """
+    rows = rows_of(scores)
+    probs = torch.empty_like(rows)
+    _forward(rows, probs, numbers, rule, wide, norm, None, rows, 0)
+    return probs.view(scores.shape)
+
+
+def project(levels: Tensor, dtype: torch.dtype) -> Tensor:
+    """Euclidean projection of the rows of a matrix onto the simplex, computed in a precision."""
+    probs = torch.empty_like(levels, dtype=dtype)
+    _forward(levels, probs, numbers_of(1.0), _RULES[1.0], False, False, None, levels, 0)
+    return probs
+
+
+def entmax_loss(
+    scores: Tensor, target: Tensor, order: float, ignored: int
+) -> tuple[Tensor, Tensor]:
+    """Losses and ``p`` along the last axis; NaN where a target is neither a class nor ignored."""
+    rows, targets = rows_of(scores), vector(target)
+    probs, losses = torch.empty_like(rows), rows.new_empty(rows.size(0))
+    rule = _RULES.get(order, 0)
+    _forward(rows, probs, numbers_of(order), rule, order > 1.0, False, targets, losses, ignored)
+    return losses.view(target.shape), probs.view(scores.shape)
+
+
+def _forward(
+    rows: Tensor,
+    probs: Tensor,
+    numbers: Numbers,
+    rule: int,
+    wide: bool,
+    norm: bool,
+    targets: Tensor | None,
+    losses: Tensor,
+    ignored: int,
+) -> None:
+    count, length = rows.shape
+    itemsize = 8 if wide else probs.element_size()
+    tile = policy.tile(length, itemsize, single=numbers.each is not None)
+    run(
+        forward_kernel, programs_for(count, tile.rows), rows, probs,
+        rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits,
+        rows if targets is None else targets, losses, ignored, count, length,
+        RULE=rule, NORM=norm, ROWS=numbers.each is not None, WIDE=wide, LOSS=targets is not None,
+        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    )  # fmt: skip
+
+
+def entmax_backward(probs: Tensor, grad: Tensor, order: float) -> Tensor:
+    """``J g``."""
+    return _backward(probs, grad, numbers_of(order), _RULES.get(order, 0))[0]
+
+
+def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
+    """``J g``, and for each row the gradient of its order."""
+    return _backward(probs, grad, numbers_of(orders), 0)
+
+
+def _backward(probs: Tensor, grad: Tensor, numbers: Numbers, rule: int) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores, and of the orders where there is one for each row."""
+    rows, grads = rows_of(probs), rows_of(grad)
+    with_orders = numbers.each is not None
+    out, drifts = torch.empty_like(rows), rows.new_empty(rows.size(0) if with_orders else 0)
+    count, length = rows.shape
+    tile = policy.tile(length, rows.element_size())
+    run(
+        backward_kernel, programs_for(count, tile.rows), rows, grads, out,
+        rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits, drifts,
+        count, length, RULE=rule, ROWS=with_orders,
+        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    )  # fmt: skip
+    return out.view(probs.shape), drifts
+
+
+def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
+    """``g (p - e_y)``."""
+    rows = rows_of(probs)
+    out = torch.empty_like(rows)
+    size = min(policy.STREAM_ENTRIES, next_power_of_2(rows.size(1)))
+    grid = (rows.size(0), programs_for(rows.size(1), size))
+    run(
+        loss_backward_kernel, grid, rows, vector(target), vector(grads), out, ignored,
+        rows.size(1), N=size, warps=policy.STREAM_WARPS,
+    )  # fmt: skip
+    return out.view(probs.shape)

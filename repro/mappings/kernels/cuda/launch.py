@@ -1,0 +1,70 @@
+"""What every launcher does: rows, grids, and numbers in full precision."""
+
+import struct
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+
+def rows_of(tensor: Tensor) -> Tensor:
+    """A contiguous matrix of all vectors along the last axis."""
+    return tensor.detach().reshape(-1, tensor.size(-1)).contiguous()
+
+
+def vector(tensor: Tensor) -> Tensor:
+    """All values in a row, contiguous."""
+    return tensor.detach().reshape(-1).contiguous()
+
+
+def bits(number: float) -> int:
+    """A number as an integer: scalar arguments that are floating point lose half their digits."""
+    (packed,) = struct.unpack("<q", struct.pack("<d", number))
+    return int(packed)
+
+
+def run(
+    kernel: Any,
+    programs: int | tuple[int, int],
+    first: Tensor,
+    *arguments: Any,
+    warps: int,
+    **sizes: Any,
+) -> None:
+    """Launch a kernel on the device of its first argument; nothing is launched for no rows.
+
+    Multiplications and additions may be fused; no kernel depends on either rounding. Loads are
+    never moved before stores, as loops are not pipelined.
+    """
+    grid = (programs, 1) if isinstance(programs, int) else programs
+    if 0 in grid:
+        return
+    options = {"num_warps": warps, "num_stages": 1, "enable_fp_fusion": True}
+    with torch.cuda.device_of(first):
+        start(kernel, grid, (first, *arguments), sizes | options)
+
+
+def start(kernel: Any, grid: tuple[int, int], arguments: tuple[Any, ...], named: Any) -> None:
+    """Start a kernel on the current device."""
+    kernel[grid](*arguments, **named)
+
+
+def programs_for(count: int, each: int) -> int:
+    """How many programs take ``count`` rows, ``each`` at a time."""
+    return int(triton.cdiv(count, each))
+
+
+class Numbers(NamedTuple):
+    """A parameter of the rows: one for each, ``pace`` apart, or the bits of one for all."""
+
+    each: Tensor | None
+    pace: int
+    bits: int
+
+
+def numbers_of(parameter: float | Tensor) -> Numbers:
+    """A parameter for kernels; a tensor has one value, or one for each row."""
+    if isinstance(parameter, Tensor):
+        return Numbers(vector(parameter), int(parameter.numel() > 1), 0)
+    return Numbers(None, 0, bits(parameter))

@@ -1,0 +1,194 @@
+"""The kernels of α-entmax against bisection and the Jacobian in double precision, row by row."""
+
+import math
+
+import pytest
+import torch
+from hard_rows import hard_rows
+from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, SUM, assert_close
+
+from repro.mappings import entmax, sparsemax
+from repro.mappings._entmax import EntmaxFunction, apply_jacobian, order_derivative
+from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
+from repro.mappings.kernels import ops
+
+SIZES = (1, 2, 63, 100, 127, 129, 1000)
+FLOATS = (torch.float64, torch.float32)
+ALPHAS = (1.01, 1.25, 1.5, 1.9, 2.0)
+CLOSED = (1.5, 2.0)
+
+
+@pytest.fixture(autouse=True)
+def poisoned(monkeypatch):
+    """Memory that no kernel wrote is NaN."""
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def oracle(scores, alpha):
+    if alpha == 2:
+        return sparsemax_by_sorting(scores)
+    return entmax_by_bisection(scores, alpha, passes=80)
+
+
+def rows_of(size):
+    """Ordinary rows, and hard ones, in units of the support's width."""
+    generator = torch.Generator().manual_seed(size)
+    ordinary = torch.randn(9, size, generator=generator, dtype=torch.float64) * 3
+    return torch.cat([ordinary, hard_rows(size)]) if size > 1 else ordinary
+
+
+def in_torch(scores, alpha, dim=-1):
+    """The path without kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ops, "usable", lambda tensor: False)
+        order = alpha - 1
+        return EntmaxFunction.forward(scores, order, dim, alpha <= 2)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", SIZES)
+def test_values(size, dtype, alpha, offset):
+    scores = (rows_of(size) / (alpha - 1) + offset).to(dtype)
+    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    # Of entries tied at a distance all are rounded alike, which only rational steps undo.
+    table = ABSOLUTE if alpha in CLOSED else ADVERSARIAL
+    assert_close(probs, oracle(scores, alpha), table)
+    assert_close(probs[:9], oracle(scores[:9], alpha), ABSOLUTE)
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+    assert (probs >= 0).all()
+
+
+@pytest.mark.parametrize("alpha", [1.25, *CLOSED])
+def test_values_of_an_output_vocabulary(alpha):
+    scores = (hard_rows(32000)[::5] / (alpha - 1)).float()
+    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    assert_close(probs, oracle(scores, alpha), ABSOLUTE if alpha in CLOSED else ADVERSARIAL)
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
+@pytest.mark.parametrize("alpha", [1.0, *ALPHAS, 2.5])
+@pytest.mark.parametrize("size", SIZES)
+def test_values_and_gradients_of_the_path_in_torch(size, alpha):
+    scores = torch.randn(7, size, dtype=torch.float64, requires_grad=True)
+    grad = torch.randn(7, size, dtype=torch.float64)
+    probs = entmax(scores, alpha)
+    assert_close(probs.detach(), in_torch(scores.detach(), alpha), {torch.float64: 1e-11})
+    (moved,) = torch.autograd.grad(probs, scores, grad)
+    expected = apply_jacobian(probs.detach(), alpha - 1, grad, -1)[0]
+    assert_close(moved, expected, GRADIENT)
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS, 2.5])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [*SIZES, 32000])
+def test_gradients(size, dtype, alpha):
+    scores = torch.randn(5, size).to(dtype) * 2
+    grad = torch.randn(5, size).to(dtype)
+    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    moved = ops.launch("entmax_backward", probs, grad, alpha - 1)
+    expected = apply_jacobian(probs.double(), alpha - 1, grad.double(), -1)[0]
+    assert_close(moved, expected, GRADIENT)
+    assert not moved[probs == 0].any()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [2, 63, 129, 1000])
+def test_an_order_for_each_row(size, dtype):
+    scores, grad = torch.randn(6, size).to(dtype) * 2, torch.randn(6, size).to(dtype)
+    alphas = torch.tensor([1.0, 1.02, 1.3, 1.5, 1.9, 2.0]).to(dtype)
+    orders = alphas - 1
+    probs = ops.launch("entmax_forward_rows", scores, orders)
+    moved, drift = ops.launch("entmax_backward_rows", probs, grad, orders)
+    for i, alpha in enumerate(alphas.tolist()):
+        wide, weights = probs[i].double(), grad[i].double()
+        expected = scores[i].double().softmax(-1) if alpha == 1 else oracle(scores[i], alpha)
+        assert_close(probs[i], expected, ABSOLUTE)
+        order = orders[i].double()
+        assert_close(moved[i], apply_jacobian(wide, order, weights, -1)[0], GRADIENT)
+        slope = (order_derivative(wide, order, -1) * weights).sum()
+        assert_close(drift[i], slope, {torch.float64: 1e-10, torch.float32: 1e-4})
+
+
+def test_one_order_in_a_tensor_is_that_number():
+    scores, grad = torch.randn(4, 70), torch.randn(4, 70)
+    probs = ops.launch("entmax_forward_rows", scores, torch.tensor(0.5))
+    assert torch.equal(probs, ops.launch("entmax_forward", scores, 0.5))
+    moved, _ = ops.launch("entmax_backward_rows", probs, grad, torch.tensor([[0.5]]))
+    assert torch.equal(moved, ops.launch("entmax_backward", probs, grad, 0.5))
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0])
+@pytest.mark.parametrize("size", [5, 129, 300])
+def test_rows_with_infinities_and_nan(size, alpha):
+    scores = torch.randn(7, size)
+    scores[0, 1] = math.nan
+    scores[1, -1] = math.nan
+    scores[2] = -math.inf
+    scores[3, :2] = math.inf
+    scores[4, 2:] = -math.inf
+    scores[5] = math.inf
+    probs = entmax(scores, alpha)
+    assert probs[:2].isnan().all()
+    assert torch.equal(probs[2], torch.zeros(size))
+    assert_close(probs[3], torch.tensor([0.5, 0.5] + [0.0] * (size - 2)), ABSOLUTE)
+    assert_close(probs[4, :2], oracle(scores[4:5, :2], alpha)[0], ABSOLUTE)
+    assert not probs[4, 2:].any()
+    assert_close(probs[5], torch.full((size,), 1 / size), ABSOLUTE)
+    assert_close(probs[6], oracle(scores[6:], alpha)[0], ABSOLUTE)
+
+
+def test_an_undefined_order_gives_an_undefined_row():
+    probs = ops.launch("entmax_forward_rows", torch.randn(2, 9), torch.tensor([math.nan, 0.4]))
+    assert probs[0].isnan().all()
+    assert probs[1].isfinite().all()
+
+
+@pytest.mark.parametrize("alpha", [1.3, 2.0])
+@pytest.mark.parametrize("dim", [0, 1, 2, -2])
+def test_any_axis_and_layout(dim, alpha):
+    scores = torch.randn(4, 5, 6, dtype=torch.float64).transpose(0, 2).requires_grad_()
+    grad = torch.randn(6, 4, 5, dtype=torch.float64).transpose(1, 2)
+    probs = entmax(scores, alpha, dim=dim)
+    expected = oracle(scores.detach().movedim(dim, -1), alpha).movedim(-1, dim)
+    assert_close(probs.detach(), expected, ABSOLUTE)
+    (moved,) = torch.autograd.grad(probs, scores, grad)
+    assert_close(moved, apply_jacobian(expected, alpha - 1, grad, dim)[0], GRADIENT)
+
+
+def test_a_gradient_without_memory_of_its_own():
+    scores = torch.randn(3, 8, requires_grad=True)
+    sparsemax(scores).sum().backward()
+    assert_close(scores.grad, torch.zeros(3, 8), GRADIENT)
+
+
+def test_no_rows():
+    scores = torch.empty(0, 5, requires_grad=True)
+    probs = entmax(scores)
+    probs.sum().backward()
+    assert probs.shape == scores.grad.shape == (0, 5)
+
+
+@pytest.mark.parametrize("alpha", [1.05, 1.3, 1.5, 2.0, 2.5])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [1, 2, 63, 129, 1000])
+def test_losses(size, dtype, alpha):
+    """``<p, z> - Ω(p) - z_y`` in double precision, and its gradient."""
+    scores = torch.randn(6, size).to(dtype) * 2
+    target, grad = torch.randint(size, (6,)), torch.randn(6).to(dtype)
+    target[2] = -100
+    losses, probs = ops.launch("entmax_loss", scores, target, alpha - 1, -100)
+    moved = ops.launch("entmax_loss_backward", probs, target, grad, -100)
+    exact, chosen = oracle(scores, alpha), target.clamp(min=0).unsqueeze(-1)
+    omega = (exact**alpha - exact).sum(-1) / (alpha * (alpha - 1))
+    gap = (exact * scores).sum(-1) - omega - scores.double().gather(-1, chosen).squeeze(-1)
+    kept = target != -100
+    assert_close(losses, torch.where(kept, gap.clamp(min=0), 0.0), LOSS)
+    weight = torch.where(kept, grad, 0.0).double().unsqueeze(-1)
+    expected = (weight * exact).scatter_add(-1, chosen, -weight)
+    assert_close(moved, expected, GRADIENT)
+    assert not moved[2].any()
