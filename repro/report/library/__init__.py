@@ -6,7 +6,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from repro.report.library import bounded_rounds, entmax_curves, map_surfaces, max_operators
+from repro.report.library import (
+    bounded_rounds,
+    entmax_curves,
+    map_surfaces,
+    max_operators,
+    polytopes,
+    solver_race,
+)
 from repro.results import ResultsError
 
 
@@ -15,14 +22,16 @@ class LibraryDrawing:
     """One figure of the library.
 
     Attributes:
-        compute: the values, as JSON can hold them; the same in every call.
+        compute: the values, as JSON can hold them; the same in every call but for what is measured.
         draw: the figure of the values.
         description: the figure in words, for those who cannot see it.
+        measured: keys of values that are measured, such as times: they differ between calls.
     """
 
     compute: Callable[[], dict[str, Any]]
     draw: Callable[[Mapping[str, Any]], Figure]
     description: str
+    measured: tuple[str, ...] = ()
 
 
 LIBRARY = {
@@ -37,6 +46,10 @@ LIBRARY = {
     ),
     "bounded_rounds": LibraryDrawing(
         bounded_rounds.compute, bounded_rounds.draw, bounded_rounds.DESCRIPTION
+    ),
+    "polytopes": LibraryDrawing(polytopes.compute, polytopes.draw, polytopes.DESCRIPTION),
+    "solver_race": LibraryDrawing(
+        solver_race.compute, solver_race.draw, solver_race.DESCRIPTION, solver_race.MEASURED
     ),
 }
 

@@ -1,0 +1,21 @@
+"""Structures with a MAP oracle, and SparseMAP: sparse mixtures of structures."""
+
+from repro.structures.active_set import sparsemap
+from repro.structures.any_oracle import MapOracle
+from repro.structures.arborescence import Arborescence
+from repro.structures.matching import Matching
+from repro.structures.sequence import Sequence
+from repro.structures.solution import ConvergenceWarning, Solution
+from repro.structures.structure import InfeasibleError, Structure
+
+__all__ = [
+    "Arborescence",
+    "ConvergenceWarning",
+    "InfeasibleError",
+    "MapOracle",
+    "Matching",
+    "Sequence",
+    "Solution",
+    "Structure",
+    "sparsemap",
+]

@@ -1,0 +1,136 @@
+"""Structures of users: any set of 0/1 vectors for which they can find the best."""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repro.structures.kernels.codes import PARTS
+from repro.structures.structure import (
+    Problem,
+    Structure,
+    checked_lengths,
+    checked_unary,
+    no_additional,
+)
+
+
+@runtime_checkable
+class MapOracle(Protocol):
+    """What a structure must offer to be used by :func:`repro.structures.sparsemap`.
+
+    Attributes:
+        unary_parts: number of parts whose marginals the quadratic term of SparseMAP counts.
+        additional_parts: number of further parts.
+    """
+
+    unary_parts: int
+    additional_parts: int
+
+    def map(self, scores: Tensor) -> Tensor:
+        """Find the best structure.
+
+        Args:
+            scores: ``(unary_parts + additional_parts,)`` in double precision.
+
+        Returns:
+            0/1 vector of the same shape: the parts of the structure with the largest sum.
+        """
+
+
+class OracleStructure(Structure):
+    """Makes a structure of an oracle in Python; it is called once per instance and iteration.
+
+    Scores are ``(B, unary_parts)`` and ``(B, additional_parts)``; vertices are 0/1 vectors of all
+    parts, the unary ones first. There are no lengths.
+
+    Args:
+        oracle: see :class:`MapOracle`.
+    """
+
+    def __init__(self, oracle: MapOracle) -> None:
+        self.oracle = oracle
+
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
+        """Check scores; see the base class."""
+        if lengths is not None:
+            raise ValueError("structures of an oracle have no lengths")
+        scores = checked_unary(unary, mask, "B parts")
+        batch, parts = scores.shape
+        more = self._checked_additional(additional, batch)
+        if parts != self.oracle.unary_parts:
+            raise ValueError(f"{self.oracle.unary_parts} unary parts expected, got {parts}")
+        sizes = checked_lengths(None, batch, (parts, 1)).contiguous()
+        return Problem(PARTS, scores.unsqueeze(-1), more, sizes, parts + more.size(1))
+
+    def _checked_additional(self, additional: Tensor | None, batch: int) -> Tensor:
+        parts = self.oracle.additional_parts
+        if not parts:
+            no_additional(additional, type(self.oracle).__name__)
+        if additional is None:
+            return torch.zeros(batch, parts, dtype=torch.float64)
+        if additional.shape != (batch, parts):
+            raise ValueError(
+                f"additional scores {(batch, parts)} expected, got {tuple(additional.shape)}"
+            )
+        return additional.detach().to("cpu", torch.float64).contiguous()
+
+    def map(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """The oracle's answers ``(B, parts)``; see the base class."""
+        problem = self.problem(unary, additional, lengths, mask)
+        scores = problem.all_scores.numpy()
+        found = np.empty(scores.shape, np.int32)
+        for b in range(len(scores)):
+            if not np.all(scores[b] < np.inf):
+                raise ValueError(f"instance {b}: a score is NaN or +inf")
+            found[b] = self.best(scores[b])
+        return self.vertices(torch.from_numpy(found), problem).to(unary.device)
+
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Chosen parts are stored as 0, others as -1; rows that do not exist stay -1."""
+        return stored.to(torch.int64) + 1
+
+    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Sum of the scores of the chosen parts; see the base class."""
+        scores = unary if additional is None else torch.cat([unary, additional], dim=-1)
+        scores = scores.view(scores.size(0), *[1] * (vertex.dim() - 2), scores.size(-1))
+        chosen = vertex[..., : scores.size(-1)] > 0
+        return torch.where(chosen, scores, 0.0).sum(-1)
+
+    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
+        """The unary parts of a vertex."""
+        return vertex[..., : unary.size(-1)].to(unary.dtype)
+
+    def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Marginals ``(B, additional_parts)`` of weighted structures."""
+        parts = vertices[..., -self.oracle.additional_parts :].to(weights.dtype)
+        return (weights.unsqueeze(-1) * parts).sum(1)
+
+    def best(self, scores: np.ndarray) -> np.ndarray:
+        """Call the oracle and check its answer; 0 where a part is chosen and -1 elsewhere.
+
+        Raises:
+            ValueError: the answer is not a 0/1 vector of all parts.
+        """
+        found = torch.as_tensor(self.oracle.map(torch.from_numpy(scores.copy()))).detach().cpu()
+        binary = found.shape == scores.shape and bool(((found == 0) | (found == 1)).all())
+        if not binary:
+            raise ValueError(
+                f"the oracle {type(self.oracle).__name__} must return a vector of"
+                f" {scores.shape[0]} zeros and ones"
+            )
+        stored: np.ndarray = found.to(torch.int32).numpy() - 1
+        return stored.astype(np.int32)

@@ -1,0 +1,288 @@
+r"""SparseMAP of tag sequences where the scores are: a batched active set in plain torch.
+
+All instances take each iteration together, and those that have finished are left as they are. One
+iteration solves the KKT systems of the active sets (Niculae et al., 2018, Eq. 9), moves to the
+solutions or as far as the weights stay nonnegative (Eq. 10), and calls Viterbi's algorithm for the
+structures to add. Systems are as small as the active sets. Nothing is read back from the device
+but, every few iterations, whether all have finished.
+
+Active sets stay affinely independent, so the systems have one solution each. A structure ``s`` that
+is an affine combination ``w`` of the active ones still improves the objective, and in the direction
+``e_s - w`` it does so linearly: the weights move until one is zero, and its structure leaves.
+
+References:
+    Niculae et al. (2018), Algorithm 2; Nocedal & Wright (1999), §16.4.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot, pad
+
+CHECK_EVERY = 4
+"""Iterations between two looks at whether all instances have finished and slots are free."""
+SLOTS = 12
+"""Slots at the start; there are twice as many when they run out."""
+PATIENCE = 20
+"""Steps of length zero after which rounding is held to have stopped an instance."""
+INDEPENDENT = 1e-9
+"""Squared distance from the affine hull, in parts, above which a structure is independent of it."""
+
+
+def viterbi(unary: Tensor, transitions: Tensor | None, inside: Tensor) -> Tensor:
+    """The best tag sequences, every step over the whole batch.
+
+    Args:
+        unary: ``(B, n, m)``.
+        transitions: ``(B, n-1, m, m)`` from row to column, or None.
+        inside: which positions count, ``(B, n)``.
+
+    Returns:
+        Tags, ``(B, n)``; 0 past the length.
+    """
+    if transitions is None:
+        return unary.argmax(-1) * inside
+    reached, pointers = unary[:, 0], []
+    stay = torch.arange(unary.size(-1), device=unary.device)
+    for position in range(1, unary.size(1)):
+        best, previous = (reached.unsqueeze(-1) + transitions[:, position - 1]).max(-2)
+        here = inside[:, position, None]
+        reached = torch.where(here, best + unary[:, position], reached)
+        pointers.append(torch.where(here, previous, stay))
+    tags = [reached.argmax(-1, keepdim=True)]
+    for previous in reversed(pointers):
+        tags.append(previous.gather(-1, tags[-1]))
+    return torch.cat(tags[::-1], -1) * inside
+
+
+@dataclass
+class ActiveSets:
+    """Mixtures of tag sequences, one for each instance.
+
+    Attributes:
+        tags: the sequences in the slots, ``(B, K, n)``.
+        weights: their weights, ``(B, K)``, zero in free slots.
+        active: which slots are taken, ``(B, K)``.
+        gram: numbers of shared tags, ``(B, K, K)``.
+        scores: scores of the sequences, ``(B, K)``.
+        gap: how much the last structure found could still improve, ``(B,)``.
+        limit: gap at which an instance is solved, ``(B,)``.
+        iterations: ``(B,)``.
+        stalls: steps of length zero, ``(B,)``.
+        finished: ``(B,)``.
+    """
+
+    tags: Tensor
+    weights: Tensor
+    active: Tensor
+    gram: Tensor
+    scores: Tensor
+    gap: Tensor
+    limit: Tensor
+    iterations: Tensor
+    stalls: Tensor
+    finished: Tensor
+
+    @property
+    def converged(self) -> Tensor:
+        """Whether the gap is small enough, ``(B,)``."""
+        return self.gap <= self.limit
+
+
+@dataclass(frozen=True)
+class SequenceScores:
+    """The scores of a batch in float64.
+
+    Attributes:
+        unary: ``(B, n, m)``, ``-inf`` forbids a tag.
+        transitions: ``(B, n-1, m, m)`` or None.
+        inside: which positions count, ``(B, n)``.
+    """
+
+    unary: Tensor
+    transitions: Tensor | None
+    inside: Tensor
+
+    def best(self, marginals: Tensor | None = None) -> Tensor:
+        """Tags of the best sequences at the unary scores less the marginals."""
+        unary = self.unary if marginals is None else self.unary - marginals
+        return viterbi(unary, self.transitions, self.inside)
+
+    def score(self, tags: Tensor) -> Tensor:
+        """Scores of one sequence for each instance, ``(B,)``."""
+        chosen = self.unary.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
+        total = chosen.masked_fill(~self.inside, 0).sum(-1)
+        if self.transitions is None or tags.size(-1) < 2:
+            return total
+        tails = self.transitions.gather(
+            2, tags[:, :-1, None, None].expand(-1, -1, 1, self.unary.size(-1))
+        ).squeeze(2)
+        pairs = tails.gather(-1, tags[:, 1:, None]).squeeze(-1)
+        return total + pairs.masked_fill(~self.inside[:, 1:], 0).sum(-1)
+
+    def rounding(self, tags: Tensor) -> Tensor:
+        """What rounding may do to the scores of sequences like these, ``(B,)``."""
+        pairs = None if self.transitions is None else self.transitions.abs()
+        sizes = SequenceScores(self.unary.abs(), pairs, self.inside).score(tags)
+        return 2.0**-50 * (sizes + self.inside.sum(-1))
+
+    def marginals(self, tags: Tensor, weights: Tensor) -> Tensor:
+        """``M y``: the mixture's tag probabilities, ``(B, n, m)``."""
+        mixed = torch.zeros_like(self.unary)
+        each = weights.unsqueeze(1) * self.inside.unsqueeze(-1)
+        return mixed.scatter_add_(-1, tags.mT, each.to(mixed.dtype))
+
+
+def solve(scores: SequenceScores, max_iter: int, tol: float) -> ActiveSets:
+    """Run the active set algorithm on all instances.
+
+    Args:
+        scores: what to solve; an instance that allows no sequence is left as it is.
+        max_iter: iterations at most.
+        tol: an instance is solved when no structure improves its linearised objective by more.
+    """
+    state = _start(scores, tol)
+    for step in range(max_iter):
+        if step % CHECK_EVERY == 0:
+            finished, used = torch.stack(
+                (state.finished.all(), state.active.sum(-1).max())
+            ).tolist()
+            if finished:
+                break
+            if used + CHECK_EVERY > state.active.size(-1):
+                _double(state)
+        _iterate(scores, state)
+    return state
+
+
+def _start(scores: SequenceScores, tol: float) -> ActiveSets:
+    """The best sequence alone, and some free slots."""
+    batch, positions, _ = scores.unary.shape
+    first = scores.best()
+    value, rounding = scores.score(first), scores.rounding(first)
+    nothing = scores.unary.new_zeros(batch, SLOTS)
+    state = ActiveSets(
+        tags=first.new_zeros(batch, SLOTS, positions),
+        weights=nothing.clone(),
+        active=torch.zeros_like(nothing, dtype=torch.bool),
+        gram=nothing.new_zeros(batch, SLOTS, SLOTS),
+        scores=nothing.clone(),
+        gap=torch.where(scores.inside.any(-1), torch.inf, 0.0).to(nothing),
+        limit=rounding.clamp(min=tol),
+        iterations=first.new_zeros(batch),
+        stalls=first.new_zeros(batch),
+        finished=(value == -torch.inf) | ~scores.inside.any(-1),
+    )
+    state.tags[:, 0], state.scores[:, 0] = first, value
+    state.gram[:, 0, 0] = scores.inside.sum(-1)
+    state.weights[:, 0], state.active[:, 0] = 1, True
+    return state
+
+
+def _double(state: ActiveSets) -> None:
+    """Twice as many slots."""
+    more = state.active.size(-1)
+    state.tags = pad(state.tags, (0, 0, 0, more))
+    state.gram = pad(state.gram, (0, more, 0, more))
+    state.weights = pad(state.weights, (0, more))
+    state.active = pad(state.active, (0, more))
+    state.scores = pad(state.scores, (0, more))
+
+
+def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
+    """One iteration of every instance that has not finished."""
+    running = ~state.finished
+    factors = torch.linalg.lu_factor_ex(systems(state))[:2]
+    target, level = _solve_systems(factors, state.scores * state.active)
+    step, blocking = _longest_step(state, target - state.weights, running)
+    arrived = running & (step >= 1)
+    state.weights += torch.where(running, step, 0).unsqueeze(-1) * (target - state.weights)
+    _remove(state, blocking, running & ~arrived)
+    state.iterations += running
+    found = scores.best(scores.marginals(state.tags, state.weights))
+    shared = _shared(scores, state, found)
+    value = scores.score(found)
+    gap = value - (shared * state.weights).sum(-1) - level
+    state.gap = torch.where(arrived, gap, state.gap)
+    state.stalls += running & (step == 0)
+    open_ = arrived & (gap > state.limit)
+    state.finished = state.finished | (arrived & ~open_) | (state.stalls > PATIENCE)
+    _add(state, factors, found, shared, value, scores.inside.sum(-1), open_ & ~state.finished)
+
+
+def systems(state: ActiveSets) -> Tensor:
+    """The KKT matrices; free slots have rows of the identity."""
+    active = state.active.to(state.gram.dtype)
+    inner = state.gram * active.unsqueeze(-1) * active.unsqueeze(-2)
+    inner = inner + torch.diag_embed(1 - active)
+    upper = torch.cat((inner, active.unsqueeze(-1)), -1)
+    last = pad(active, (0, 1)).unsqueeze(-2)
+    return torch.cat((upper, last), -2)
+
+
+def _solve_systems(factors: tuple[Tensor, Tensor], right: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights that sum to one, ``(B, K)``, and multipliers, ``(B,)``."""
+    sides = pad(right, (0, 1), value=1.0).unsqueeze(-1)
+    solution = torch.linalg.lu_solve(*factors, sides).squeeze(-1)
+    return solution[:, :-1], solution[:, -1]
+
+
+def _longest_step(state: ActiveSets, direction: Tensor, running: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest step up to one that keeps weights nonnegative, and the slot that limits it."""
+    falls = state.active & (state.weights + direction < 0)
+    ratios = torch.where(falls, state.weights / -direction, torch.inf)
+    smallest, blocking = ratios.min(-1)
+    return smallest.clamp(max=1), blocking
+
+
+def _remove(state: ActiveSets, slot: Tensor, where: Tensor) -> None:
+    """Free a slot of some instances; rounding leaves no weight below zero."""
+    gone = one_hot(slot, state.active.size(-1)).bool() & where.unsqueeze(-1)
+    state.active = state.active & ~gone
+    state.weights = state.weights.masked_fill(~state.active, 0).clamp(min=0)
+
+
+def _shared(scores: SequenceScores, state: ActiveSets, tags: Tensor) -> Tensor:
+    """How many tags a sequence has in common with each slot's, ``(B, K)``; 0 for free slots."""
+    same = (state.tags == tags.unsqueeze(1)) & scores.inside.unsqueeze(1)
+    return (same.sum(-1) * state.active).to(state.weights.dtype)
+
+
+def _add(
+    state: ActiveSets,
+    factors: tuple[Tensor, Tensor],
+    tags: Tensor,
+    shared: Tensor,
+    score: Tensor,
+    size: Tensor,
+    where: Tensor,
+) -> None:
+    """Take a sequence into a free slot of some instances; a dependent one pushes another out."""
+    combination, level = _solve_systems(factors, shared)
+    apart = size - (combination * shared).sum(-1) - level
+    ratios = torch.where(combination > 0, state.weights / combination, torch.inf)
+    step, pushed = ratios.min(-1)
+    dependent = where & (apart <= INDEPENDENT * size)
+    state.weights = state.weights - torch.where(dependent, step, 0).unsqueeze(-1) * combination
+    _remove(state, pushed, dependent)
+    _write(state, tags, shared * state.active, score, size, where)
+    slot = _one_hot(state.active.int().argmin(-1), state)
+    state.weights = state.weights + slot * torch.where(dependent, step, 0).unsqueeze(-1)
+    state.active = state.active | (slot & where.unsqueeze(-1))
+
+
+def _one_hot(slot: Tensor, state: ActiveSets) -> Tensor:
+    return one_hot(slot, state.active.size(-1)).bool()
+
+
+def _write(
+    state: ActiveSets, tags: Tensor, shared: Tensor, score: Tensor, size: Tensor, where: Tensor
+) -> None:
+    """Write a sequence, its score and its row of the Gram matrix into the first free slot."""
+    slot = _one_hot(state.active.int().argmin(-1), state) & where.unsqueeze(-1)
+    row = shared + slot * size.unsqueeze(-1)
+    state.tags = torch.where(slot.unsqueeze(-1), tags.unsqueeze(1), state.tags)
+    state.scores = torch.where(slot, score.unsqueeze(-1), state.scores)
+    state.gram = torch.where(slot.unsqueeze(-1), row.unsqueeze(1), state.gram)
+    state.gram = torch.where(slot.unsqueeze(1), row.unsqueeze(-1), state.gram)

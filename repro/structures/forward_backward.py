@@ -1,0 +1,99 @@
+r"""Sums over all tag sequences: the forward algorithm in the log semiring.
+
+.. math:: \alpha_1(b) = s_1(b), \qquad
+          \alpha_i(b) = s_i(b) + \log \sum_a \exp\big(\alpha_{i-1}(a) + t_{i-1}(a, b)\big)
+
+Marginals are the gradient of the log-partition function, so reverse differentiation of this
+recursion is the backward algorithm. All sums are in float64; every step is one operation over
+batch and tags.
+
+References:
+    Rabiner (1989). Niculae et al. (2018), §2.2.
+"""
+
+import torch
+from torch import Tensor
+
+from repro.structures.log_domain import LOWEST, gradients, possible
+
+
+def sequence_log_partition(
+    unary: Tensor, transitions: Tensor | None = None, lengths: Tensor | None = None
+) -> Tensor:
+    r"""The log-partition function of tag sequences, twice differentiable.
+
+    .. math:: \log \sum_{y_1 \dots y_n} \exp \Big(\sum_i s_i(y_i) + \sum_i t_i(y_i, y_{i+1})\Big)
+
+    Args:
+        unary: ``s``, shape ``(B, n, m)``, floating point; ``-inf`` forbids a tag.
+        transitions: ``t``, shape ``(n-1, m, m)`` or ``(B, n-1, m, m)``, from row to column;
+            zero if None.
+        lengths: number of positions of each instance, ``(B,)``; ``n`` if None.
+
+    Returns:
+        ``(B,)``, in the dtype of ``unary``; ``-inf`` where no sequence is allowed, 0 for no
+        positions.
+
+    Raises:
+        ValueError: shapes do not fit, or the scores are not floating point.
+    """
+    _check(unary, transitions)
+    wide = unary.double().clamp(min=LOWEST)
+    batch, positions, tags = unary.shape
+    if transitions is None:
+        transitions = wide.new_zeros(max(positions - 1, 0), tags, tags)
+    steps = transitions.double().clamp(min=LOWEST).expand(batch, -1, -1, -1)
+    if lengths is None:
+        lengths = torch.full((batch,), positions, device=unary.device)
+    total = _forward(wide, steps, lengths.to(unary.device))
+    return total.masked_fill(~possible(total), -torch.inf).to(unary.dtype)
+
+
+def sequence_marginals(
+    unary: Tensor, transitions: Tensor | None = None, lengths: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
+    r"""Probabilities of tags and of pairs of neighbouring tags, differentiable.
+
+    Args:
+        unary: as in :func:`sequence_log_partition`.
+        transitions: as there.
+        lengths: as there.
+
+    Returns:
+        ``(B, n, m)`` and ``(B, n-1, m, m)`` (None without transitions), in the dtypes of the
+        scores; exactly zero past the length, and everywhere if no sequence is allowed.
+    """
+    if transitions is None:
+        (tags,) = gradients(lambda s: sequence_log_partition(s, None, lengths), [unary])
+        return tags, None
+    each = transitions.expand(unary.size(0), -1, -1, -1)
+    tags, pairs = gradients(lambda s, t: sequence_log_partition(s, t, lengths), [unary, each])
+    return tags, pairs
+
+
+def _check(unary: Tensor, transitions: Tensor | None) -> None:
+    if unary.dim() != 3 or not unary.is_floating_point():
+        raise ValueError(
+            f"unary scores (B, n, m), floating point, expected, got {tuple(unary.shape)} of "
+            f"{unary.dtype}"
+        )
+    batch, positions, tags = unary.shape
+    shape = (max(positions - 1, 0), tags, tags)
+    if transitions is not None and transitions.shape not in (shape, (batch, *shape)):
+        raise ValueError(
+            f"transitions {shape} or {(batch, *shape)} expected, got {tuple(transitions.shape)}"
+        )
+
+
+def _forward(unary: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
+    """Logarithm of the sum over the tags of the last position."""
+    batch, positions, _ = unary.shape
+    if positions == 0:
+        return unary.new_zeros(batch) + unary.sum() + transitions.sum()
+    reached = unary[:, 0]
+    for position in range(1, positions):
+        before = reached.unsqueeze(-1) + transitions[:, position - 1]
+        following = unary[:, position] + before.logsumexp(-2)
+        inside = (position < lengths).unsqueeze(-1)
+        reached = torch.where(inside, following, reached)
+    return reached.logsumexp(-1).masked_fill(lengths == 0, 0)

@@ -1,0 +1,1 @@
+"""Compiled kernels of the structures; numba is imported with them, at the first call."""

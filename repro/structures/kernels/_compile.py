@@ -1,0 +1,40 @@
+"""How the kernels of the structures are compiled and kept on disk."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = np.ndarray[Any, Any]
+_OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz"},
+}
+
+inner = njit(**_OPTIONS)
+"""Compiles a function that other kernels call; sums may use vector instructions."""
+
+
+def _fingerprint() -> int:
+    """A number that changes with every kernel's source, never zero."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return int.from_bytes(digest.digest()[:6], "big") + 1
+
+
+SOURCES = _fingerprint()
+"""Part of the key of compiled code on disk, where numba itself looks at one file only."""
+
+
+def on_disk(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what Python calls and keep the code; in memory where no folder can be written."""
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:
+        compiled = njit(**_OPTIONS)(function)
+    return compiled

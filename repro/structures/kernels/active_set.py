@@ -1,0 +1,206 @@
+"""The active set method for SparseMAP (Niculae et al. 2018, Algorithm 2), one instance.
+
+The algorithm is Wolfe's for the point of smallest norm in a polytope. ``advance`` does all that
+happens between two calls of the oracle: measure the gap, add the structure, and move to the
+optimum over the active set, dropping structures whose weight would be negative.
+"""
+
+from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels.gram import (
+    DRIFT,
+    GAP,
+    MOVED,
+    OFFSET,
+    ROUNDING,
+    ROUNDS,
+    SIZE,
+    STALLS,
+    UNEVEN,
+    State,
+    append,
+    compare,
+    dot,
+    independence,
+    invert_again,
+    product,
+    remove,
+)
+
+RUNNING, CONVERGED, EXHAUSTED, INFEASIBLE, INVALID = range(5)
+"""How a solution stands: exhausted means that iterations, or the precision of floats, ran out."""
+
+_TINY = 1e-13
+"""A weight, or a change of weights, that is rounding."""
+_PATIENCE = 1000
+"""Rounds without any change of weights, structures may be exchanged, after which there is none."""
+_EVEN = 0.01
+"""Share of the gap that may be the error of the last optimum."""
+_EXACT = 1e-8
+"""Error at which the inverse is computed anew."""
+
+
+@inner
+def begin(state: State, vertex: Array, theta: float, rounding: float) -> None:
+    """Start from one structure, the best under the scores."""
+    state.counts[SIZE] = 0
+    state.values[OFFSET] = theta
+    state.values[ROUNDING] = rounding
+    diagonal = compare(state, vertex)
+    append(state, vertex, 0.0, diagonal, diagonal)
+    state.weights[0] = 1.0
+
+
+@inner
+def lowered_scores(state: State) -> float:
+    """Write the scores of active structures minus what they share; return their average.
+
+    At the optimum over the active set they are all equal.
+    """
+    size, average = state.counts[SIZE], 0.0
+    theta, weights, residual = state.theta, state.weights, state.residual
+    product(state.gram, weights, size, residual)
+    for s in range(size):
+        residual[s] = theta[s] - residual[s]
+        average += weights[s] * residual[s]
+    return average
+
+
+@inner
+def measure(state: State, theta: float) -> float:
+    """The Frank-Wolfe gap, given the best structure: how far its score is above the average."""
+    size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
+    for s in range(size):
+        uneven = max(uneven, abs(state.residual[s] - average))
+    state.values[UNEVEN] = uneven
+    return theta - dot(state.column, state.weights, size) - average
+
+
+@inner
+def find_step(state: State) -> None:
+    """Write the step to the optimum over the active set, weights unconstrained in sign.
+
+    What all scores have in common does not change the step, but would add its rounding.
+    """
+    size, average = state.counts[SIZE], lowered_scores(state)
+    solved_sum, ones_sum, missing = 0.0, 0.0, 1.0
+    for s in range(size):
+        state.residual[s] -= average
+        missing -= state.weights[s]
+    inverse, residual = state.inverse, state.residual
+    for s in range(size):
+        solved = ones = 0.0
+        for t in range(size):
+            solved += inverse[s, t] * residual[t]
+            ones += inverse[s, t]
+        state.step[s], state.ones[s] = solved, ones
+        solved_sum, ones_sum = solved_sum + solved, ones_sum + ones
+    shift = (missing - solved_sum) / ones_sum
+    for s in range(size):
+        state.step[s] += shift * state.ones[s]
+
+
+@inner
+def take_step(state: State) -> int:
+    """Go along the step as far as weights stay positive; the structure that stops it, or -1."""
+    length, blocking = 1.0, -1
+    for s in range(state.counts[SIZE]):
+        weight, step = state.weights[s], state.step[s]
+        if step < 0.0 and weight + step <= _TINY:
+            ratio = -weight / step
+            if blocking < 0 or ratio < length:
+                length, blocking = ratio, s
+    length = min(length, 1.0)
+    for s in range(state.counts[SIZE]):
+        state.values[MOVED] += length * abs(state.step[s])
+        state.weights[s] = max(state.weights[s] + length * state.step[s], 0.0)
+    return blocking
+
+
+@inner
+def settle(state: State) -> None:
+    """Move to the optimum over the active set; drop structures on the way."""
+    while True:
+        find_step(state)
+        blocking = take_step(state)
+        if blocking < 0:
+            return
+        remove(state, blocking)
+
+
+@inner
+def exchange(state: State, theta: float) -> int:
+    """The structure that a dependent one replaces, -1 if there is no gain.
+
+    The new structure has the unary parts of the combination ``solved`` of active ones. Moving
+    weight from the combination to it leaves the marginals as they are and gains a constant rate,
+    until an active structure has no weight left.
+    """
+    size, length, leaving = state.counts[SIZE], 0.0, -1
+    gain = theta - dot(state.solved, state.theta, size)
+    if gain <= state.values[ROUNDING]:
+        return -1
+    for s in range(size):
+        if state.solved[s] > 1e-7:
+            ratio = state.weights[s] / state.solved[s]
+            if leaving < 0 or ratio < length:
+                length, leaving = ratio, s
+    for s in range(size):
+        state.weights[s] = max(state.weights[s] - length * state.solved[s], 0.0)
+    state.weights[leaving] = length
+    state.values[MOVED] += length
+    return leaving
+
+
+@inner
+def insert(state: State, vertex: Array, theta: float, diagonal: float) -> bool:
+    """Add a structure to the active set; False where that changes nothing."""
+    left = independence(state, diagonal)
+    if left > 0.0:
+        append(state, vertex, theta, diagonal, left)
+        return True
+    leaving = exchange(state, theta)
+    if leaving < 0:
+        return False
+    weight = state.weights[leaving]
+    remove(state, leaving)
+    diagonal = compare(state, vertex)
+    append(state, vertex, theta, diagonal, max(independence(state, diagonal), 1e-9))
+    state.weights[state.counts[SIZE] - 1] = weight
+    return True
+
+
+@inner
+def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) -> int:
+    """Take in the oracle's structure.
+
+    Args:
+        state: the active set, with room for one more.
+        vertex: best structure under the scores minus the present marginals.
+        score: its score.
+        tol: gap at which the solution is good enough.
+        rounds: largest number of oracle calls.
+
+    Returns:
+        Running, converged or exhausted.
+    """
+    theta, diagonal = score - state.values[OFFSET], compare(state, vertex)
+    state.counts[ROUNDS] += 1
+    state.values[MOVED] = 0.0
+    state.values[GAP] = max(measure(state, theta), 0.0)
+    if state.values[GAP] <= max(tol, state.values[ROUNDING]):
+        return CONVERGED
+    if state.counts[ROUNDS] >= rounds or state.counts[STALLS] >= _PATIENCE:
+        return EXHAUSTED
+    if state.values[UNEVEN] > _EVEN * state.values[GAP] and state.counts[STALLS] == 0:
+        settle(state)
+        state.counts[STALLS] = 1
+        return RUNNING
+    if state.values[DRIFT] > _EXACT:
+        invert_again(state)
+        diagonal = compare(state, vertex)
+    if not insert(state, vertex, theta, diagonal):
+        invert_again(state)
+    settle(state)
+    stands_still = state.values[MOVED] <= _TINY
+    state.counts[STALLS] = state.counts[STALLS] + 1 if stands_still else 0
+    return RUNNING

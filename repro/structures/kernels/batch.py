@@ -1,0 +1,152 @@
+"""A range of instances: forward solution, and the linear maps of its derivatives.
+
+The solutions of a range are stored one after the other: ``vertices`` a structure in each row,
+``weights`` one number for each, and of each instance the square inverse of ``H``.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels.active_set import INFEASIBLE, INVALID
+from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State, empty_state
+from repro.structures.kernels.layout import extent, load, position
+from repro.structures.kernels.oracle import best_vertex, scratch
+from repro.structures.kernels.solve import solve_slots
+
+Found = namedtuple("Found", ("vertices", "weights", "inverses"))
+"""Solutions of a range; the arrays may be longer than what is used."""
+Report = namedtuple("Report", ("counts", "rounds", "gaps", "statuses"))
+"""For each instance: structures, oracle calls, gap, and how the solution stands."""
+
+_ROOM = 32
+
+
+@inner
+def reserved(array: Array, used: int, wanted: int) -> Array:
+    """The array, or a longer copy where the wanted entries would not fit behind those in use."""
+    if used + wanted <= array.shape[0]:
+        return array
+    longer = np.empty((2 * (used + wanted), *array.shape[1:]), array.dtype)
+    longer[:used] = array[:used]
+    return longer
+
+
+@inner
+def below_infinity(scores: Array) -> bool:
+    """Whether no score is NaN or +inf."""
+    wrong = 0
+    for a in range(scores.shape[0]):
+        for b in range(scores.shape[1]):
+            wrong += not scores[a, b] < float("inf")
+    return wrong == 0
+
+
+@inner
+def readable(code: int, scores: Array, transitions: Array, flipped: bool, slots: Array) -> bool:
+    """Load the unary scores of an instance; False where any score is NaN or +inf."""
+    for i in range(min(transitions.shape[0], slots.shape[0] - 1)):
+        if not below_infinity(transitions[i]):
+            return False
+    return load(code, scores, flipped, slots)
+
+
+@inner
+def solve_instance(
+    code: int, scores: Array, transitions: Array, sizes: Array, known: Array, shares: Array,
+    limits: Array, state: State,
+) -> tuple[int, State]:  # fmt: skip
+    """Solve one instance; the active set holds nothing where that is impossible."""
+    n, m, flipped = extent(code, sizes)
+    slots = np.empty((n, m))
+    state = empty_state(state.theta.shape[0], n, n)
+    if not readable(code, scores, transitions, flipped, slots):
+        return INVALID, state
+    space = scratch(code, n, m)
+    return solve_slots(code, slots, transitions, known, shares, limits, state, space)
+
+
+@inner
+def store(state: State, found: Found, used: int, squares: int) -> Found:
+    """Put an active set behind the solutions so far."""
+    size, width = state.counts[SIZE], state.vertices.shape[1]
+    vertices = reserved(found.vertices, used, size)
+    weights = reserved(found.weights, used, size)
+    inverses = reserved(found.inverses, squares, size * size)
+    for s in range(size):
+        weights[used + s] = state.weights[s]
+        for i in range(vertices.shape[1]):
+            vertices[used + s, i] = state.vertices[s, i] if i < width else -1
+        for t in range(size):
+            inverses[squares + s * size + t] = state.inverse[s, t]
+    return Found(vertices, weights, inverses)
+
+
+@inner
+def add_marginals(code: int, sizes: Array, state: State, marginals: Array) -> None:
+    """Add up the structures of an active set."""
+    _, _, flipped = extent(code, sizes)
+    for s in range(state.counts[SIZE]):
+        for i in range(state.vertices.shape[1]):
+            row, column = position(code, flipped, i, state.vertices[s, i])
+            marginals[row, column] += state.weights[s]
+
+
+@inner
+def solve_range(
+    code: int, unary: Array, transitions: Array, sizes: Array, limits: Array, offsets: Array,
+    known: Found, marginals: Array, report: Report, start: int, stop: int,
+) -> tuple[Found, int, int]:  # fmt: skip
+    """Solve instances ``start`` to ``stop``.
+
+    Args:
+        code: the structure.
+        unary: ``(B, R, C)`` in double precision.
+        transitions: ``(B, n - 1, m, m)``, or ``(1, ...)`` for all instances.
+        sizes: ``(B, 2)`` rows and columns that count.
+        limits: the gap that is good enough, and the largest number of oracle calls.
+        offsets: ``(B + 1,)`` where the structures in ``known`` begin.
+        known: structures to start from.
+        marginals: ``(B, R, C)`` zeros; result.
+        report: result.
+        start: first instance.
+        stop: last instance but one.
+
+    Returns:
+        The solutions, the number of structures, and of entries of the inverses.
+    """
+    width = known.vertices.shape[1]
+    found = Found(np.empty((_ROOM, width), np.int32), np.empty(_ROOM), np.empty(_ROOM))
+    state, used, squares = empty_state(_ROOM, 0, 0), 0, 0
+    for b in range(start, stop):
+        first, last = offsets[b], offsets[b + 1]
+        status, state = solve_instance(
+            code, unary[b], transitions[b if transitions.shape[0] > 1 else 0], sizes[b],
+            known.vertices[first:last], known.weights[first:last], limits, state,
+        )  # fmt: skip
+        report.statuses[b] = status
+        report.counts[b] = state.counts[SIZE]
+        report.rounds[b] = state.counts[ROUNDS]
+        report.gaps[b] = state.values[GAP]
+        found = store(state, found, used, squares)
+        add_marginals(code, sizes[b], state, marginals[b])
+        used += state.counts[SIZE]
+        squares += state.counts[SIZE] ** 2
+    return found, used, squares
+
+
+@inner
+def map_range(
+    code: int, unary: Array, transitions: Array, sizes: Array, vertices: Array, statuses: Array,
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    """The best structures of instances ``start`` to ``stop``, as slots."""
+    for b in range(start, stop):
+        n, m, flipped = extent(code, sizes[b])
+        slots = np.empty((n, m))
+        chain = transitions[b if transitions.shape[0] > 1 else 0]
+        if not readable(code, unary[b], chain, flipped, slots):
+            statuses[b] = INVALID
+        elif not best_vertex(code, slots, chain, scratch(code, n, m), vertices[b, :n]):
+            statuses[b] = INFEASIBLE

@@ -1,0 +1,263 @@
+"""Conditional gradient for SparseMAP (Niculae et al. 2018, Algorithm 1), one instance.
+
+A mixture of structures is kept with its marginals. Every structure is a vector of values of slots,
+so that inner products with marginals are sums over slots.
+"""
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from repro.structures.kernels._compile import SOURCES, Array, inner, on_disk
+from repro.structures.kernels.active_set import INFEASIBLE, INVALID
+from repro.structures.kernels.gram import shared_parts
+from repro.structures.kernels.layout import extent, load, position
+from repro.structures.kernels.oracle import best_vertex, score_of, scratch
+
+VANILLA, AWAY, PAIRWISE = range(3)
+
+Mixture = namedtuple("Mixture", ("vertices", "theta", "weights", "marginals", "totals"))
+"""``vertices``, their scores ``theta`` and ``weights``; ``marginals`` of the values of slots.
+``totals``: see below."""
+
+SIZE, SCORE, NORM = range(3)
+"""Positions in ``totals``: structures, score of the mixture, squared norm of the marginals."""
+
+
+@inner
+def overlap(marginals: Array, vertex: Array) -> float:
+    """``⟨u, m⟩`` of a structure."""
+    total = 0.0
+    for i in range(vertex.shape[0]):
+        total += marginals[i, vertex[i]]
+    return total
+
+
+@inner
+def find(mixture: Mixture, vertex: Array) -> int:
+    """Where a structure is in the mixture; one behind the last where it is not."""
+    size, slots = int(mixture.totals[SIZE]), vertex.shape[0]
+    for s in range(size):
+        if shared_parts(mixture.vertices[s], vertex, slots) == slots:
+            return s
+    return size
+
+
+@inner
+def worst(mixture: Mixture) -> tuple[int, float]:
+    """The structure of the mixture with the lowest linearised score, and that score."""
+    chosen, lowest = 0, float("inf")
+    for s in range(int(mixture.totals[SIZE])):
+        linear = mixture.theta[s] - overlap(mixture.marginals, mixture.vertices[s])
+        if linear < lowest:
+            chosen, lowest = s, linear
+    return chosen, lowest
+
+
+@inner
+def move(mixture: Mixture, s: int, theta: float, vertex: Array, amount: float) -> None:
+    """Add some weight, which may be negative, to a structure at a place found before."""
+    if s == mixture.totals[SIZE]:
+        mixture.vertices[s] = vertex
+        mixture.theta[s] = theta
+        mixture.weights[s] = 0.0
+        mixture.totals[SIZE] += 1
+    mixture.weights[s] += amount
+    mixture.totals[SCORE] += amount * theta
+    for i in range(vertex.shape[0]):
+        mixture.marginals[i, vertex[i]] += amount
+
+
+@inner
+def scale(mixture: Mixture, factor: float) -> None:
+    """Multiply all weights."""
+    mixture.weights[: int(mixture.totals[SIZE])] *= factor
+    mixture.marginals[:] *= factor
+    mixture.totals[SCORE] *= factor
+
+
+@inner
+def drop(mixture: Mixture, s: int) -> None:
+    """Take a structure out of the mixture; the last one takes its place."""
+    last = int(mixture.totals[SIZE]) - 1
+    mixture.vertices[s] = mixture.vertices[last]
+    mixture.theta[s] = mixture.theta[last]
+    mixture.weights[s] = mixture.weights[last]
+    mixture.totals[SIZE] = last
+
+
+@inner
+def line_search(gain: float, curvature: float, largest: float) -> float:
+    """The best step up to the largest (Eq. 8)."""
+    return largest if gain >= largest * curvature else gain / curvature
+
+
+@inner
+def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> None:
+    """Towards a structure."""
+    slots = vertex.shape[0]
+    curvature = slots - 2.0 * overlap(mixture.marginals, vertex) + mixture.totals[NORM]
+    step = line_search(gain, curvature, 1.0)
+    if step == 1.0:
+        mixture.totals[SIZE] = 0
+    s = find(mixture, vertex)
+    scale(mixture, 1.0 - step)
+    move(mixture, s, theta, vertex, step)
+
+
+@inner
+def step_away(mixture: Mixture, w: int, gain: float) -> None:
+    """Away from a structure of the mixture."""
+    vertex, weight = mixture.vertices[w], mixture.weights[w]
+    curvature = vertex.shape[0] - 2.0 * overlap(mixture.marginals, vertex) + mixture.totals[NORM]
+    largest = weight / (1.0 - weight)
+    step = line_search(gain, curvature, largest)
+    scale(mixture, 1.0 + step)
+    move(mixture, w, mixture.theta[w], vertex, -step)
+    if step == largest:
+        drop(mixture, w)
+
+
+@inner
+def step_pairwise(mixture: Mixture, w: int, vertex: Array, theta: float, gain: float) -> None:
+    """From one structure of the mixture to another one."""
+    slots = vertex.shape[0]
+    curvature = 2.0 * (slots - shared_parts(mixture.vertices[w], vertex, slots))
+    largest = mixture.weights[w]
+    step = line_search(gain, curvature, largest)
+    s = find(mixture, vertex)
+    move(mixture, s, theta, vertex, step)
+    move(mixture, w, mixture.theta[w], mixture.vertices[w], -step)
+    if step == largest:
+        drop(mixture, w)
+
+
+@inner
+def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: int) -> None:
+    """One step of a variant, given the best structure and its gap."""
+    if variant == VANILLA:
+        step_forward(mixture, vertex, theta, gain)
+        return
+    average = mixture.totals[SCORE] - mixture.totals[NORM]
+    w, lowest = worst(mixture)
+    if variant == PAIRWISE:
+        step_pairwise(mixture, w, vertex, theta, gain + average - lowest)
+    elif mixture.totals[SIZE] == 1 or gain >= average - lowest:
+        step_forward(mixture, vertex, theta, gain)
+    else:
+        step_away(mixture, w, average - lowest)
+
+
+@inner
+def squared_norm(marginals: Array) -> float:
+    """``‖u‖²``."""
+    total = 0.0
+    for i in range(marginals.shape[0]):
+        for a in range(marginals.shape[1]):
+            total += marginals[i, a] * marginals[i, a]
+    return total
+
+
+@inner
+def start(mixture: Mixture, vertex: Array, theta: float) -> None:
+    """The mixture of one structure."""
+    mixture.marginals[:] = 0.0
+    mixture.totals[:] = 0.0
+    move(mixture, 0, theta, vertex, 1.0)
+
+
+@inner
+def empty_mixture(room: int, n: int, m: int) -> Mixture:
+    """Space for some structures of ``n`` slots with ``m`` values."""
+    return Mixture(
+        np.empty((room, n), np.int32), np.empty(room), np.empty(room), np.empty((n, m)), np.empty(3)
+    )
+
+
+@inner
+def record(mixture: Mixture, gain: float, offset: float, row: Array) -> None:
+    """Write objective, gap and number of structures."""
+    row[0] = offset + mixture.totals[SCORE] - mixture.totals[NORM] / 2.0
+    row[1] = gain
+    row[2] = mixture.totals[SIZE]
+
+
+@inner
+def run_slots(
+    code: int, slots: Array, transitions: Array, offset: float, variant: int, tol: float,
+    history: Array,
+) -> tuple[int, Mixture]:  # fmt: skip
+    """Run a variant on slots; see :func:`run`. The offset is added to the objective."""
+    rounds = history.shape[0]
+    mixture = empty_mixture(rounds + 2, *slots.shape)
+    space, vertex = scratch(code, *slots.shape), np.empty(slots.shape[0], np.int32)
+    if not best_vertex(code, slots, transitions, space, vertex):
+        return -INFEASIBLE, mixture
+    start(mixture, vertex, score_of(slots, transitions, vertex)[0])
+    reduced = np.empty_like(slots)
+    for k in range(rounds):
+        reduced[:] = slots - mixture.marginals
+        best_vertex(code, reduced, transitions, space, vertex)
+        mixture.totals[NORM] = squared_norm(mixture.marginals)
+        best = score_of(reduced, transitions, vertex)[0]
+        gain = best - mixture.totals[SCORE] + mixture.totals[NORM]
+        record(mixture, gain, offset, history[k])
+        if gain <= tol:
+            return k + 1, mixture
+        if k + 1 < rounds:
+            step(mixture, vertex, score_of(slots, transitions, vertex)[0], gain, variant)
+    return rounds, mixture
+
+
+@inner
+def run(
+    code: int, scores: Array, transitions: Array, variant: int, tol: float, history: Array,
+    marginals: Array,
+) -> int:  # fmt: skip
+    """Run a variant.
+
+    Args:
+        code: the kind of structure.
+        scores: ``(R, C)`` unary scores in double precision.
+        transitions: ``(n - 1, m, m)``, or of length zero.
+        variant: one of the three.
+        tol: gap at which the solution is good enough.
+        history: ``(rounds, 3)``; result: objective, gap and number of structures of each iterate.
+        marginals: ``(R, C)``; result.
+
+    Returns:
+        The number of iterates; less the status where there is none: infeasible or invalid.
+    """
+    n, m, flipped = extent(code, np.array(scores.shape))
+    slots = np.empty((n, m))
+    if not load(code, scores, flipped, slots):
+        return -INVALID
+    offset = 0.0
+    for i in range(n):
+        largest = -float("inf")
+        for a in range(m):
+            row, column = position(code, flipped, i, a)
+            if slots[i, a] > -float("inf"):
+                largest = max(largest, scores[row, column])
+        offset += largest
+    rounds, mixture = run_slots(code, slots, transitions, offset, variant, tol, history)
+    marginals[:] = 0.0
+    for i in range(n if rounds > 0 else 0):
+        for a in range(m):
+            row, column = position(code, flipped, i, a)
+            marginals[row, column] = mixture.marginals[i, a]
+    return rounds
+
+
+def _conditional_gradient(sources: int) -> Callable[..., Any]:
+    def conditional_gradient(*arguments: Any) -> Any:
+        assert sources
+        return run(*arguments)
+
+    return on_disk(conditional_gradient)
+
+
+conditional_gradient = _conditional_gradient(SOURCES)
+"""What Python calls: :func:`run`, kept on disk."""

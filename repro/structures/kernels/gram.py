@@ -1,0 +1,196 @@
+"""The matrix of the KKT system and its inverse, as structures come and go.
+
+With ``M`` the structures as columns, the system of Niculae et al. 2018 (Eq. 9) has the matrix
+``G = Mᵀ M``, the numbers of shared parts. ``H = G + 1 1ᵀ`` gives the same weights, as these sum to
+one, and has an inverse whenever the structures are affinely independent (Wolfe 1976). Its entries
+are integers and are known exactly; the inverse is updated in ``O(I²)``.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from repro.structures.kernels._compile import Array, inner
+
+State = namedtuple(
+    "State",
+    (
+        "vertices", "theta", "weights", "gram", "inverse",
+        "column", "solved", "residual", "step", "ones", "counts", "values",
+    ),
+)  # fmt: skip
+"""An active set with room for some structures.
+
+``vertices``: their slots, with ``counts[SLOTS]`` of unary parts. ``theta``: their scores.
+``weights``, ``gram`` (``H``), ``inverse``. ``column``, ``solved``, ``residual``, ``step``,
+``ones``: vectors of working space. ``counts``: integers, and ``values``: floats, see below.
+"""
+
+SIZE, SLOTS, ROUNDS, STALLS = range(4)
+"""Positions in ``counts``: structures, slots, oracle calls, rounds without progress."""
+GAP, OFFSET, ROUNDING, DRIFT, UNEVEN, MOVED = range(6)
+"""Positions in ``values``: the gap, the score that ``theta`` is relative to, what rounding does
+to scores, the error of the inverse, how far the active set is from its own optimum, and how far the
+last round moved the weights."""
+
+_DEPENDENT = 1e-7
+"""Relative distance, squared, below which a structure depends on the others."""
+_ROUGH = 0.1
+"""Distance below which it is computed more precisely."""
+
+
+@inner
+def empty_state(room: int, width: int, slots: int) -> State:
+    """An empty active set; vertices have ``width`` entries, of which ``slots`` are unary."""
+    counts = np.zeros(4, np.int64)
+    counts[SLOTS] = slots
+    return State(
+        np.empty((room, width), np.int32), np.empty(room), np.zeros(room),
+        np.empty((room, room)), np.empty((room, room)), np.empty(room), np.empty(room),
+        np.empty(room), np.empty(room), np.empty(room), counts, np.zeros(6),
+    )  # fmt: skip
+
+
+@inner
+def with_room(state: State) -> State:
+    """The same active set, with twice the room where one more structure would not fit."""
+    room, size = state.theta.shape[0], state.counts[SIZE]
+    if size < room:
+        return state
+    larger = empty_state(2 * room, state.vertices.shape[1], state.counts[SLOTS])
+    for s in range(size):
+        for i in range(state.vertices.shape[1]):
+            larger.vertices[s, i] = state.vertices[s, i]
+        for t in range(size):
+            larger.gram[s, t] = state.gram[s, t]
+            larger.inverse[s, t] = state.inverse[s, t]
+        larger.theta[s], larger.weights[s] = state.theta[s], state.weights[s]
+    for k in range(state.counts.shape[0]):
+        larger.counts[k] = state.counts[k]
+    for k in range(state.values.shape[0]):
+        larger.values[k] = state.values[k]
+    return larger
+
+
+@inner
+def shared_parts(first: Array, second: Array, slots: int) -> int:
+    """Number of unary parts that two structures have in common."""
+    count = 0
+    for i in range(slots):
+        count += (first[i] == second[i]) & (first[i] >= 0)
+    return count
+
+
+@inner
+def dot(first: Array, second: Array, size: int) -> float:
+    """Scalar product of the first entries."""
+    total = 0.0
+    for i in range(size):
+        total += first[i] * second[i]
+    return total
+
+
+@inner
+def product(matrix: Array, vector: Array, size: int, out: Array) -> None:
+    """Product of the leading block of a symmetric matrix and a vector."""
+    for s in range(size):
+        total = 0.0
+        for t in range(size):
+            total += matrix[s, t] * vector[t]
+        out[s] = total
+
+
+@inner
+def compare(state: State, vertex: Array) -> float:
+    """Write the column of ``H`` for a new structure; return its diagonal entry."""
+    slots = state.counts[SLOTS]
+    for s in range(state.counts[SIZE]):
+        state.column[s] = 1.0 + shared_parts(state.vertices[s], vertex, slots)
+    return 1.0 + shared_parts(vertex, vertex, slots)
+
+
+@inner
+def independence(state: State, diagonal: float) -> float:
+    """Squared distance of the new column from the span of the others, zero where it is in it.
+
+    Writes into ``solved`` the combination of structures that is closest. The distance is that of
+    the combination, whose errors matter to the second order only.
+    """
+    size, solved = state.counts[SIZE], state.solved
+    product(state.inverse, state.column, size, solved)
+    left = distance(state, diagonal)
+    if left < _ROUGH * diagonal:
+        product(state.inverse, state.residual, size, state.step)
+        for s in range(size):
+            solved[s] += state.step[s]
+        left = distance(state, diagonal)
+    return left if left > _DEPENDENT * diagonal else 0.0
+
+
+@inner
+def distance(state: State, diagonal: float) -> float:
+    """Squared distance of the new column from ``solved``; ``residual`` gets the error of that."""
+    size, left, drift = state.counts[SIZE], diagonal, 0.0
+    column, solved, residual = state.column, state.solved, state.residual
+    product(state.gram, solved, size, residual)
+    for s in range(size):
+        residual[s] = column[s] - residual[s]
+        drift = max(drift, abs(residual[s]))
+        left -= solved[s] * (column[s] + residual[s])
+    state.values[DRIFT] = drift
+    return left
+
+
+@inner
+def append(state: State, vertex: Array, theta: float, diagonal: float, left: float) -> None:
+    """Add an independent structure with weight zero: bordering of ``H`` and its inverse."""
+    size, inverse, solved = state.counts[SIZE], state.inverse, state.solved
+    for s in range(size):
+        share = solved[s] / left
+        for t in range(size):
+            inverse[s, t] += share * solved[t]
+        inverse[s, size] = inverse[size, s] = -share
+        state.gram[s, size] = state.gram[size, s] = state.column[s]
+    inverse[size, size] = 1.0 / left
+    state.gram[size, size] = diagonal
+    for i in range(vertex.shape[0]):
+        state.vertices[size, i] = vertex[i]
+    state.theta[size] = theta
+    state.weights[size] = 0.0
+    state.counts[SIZE] = size + 1
+
+
+@inner
+def remove(state: State, k: int) -> None:
+    """Take a structure out; the last one takes its place."""
+    last, inverse, gram = state.counts[SIZE] - 1, state.inverse, state.gram
+    row = inverse[k]
+    for s in range(last + 1):
+        share = inverse[s, k] / row[k]
+        if s != k:
+            for t in range(last + 1):
+                inverse[s, t] -= share * row[t]
+    for s in range(last + 1):
+        gram[k, s], inverse[k, s] = gram[last, s], inverse[last, s]
+    for s in range(last):
+        gram[s, k], inverse[s, k] = gram[s, last], inverse[s, last]
+    gram[k, k], inverse[k, k] = gram[last, last], inverse[last, last]
+    for i in range(state.vertices.shape[1]):
+        state.vertices[k, i] = state.vertices[last, i]
+    state.theta[k] = state.theta[last]
+    state.weights[k] = state.weights[last]
+    state.counts[SIZE] = last
+
+
+@inner
+def invert_again(state: State) -> None:
+    """Compute the inverse of ``H`` anew, structure by structure."""
+    size = state.counts[SIZE]
+    state.counts[SIZE] = 0
+    for k in range(size):
+        for s in range(k):
+            state.column[s] = state.gram[k, s]
+        diagonal, weight = state.gram[k, k], state.weights[k]
+        left = max(independence(state, diagonal), _DEPENDENT * diagonal)
+        append(state, state.vertices[k], state.theta[k], diagonal, left)
+        state.weights[k] = weight

@@ -1,0 +1,82 @@
+"""The derivative of SparseMAP as a sparse linear map (Niculae et al. 2018, Proposition 1).
+
+With the selected structures as columns of ``A``, the Jacobian is ``A D Aᵀ`` with the matrix ``D``
+of the proposition. It is applied in three parts: the scores of the structures (``Aᵀ``), the
+response of their weights (``D``), and what it adds to the parts (``A``).
+"""
+
+import numpy as np
+
+from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels.gram import dot
+from repro.structures.kernels.layout import extent, position
+
+
+@inner
+def read_unary(
+    code: int, sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
+) -> None:
+    """Add to each structure the entries of its unary parts."""
+    for b in range(sizes.shape[0]):
+        n, _, flipped = extent(code, sizes[b])
+        for s in range(offsets[b], offsets[b + 1]):
+            for i in range(n):
+                if vertices[s, i] >= 0:
+                    row, column = position(code, flipped, i, vertices[s, i])
+                    pulled[s] += grads[b, row, column]
+
+
+@inner
+def write_unary(
+    code: int, sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
+) -> None:
+    """Add to each unary part the weights of the structures that have it."""
+    for b in range(sizes.shape[0]):
+        n, _, flipped = extent(code, sizes[b])
+        for s in range(offsets[b], offsets[b + 1]):
+            for i in range(n):
+                if vertices[s, i] >= 0:
+                    row, column = position(code, flipped, i, vertices[s, i])
+                    out[b, row, column] += weights[s]
+
+
+@inner
+def read_transitions(
+    sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
+) -> None:
+    """Add to each sequence the entries of its transitions."""
+    several = grads.shape[0] > 1
+    for b in range(sizes.shape[0]):
+        for s in range(offsets[b], offsets[b + 1]):
+            for i in range(sizes[b, 0] - 1):
+                pulled[s] += grads[b if several else 0, i, vertices[s, i], vertices[s, i + 1]]
+
+
+@inner
+def write_transitions(
+    sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
+) -> None:
+    """Add to each transition the weights of the sequences that have it."""
+    several = out.shape[0] > 1
+    for b in range(sizes.shape[0]):
+        for s in range(offsets[b], offsets[b + 1]):
+            for i in range(sizes[b, 0] - 1):
+                out[b if several else 0, i, vertices[s, i], vertices[s, i + 1]] += weights[s]
+
+
+@inner
+def respond(offsets: Array, squares: Array, inverses: Array, pulled: Array) -> Array:
+    """``D p`` for each instance, ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``."""
+    weights, ones = np.empty_like(pulled), np.empty_like(pulled)
+    for b in range(offsets.shape[0] - 1):
+        first, size = offsets[b], offsets[b + 1] - offsets[b]
+        inverse = inverses[squares[b] : squares[b + 1]].reshape((size, size))
+        total = ones_total = 0.0
+        for s in range(size):
+            weights[first + s] = dot(inverse[s], pulled[first:], size)
+            ones[first + s] = inverse[s].sum()
+            total += weights[first + s]
+            ones_total += ones[first + s]
+        for s in range(first, first + size):
+            weights[s] -= ones[s] * total / ones_total
+    return weights

@@ -1,0 +1,186 @@
+"""The derivative of SparseMAP: a linear map between scores and marginals, and its transpose.
+
+Near the scores the selected structures stay the same (Niculae et al. 2018, Appendix B), so that
+weights are ``y = D Aᵀ η + const`` and marginals ``u = M y``. :func:`attach` ties this map to torch,
+in both directions and any number of times.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.structures.kernels import entries
+from repro.structures.kernels._compile import Array
+from repro.structures.kernels.codes import PARTS
+from repro.structures.solving import Selection
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The selected structures of a batch as a linear map.
+
+    Args:
+        selection: the structures.
+        unary: empty tensor with the type and device of the scores.
+        additional: the same for additional scores, in their shape, on no storage; or ``None``.
+    """
+
+    selection: Selection
+    unary: Tensor
+    additional: Tensor | None
+
+    @property
+    def places(self) -> tuple[Array, Array]:
+        """Instance and position of each structure in a padded array."""
+        counts = self.selection.counts
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return rows, np.arange(len(rows)) - self.selection.offsets[rows]
+
+    def padded(self, weights: Array) -> Tensor:
+        """Numbers ``(N,)`` of structures as ``(B, K)``, zero where there is none."""
+        most = int(self.selection.counts.max(initial=0))
+        table = np.zeros((len(self.selection.counts), most))
+        table[self.places] = weights
+        return torch.from_numpy(table).to(self.unary.device, self.unary.dtype)
+
+    def read(
+        self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None
+    ) -> Array:
+        """What each structure gets: its parts of two arrays, and its own number."""
+        selection = self.selection
+        pulled = np.zeros(len(selection.vertices))
+        if weights is not None:
+            pulled += _array(weights)[self.places]
+        if unary is not None:
+            _read_unary(selection, _array(unary), pulled)
+        if additional is not None:
+            _read_additional(selection, _array(additional), pulled)
+        return pulled
+
+    def respond(self, pulled: Array) -> Array:
+        """``D p``."""
+        selection = self.selection
+        found: Array = entries.respond(
+            selection.offsets, selection.squares, selection.inverses, pulled
+        )
+        return found
+
+    def write_unary(self, weights: Array) -> Tensor:
+        """Sum up what structures give to unary parts."""
+        selection = self.selection
+        problem = selection.problem
+        out = np.zeros(problem.unary.shape)
+        entries.write_unary(
+            problem.code, problem.sizes.numpy(), selection.offsets, selection.vertices, weights, out
+        )
+        return torch.from_numpy(out).to(self.unary.device, self.unary.dtype)
+
+    def write_additional(self, weights: Array) -> Tensor | None:
+        """Sum up what structures give to additional parts; ``None`` where there are none."""
+        if self.additional is None:
+            return None
+        selection, dtype = self.selection, self.selection.problem.additional.dtype
+        out = torch.zeros(self.additional.shape, dtype=dtype)
+        if out.numel():
+            _write_additional(selection, weights, out.numpy())
+        return out.to(self.additional.device, self.additional.dtype)
+
+
+def _array(tensor: Tensor) -> Array:
+    """Values of a tensor for the kernels."""
+    tensor = tensor.detach().cpu()
+    half = tensor.dtype not in (torch.float32, torch.float64)
+    found: Array = (tensor.float() if half else tensor).contiguous().numpy()
+    return found
+
+
+def _read_unary(selection: Selection, grads: Array, pulled: Array) -> None:
+    problem = selection.problem
+    entries.read_unary(
+        problem.code, problem.sizes.numpy(), selection.offsets, selection.vertices,
+        grads.reshape(problem.unary.shape), pulled,
+    )  # fmt: skip
+
+
+def _read_additional(selection: Selection, grads: Array, pulled: Array) -> None:
+    sizes = selection.problem.sizes.numpy()
+    if selection.problem.code != PARTS:
+        several = grads.reshape(-1, *grads.shape[-3:])
+        entries.read_transitions(sizes, selection.offsets, selection.vertices, several, pulled)
+        return
+    behind, columns = _behind(selection, grads.shape[-1])
+    rows = grads.reshape(-1, grads.shape[-1], 1)
+    entries.read_unary(PARTS, columns, selection.offsets, behind, rows, pulled)
+
+
+def _write_additional(selection: Selection, weights: Array, out: Array) -> None:
+    sizes = selection.problem.sizes.numpy()
+    if selection.problem.code != PARTS:
+        several = out.reshape(-1, *out.shape[-3:])
+        entries.write_transitions(sizes, selection.offsets, selection.vertices, weights, several)
+        return
+    behind, columns = _behind(selection, out.shape[-1])
+    rows = out.reshape(-1, out.shape[-1], 1)
+    entries.write_unary(PARTS, columns, selection.offsets, behind, weights, rows)
+
+
+def _behind(selection: Selection, parts: int) -> tuple[Array, Array]:
+    """The additional parts of structures as if they were unary, and their sizes."""
+    sizes = np.tile(np.array([parts, 1], np.int64), (len(selection.counts), 1))
+    return np.ascontiguousarray(selection.vertices[:, -parts:]), sizes
+
+
+class _Forward(Function):
+    """From changes of scores to changes of marginals and weights; at first, their values."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, unary: Tensor | None, additional: Tensor | None, mixture: Mixture, value: bool
+    ) -> tuple[Tensor, Tensor]:
+        ctx.mixture = mixture
+        if value:
+            marginals = mixture.selection.marginals.reshape(mixture.unary.shape)
+            marginals = marginals.to(mixture.unary.device, mixture.unary.dtype)
+            return marginals, mixture.padded(mixture.selection.weights)
+        found = mixture.respond(mixture.read(unary, additional, None))
+        return mixture.write_unary(found).reshape(mixture.unary.shape), mixture.padded(found)
+
+    @staticmethod
+    def backward(ctx: Any, marginals: Tensor, weights: Tensor) -> Any:
+        wanted = tuple(ctx.needs_input_grad[:2])
+        return *_Transposed.apply(marginals, weights, ctx.mixture, wanted), None, None
+
+
+class _Transposed(Function):
+    """From gradients of marginals and weights to gradients of scores."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        marginals: Tensor | None,
+        weights: Tensor | None,
+        mixture: Mixture,
+        wanted: tuple[bool, bool],
+    ) -> tuple[Tensor | None, Tensor | None]:
+        ctx.mixture = mixture
+        ctx.set_materialize_grads(False)
+        found = mixture.respond(mixture.read(marginals, None, weights))
+        unary = mixture.write_unary(found).reshape(mixture.unary.shape) if wanted[0] else None
+        return unary, mixture.write_additional(found) if wanted[1] else None
+
+    @staticmethod
+    def backward(ctx: Any, unary: Tensor | None, additional: Tensor | None) -> Any:
+        return *_Forward.apply(unary, additional, ctx.mixture, False), None, None
+
+
+@torch.compiler.disable
+def attach(unary: Tensor, additional: Tensor | None, selection: Selection) -> tuple[Tensor, Tensor]:
+    """Marginals like ``unary`` and weights ``(B, K)``, differentiable in both groups of scores."""
+    shape = None if additional is None else additional.detach()
+    mixture = Mixture(selection, unary.detach(), shape)
+    marginals, weights = _Forward.apply(unary, additional, mixture, True)
+    return marginals, weights

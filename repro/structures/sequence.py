@@ -1,0 +1,128 @@
+"""Tag sequences: the structures of a linear chain."""
+
+import torch
+from torch import Tensor
+
+from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
+from repro.structures.kernels.codes import SEQUENCE
+from repro.structures.structure import (
+    Problem,
+    Structure,
+    checked_lengths,
+    checked_unary,
+    chosen_parts,
+    gathered,
+)
+
+
+class Sequence(Structure):
+    """One of ``m`` tags for each of ``n`` items (Niculae et al. 2018, §2.2, "Sequence tagging").
+
+    Unary parts ``(B, n, m)``: item ``i`` has tag ``a``. Additional parts ``(n - 1, m, m)``, scored
+    for all instances alike, or ``(B, n - 1, m, m)``: item ``i`` has tag ``a``, the next has ``b``.
+    Vertices ``(B, n)`` hold the tags. The oracle is Viterbi's algorithm.
+    """
+
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
+        """Check scores ``(B, n, m)`` and transitions; see the base class."""
+        scores = checked_unary(unary, mask, "B n m")
+        batch, n, m = scores.shape
+        items = checked_lengths(lengths, batch, (n,))
+        sizes = torch.cat([items, torch.full_like(items, m)], dim=1)
+        return Problem(SEQUENCE, scores, _checked_transitions(additional, unary), sizes, n)
+
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Stored as they are."""
+        return stored.to(torch.int64)
+
+    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Sum of the scores of tags and transitions; see the base class."""
+        total = gathered(unary, vertex)
+        if additional is None or vertex.size(-1) < 2:
+            return total
+        batch, items = _grid(vertex)
+        between = additional if additional.dim() == 4 else additional.unsqueeze(0)
+        batch = batch if additional.dim() == 4 else torch.zeros_like(batch)
+        before, after = vertex[..., :-1], vertex[..., 1:]
+        chosen = between[batch, items, before.clamp(min=0), after.clamp(min=0)]
+        return total + torch.where(after >= 0, chosen, 0.0).sum(-1)
+
+    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
+        """Ones at the tags; see the base class."""
+        return chosen_parts(unary, vertex)
+
+    def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Marginals ``(B, n - 1, m, m)`` of transitions of weighted sequences ``(B, K, n)``."""
+        shape = (vertices.size(0), *like.shape[-3:])
+        marginals = weights.new_zeros(shape)
+        if vertices.size(-1) < 2:
+            return marginals
+        batch, items = _grid(vertices)
+        before, after = vertices[..., :-1], vertices[..., 1:]
+        shares = torch.where(after >= 0, weights.unsqueeze(-1), 0.0)
+        places = (batch, items, before.clamp(min=0), after.clamp(min=0))
+        return marginals.index_put(places, shares, accumulate=True)
+
+    def log_partition(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> Tensor:
+        """By the forward algorithm; see the base class."""
+        return sequence_log_partition(unary, additional, lengths)
+
+    def marginals(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """By the forward-backward algorithm; see the base class."""
+        return sequence_marginals(unary, additional, lengths)
+
+    @staticmethod
+    def with_ends(
+        unary: Tensor,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> Tensor:
+        """Add scores of the first and of the last tag, ``(m,)`` or ``(B, m)``, to unary scores.
+
+        The indicator of a first tag is a unary part already. Its score may as well stand there:
+        the solutions are the same.
+        """
+        batch, n, _ = unary.shape
+        items = torch.arange(n, device=unary.device)
+        last = items.new_full((batch, 1), n) if lengths is None else lengths.view(-1, 1)
+        if start is not None:
+            unary = unary + (items == 0).view(1, n, 1) * start.view(-1, 1, start.size(-1))
+        if end is not None:
+            unary = unary + (items == last - 1).unsqueeze(-1) * end.view(-1, 1, end.size(-1))
+        return unary
+
+
+def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
+    """Indices of the instance and of the transition, to be broadcast."""
+    batch = torch.arange(vertex.size(0), device=vertex.device)
+    items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
+    return batch.view(-1, *[1] * (vertex.dim() - 1)), items
+
+
+def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:
+    """Transitions ``(B, n - 1, m, m)`` or ``(1, n - 1, m, m)``; an empty tensor without any."""
+    batch, n, m = unary.shape
+    if additional is None:
+        return torch.zeros(1, 0, 0, 0)
+    shape = (max(n - 1, 0), m, m)
+    if additional.shape not in (shape, (batch, *shape)):
+        raise ValueError(
+            f"transitions {shape} or {(batch, *shape)} expected, got {tuple(additional.shape)}"
+        )
+    if additional.dtype != unary.dtype:
+        raise ValueError(f"transitions are {additional.dtype}, unary scores {unary.dtype}")
+    given = additional.detach().cpu()
+    half = given.dtype not in (torch.float32, torch.float64)
+    given = given.float() if half else given
+    return given.reshape(-1, *shape).contiguous() if given.numel() else torch.zeros(1, 0, 0, 0)

@@ -1,0 +1,178 @@
+"""From checked problems to their solutions: batches, threads, and what went wrong."""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repro.structures.kernels import entries
+from repro.structures.kernels._compile import Array
+from repro.structures.kernels.active_set import CONVERGED, INFEASIBLE, INVALID
+from repro.structures.kernels.batch import Found, Report
+from repro.structures.structure import InfeasibleError, Problem
+
+T = TypeVar("T")
+_GRAIN = 20_000
+"""Multiplications of an oracle, summed over the batch, that are worth a thread."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected structures of a batch, one instance after the other.
+
+    Args:
+        problem: what was solved.
+        marginals: ``(B, R, C)`` in double precision.
+        vertices: ``(N, width)`` structures in the form of the kernels.
+        weights: ``(N,)``.
+        inverses: for each instance the square inverse of ``H`` (see ``kernels/gram.py``), flat.
+        counts: ``(B,)`` structures of each instance.
+        rounds: ``(B,)`` oracle calls.
+        gaps: ``(B,)`` Frank-Wolfe gaps.
+        converged: ``(B,)``.
+    """
+
+    problem: Problem
+    marginals: Tensor
+    vertices: Array
+    weights: Array
+    inverses: Array
+    counts: Array
+    rounds: Array
+    gaps: Array
+    converged: Array
+
+    @property
+    def offsets(self) -> Array:
+        """``(B + 1,)`` where the structures of an instance begin."""
+        return starts(self.counts)
+
+    @property
+    def squares(self) -> Array:
+        """``(B + 1,)`` where the inverse of an instance begins."""
+        return starts(self.counts**2)
+
+
+def starts(counts: Array) -> Array:
+    """Where each group begins, and the end of the last."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def no_structures(batch: int, width: int) -> tuple[Array, Found]:
+    """Nothing to start from."""
+    nothing = Found(np.empty((0, width), np.int32), np.empty(0), np.empty(0))
+    return np.zeros(batch + 1, np.int64), nothing
+
+
+def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) -> Selection:
+    """Solve a batch with a compiled oracle.
+
+    Raises:
+        ValueError: scores are NaN or +inf, or the start does not fit.
+        InfeasibleError: an instance has no allowed structure.
+    """
+    batch = problem.unary.size(0)
+    offsets, known = no_structures(batch, problem.width)
+    if start is not None:
+        if start.problem.code != problem.code or start.problem.unary.shape != problem.unary.shape:
+            raise ValueError("the start is a solution of another structure or shape")
+        offsets, known = start.offsets, Found(start.vertices, start.weights, np.empty(0))
+    marginals = torch.zeros_like(problem.unary)
+    report = empty_report(batch)
+    unary, transitions, sizes = _arrays(problem)
+    limits = np.array([tol, rounds], np.float64)
+
+    def solve_range(first: int, last: int) -> tuple[Found, int, int]:
+        found: tuple[Found, int, int] = entries.solve_range(
+            problem.code, unary, transitions, sizes, limits, offsets, known, marginals.numpy(),
+            report, first, last,
+        )  # fmt: skip
+        return found
+
+    pieces = in_threads(solve_range, problem)
+    refuse(report.statuses)
+    return joined(problem, marginals, pieces, report)
+
+
+def best_vertices(problem: Problem) -> Tensor:
+    """The best structures ``(B, width)`` in the form of the kernels.
+
+    Raises:
+        ValueError: scores are NaN or +inf.
+        InfeasibleError: an instance has no allowed structure.
+    """
+    batch = problem.unary.size(0)
+    vertices = np.full((batch, problem.width), -1, np.int32)
+    statuses = np.full(batch, CONVERGED)
+    unary, transitions, sizes = _arrays(problem)
+
+    def map_range(first: int, last: int) -> None:
+        entries.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
+
+    in_threads(map_range, problem)
+    refuse(statuses)
+    return torch.from_numpy(vertices)
+
+
+def empty_report(batch: int) -> Report:
+    """Room for what is known of each instance."""
+    counts, rounds = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
+    return Report(counts, rounds, np.zeros(batch), np.full(batch, CONVERGED))
+
+
+def joined(
+    problem: Problem, marginals: Tensor, pieces: list[tuple[Found, int, int]], report: Report
+) -> Selection:
+    """Put the solutions of all ranges one after the other."""
+    return Selection(
+        problem=problem,
+        marginals=marginals,
+        vertices=np.concatenate([found.vertices[:used] for found, used, _ in pieces]),
+        weights=np.concatenate([found.weights[:used] for found, used, _ in pieces]),
+        inverses=np.concatenate([found.inverses[:squares] for found, _, squares in pieces]),
+        counts=report.counts,
+        rounds=report.rounds,
+        gaps=report.gaps,
+        converged=report.statuses == CONVERGED,
+    )
+
+
+def refuse(statuses: Array) -> None:
+    """Raise the error of the first instance that has one."""
+    for status, kind, reason in (
+        (INVALID, ValueError, "a score is NaN or +inf"),
+        (INFEASIBLE, InfeasibleError, "no structure is allowed: too many scores are -inf"),
+    ):
+        wrong = np.flatnonzero(statuses == status)
+        if len(wrong):
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            raise kind(f"instance {wrong[0]}{more}: {reason}")
+
+
+def _arrays(problem: Problem) -> tuple[Array, Array, Array]:
+    return problem.unary.numpy(), problem.additional.numpy(), problem.sizes.numpy()
+
+
+def in_threads(work: Callable[[int, int], T], problem: Problem) -> list[T]:
+    """Split a batch evenly among threads; results in order of the instances."""
+    batch = problem.unary.size(0)
+    values = problem.unary.size(-1)
+    cost = problem.unary.numel() * values
+    threads = max(1, min(torch.get_num_threads(), os.cpu_count() or 1, batch, cost // _GRAIN))
+    results: dict[int, T] = {}
+
+    def run(k: int) -> None:
+        results[k] = work(k * batch // threads, (k + 1) * batch // threads)
+
+    helpers = [threading.Thread(target=run, args=(k,)) for k in range(1, threads)]
+    for helper in helpers:
+        helper.start()
+    run(0)
+    for helper in helpers:
+        helper.join()
+    return [results[k] for k in range(threads)]

@@ -1,0 +1,213 @@
+"""What a structure is: a set of 0/1 vectors of parts, and an oracle for the best of them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from repro.structures.kernels.codes import MATCHING
+
+
+class InfeasibleError(ValueError):
+    """All structures of an instance are forbidden."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Checked scores, as the kernels take them: on the CPU, without history.
+
+    Args:
+        code: which structure, see ``kernels/layout.py``.
+        unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
+        additional: ``(B, ...)`` or, where it is shared by the batch, ``(1, ...)``.
+        sizes: ``(B, 2)`` rows and columns that count.
+        width: entries of a stored vertex.
+    """
+
+    code: int
+    unary: Tensor
+    additional: Tensor
+    sizes: Tensor
+    width: int
+
+    @property
+    def flipped(self) -> Tensor:
+        """Instances whose matchings are stored by column, as these are fewer than the rows."""
+        return (self.sizes[:, 0] > self.sizes[:, 1]) & (self.code == MATCHING)
+
+    @property
+    def all_scores(self) -> Tensor:
+        """Unary and additional scores of an oracle in Python, ``(B, parts)``."""
+        return torch.cat([self.unary.flatten(1), self.additional], dim=1)
+
+
+class Structure(ABC):
+    """A family of structures with a compiled MAP oracle.
+
+    A structure is given as a vector of integers, its vertex: the tag of each item, the head of
+    each word, the column of each row. Entries that do not exist are -1.
+    """
+
+    @abstractmethod
+    def problem(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Problem:
+        """Check the scores and bring them into the form of the kernels.
+
+        Raises:
+            ValueError: shapes, types or lengths do not fit.
+        """
+
+    @abstractmethod
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Bring structures ``(B, K, width)`` from the form of the kernels into that of users."""
+
+    @abstractmethod
+    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Scores of structures, differentiable.
+
+        Args:
+            vertex: ``(B, V)``, or ``(B, K, V)`` for several structures of each instance.
+            unary: scores of unary parts.
+            additional: scores of additional parts.
+
+        Returns:
+            ``(B,)`` or ``(B, K)``.
+        """
+
+    @abstractmethod
+    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
+        """The unary parts of structures ``(B, V)`` as 0/1 vectors, in the shape of ``unary``."""
+
+    def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor | None:
+        """Marginals of additional parts of weighted structures; ``None`` where there are none."""
+        return None
+
+    def log_partition(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> Tensor:
+        """Logarithm of the sum of ``exp(score)`` over all structures, ``(B,)``, differentiable.
+
+        Args:
+            unary: scores of unary parts; ``-inf`` forbids a part.
+            additional: scores of additional parts.
+            lengths: sizes of the instances in a padded batch.
+
+        Raises:
+            NotImplementedError: the sum is intractable (for matchings: #P-complete).
+        """
+        raise NotImplementedError(f"marginal inference is intractable in {type(self).__name__}")
+
+    def marginals(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Probabilities of unary and additional parts (Niculae et al. 2018, Eq. 4), differentiable.
+
+        The structures have probabilities in proportion to ``exp(score)``.
+
+        Args:
+            unary: as in :meth:`log_partition`.
+            additional: as there.
+            lengths: as there.
+
+        Returns:
+            Like ``unary`` and ``(B, ...)`` like ``additional``, or None without any; exactly zero
+            at what does not exist, and everywhere where no structure is allowed.
+
+        Raises:
+            NotImplementedError: as there.
+        """
+        raise NotImplementedError(f"marginal inference is intractable in {type(self).__name__}")
+
+    def map(
+        self,
+        unary: Tensor,
+        additional: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """The structure with the largest score, for each instance (Niculae et al. 2018, Eq. 3).
+
+        Args:
+            unary: scores of unary parts; ``-inf`` forbids a part.
+            additional: scores of additional parts.
+            lengths: sizes of the instances in a padded batch.
+            mask: like ``unary``, True where a part is allowed.
+
+        Returns:
+            Vertices ``(B, V)``, on the device of the scores. Of tied structures any, always the
+            same.
+
+        Raises:
+            ValueError: shapes do not fit, or scores are NaN or +inf.
+            InfeasibleError: an instance has no allowed structure.
+        """
+        from repro.structures.solving import best_vertices
+
+        problem = self.problem(unary, additional, lengths, mask)
+        stored = best_vertices(problem).unsqueeze(1)
+        return self.vertices(stored, problem).squeeze(1).to(unary.device)
+
+
+def checked_unary(unary: Tensor, mask: Tensor | None, axes: str) -> Tensor:
+    """Unary scores in double precision on the CPU, ``-inf`` where masked."""
+    names = axes.split()
+    if unary.dim() != len(names):
+        raise ValueError(f"unary scores ({', '.join(names)}) expected, got {tuple(unary.shape)}")
+    if not unary.is_floating_point():
+        raise ValueError(f"unary scores must be floating point, not {unary.dtype}")
+    scores = unary.detach()
+    if mask is not None:
+        if mask.dtype != torch.bool:
+            raise ValueError(f"the mask must be boolean, not {mask.dtype}")
+        scores = scores.masked_fill(~mask, -torch.inf)
+        if scores.shape != unary.shape:
+            raise ValueError(f"the mask must have the shape {tuple(unary.shape)} of the scores")
+    return scores.to("cpu", torch.float64).contiguous()
+
+
+def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]) -> Tensor:
+    """Lengths ``(B, axes)`` on the CPU; full lengths by default."""
+    full = torch.tensor(largest).expand(batch, len(largest))
+    if lengths is None:
+        return full
+    found = lengths.detach().to("cpu")
+    if found.is_floating_point() or found.dtype == torch.bool:
+        raise ValueError(f"lengths must be integers, not {found.dtype}")
+    shape = (batch, len(largest)) if len(largest) > 1 else (batch,)
+    if found.shape != shape:
+        raise ValueError(f"lengths {shape} expected, got {tuple(found.shape)}")
+    found = found.to(torch.int64).view(batch, len(largest))
+    wrong = ((found < 0) | (found > full)).any(dim=1).nonzero()
+    if wrong.numel():
+        first = int(wrong[0])
+        raise ValueError(
+            f"instance {first}: length {found[first].tolist()} is not in 0..{list(largest)}"
+        )
+    return found
+
+
+def no_additional(additional: Tensor | None, name: str) -> None:
+    """Refuse additional scores where the structure has no additional parts."""
+    if additional is not None:
+        raise ValueError(f"{name} has no additional parts, but additional scores were given")
+
+
+def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
+    """Sums of the scores ``(B, S, A)`` of the values that vertices ``(B, ..., S)`` choose."""
+    batch = torch.arange(vertex.size(0), device=vertex.device)
+    batch = batch.view(-1, *[1] * (vertex.dim() - 1))
+    slots = torch.arange(vertex.size(-1), device=vertex.device)
+    chosen = scores[batch, slots, vertex.clamp(min=0)]
+    return torch.where(vertex >= 0, chosen, 0.0).sum(-1)
+
+
+def chosen_parts(like: Tensor, vertex: Tensor) -> Tensor:
+    """Ones at the values that vertices ``(B, S)`` choose, in zeros like ``(B, S, A)``."""
+    ones = (vertex >= 0).to(like.dtype).unsqueeze(-1)
+    return torch.zeros_like(like).scatter_(-1, vertex.clamp(min=0).unsqueeze(-1), ones)

@@ -1,0 +1,387 @@
+"""Structured losses against the enumeration of all structures: values, gradients, Proposition 2."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from every_structure import (
+    all_matchings,
+    all_tag_sequences,
+    all_trees,
+    dot,
+    matching_parts,
+    sequence_parts,
+    tree_parts,
+)
+from torch import Tensor
+
+from repro.losses import SparsemaxLoss
+from repro.losses.structured import (
+    CRFLoss,
+    MarginCRFLoss,
+    MarginSparseMAPLoss,
+    SparseMAPLoss,
+    StructuredLoss,
+    StructuredPerceptronLoss,
+    StructuredSVMLoss,
+)
+from repro.structures import Arborescence, Matching, Sequence, Structure
+
+DOUBLE = torch.float64
+
+
+@dataclass(frozen=True)
+class Case:
+    """All structures of one size.
+
+    Attributes:
+        structure: the structure.
+        vertices: each as ``structure.map`` returns it, ``(D, ...)``.
+        unary: ``M`` as rows, ``(D, ...)``.
+        pairs: ``N`` as rows, or None.
+        shape: the shape of unary scores.
+    """
+
+    structure: Structure
+    vertices: Tensor
+    unary: Tensor
+    pairs: Tensor | None
+    shape: tuple[int, ...]
+
+    def scores(self, batch: int, scale: float = 1.0) -> tuple[Tensor, Tensor | None]:
+        unary = torch.randn(batch, *self.shape, dtype=DOUBLE) * scale
+        if self.pairs is None:
+            return unary, None
+        return unary, torch.randn(batch, *self.pairs.shape[1:], dtype=DOUBLE) * scale
+
+    def theta(self, unary: Tensor, pairs: Tensor | None) -> Tensor:
+        """Scores of all structures, ``(B, D)``."""
+        total = dot(self.unary.flatten(1), unary.flatten(1).unsqueeze(1))
+        if pairs is None or self.pairs is None:
+            return total
+        return total + dot(self.pairs.flatten(1), pairs.flatten(1).unsqueeze(1))
+
+    def cost(self, target: Tensor) -> Tensor:
+        """Number of wrong parts of all structures, ``(B, D)``."""
+        shared = self.unary.flatten(1) @ self.unary[target].flatten(1).mT
+        return (self.unary.flatten(1).sum(-1, keepdim=True) - shared).mT
+
+
+def tree_case(words: int, single_root: bool) -> Case:
+    trees = list(all_trees(words, single_root))
+    parts = torch.stack([tree_parts(heads, words + 1) for heads in trees])
+    structure = Arborescence(single_root=single_root)
+    return Case(structure, torch.tensor(trees), parts, None, (words + 1, words + 1))
+
+
+def sequence_case(positions: int, tags: int) -> Case:
+    sequences = all_tag_sequences(positions, tags)
+    unary, pairs = zip(*(sequence_parts(s, positions, tags) for s in sequences), strict=True)
+    vertices = torch.tensor(sequences)
+    return Case(Sequence(), vertices, torch.stack(unary), torch.stack(pairs), (positions, tags))
+
+
+def matching_case(rows: int, columns: int) -> Case:
+    matchings = list(all_matchings(rows, columns))
+    parts = torch.stack([matching_parts(one, rows, columns) for one in matchings])
+    return Case(Matching(), torch.tensor(matchings), parts, None, (rows, columns))
+
+
+CASES = {
+    "trees": tree_case(3, False),
+    "one-root trees": tree_case(3, True),
+    "sequences": sequence_case(3, 3),
+    "matchings": matching_case(3, 3),
+    "wide matchings": matching_case(2, 4),
+    "tall matchings": matching_case(4, 2),
+}
+KINDS: dict[str, Callable[..., StructuredLoss]] = {
+    "perceptron": StructuredPerceptronLoss,
+    "svm": StructuredSVMLoss,
+    "crf": CRFLoss,
+    "margin crf": MarginCRFLoss,
+    "sparsemap": SparseMAPLoss,
+    "margin sparsemap": MarginSparseMAPLoss,
+}
+MARGIN = {"svm", "margin crf", "margin sparsemap"}
+SUPPORTED = [
+    (case, kind) for case in CASES for kind in KINDS if not ("crf" in kind and "match" in case)
+]
+EVERY = pytest.mark.parametrize(("name", "kind"), SUPPORTED)
+"""All cases and losses, but marginal inference in matchings, which is #P-complete."""
+
+
+def make(name: str, kind: str, cost: float = 1.5, reduction: str = "none") -> StructuredLoss:
+    settings: dict[str, object] = {"reduction": reduction}
+    if kind in MARGIN:
+        settings["cost"] = cost
+    if "sparsemap" in kind:
+        settings.update(max_iter=200, tol=1e-12)
+    return KINDS[kind](CASES[name].structure, **settings)
+
+
+def best_mixture(matrix: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """``argmax θ'y - ½ ‖My‖²`` over the simplex, by pairwise steps on the weights of everything.
+
+    The optimum is certified by its Frank–Wolfe gap, which bounds the error of the maximum.
+    """
+    gram = matrix @ matrix.T
+    shares = np.zeros(len(theta))
+    shares[theta.argmax()] = 1
+    for _ in range(50_000):
+        linear = theta - gram @ shares
+        best, worst = linear.argmax(), np.where(shares > 0, linear, np.inf).argmin()
+        if linear[best] - linear @ shares < 1e-11:
+            return shares
+        curvature = gram[best, best] + gram[worst, worst] - 2 * gram[best, worst]
+        gain = linear[best] - linear[worst]
+        step = min(shares[worst], gain / curvature if curvature > 0 else np.inf)
+        shares[best] += step
+        shares[worst] = 0 if step == shares[worst] else shares[worst] - step
+    raise AssertionError("the oracle does not converge")
+
+
+def omega_conjugate(kind: str, case: Case, theta: Tensor) -> Tensor:
+    """The maximum of ``θ'y - Ω(y)`` by enumeration, without any cost."""
+    if "crf" in kind:
+        return theta.logsumexp(-1)
+    if "sparsemap" not in kind:
+        return theta.amax(-1)
+    matrix, maxima = case.unary.flatten(1).numpy(), []
+    for row in theta.numpy():
+        shares = best_mixture(matrix, row)
+        maxima.append(row @ shares - np.square(matrix.T @ shares).sum() / 2)
+    return torch.tensor(np.array(maxima))
+
+
+def enumerated_loss(kind: str, case: Case, theta: Tensor, target: Tensor, cost: float) -> Tensor:
+    """The definition: ``Ω*(θ) + Ω(ȳ) - θ_ȳ`` with the cost inside the maximum."""
+    if kind in MARGIN:
+        theta = theta + cost * case.cost(target)
+    omega = case.unary[target].flatten(1).square().sum(-1) / 2 if "sparsemap" in kind else 0.0
+    chosen = theta.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return omega_conjugate(kind, case, theta) + omega - chosen
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@EVERY
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_values_by_enumeration(name: str, kind: str, scale: float) -> None:
+    case = CASES[name]
+    unary, pairs = case.scores(4, scale)
+    target = torch.randint(len(case.vertices), (4,))
+    actual = make(name, kind)(unary, case.vertices[target], additional=pairs)
+    expected = enumerated_loss(kind, case, case.theta(unary, pairs), target, 1.5)
+    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+@EVERY
+def test_gradients_by_finite_differences(name: str, kind: str) -> None:
+    """Any gradient arrives from above; kinks of the piecewise linear losses have measure zero."""
+    case = CASES[name]
+    unary, pairs = case.scores(2)
+    target = case.vertices[torch.randint(len(case.vertices), (2,))]
+    points = [point.requires_grad_() for point in (unary, pairs) if point is not None]
+    weights = torch.tensor([0.7, -1.3], dtype=DOUBLE)
+    loss = make(name, kind)
+
+    def total(*scores: Tensor) -> Tensor:
+        extra = scores[1] if len(scores) > 1 else None
+        return (loss(scores[0], target, additional=extra) * weights).sum()
+
+    grads = torch.autograd.grad(total(*points), points)
+    for grad, place in zip(grads, range(len(points)), strict=True):
+        direction = torch.randn_like(points[place])
+        ends = []
+        for side in (1e-5, -1e-5):
+            moved = [point.detach() for point in points]
+            moved[place] = moved[place] + side * direction
+            ends.append(total(*moved))
+        slope = (ends[0] - ends[1]) / 2e-5
+        assert slope.item() == pytest.approx((grad * direction).sum().item(), abs=1e-6)
+
+
+@EVERY
+def test_the_gradient_is_the_prediction_less_the_target(name: str, kind: str) -> None:
+    case = CASES[name]
+    unary, pairs = case.scores(3)
+    target = torch.randint(len(case.vertices), (3,))
+    unary.requires_grad_()
+    loss = make(name, kind, cost=1.5)
+    loss(unary, case.vertices[target], additional=pairs).sum().backward()
+    gold = case.unary[target]
+    augmented = unary.detach() + (1.5 * (1 - gold) if kind in MARGIN else 0)
+    found = loss.predict(augmented, additional=pairs)
+    torch.testing.assert_close(unary.grad, found.marginals - gold, rtol=0, atol=1e-9)
+
+
+@EVERY
+def test_losses_are_nonnegative_convex_and_have_subgradients(name: str, kind: str) -> None:
+    """Proposition 2, properties 1 and 2."""
+    case, loss = CASES[name], make(name, kind)
+    first, pairs = case.scores(20, 2.0)
+    second = case.scores(20, 2.0)[0]
+    target = case.vertices[torch.randint(len(case.vertices), (20,))]
+    first.requires_grad_()
+    start = loss(first, target, additional=pairs)
+    end = loss(second, target, additional=pairs)
+    assert (start >= 0).all()
+    assert (end >= 0).all()
+    share = torch.rand(20, dtype=DOUBLE)
+    weight = share.view(-1, *(1 for _ in case.shape))
+    between = loss(weight * first + (1 - weight) * second, target, additional=pairs)
+    assert (between <= share * start + (1 - share) * end + 1e-9).all()
+    slope = torch.autograd.grad(start.sum(), first)[0]
+    rise = (slope * (second - first)).flatten(1).sum(-1)
+    assert (end >= start + rise - 1e-9).all()
+
+
+@EVERY
+def test_the_loss_is_zero_where_the_target_is_what_inference_finds(name: str, kind: str) -> None:
+    """Proposition 2, property 1; a certain target has a finite lead except for the CRF."""
+    case, loss = CASES[name], make(name, kind)
+    target = torch.arange(len(case.vertices))
+    _, pairs = case.scores(len(target), 0.1)
+    leads = {size: case.unary * size for size in (0.5, 20.0)}
+    certain = loss(leads[20.0], case.vertices, additional=pairs)
+    if "crf" in kind:
+        assert (certain > 0).all()
+        assert certain.max() < 1e-5
+    else:
+        assert certain.abs().max() < 1e-12
+    uncertain = loss(leads[0.5], case.vertices, additional=pairs)
+    found = loss.predict(leads[0.5], additional=pairs)
+    same = (found.marginals - case.unary).flatten(1).abs().amax(-1) < 1e-9
+    if kind not in MARGIN:
+        assert (uncertain[same] < 1e-9).all()
+    assert (uncertain[~same] > 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["trees", "sequences", "matchings"])
+@pytest.mark.parametrize("t", [0.3, 2.5])
+def test_scaling_the_penalty_scales_the_scores(name: str, t: float) -> None:
+    """Proposition 2, property 3, for ``tΩ = ½ ‖√t M y‖²`` by enumeration."""
+    case = CASES[name]
+    unary, pairs = case.scores(4)
+    target = torch.randint(len(case.vertices), (4,))
+    scaled = [None if one is None else one / t for one in (unary, pairs)]
+    right = t * make(name, "sparsemap")(scaled[0], case.vertices[target], additional=scaled[1])
+    matrix, left = t**0.5 * case.unary.flatten(1).numpy(), []
+    for row, gold in zip(case.theta(unary, pairs).numpy(), target, strict=True):
+        shares = best_mixture(matrix, row)
+        value = row @ shares - np.square(matrix.T @ shares).sum() / 2
+        left.append(value + np.square(matrix[gold]).sum() / 2 - row[gold])
+    torch.testing.assert_close(right, torch.tensor(np.array(left)), rtol=0, atol=1e-9)
+
+
+def test_with_one_part_it_is_the_sparsemax_loss() -> None:
+    scores, target = torch.randn(30, 5, dtype=DOUBLE), torch.randint(5, (30,))
+    expected = SparsemaxLoss(reduction="none")(scores, target)
+    chains = SparseMAPLoss(Sequence(), reduction="none")(scores.unsqueeze(1), target.unsqueeze(1))
+    torch.testing.assert_close(chains, expected)
+    pairs = SparseMAPLoss(Matching(), reduction="none")(scores.unsqueeze(1), target.unsqueeze(1))
+    torch.testing.assert_close(pairs, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lengths_make_padding_worthless(kind: str) -> None:
+    loss = KINDS[kind](Arborescence(), reduction="none")
+    scores = torch.randn(3, 6, 6, dtype=DOUBLE)
+    target = torch.tensor([[0, 1, 1, 0, 4], [2, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
+    lengths = torch.tensor([5, 2, 1])
+    padded = loss(scores, target, lengths)
+    for instance, length in enumerate(lengths.tolist()):
+        inside = slice(0, length + 1)
+        alone = loss(
+            scores[instance : instance + 1, inside, inside],
+            target[instance : instance + 1, :length],
+        )
+        torch.testing.assert_close(padded[instance], alone[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_scores_stay_finite(kind: str) -> None:
+    loss = KINDS[kind](Arborescence(single_root=True))
+    for scale in (50.0, 1e4):
+        scores = (torch.randn(4, 21, 21) * scale).requires_grad_()
+        chain = torch.arange(20).expand(4, -1)
+        value = loss(scores, chain)
+        value.backward()
+        assert value.isfinite()
+        assert scores.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forbidden_target_costs_infinity(kind: str) -> None:
+    scores = torch.randn(2, 4, 4, dtype=DOUBLE)
+    scores[0, 1, 2] = -torch.inf
+    scores.requires_grad_()
+    target = torch.tensor([[0, 1, 2], [0, 1, 2]])
+    losses = KINDS[kind](Arborescence(), reduction="none")(scores, target)
+    assert losses[0] == torch.inf
+    assert losses[1].isfinite()
+    losses[1].backward()
+    assert scores.grad.isfinite().all()
+
+
+def test_reductions_and_dtypes() -> None:
+    scores, target = torch.randn(3, 4, 4), torch.tensor([[0, 1, 2]]).expand(3, -1)
+    each = CRFLoss(Arborescence(), reduction="none")(scores, target)
+    assert each.dtype == torch.float32
+    torch.testing.assert_close(CRFLoss(Arborescence())(scores, target), each.mean())
+    torch.testing.assert_close(CRFLoss(Arborescence(), "sum")(scores, target), each.sum())
+    low = CRFLoss(Arborescence(), reduction="none")(scores.bfloat16(), target)
+    assert low.dtype == torch.bfloat16
+
+
+def test_the_solution_is_there_for_statistics() -> None:
+    scores = torch.randn(5, 6, 6)
+    loss = SparseMAPLoss(Arborescence())
+    found = loss.predict(scores, torch.full((5,), 5))
+    assert found.solution is not None
+    assert found.solution.gap.shape == (5,)
+    assert found.solution.converged.all()
+    assert CRFLoss(Arborescence()).predict(scores).solution is None
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(ValueError, match="reduction must be"):
+        CRFLoss(Arborescence(), reduction="median")
+    with pytest.raises(ValueError, match="cost must not be negative"):
+        StructuredSVMLoss(Arborescence(), cost=-1.0)
+    assert "cost=2.0" in repr(StructuredSVMLoss(Arborescence(), cost=2.0))
+
+
+def test_heads_may_have_the_root_in_front() -> None:
+    scores, heads = torch.randn(2, 4, 4), torch.tensor([[0, 1, 1], [2, 0, 7]])
+    lengths = torch.tensor([3, 2])
+    loss = SparseMAPLoss(Arborescence(), reduction="none")
+    with_root = torch.nn.functional.pad(heads, (1, 0), value=-1)
+    torch.testing.assert_close(loss(scores, heads, lengths), loss(scores, with_root, lengths))
+
+
+def test_bad_targets_are_refused() -> None:
+    scores, loss = torch.randn(2, 4, 4), CRFLoss(Arborescence())
+    with pytest.raises(ValueError, match="integers"):
+        loss(scores, torch.zeros(2, 3))
+    with pytest.raises(ValueError, match=r"target \(2, 4\) expected"):
+        loss(scores, torch.zeros(2, 5, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"instance 1: target \[-1, 0, 1, 4\] has entries outside"):
+        loss(scores, torch.tensor([[0, 1, 1], [0, 1, 4]]))
+
+
+def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning() -> None:
+    scores, target = 0.1 * torch.randn(6, 12, 12, dtype=DOUBLE), torch.arange(11).expand(6, -1)
+    short = SparseMAPLoss(Arborescence(), max_iter=3, reduction="none")
+    early = short(scores, target)
+    exact = SparseMAPLoss(Arborescence(), reduction="none")(scores, target)
+    found = short.predict(scores)
+    assert not found.solution.converged.any()
+    assert (early < exact).all()
+    assert (exact <= early + found.solution.gap + 1e-9).all()

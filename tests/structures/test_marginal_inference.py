@@ -1,0 +1,45 @@
+"""Marginal inference as methods of the structures."""
+
+import pytest
+import torch
+
+from repro.structures import Arborescence, Matching, Sequence
+from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
+from repro.structures.matrix_tree import tree_log_partition, tree_marginals
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+def test_trees(single_root: bool) -> None:
+    structure, scores = Arborescence(single_root=single_root), torch.randn(3, 5, 5)
+    lengths = torch.tensor([4, 2, 1])
+    total = structure.log_partition(scores, lengths=lengths)
+    torch.testing.assert_close(total, tree_log_partition(scores, lengths, single_root))
+    marginals, pairs = structure.marginals(scores, lengths=lengths)
+    assert pairs is None
+    torch.testing.assert_close(marginals, tree_marginals(scores, lengths, single_root))
+    with pytest.raises(ValueError, match="no additional parts"):
+        structure.log_partition(scores, scores)
+    with pytest.raises(ValueError, match=r"arcs \(B, n\+1, n\+1\) expected"):
+        structure.marginals(scores[:, :3])
+    with pytest.raises(ValueError, match="floating point"):
+        structure.log_partition(scores.long())
+
+
+def test_sequences() -> None:
+    unary, pairs, lengths = torch.randn(2, 4, 3), torch.randn(3, 3, 3), torch.tensor([4, 2])
+    total = Sequence().log_partition(unary, pairs, lengths)
+    torch.testing.assert_close(total, sequence_log_partition(unary, pairs, lengths))
+    found = Sequence().marginals(unary, pairs, lengths)
+    for one, other in zip(found, sequence_marginals(unary, pairs, lengths), strict=True):
+        torch.testing.assert_close(one, other)
+    with pytest.raises(ValueError, match=r"transitions \(3, 3, 3\)"):
+        Sequence().log_partition(unary, pairs[:2])
+    with pytest.raises(ValueError, match=r"unary scores \(B, n, m\)"):
+        Sequence().marginals(unary[0])
+
+
+def test_matchings_have_none() -> None:
+    scores = torch.randn(2, 3, 3)
+    for method in (Matching().log_partition, Matching().marginals):
+        with pytest.raises(NotImplementedError, match="intractable in Matching"):
+            method(scores)

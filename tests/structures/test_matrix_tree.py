@@ -1,0 +1,154 @@
+"""The Matrix-Tree theorem against the enumeration of all trees."""
+
+import pytest
+import torch
+from every_structure import dot, tree_matrix
+from torch import Tensor
+
+from repro.structures.matrix_tree import tree_log_partition, tree_marginals
+
+ROOTS = pytest.mark.parametrize("single_root", [False, True], ids=["roots", "root"])
+SCALES = pytest.mark.parametrize("scale", [0.1, 1.0, 50.0, 1e4])
+SMALL = torch.finfo(torch.float64).eps
+
+
+def enumerated(scores: Tensor, words: int, single_root: bool) -> Tensor:
+    """The log-partition function of one instance."""
+    return dot(tree_matrix(words, scores.size(-1), single_root), scores.flatten()).logsumexp(0)
+
+
+def random_scores(batch: int, size: int, scale: float, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, size, size, generator=generator, dtype=torch.float64) * scale
+
+
+@ROOTS
+@SCALES
+@pytest.mark.parametrize("words", [1, 2, 3, 5])
+def test_log_partition_and_marginals(words: int, scale: float, single_root: bool) -> None:
+    scores = random_scores(6, words + 1, scale, words).requires_grad_()
+    expected = torch.stack([enumerated(one, words, single_root) for one in scores])
+    slope = torch.autograd.grad(expected.sum(), scores)[0]
+    actual = tree_log_partition(scores, None, single_root)
+    torch.testing.assert_close(actual, expected, rtol=4 * SMALL, atol=1e-13)
+    rounding = {"rtol": 0, "atol": 1e-13 * max(1.0, scale)}
+    torch.testing.assert_close(torch.autograd.grad(actual.sum(), scores)[0], slope, **rounding)
+    marginals = tree_marginals(scores, None, single_root)
+    torch.testing.assert_close(marginals, slope, **rounding)
+    torch.testing.assert_close(marginals.sum(-2)[:, 1:], torch.ones(6, words).double(), **rounding)
+
+
+@ROOTS
+@SCALES
+def test_marginals_are_differentiable(scale: float, single_root: bool) -> None:
+    scores = random_scores(4, 5, scale, 3).requires_grad_()
+    direction = random_scores(4, 5, 1.0, 4)
+    marginals = tree_marginals(scores, None, single_root)
+    actual = torch.autograd.grad((marginals * direction).sum(), scores)[0]
+    total = torch.stack([enumerated(one, 4, single_root) for one in scores]).sum()
+    slope = torch.autograd.grad(total, scores, create_graph=True)[0]
+    expected = torch.autograd.grad((slope * direction).sum(), scores)[0]
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12 * max(1.0, scale))
+
+
+@ROOTS
+def test_lengths_hide_everything_behind_them(single_root: bool) -> None:
+    scores = random_scores(5, 6, 2.0)
+    lengths = torch.tensor([5, 3, 1, 0, 2])
+    for instance, length in enumerate(lengths.tolist()):
+        inside = slice(0, length + 1)
+        alone = scores[instance : instance + 1, inside, inside]
+        together = tree_log_partition(scores, lengths, single_root)[instance]
+        torch.testing.assert_close(tree_log_partition(alone, None, single_root)[0], together)
+        padded = torch.zeros(6, 6, dtype=torch.float64)
+        padded[inside, inside] = tree_marginals(alone, None, single_root)[0]
+        found = tree_marginals(scores, lengths, single_root)[instance]
+        torch.testing.assert_close(found, padded)
+        assert (found[padded == 0] == 0).all()
+    poisoned = scores.clone()
+    poisoned[3] = torch.nan
+    poisoned[1, 4:] = torch.nan
+    torch.testing.assert_close(
+        tree_log_partition(poisoned, lengths, single_root),
+        tree_log_partition(scores, lengths, single_root),
+    )
+
+
+@ROOTS
+@pytest.mark.parametrize("seed", range(12))
+def test_forbidden_arcs(seed: int, single_root: bool) -> None:
+    """Many patterns of forbidden arcs, with and without any tree that avoids them."""
+    generator = torch.Generator().manual_seed(seed)
+    forbidden = torch.rand(8, 5, 5, generator=generator) < 0.2 + 0.05 * seed
+    scores = random_scores(8, 5, 3.0, seed).masked_fill(forbidden, -torch.inf).requires_grad_()
+    expected = torch.stack([enumerated(one, 4, single_root) for one in scores])
+    actual = tree_log_partition(scores, None, single_root)
+    torch.testing.assert_close(actual, expected)
+    marginals = tree_marginals(scores.detach(), None, single_root)
+    exists = expected > -torch.inf
+    slope = torch.autograd.grad(expected[exists].sum(), scores, allow_unused=True)[0]
+    torch.testing.assert_close(marginals[exists], slope[exists], rtol=0, atol=1e-12)
+    assert (marginals[~exists] == 0).all()
+    assert (marginals[forbidden] == 0).all()
+
+
+def test_a_word_that_only_the_root_can_lead() -> None:
+    """Elimination has to leave it for last, at any scale."""
+    scores = random_scores(3, 5, 100.0)
+    scores[:, 1:, 2] = -torch.inf
+    expected = torch.stack([enumerated(one, 4, True) for one in scores])
+    torch.testing.assert_close(tree_log_partition(scores, None, True), expected)
+
+
+@ROOTS
+@pytest.mark.parametrize("gap", [30.0, 700.0, 1e4, 1e6])
+def test_best_heads_in_a_cycle(gap: float, single_root: bool) -> None:
+    """By hand: two words prefer each other, so the determinant is far below its products.
+
+    The trees are 0→1→2 and 0→2→1, and 0→1, 0→2 where the root may have two children.
+    """
+    scores = torch.zeros(1, 3, 3, dtype=torch.float64)
+    scores[0, 1, 2] = scores[0, 2, 1] = gap
+    trees = [gap, gap] + ([] if single_root else [0.0])
+    expected = torch.tensor(trees, dtype=torch.float64).logsumexp(0, keepdim=True)
+    torch.testing.assert_close(
+        tree_log_partition(scores, None, single_root), expected, rtol=4 * SMALL, atol=0
+    )
+    assert tree_marginals(scores, None, single_root)[0, 0, 1].item() == pytest.approx(0.5)
+
+
+@ROOTS
+def test_scores_of_fifty_words_at_large_scales(single_root: bool) -> None:
+    for scale in (50.0, 1e4):
+        marginals = tree_marginals(random_scores(2, 51, scale), None, single_root)
+        torch.testing.assert_close(marginals.sum(-2)[:, 1:], torch.ones(2, 50).double())
+        assert marginals.min() > -1e-12
+    roots = marginals[:, 0].sum(-1)
+    assert (roots > 1 - 1e-9).all()
+    if single_root:
+        torch.testing.assert_close(roots, torch.ones(2).double())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_other_dtypes_are_computed_in_double(dtype: torch.dtype) -> None:
+    scores = random_scores(3, 6, 4.0).to(dtype)
+    total = tree_log_partition(scores)
+    assert total.dtype == dtype
+    torch.testing.assert_close(total, tree_log_partition(scores.double()).to(dtype))
+    assert tree_marginals(scores).dtype == dtype
+
+
+@ROOTS
+def test_nan_stays_in_its_instance(single_root: bool) -> None:
+    scores = random_scores(3, 4, 1.0)
+    clean = tree_marginals(scores, None, single_root)
+    scores[1, 2, 3] = torch.nan
+    assert tree_log_partition(scores, None, single_root).isnan().tolist() == [False, True, False]
+    torch.testing.assert_close(tree_marginals(scores, None, single_root)[[0, 2]], clean[[0, 2]])
+
+
+def test_no_instances_and_no_words() -> None:
+    assert tree_log_partition(torch.zeros(0, 4, 4)).shape == (0,)
+    assert tree_marginals(torch.zeros(0, 4, 4)).shape == (0, 4, 4)
+    assert tree_log_partition(torch.zeros(2, 1, 1)).tolist() == [0, 0]
+    assert tree_marginals(torch.zeros(2, 1, 1)).tolist() == [[[0.0]], [[0.0]]]

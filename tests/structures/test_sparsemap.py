@@ -1,0 +1,243 @@
+"""Solutions of SparseMAP against enumeration, and what must hold for all of them."""
+
+import numpy as np
+import pytest
+import torch
+from all_structures import sparsemap_by_enumeration
+from small_structures import KINDS, Kind, arrays
+from torch import Tensor
+
+from repro.mappings import sparsemax
+from repro.structures import Arborescence, Matching, Sequence, Solution, sparsemap
+
+
+def objective(kind: Kind, solution: Solution, unary: Tensor, additional: Tensor | None) -> Tensor:
+    scores = kind.structure.score(solution.structures, unary, additional)
+    square = solution.marginals.square().sum((1, 2))
+    return (scores * solution.weights).sum(1) - 0.5 * square
+
+
+def independent_gap(kind: Kind, solution: Solution, unary: Tensor, more: Tensor | None) -> Tensor:
+    """The gap from the definition, with the best structure of the lowered scores."""
+    lowered = unary - solution.marginals
+    best = kind.structure.score(kind.structure.map(lowered, more), lowered, more)
+    mean = (kind.structure.score(solution.structures, lowered, more) * solution.weights).sum(1)
+    return best - mean
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+def test_optimum_over_all_structures(name: str, scale: float) -> None:
+    kind = KINDS[name]
+    unary, additional = kind.scores(4)
+    unary = unary * scale
+    solution = sparsemap(kind.structure, unary, additional)
+    values = objective(kind, solution, unary, additional)
+    for b in range(4):
+        marginals, value = sparsemap_by_enumeration(kind.every, *arrays(kind, unary, additional, b))
+        assert values[b].item() >= value - 1e-10
+        np.testing.assert_allclose(solution.marginals[b], marginals, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e4])
+def test_certificate(name: str, scale: float) -> None:
+    kind = KINDS[name]
+    unary, additional = kind.scores(8, seed=1)
+    unary = unary * scale
+    solution = sparsemap(kind.structure, unary, additional)
+    assert solution.converged.all()
+    gap = independent_gap(kind, solution, unary, additional)
+    assert gap.max() <= 1e-10 + 1e-15 * scale * 100
+    rebuilt = sum(
+        kind.structure.indicator(solution.structures[:, k], unary)
+        * solution.weights[:, k, None, None]
+        for k in range(solution.weights.size(1))
+    )
+    torch.testing.assert_close(solution.marginals, rebuilt, rtol=0, atol=1e-13)
+    assert (solution.weights >= 0).all()
+    torch.testing.assert_close(solution.weights.sum(1), torch.ones(8).double())
+    assert torch.equal((solution.weights > 0).sum(1), solution.counts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("structure", "shape", "transitions"),
+    [
+        (Sequence(), (20, 20), True),
+        (Sequence(), (30, 8), False),
+        (Matching(), (20, 20), False),
+        (Matching(), (12, 25), False),
+        (Arborescence(), (21, 21), False),
+        (Arborescence(single_root=True), (16, 16), False),
+    ],
+)
+def test_larger_problems(structure, shape, transitions, dtype) -> None:
+    unary = torch.randn(6, *shape, dtype=dtype)
+    n, m = shape
+    additional = torch.randn(6, n - 1, m, m, dtype=dtype) if transitions else None
+    solution = sparsemap(structure, unary, additional)
+    assert solution.converged.all()
+    assert solution.marginals.dtype == dtype
+    kind = Kind(structure, shape, None, None)
+    gap = independent_gap(kind, solution, unary, additional)
+    assert gap.max() <= (1e-10 if dtype == torch.float64 else 1e-4)
+    check_polytope(structure, solution.marginals)
+
+
+def check_polytope(structure, marginals: Tensor) -> None:
+    tolerance = {"rtol": 0, "atol": 1e-6 if marginals.dtype == torch.float32 else 1e-12}
+    rows, columns = marginals.sum(2), marginals.sum(1)
+    assert (marginals >= 0).all()
+    if isinstance(structure, Sequence):
+        torch.testing.assert_close(rows, torch.ones_like(rows), **tolerance)
+    elif isinstance(structure, Matching):
+        small, large = (rows, columns) if rows.size(1) <= columns.size(1) else (columns, rows)
+        torch.testing.assert_close(small, torch.ones_like(small), **tolerance)
+        assert (large <= 1 + tolerance["atol"]).all()
+    else:
+        torch.testing.assert_close(columns[:, 1:], torch.ones_like(columns[:, 1:]), **tolerance)
+        assert (marginals[:, :, 0] == 0).all()
+        assert (marginals.diagonal(dim1=1, dim2=2) == 0).all()
+        if structure.single_root:
+            torch.testing.assert_close(rows[:, 0], torch.ones_like(rows[:, 0]), **tolerance)
+
+
+def test_independent_tags_are_sparsemax() -> None:
+    unary = torch.randn(5, 7, 9, dtype=torch.float64)
+    marginals = sparsemap(Sequence(), unary).marginals
+    torch.testing.assert_close(marginals, sparsemax(unary), rtol=0, atol=1e-5)
+    transitions = torch.randn(6, 9, 1, dtype=torch.float64) + torch.randn(6, 1, 9).double()
+    folded = unary.clone()
+    folded[:, :-1] += transitions[:, :, 0] - transitions[:, :1, 0]
+    folded[:, 1:] += transitions[:, 0]
+    chained = sparsemap(Sequence(), unary, transitions.contiguous()).marginals
+    torch.testing.assert_close(chained, sparsemax(folded), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_padding_changes_nothing(name: str) -> None:
+    kind = KINDS[name]
+    unary, additional = kind.scores(3)
+    alone = sparsemap(kind.structure, unary, additional)
+    wide = torch.full((3, unary.size(1) + 2, unary.size(2) + 3), torch.nan).double()
+    if isinstance(kind.structure, Arborescence):
+        wide = wide[:, :, :-1]
+    if isinstance(kind.structure, Sequence):
+        wide = wide[:, :, : unary.size(2)]
+    wide[:, : unary.size(1), : unary.size(2)] = unary
+    more = None
+    if additional is not None:
+        more = torch.full((3, wide.size(1) - 1, *additional.shape[2:]), torch.nan).double()
+        more[:, : additional.size(1)] = additional
+    padded = sparsemap(kind.structure, wide, more, lengths=full_lengths(kind, unary))
+    inside = padded.marginals[:, : unary.size(1), : unary.size(2)].clone()
+    assert torch.equal(inside, alone.marginals)
+    padded.marginals[:, : unary.size(1), : unary.size(2)] = 0
+    assert (padded.marginals == 0).all()
+    vertices = kind.structure.map(wide, more, lengths=full_lengths(kind, unary))
+    width = kind.structure.map(unary, additional).size(1)
+    assert torch.equal(vertices[:, :width], kind.structure.map(unary, additional))
+    assert (vertices[:, width:] == -1).all()
+
+
+def full_lengths(kind: Kind, unary: Tensor) -> Tensor:
+    if isinstance(kind.structure, Matching):
+        return torch.tensor([unary.shape[1:]] * 3)
+    return torch.tensor([unary.size(1) - isinstance(kind.structure, Arborescence)] * 3)
+
+
+def test_lengths_differ_within_a_batch() -> None:
+    unary = torch.randn(4, 5, 6, dtype=torch.float64)
+    lengths = torch.tensor([[5, 6], [2, 3], [5, 2], [0, 4]])
+    solution = sparsemap(Matching(), unary, lengths=lengths)
+    for b, (rows, columns) in enumerate(lengths.tolist()):
+        if min(rows, columns):
+            alone = sparsemap(Matching(), unary[b : b + 1, :rows, :columns])
+            assert torch.equal(solution.marginals[b, :rows, :columns], alone.marginals[0])
+        assert solution.marginals[b].sum().item() == pytest.approx(min(rows, columns))
+    assert (solution.structures[3] == -1).all()
+
+
+@pytest.mark.parametrize("structure", [Sequence(), Matching(), Arborescence()])
+def test_smallest_problems(structure) -> None:
+    size = 2 if isinstance(structure, Arborescence) else 1
+    one = torch.randn(1, size, size)
+    solution = sparsemap(structure, one)
+    assert solution.marginals.sum() == 1
+    assert solution.counts.tolist() == [1]
+    empty = torch.zeros(0, 3, 3)
+    assert sparsemap(structure, empty).marginals.shape == (0, 3, 3)
+    assert structure.map(empty).shape[0] == 0
+
+
+def test_one_item_with_transitions() -> None:
+    unary = torch.randn(2, 1, 4, requires_grad=True)
+    transitions = torch.zeros(0, 4, 4, requires_grad=True)
+    solution = sparsemap(Sequence(), unary, transitions)
+    torch.testing.assert_close(solution.marginals, sparsemax(unary.detach()), atol=2e-3, rtol=0)
+    (solution.marginals * unary.detach()).sum().backward()
+    assert transitions.grad.shape == (0, 4, 4)
+    assert solution.additional.shape == (2, 0, 4, 4)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_all_scores_equal(name: str) -> None:
+    """Every structure is as good as any other; the marginals are still unique."""
+    kind = KINDS[name]
+    unary = torch.full((1, *kind.shape), 1e4, dtype=torch.float64)
+    solution = sparsemap(kind.structure, unary)
+    assert solution.converged.all()
+    expected, _ = sparsemap_by_enumeration(kind.every, *arrays(kind, unary * 0, None, 0))
+    np.testing.assert_allclose(solution.marginals[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("scale", [1e4, 1e8])
+def test_large_scores_give_the_best_structure(name: str, scale: float) -> None:
+    kind = KINDS[name]
+    unary, additional = kind.scores(6)
+    unary = unary * scale
+    solution = sparsemap(kind.structure, unary, additional)
+    assert solution.converged.all()
+    best = kind.structure.indicator(kind.structure.map(unary, additional), unary)
+    torch.testing.assert_close(solution.marginals, best)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_common_shift_changes_nothing(name: str) -> None:
+    kind = KINDS[name]
+    unary, additional = kind.scores(4)
+    moved = sparsemap(kind.structure, unary + 2**20, additional)
+    expected = sparsemap(kind.structure, unary, additional).marginals
+    torch.testing.assert_close(moved.marginals, expected, rtol=0, atol=1e-6)
+
+
+def test_transitions_decide_among_equal_marginals() -> None:
+    """Four paths of a square have the same mean in pairs; only the transitions tell them apart."""
+    unary = torch.zeros(1, 2, 2, dtype=torch.float64)
+    transitions = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]], dtype=torch.float64)
+    solution = sparsemap(Sequence(), unary, transitions)
+    torch.testing.assert_close(solution.marginals, torch.full((1, 2, 2), 0.5).double())
+    torch.testing.assert_close(solution.additional[0, 0], torch.eye(2).double() / 2)
+
+
+@pytest.mark.parametrize("structure", [Sequence(), Matching(), Arborescence()])
+def test_permutations_of_the_input(structure) -> None:
+    unary = torch.randn(3, 8, 8, dtype=torch.float64)
+    rows = torch.randperm(8)
+    if isinstance(structure, Arborescence):
+        rows = torch.cat([torch.tensor([0]), 1 + torch.randperm(7)])
+    columns = rows if isinstance(structure, Arborescence) else torch.randperm(8)
+    expected = sparsemap(structure, unary).marginals[:, rows][:, :, columns]
+    found = sparsemap(structure, unary[:, rows][:, :, columns]).marginals
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_ties_between_whole_structures() -> None:
+    unary = torch.zeros(1, 12, 12, dtype=torch.float64)
+    unary[:, torch.arange(12), torch.arange(12)] = 0.5
+    solution = sparsemap(Matching(), unary)
+    assert solution.converged.all()
+    diagonal = solution.marginals[0].diagonal()
+    torch.testing.assert_close(diagonal, diagonal.mean().expand(12), rtol=0, atol=1e-5)

@@ -1,0 +1,228 @@
+"""What other libraries get wrong: convergence, history, memory, threads, bad input."""
+
+import gc
+import resource
+import sys
+
+import pytest
+import torch
+
+from repro.structures import (
+    Arborescence,
+    ConvergenceWarning,
+    InfeasibleError,
+    Matching,
+    Sequence,
+    sparsemap,
+)
+
+STRUCTURES = [Sequence(), Matching(), Arborescence()]
+
+
+def test_matchings_are_feasible_and_converge_by_default() -> None:
+    """Also at scores of 1e8, where only the best matching is left."""
+    unary = torch.randn(8, 30, 30)
+    for scale in (1.0, 1e8):
+        solution = sparsemap(Matching(), unary * scale)
+        assert solution.converged.all()
+        torch.testing.assert_close(solution.marginals.sum(1), torch.ones(8, 30))
+        torch.testing.assert_close(solution.marginals.sum(2), torch.ones(8, 30))
+
+
+def test_rectangular_matchings_are_solved() -> None:
+    solution = sparsemap(Matching(), torch.randn(4, 3, 5))
+    torch.testing.assert_close(solution.marginals.sum(2), torch.ones(4, 3))
+    assert (solution.marginals.sum(1) <= 1 + 1e-6).all()
+
+
+def test_more_iterations_are_never_worse() -> None:
+    unary = torch.randn(4, 41, 41, dtype=torch.float64)
+    gaps, start = [], None
+    for max_iter in (5, 40):
+        with pytest.warns(ConvergenceWarning):
+            start = sparsemap(Arborescence(), unary, max_iter=max_iter)
+        gaps.append(start.gap)
+    assert (gaps[0] > gaps[1]).all()
+    full = sparsemap(Arborescence(), unary)
+    continued = sparsemap(Arborescence(), unary, start=start)
+    assert full.gap.max() <= 1e-10
+    torch.testing.assert_close(continued.marginals, full.marginals, rtol=0, atol=1e-5)
+
+
+def test_no_convergence_is_said_and_shown() -> None:
+    unary = torch.randn(3, 12, 12, dtype=torch.float64)
+    unary[1] *= 1e4
+    with pytest.warns(ConvergenceWarning, match="2 of 3 instances did not reach the gap 1e-10"):
+        solution = sparsemap(Matching(), unary, max_iter=5)
+    assert solution.converged.tolist() == [False, True, False]
+    assert (solution.iterations <= 5).all()
+    assert (solution.gap[[0, 2]] > 1e-10).all()
+    torch.testing.assert_close(solution.marginals.sum(1), torch.ones(3, 12).double())
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 3, 3), (1, 5, 3, 3), (4, 3, 3), (3, 2, 3, 3), (2, 4, 3), (3,)]
+)
+def test_transitions_of_a_wrong_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="transitions"):
+        sparsemap(Sequence(), torch.zeros(2, 3, 3), torch.zeros(shape))
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_nan_names_the_instance(structure, value: float) -> None:
+    unary = torch.zeros(3, 4, 4)
+    unary[1, 2, 3] = value
+    for solve in (structure.map, lambda scores: sparsemap(structure, scores)):
+        with pytest.raises(ValueError, match="instance 1: a score is NaN"):
+            solve(unary)
+
+
+def test_nan_in_transitions_names_the_instance() -> None:
+    transitions = torch.zeros(2, 2, 3, 3)
+    transitions[1, 0, 1, 1] = torch.nan
+    for solve in (Sequence().map, lambda *scores: sparsemap(Sequence(), *scores)):
+        with pytest.raises(ValueError, match="instance 1"):
+            solve(torch.zeros(2, 3, 3), transitions)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_some_scores_may_be_forbidden(structure) -> None:
+    """``-inf`` is not the same as a very low score: it never comes back as NaN."""
+    unary = torch.randn(4, 9, 9, dtype=torch.float64)
+    holes = torch.rand(4, 9, 9) < 0.3
+    holes[:, 0] = holes[:, torch.arange(9), torch.arange(9)] = False
+    exact = sparsemap(structure, unary.masked_fill(holes, -torch.inf))
+    low = sparsemap(structure, unary.masked_fill(holes, -1e9))
+    masked = sparsemap(structure, unary, mask=~holes)
+    assert (exact.marginals[holes] == 0).all()
+    assert torch.equal(exact.marginals, masked.marginals)
+    torch.testing.assert_close(exact.marginals, low.marginals, rtol=0, atol=1e-5)
+
+
+def test_infeasible_problems_are_refused() -> None:
+    unary = torch.zeros(2, 3, 3)
+    unary[1, :, 0] = -torch.inf
+    with pytest.raises(InfeasibleError, match="instance 1: no structure is allowed"):
+        sparsemap(Matching(), unary)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_no_memory_of_earlier_calls(structure) -> None:
+    unary, other = torch.randn(3, 9, 9), torch.randn(3, 9, 9)
+    first = sparsemap(structure, unary)
+    sparsemap(structure, other)
+    with pytest.warns(ConvergenceWarning):
+        sparsemap(structure, other, max_iter=2)
+    again = sparsemap(structure, unary)
+    assert torch.equal(first.marginals, again.marginals)
+    assert torch.equal(first.structures, again.structures)
+    single = sparsemap(structure, unary[1:2])
+    assert torch.equal(first.marginals[1:2], single.marginals)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_threads_change_nothing(structure) -> None:
+    unary = torch.randn(9, 25, 25, requires_grad=True)
+    direction = torch.randn(9, 25, 25)
+    found, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            marginals = sparsemap(structure, unary).marginals
+            (grad,) = torch.autograd.grad(marginals, unary, direction)
+            found.append((marginals, grad, structure.map(unary)))
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_memory_does_not_grow(structure) -> None:
+    unary = torch.randn(2, 21, 21, requires_grad=True)
+
+    def several(times: int) -> None:
+        for _ in range(times):
+            sparsemap(structure, unary).marginals.square().sum().backward()
+            unary.grad = None
+
+    several(100)
+    gc.collect()
+    before = _peak()
+    several(1000)
+    assert _peak() - before < 4
+
+
+def _peak() -> float:
+    """Largest resident memory so far, in MB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_a_start_saves_iterations_and_gives_the_same(structure) -> None:
+    unary = torch.randn(4, 12, 12, dtype=torch.float64)
+    cold = sparsemap(structure, unary)
+    same = sparsemap(structure, unary, start=cold)
+    moved = unary + 1e-3 * torch.randn(unary.shape, dtype=torch.float64)
+    warm, fresh = sparsemap(structure, moved, start=cold), sparsemap(structure, moved)
+    assert (same.iterations <= 3).all()
+    assert warm.iterations.sum() < fresh.iterations.sum()
+    torch.testing.assert_close(same.marginals, cold.marginals, rtol=0, atol=1e-5)
+    torch.testing.assert_close(warm.marginals, fresh.marginals, rtol=0, atol=1e-5)
+
+
+def test_a_start_that_became_forbidden() -> None:
+    unary = torch.randn(2, 6, 6, dtype=torch.float64)
+    cold = sparsemap(Matching(), unary)
+    mask = cold.marginals < 0.2
+    mask |= torch.eye(6, dtype=torch.bool)
+    warm = sparsemap(Matching(), unary, mask=mask, start=cold)
+    assert (warm.marginals[~mask] == 0).all()
+    expected = sparsemap(Matching(), unary, mask=mask).marginals
+    torch.testing.assert_close(warm.marginals, expected, rtol=0, atol=1e-5)
+
+
+def test_a_start_of_another_shape_is_refused() -> None:
+    start = sparsemap(Matching(), torch.zeros(2, 3, 3))
+    for structure, shape in ((Matching(), (3, 3, 3)), (Sequence(), (2, 3, 3))):
+        with pytest.raises(ValueError, match="the start"):
+            sparsemap(structure, torch.zeros(shape), start=start)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_bad_arguments_are_refused(structure) -> None:
+    good = torch.zeros(2, 3, 3)
+    cases = [
+        ((torch.zeros(3, 3),), {}, "unary scores"),
+        ((good.long(),), {}, "floating point"),
+        ((good,), {"mask": torch.ones(2, 3, 3)}, "boolean"),
+        ((good,), {"mask": torch.ones(5, 2, 3, 3, dtype=torch.bool)}, "mask"),
+        ((good,), {"lengths": torch.ones(2)}, "integers"),
+        ((good,), {"lengths": torch.ones(3, 3, dtype=torch.long)}, "lengths"),
+        ((good,), {"max_iter": 0}, "max_iter"),
+        ((good,), {"tol": -1.0}, "tol"),
+        ((good,), {"tol": float("nan")}, "tol"),
+        ((good, torch.zeros(1)), {}, "transitions|additional"),
+    ]
+    for arguments, options, message in cases:
+        with pytest.raises(ValueError, match=message):
+            sparsemap(structure, *arguments, **options)
+
+
+def test_lengths_out_of_range_name_the_instance() -> None:
+    with pytest.raises(ValueError, match="instance 1: length"):
+        sparsemap(Sequence(), torch.zeros(2, 3, 3), lengths=torch.tensor([3, 4]))
+    with pytest.raises(ValueError, match="instance 0: length"):
+        sparsemap(Arborescence(), torch.zeros(2, 3, 3), lengths=torch.tensor([3, 1]))
+
+
+def test_trees_must_be_square() -> None:
+    with pytest.raises(ValueError, match="arcs"):
+        sparsemap(Arborescence(), torch.zeros(2, 3, 4))
+
+
+def test_types_of_both_groups_agree() -> None:
+    with pytest.raises(ValueError, match="transitions are"):
+        sparsemap(Sequence(), torch.zeros(1, 2, 2), torch.zeros(1, 2, 2).double())
