@@ -12,7 +12,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(wildcard experiments/*/*.y
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test lint types tests format clean $(TARGETS)
+.PHONY: help install reproduce report test lint types tests format bench clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -57,6 +57,9 @@ tests: $(STAMP) ## Run the test suite
 format: $(STAMP) ## Rewrite style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Test, then time mappings and losses (settings in ARGS), write benchmarks/results
+	$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## Remove the demo results and the caches (keeps .venv and the other results)
 	rm -rf results/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 Each measurement is a process of its own: the peak of a process cannot be reset. The memory of a
 path is the growth of the peak over one warm-up on few tokens, gradients included.
 
-    python benchmarks/linear_loss.py --tokens 4096 --vocabulary 50000
+    python -m benchmarks.linear_loss --tokens 4096 --vocabulary 50000
 """
 
 import argparse
@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -20,77 +22,134 @@ from torch.nn import functional as F
 
 from repro.losses import EntmaxLoss, linear_entmax_loss
 
-PATHS = ("matmul", "in a row", "fused")
-MEBIBYTE = 2**20
+MATMUL, IN_A_ROW, FUSED = PATHS = ("matmul", "in a row", "fused")
+_MEBIBYTE = 2**20
+_WARM_UP_SCORES = 2**18
+"""Enough for kernels to be loaded: their code is not memory of a loss."""
+_STATUS = Path("/proc/self/status")
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured.
+
+    Attributes:
+        tokens: hidden states with one target each.
+        vocabulary: classes.
+        size: of a hidden state.
+        spread: standard deviation of the scores.
+        alpha: of the loss.
+        chunk: tokens at a time on the fused path; None for its default.
+        threads: of torch.
+        device: ``cpu`` or ``cuda``.
+    """
+
+    tokens: int = 4096
+    vocabulary: int = 50_000
+    size: int = 512
+    spread: float = 1.0
+    alpha: float = 1.5
+    chunk: int | None = None
+    threads: int = 1
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of the forward pass and of both passes, and growth of the peak memory in MB."""
+
+    forward: float
+    both: float
+    peak: float
+
+
+def in_subprocess(setting: Setting, path: str) -> Cost:
+    """Measure one path in a process of its own.
+
+    Raises:
+        RuntimeError: the process failed, for example for want of memory.
+    """
+    command = [sys.executable, "-m", "benchmarks.linear_loss", "--path", path]
+    for name, value in asdict(setting).items():
+        command += [] if value is None else [f"--{name}", str(value)]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{path}: exit status {done.returncode}\n{done.stderr[-2000:]}")
+    return Cost(**json.loads(done.stdout))
+
+
+def measure(setting: Setting, path: str) -> Cost:
+    """Measure one path in this process, whose peak must not have been higher before."""
+    torch.set_num_threads(setting.threads)
+    hidden, weight, bias, target = _draw(setting)
+    loss = _loss(path, setting)
+    warm = -(-_WARM_UP_SCORES // setting.vocabulary)
+    loss(hidden[:warm], weight, bias, target[:warm]).backward()
+    before, start = _peak(setting), _now(setting)
+    value = loss(hidden, weight, bias, target)
+    middle = _now(setting)
+    value.backward()
+    return Cost(middle - start, _now(setting) - start, _peak(setting) - before)
+
+
+def _draw(setting: Setting) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    hidden = torch.randn(setting.tokens, setting.size)
+    weight = torch.randn(setting.vocabulary, setting.size) * setting.spread / setting.size**0.5
+    leaves = (hidden, weight, torch.zeros(setting.vocabulary))
+    target = torch.randint(setting.vocabulary, (setting.tokens,))
+    hidden, weight, bias = (leaf.to(setting.device).requires_grad_() for leaf in leaves)
+    return hidden, weight, bias, target.to(setting.device)
+
+
+def _loss(path: str, setting: Setting) -> Callable[..., Tensor]:
+    if path == MATMUL:
+        return lambda h, w, b, y: F.linear(h, w, b).sum()
+    if path == IN_A_ROW:
+        return lambda h, w, b, y: EntmaxLoss(setting.alpha)(F.linear(h, w, b), y)
+    chunk = setting.chunk
+    return lambda h, w, b, y: linear_entmax_loss(h, w, b, y, setting.alpha, chunk_size=chunk)
+
+
+def _now(setting: Setting) -> float:
+    if setting.device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def _peak(setting: Setting) -> float:
+    """Largest memory so far, in MB: resident memory of the process, or memory of the device."""
+    if setting.device == "cuda":
+        return torch.cuda.max_memory_allocated() / _MEBIBYTE
+    if _STATUS.exists():
+        # On Linux ru_maxrss begins at the peak of the parent process; this does not.
+        (line,) = (line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / _MEBIBYTE
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MEBIBYTE
 
 
 def main() -> None:
-    """Print one row per alpha and path."""
-    options = _options()
-    if options.path:
-        print(json.dumps(_measure(options)))
+    """Print one line per path, or measure the one that is asked for."""
+    path, setting = _options()
+    if path:
+        print(json.dumps(asdict(measure(setting, path))))
         return
-    print(f"torch {torch.__version__}, threads: {options.threads}")
-    print(f"{options.tokens} tokens, {options.vocabulary} classes, {options.size} hidden units")
-    print(f"{'alpha':>6}  {'path':<9} {'forward s':>10} {'both s':>8} {'peak MB':>8}")
-    for alpha in options.alpha:
-        for path in PATHS:
-            found = _in_subprocess(alpha, path)
-            numbers = f"{found['forward']:10.2f} {found['both']:8.2f} {found['peak']:8.0f}"
-            print(f"{alpha:6}  {path:<9} {numbers}", flush=True)
+    print(f"torch {torch.__version__}, {setting}")
+    print(f"{'path':<9} {'forward s':>10} {'both s':>8} {'peak MB':>8}")
+    for path in PATHS:
+        cost = in_subprocess(setting, path)
+        print(f"{path:<9} {cost.forward:10.2f} {cost.both:8.2f} {cost.peak:8.0f}", flush=True)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", type=int, default=4096)
-    parser.add_argument("--vocabulary", type=int, default=50_000)
-    parser.add_argument("--size", type=int, default=512)
-    parser.add_argument("--spread", type=float, default=1.0, help="standard deviation of scores")
-    parser.add_argument("--chunk", type=int, default=None)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--alpha", type=float, nargs="+", default=[1.5, 2.0, 1.0])
+def _options() -> tuple[str | None, Setting]:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for name, default in asdict(Setting()).items():
+        kind = int if default is None else type(default)
+        parser.add_argument(f"--{name}", type=kind, default=default)
     parser.add_argument("--path", choices=PATHS, default=None, help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def _in_subprocess(alpha: float, path: str) -> dict[str, float]:
-    command = [sys.executable, *sys.argv, "--alpha", str(alpha), "--path", path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-def _measure(options: argparse.Namespace) -> dict[str, float]:
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
-    loss = _loss(options.path, options.alpha[0], options.chunk)
-    hidden = torch.randn(options.tokens, options.size, requires_grad=True)
-    weight = torch.randn(options.vocabulary, options.size) * options.spread / options.size**0.5
-    weight.requires_grad_()
-    bias = torch.zeros(options.vocabulary, requires_grad=True)
-    target = torch.randint(options.vocabulary, (options.tokens,))
-    loss(hidden[:2], weight, bias, target[:2]).backward()
-    before = _peak()
-    start = time.perf_counter()
-    value = loss(hidden, weight, bias, target)
-    middle = time.perf_counter()
-    value.backward()
-    end = time.perf_counter()
-    return {"forward": middle - start, "both": end - start, "peak": _peak() - before}
-
-
-def _loss(path: str, alpha: float, chunk: int | None) -> Callable[..., Tensor]:
-    if path == "matmul":
-        return lambda h, w, b, y: F.linear(h, w, b).sum()
-    if path == "in a row":
-        return lambda h, w, b, y: EntmaxLoss(alpha)(F.linear(h, w, b), y)
-    return lambda h, w, b, y: linear_entmax_loss(h, w, b, y, alpha, chunk_size=chunk)
-
-
-def _peak() -> float:
-    """Largest resident memory of this process so far, in MB."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEBIBYTE
+    options = vars(parser.parse_args())
+    return options.pop("path"), Setting(**options)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from repro.config.experiment import list_experiments
 from repro.config.paths import in_checkout
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -26,6 +26,37 @@ def test_local_links_lead_somewhere(path: Path) -> None:
     local = [link for link in links if not re.match(r"\w+:", link)]
     missing = [link for link in local if not (path.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_into_pages_meet_a_heading(path: Path) -> None:
+    links = re.findall(r"\]\(([^):]*?)#([^)]+)\)", path.read_text(encoding="utf-8"))
+    targets = [(path.parent / file if file else path, anchor) for file, anchor in links]
+    assert [(page.name, name) for page, name in targets if name not in anchors(page)] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_exist(path: Path) -> None:
+    folders = "repro|docs|tests|conf|experiments|benchmarks"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", path.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in headings}
+
+
+def test_every_document_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        links = re.findall(r"\]\(([^):#]+\.md)", page.read_text(encoding="utf-8"))
+        found = {(page.parent / link).resolve() for link in links}
+        waiting += [target for target in found - reached if target in DOCUMENTS]
+    assert {str(page.relative_to(ROOT)) for page in set(DOCUMENTS) - reached} == set()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

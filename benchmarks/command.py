@@ -1,0 +1,149 @@
+"""The command: choose rows, pass the gate, measure, print, write."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import torch
+
+from benchmarks import gate, plot, tables
+from benchmarks.linear_comparison import LINEAR, compare
+from benchmarks.linear_loss import Setting
+from benchmarks.machine import describe_machine
+from benchmarks.measurement import Measurement, measure
+from benchmarks.rows import SHAPES, Row, Shape, all_rows
+from benchmarks.timing import clock_for, copy_bandwidth
+from repro.atomic import atomic_write_text
+
+_RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be measured.
+
+    Attributes:
+        rows: of the table.
+        linear: the fused linear loss, or None.
+        shapes: of the scores.
+        threads: numbers of threads, one after the other; peers get the largest only.
+        device: where.
+        seconds: for each row at each shape.
+        output: folder of the results, or None to write nothing.
+    """
+
+    rows: list[Row]
+    linear: Setting | None
+    shapes: list[Shape]
+    threads: list[int]
+    device: torch.device
+    seconds: float
+    output: Path | None
+
+    @property
+    def kinds(self) -> set[str]:
+        """Kinds of rows, each of which has tests."""
+        return {row.kind for row in self.rows} | ({"linear"} if self.linear else set())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is one if a test fails.
+
+    Args:
+        arguments: of the command line.
+    """
+    plan = _plan(arguments)
+    machine = describe_machine(plan.device)
+    failed = gate.failure(plan.kinds)
+    if failed:
+        print(f"{failed}\n\nA test fails: nothing is timed.")
+        return 1
+    bandwidths, found = run(plan)
+    comparison = compare(plan.linear) if plan.linear else None
+    page = tables.markdown(machine, found, comparison, bandwidths)
+    print(f"\n{page}")
+    if plan.output:
+        _write(plan.output / machine.folder, page, plan.rows, found)
+    return 0
+
+
+def run(plan: Plan) -> tuple[dict[int, float], list[Measurement]]:
+    """Measure every row; returns the bandwidth for each number of threads too."""
+    clock, before = clock_for(plan.device), torch.get_num_threads()
+    bandwidths, found = {}, []
+    print(tables.progress(tables.COLUMNS))
+    try:
+        for threads in plan.threads:
+            torch.set_num_threads(threads)
+            bandwidths[threads] = copy_bandwidth(plan.device, clock)
+            for row, shape in _cells(plan, threads):
+                found.append(
+                    measure(row, shape, plan.device, clock, bandwidths[threads], plan.seconds)
+                )
+                print(tables.progress(tables.cells(found[-1])), flush=True)
+    finally:
+        torch.set_num_threads(before)
+    return bandwidths, found
+
+
+def _cells(plan: Plan, threads: int) -> list[tuple[Row, Shape]]:
+    rows = [row for row in plan.rows if row.kind != "peer" or threads == max(plan.threads)]
+    return [(row, shape) for row in rows for shape in plan.shapes if row.takes(shape)]
+
+
+def _write(folder: Path, page: str, rows: list[Row], found: list[Measurement]) -> None:
+    if found:
+        tables.write_csv(folder / "measurements.csv", found)
+        plot.draw(folder / "ratios.png", rows, found)
+        page += "\n![Ratios](ratios.png)\n"
+    atomic_write_text(folder / "table.md", page)
+    print(f"written: {folder}")
+
+
+def _plan(arguments: Sequence[str] | None) -> Plan:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: there is no CUDA device here")
+    patterns = options.only or ["*"]
+    rows = [row for row in all_rows() if any(fnmatch(row.name, p) for p in patterns)]
+    linear = any(fnmatch(LINEAR, p) for p in patterns)
+    if not rows and not linear:
+        names = ", ".join([*(row.name for row in all_rows()), LINEAR])
+        parser.error(f"--only {' '.join(patterns)} matches no row; rows: {names}")
+    threads = options.threads if options.device == "cpu" else [torch.get_num_threads()]
+    setting = Setting(threads=max(threads), device=options.device)
+    return Plan(
+        rows=rows,
+        linear=setting if linear else None,
+        shapes=options.shapes,
+        threads=threads,
+        device=torch.device(options.device),
+        seconds=options.seconds,
+        output=options.output or (None if options.only else _RESULTS),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=_count, nargs="+", default=[1, 2], metavar="N")
+    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="rows by name, * allowed")
+    parser.add_argument("--shapes", type=_shape, nargs="+", default=list(SHAPES), metavar="RxN")
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each row at each shape")
+    parser.add_argument("--output", type=Path, help="folder of results; with --only none is made")
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def _shape(text: str) -> Shape:
+    rows, _, size = text.partition("x")
+    return Shape(_count(rows), _count(size))

@@ -1,0 +1,101 @@
+"""Measurements as a table in Markdown, rows of CSV, and a plot."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from benchmarks.linear_comparison import LinearComparison
+from benchmarks.machine import Machine
+from benchmarks.measurement import Measurement
+from repro.atomic import atomic_write_text
+
+COLUMNS = (
+    "row", "shape", "threads", "median ms", "ratio", "target", "met", "GB/s", "of roofline",
+)  # fmt: skip
+_WIDTHS = (22, 11, 7, 9, 8, 7, 4, 7, 11)
+_TEXT = ("row", "shape", "path")
+_BASELINES = {
+    "mapping": "Mappings: ratio to `torch.softmax`, forward and backward",
+    "loss": "Losses: ratio to `torch.nn.functional.cross_entropy`, forward and backward",
+    "peer": "Peers: how many times as long as the mapping here takes",
+}
+_NOTES = """\
+Float32, scores from N(0, 1). The two passes of a ratio run in turn in one process; times and ratios are medians over rounds.
+GB/s counts the bytes that have to move: a mapping reads z and writes p, then reads p and g and writes dz (5 numbers for each
+score); under bounds it also reads u and writes du (7); a loss reads z twice and writes dz (3). The roofline is the bandwidth of a
+copy of 256 MB in the same process; small shapes stay in the cache and may exceed it.
+"""  # noqa: E501
+
+
+def markdown(
+    machine: Machine,
+    measurements: Sequence[Measurement],
+    comparison: LinearComparison | None,
+    bandwidths: dict[int, float],
+) -> str:
+    """The whole page."""
+    parts = [f"# Benchmark of {machine.day}\n", *_facts(machine, bandwidths)]
+    for kind, title in _BASELINES.items():
+        chosen = [found for found in measurements if found.kind == kind]
+        if chosen:
+            parts += [f"## {title}\n", table(COLUMNS, map(cells, chosen))]
+    if comparison:
+        parts += [f"## {comparison.title}\n", table(*comparison.table()), comparison.summary()]
+    return "\n".join([*parts, _NOTES])
+
+
+def _facts(machine: Machine, bandwidths: dict[int, float]) -> list[str]:
+    copies = ", ".join(f"{rate / 1e9:.1f} GB/s ({n})" for n, rate in bandwidths.items())
+    lines = [
+        f"- device: {machine.device}, {machine.processors} processors",
+        f"- versions: {machine.versions}",
+        f"- commit: {machine.commit}",
+        f"- bandwidth of a copy (threads): {copies}",
+        f"- load average at the start: {machine.load:.2f}",
+    ]
+    if machine.busy:
+        lines.append("- **warning: the machine was busy; times are too long and ratios noisy**")
+    return ["\n".join(lines) + "\n"]
+
+
+def cells(found: Measurement) -> list[str]:
+    """One line of the table."""
+    met = {None: "", True: "yes", False: "no"}[found.met]
+    return [
+        found.name,
+        found.shape,
+        str(found.threads),
+        f"{found.milliseconds:.3g}",
+        f"{found.ratio:.2f}",
+        str(found.target or ""),
+        met,
+        f"{found.rate / 1e9:.1f}",
+        f"{found.roofline:.0%}",
+    ]
+
+
+def progress(line: Sequence[str]) -> str:
+    """The same line, or the header, for a terminal."""
+    names, numbers = zip(line[:2], _WIDTHS, strict=False), zip(line[2:], _WIDTHS[2:], strict=True)
+    padded = [f"{text:<{width}}" for text, width in names]
+    return "  ".join([*padded, *(f"{text:>{width}}" for text, width in numbers)])
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    rule = [":---" if name in _TEXT else "---:" for name in header]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
+
+
+def write_csv(path: Path, measurements: Sequence[Measurement]) -> None:
+    """Every field of every measurement, unrounded."""
+    stream = io.StringIO()
+    names = [field.name for field in fields(Measurement)]
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*names, "met"])
+    for found in measurements:
+        values = [getattr(found, name) for name in names]
+        writer.writerow(["" if value is None else value for value in (*values, found.met)])
+    atomic_write_text(path, stream.getvalue())

@@ -1,0 +1,77 @@
+"""The ratios that are aimed at: the only place where they stand."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on a ratio, from above unless ``at_least``."""
+
+    limit: float
+    at_least: bool = False
+
+    def met(self, ratio: float) -> bool:
+        """Whether a ratio keeps the bound."""
+        return ratio >= self.limit if self.at_least else ratio <= self.limit
+
+    def __str__(self) -> str:
+        return f"{'≥' if self.at_least else '≤'} {self.limit:g}"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A target of some rows, at some shapes or at all of them."""
+
+    rows: tuple[str, ...]
+    target: Target
+    shapes: tuple[str, ...] | None = None
+
+
+CPU_THREADS = 2
+"""Targets on the processor hold for this number of threads."""
+ATTENTION = ("1280x50", "1280x400")
+_ANY_ALPHA = ("entmax_1.3", "entmax_2.5", "entmax_rows")
+_LOSSES = ("cross_entropy_loss", "sparsemax_loss", "entmax_loss")
+
+GOALS: dict[str, tuple[Goal, ...]] = {
+    "cpu": (
+        Goal(("sparsemax", "entmax"), Target(1.5), ("1280x50",)),
+        Goal(("sparsemax", "entmax"), Target(1.2)),
+        Goal(_ANY_ALPHA, Target(2.0)),
+        Goal(("csoftmax", "csparsemax"), Target(2.0)),
+        Goal(("fusedmax",), Target(3.0), ATTENTION),
+        Goal(("oscarmax",), Target(5.0), ATTENTION),
+        Goal(_LOSSES, Target(1.2)),
+        Goal(("peer_sparsemax", "peer_entmax15"), Target(10.0, at_least=True)),
+        Goal(("peer_sparsemax_bisect", "peer_entmax_bisect"), Target(100.0, at_least=True)),
+        Goal(("linear_loss_memory",), Target(1 / 8)),
+        Goal(("linear_loss_time",), Target(1.1)),
+    ),
+    "cuda": (
+        Goal(("sparsemax", "entmax"), Target(1.2)),
+        Goal(_ANY_ALPHA, Target(1.5)),
+        Goal(("csoftmax", "csparsemax"), Target(1.5)),
+        Goal(("fusedmax",), Target(4.0)),
+        Goal(("oscarmax",), Target(6.0)),
+        Goal(_LOSSES, Target(1.2)),
+        Goal(("linear_loss_memory",), Target(1 / 8)),
+        Goal(("linear_loss_time",), Target(1.1)),
+    ),
+}
+
+
+def target_for(device: str, threads: int, row: str, shape: str) -> Target | None:
+    """The first goal that fits, or None.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+        threads: of torch; matters on the processor.
+        row: name of the row.
+        shape: as in tables, for example ``1280x50``.
+    """
+    if device == "cpu" and threads != CPU_THREADS:
+        return None
+    for goal in GOALS[device]:
+        if row in goal.rows and (goal.shapes is None or shape in goal.shapes):
+            return goal.target
+    return None
