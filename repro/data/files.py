@@ -19,6 +19,12 @@ def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file of any size, read piece by piece."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def numbered_lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:
     """Lines of UTF-8 text with their numbers from one.
 

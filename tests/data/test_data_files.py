@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.files import numbered_lines, sha256_of, write_if_changed
+from repro.data.files import numbered_lines, sha256_of, sha256_of_file, write_if_changed
 
 
 def test_write_makes_folders_and_leaves_no_temporary_file(tmp_path: Path) -> None:
@@ -44,3 +44,9 @@ def test_sha256_of_known_bytes() -> None:
 def test_lines_are_numbered_from_one() -> None:
     assert list(numbered_lines(b"", Path("f"))) == []
     assert list(numbered_lines(b"a\r\n\nb", Path("f"))) == [(1, "a"), (2, ""), (3, "b")]
+
+
+def test_checksum_of_a_file_is_that_of_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "b"
+    path.write_bytes(b"one\n" * 100_000)
+    assert sha256_of_file(path) == sha256_of(path.read_bytes())

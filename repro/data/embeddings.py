@@ -1,0 +1,199 @@
+"""Word vectors: GloVe's text files, read once for a vocabulary and cached, or random ones.
+
+A file of GloVe has one word a line, then its numbers, all separated by one space, and no header. A
+few of its words hold spaces themselves, so the numbers are split off from the right.
+
+References:
+    Pennington et al. (2014), GloVe: Global vectors for word representation.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from repro.atomic import atomic_path, atomic_write_json
+from repro.data.errors import DataError
+from repro.data.files import sha256_of, sha256_of_file
+from repro.data.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class WordVectorChoice:
+    """Which word vectors a run uses; part of its identity.
+
+    Attributes:
+        source: ``"glove"`` reads a file; ``"random"`` draws every vector.
+        trainable: whether training changes the vectors.
+        dimension: numbers of a vector.
+        deviation: standard deviation of the normal numbers of a vector that is drawn.
+    """
+
+    source: Literal["glove", "random"]
+    trainable: bool
+    dimension: int
+    deviation: float
+
+    def __post_init__(self) -> None:
+        if self.dimension < 1 or not self.deviation > 0:
+            raise ValueError(
+                "dimension and deviation of word vectors are positive, not "
+                f"{self.dimension} and {self.deviation}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """The vectors of a vocabulary.
+
+    Attributes:
+        matrix: shape ``(len(vocabulary), dimension)``, float32; the row of ``PAD`` is zero.
+        known: number of words whose vector was read from a file.
+    """
+
+    matrix: Tensor
+    known: int
+
+
+@dataclass(frozen=True, eq=False)
+class FoundVectors:
+    """The vectors of a file that a vocabulary needs.
+
+    Attributes:
+        rows: ids of the words, rising, shape ``(k,)``.
+        vectors: theirs, shape ``(k, dimension)``, float32.
+    """
+
+    rows: Tensor
+    vectors: Tensor
+
+
+def word_vectors(
+    vocabulary: Vocabulary,
+    choice: WordVectorChoice,
+    seed: int,
+    glove: Path | None = None,
+    cache_dir: Path | None = None,
+) -> WordVectors:
+    """Vectors of every word; those that no file gives are drawn from a normal distribution.
+
+    Args:
+        vocabulary: gives the order of the rows, and of the draws.
+        choice: source and size.
+        seed: of the draws.
+        glove: the file, for the source ``"glove"``.
+        cache_dir: where what was read is kept; ``None`` keeps nothing.
+
+    Raises:
+        DataError: the source is ``"glove"`` and no file is given, or it is missing or malformed,
+            or holds no word of the vocabulary.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    size = (len(vocabulary), choice.dimension)
+    matrix = torch.normal(0.0, choice.deviation, size, generator=generator)
+    matrix[Vocabulary.PAD] = 0.0
+    if choice.source == "random":
+        return WordVectors(matrix, 0)
+    if glove is None:
+        raise DataError(
+            "word vectors of GloVe are asked for and no file is named: name one (see "
+            "https://nlp.stanford.edu/projects/glove), or choose random vectors, fixed or trainable"
+        )
+    found = _found(glove, vocabulary, choice.dimension, cache_dir)
+    matrix[found.rows] = found.vectors
+    return WordVectors(matrix, len(found.rows))
+
+
+def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVectors:
+    """Read the vectors of a vocabulary in one pass; where a word stands twice, the first counts.
+
+    Raises:
+        DataError: the file is missing or malformed, or holds no word of the vocabulary; names
+            the file and the line.
+    """
+    ids = {token.encode(): index for index, token in enumerate(vocabulary.tokens)}
+    vectors: dict[int, NDArray[np.float32]] = {}
+    with _opened(path).open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            # A word of the vocabulary has no space, so only its lines need to be split.
+            if number == 1 or line.partition(b" ")[0] in ids:
+                try:
+                    word, vector = _parse(line, dimension)
+                except ValueError as error:
+                    raise DataError(f"{path}:{number}: {error}") from None
+                if word in ids:
+                    vectors.setdefault(ids[word], vector)
+    if not vectors:
+        raise DataError(f"{path} holds no word of the vocabulary ({len(ids)} words)")
+    rows = sorted(vectors)
+    table = torch.from_numpy(np.stack([vectors[row] for row in rows]))
+    return FoundVectors(torch.tensor(rows), table)
+
+
+def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
+    """SHA-256 of a file of vectors; with ``cache_dir``, read again only after it has changed.
+
+    A file counts as unchanged while its place, size and time of change are the same.
+
+    Raises:
+        DataError: the file is missing.
+    """
+    state = _opened(path).stat()
+    content = [str(path.resolve()), state.st_size, state.st_mtime_ns]
+    if cache_dir is None:
+        return sha256_of_file(path)
+    note = cache_dir / f"{_key(*content)}.json"
+    if not note.is_file():
+        atomic_write_json(note, {"file": content, "sha256": sha256_of_file(path)})
+    return str(json.loads(note.read_text(encoding="utf-8"))["sha256"])
+
+
+def _found(
+    path: Path, vocabulary: Vocabulary, dimension: int, cache_dir: Path | None
+) -> FoundVectors:
+    if cache_dir is None:
+        return read_glove(path, vocabulary, dimension)
+    words = sha256_of("\n".join(vocabulary.tokens).encode())
+    place = cache_dir / f"{_key(glove_fingerprint(path, cache_dir), words, dimension)}.safetensors"
+    try:
+        return FoundVectors(**load_file(place))
+    except (FileNotFoundError, SafetensorError, TypeError):
+        found = read_glove(path, vocabulary, dimension)
+    with atomic_path(place) as temporary:
+        save_file({"rows": found.rows, "vectors": found.vectors}, temporary)
+    return found
+
+
+def _parse(line: bytes, dimension: int) -> tuple[bytes, NDArray[np.float32]]:
+    word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
+    if len(numbers) != dimension:
+        raise ValueError(f"expected a word and {dimension} numbers, found {len(numbers)} numbers")
+    try:
+        vector = np.array(numbers, dtype=np.float32)
+    except ValueError:
+        raise ValueError(
+            f"expected a word and {dimension} numbers, all separated by one space"
+        ) from None
+    if not np.isfinite(vector).all():
+        raise ValueError(f"expected {dimension} finite numbers after the word")
+    return word, vector
+
+
+def _opened(path: Path) -> Path:
+    if not path.is_file():
+        raise DataError(
+            f"the word vectors {path} are missing: unpack them there (see "
+            "https://nlp.stanford.edu/projects/glove), or choose random vectors, fixed or trainable"
+        )
+    return path
+
+
+def _key(*parts: object) -> str:
+    return "glove-" + sha256_of(json.dumps(parts).encode())[:16]

@@ -1,0 +1,104 @@
+"""Latent structured alignments: SparseMAP over tag sequences and over matchings."""
+
+import torch
+from torch import Tensor, nn
+
+from repro.models.entailment.alignment import Aligner, Alignment, cell_mask
+from repro.models.entailment.recurrence import length_mask
+from repro.structures import Matching, Sequence, Solution, sparsemap
+
+FARTHEST = 2
+"""Distances of at least so much share a score, on either side."""
+
+
+class TransitionScores(nn.Module):
+    r"""Nine scores of how an alignment moves through the ``n`` words that are its tags.
+
+    .. math:: \eta_F(i, t_1, t_2) = w_{\mathrm{bin}(t_2 - t_1)}
+
+    with one score for a distance of -2 or less, -1, 0, 1, and 2 or more; two scores for a first
+    tag at word 1, or at word 2 or later; two for a last tag before the last word (-2 or less), or
+    at it (-1). All are zero at first, where nothing but the alignment scores counts.
+
+    Attributes:
+        step: shape ``(5,)``.
+        start: shape ``(2,)``, the first word before the others.
+        end: shape ``(2,)``, the other words before the last one.
+
+    References:
+        Niculae et al. (2018), §5.2, "Sequential alignment".
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = nn.Parameter(torch.zeros(2 * FARTHEST + 1))
+        self.start = nn.Parameter(torch.zeros(2))
+        self.end = nn.Parameter(torch.zeros(2))
+
+    def transitions(self, tags: int) -> Tensor:
+        """Scores ``(tags, tags)`` from row to column."""
+        word = torch.arange(tags, device=self.step.device)
+        distance = (word - word.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)
+        return self.step[distance + FARTHEST]
+
+    def starts(self, tags: int) -> Tensor:
+        """Scores ``(tags,)`` of the first tag."""
+        word = torch.arange(tags, device=self.start.device)
+        return self.start[word.clamp(max=1)]
+
+    def ends(self, tags: int, lengths: Tensor) -> Tensor:
+        """Scores ``(B, tags)`` of the last tag, for rows with ``lengths`` real tags."""
+        word = torch.arange(tags, device=self.end.device)
+        return self.end[(word == lengths.unsqueeze(1) - 1).long()]
+
+
+class SequentialAligner(Aligner):
+    """Tags the words of each sentence with the words of the other; 18 parameters.
+
+    A path prefers, or avoids, to move on monotonously: each direction has its own
+    :class:`TransitionScores`. Weights are the SparseMAP marginals of the tags.
+
+    References:
+        Niculae et al. (2018), §5.2, "Sequential alignment".
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.premise_to_hypothesis = TransitionScores()
+        self.hypothesis_to_premise = TransitionScores()
+
+    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+        """Rows of both weight matrices sum to one where their word is real."""
+        forth = _tagging(self.premise_to_hypothesis, scores, lengths)
+        back = _tagging(self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1))
+        return Alignment(forth.marginals, back.marginals, lengths, (forth, back))
+
+
+class MatchingAligner(Aligner):
+    """One symmetrical alignment: the SparseMAP mixture of maximal matchings.
+
+    A word of the shorter sentence has total weight one, one of the longer at most one.
+
+    References:
+        Niculae et al. (2018), §5.2, "Matching alignment".
+    """
+
+    def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
+        """Both weight matrices are each other's transpose."""
+        matching = sparsemap(Matching(), scores, lengths=lengths, mask=cell_mask(scores, lengths))
+        both = matching.marginals
+        return Alignment(both, both.transpose(1, 2), lengths, (matching,))
+
+
+def _tagging(transitions: TransitionScores, scores: Tensor, lengths: Tensor) -> Solution:
+    """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
+    _, words, tags = scores.shape
+    steps = transitions.transitions(tags).to(scores.dtype).expand(max(words - 1, 0), -1, -1)
+    unary = Sequence.with_ends(
+        scores,
+        transitions.starts(tags).to(scores.dtype),
+        transitions.ends(tags, lengths[:, 1]).to(scores.dtype),
+        lengths[:, 0],
+    )
+    allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
+    return sparsemap(Sequence(), unary, steps, lengths=lengths[:, 0], mask=allowed)

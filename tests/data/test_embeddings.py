@@ -1,0 +1,119 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from repro.data.embeddings import (
+    WordVectorChoice,
+    glove_fingerprint,
+    read_glove,
+    word_vectors,
+)
+from repro.data.errors import DataError
+from repro.data.files import sha256_of
+from repro.data.vocabulary import SPECIALS, Vocabulary
+
+VOCABULARY = Vocabulary([*SPECIALS, "dog", "cat", "née", "."])
+GLOVE = WordVectorChoice("glove", trainable=False, dimension=2, deviation=0.5)
+RANDOM = WordVectorChoice("random", trainable=True, dimension=3, deviation=0.5)
+LINES = ". . . 9 9\n. 1 -2.5\nthe 7 7\nnée 3e-1 4\ndog 5 6\ndog 8 8\n"
+
+
+@pytest.fixture
+def glove(tmp_path: Path) -> Path:
+    path = tmp_path / "vectors.txt"
+    path.write_text(LINES, encoding="utf-8")
+    return path
+
+
+def test_only_the_vocabulary_is_read_and_the_first_counts(glove: Path) -> None:
+    found = read_glove(glove, VOCABULARY, 2)
+    assert found.rows.tolist() == [4, 6, 7]
+    assert found.vectors.tolist() == [[5.0, 6.0], [pytest.approx(0.3), 4.0], [1.0, -2.5]]
+    assert found.vectors.dtype == torch.float32
+
+
+def test_other_words_are_drawn_and_padding_is_zero(glove: Path) -> None:
+    vectors = word_vectors(VOCABULARY, GLOVE, seed=3, glove=glove)
+    assert vectors.known == 3
+    assert vectors.matrix[4].tolist() == [5.0, 6.0]
+    assert vectors.matrix[0].tolist() == [0.0, 0.0]
+    assert (vectors.matrix[[1, 2, 3, 5]] != 0).all()
+    again = word_vectors(VOCABULARY, GLOVE, seed=3, glove=glove)
+    assert torch.equal(vectors.matrix, again.matrix)
+    other = word_vectors(VOCABULARY, GLOVE, seed=4, glove=glove)
+    assert torch.equal(
+        (vectors.matrix != other.matrix).all(1).nonzero()[:, 0], torch.tensor([1, 2, 3, 5])
+    )
+
+
+def test_random_vectors_have_the_deviation() -> None:
+    large = Vocabulary([*SPECIALS, *map(str, range(20_000))])
+    vectors = word_vectors(large, RANDOM, seed=0)
+    assert vectors.known == 0
+    assert vectors.matrix.shape == (20_004, 3)
+    assert vectors.matrix[1:].std().item() == pytest.approx(0.5, rel=0.02)
+    assert vectors.matrix[1:].mean().item() == pytest.approx(0.0, abs=0.02)
+
+
+def test_what_was_read_is_cached(glove: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    (stored,) = cache.glob("*.safetensors")
+    written = stored.stat().st_mtime_ns
+    second = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    assert torch.equal(first.matrix, second.matrix)
+    assert stored.stat().st_mtime_ns == written
+    stored.write_bytes(b"broken")
+    assert torch.equal(word_vectors(VOCABULARY, GLOVE, 3, glove, cache).matrix, first.matrix)
+    assert stored.read_bytes() != b"broken"
+
+
+def test_cache_follows_file_vocabulary_and_dimension(glove: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    smaller = Vocabulary([*SPECIALS, "cat", "dog"])
+    assert word_vectors(smaller, GLOVE, 3, glove, cache).matrix[5].tolist() == [5.0, 6.0]
+    glove.write_text(LINES.replace("dog 5 6", "dog 55 66"), encoding="utf-8")
+    changed = word_vectors(VOCABULARY, GLOVE, 3, glove, cache)
+    assert changed.matrix[4].tolist() == [55.0, 66.0]
+    assert len(list(cache.glob("*.safetensors"))) == 3
+
+
+def test_fingerprint_is_of_the_content(glove: Path, tmp_path: Path) -> None:
+    content = sha256_of(glove.read_bytes())
+    assert glove_fingerprint(glove) == content
+    assert glove_fingerprint(glove, tmp_path / "cache") == content
+    assert glove_fingerprint(glove, tmp_path / "cache") == content
+    glove.write_text("dog 1 2\n")
+    assert glove_fingerprint(glove, tmp_path / "cache") == sha256_of(b"dog 1 2\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the 1\n", "vectors.txt:1: expected a word and 2 numbers, found 1 numbers"),
+        ("the 1 2\ndog 1\n", "vectors.txt:2: expected a word and 2 numbers, found 1"),
+        ("the 1 2\ndog 1 x\n", "vectors.txt:2: expected a word and 2 numbers, all separated"),
+        ("the 1 2\ndog  1 2\n", "vectors.txt holds no word"),
+        ("the 1 2\ndog 1 nan\n", "vectors.txt:2: expected 2 finite numbers"),
+        ("the 1 2\n", "vectors.txt holds no word of the vocabulary \\(8 words\\)"),
+    ],
+)
+def test_malformed_files_are_refused(glove: Path, text: str, message: str) -> None:
+    glove.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_glove(glove, VOCABULARY, 2)
+
+
+def test_absent_vectors_name_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="random vectors, fixed or trainable"):
+        word_vectors(VOCABULARY, GLOVE, seed=0)
+    with pytest.raises(DataError, match=r"none.txt are missing: .* random vectors"):
+        word_vectors(VOCABULARY, GLOVE, seed=0, glove=tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("change", [{"dimension": 0}, {"deviation": 0.0}])
+def test_choices_are_checked(change: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="are positive"):
+        WordVectorChoice("random", False, **({"dimension": 2, "deviation": 1.0} | change))  # type: ignore[arg-type]

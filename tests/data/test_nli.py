@@ -1,0 +1,196 @@
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data.errors import DataError
+from repro.data.nli import (
+    LABELS,
+    MULTINLI,
+    SNLI,
+    NliExample,
+    NliReading,
+    check_size,
+    halves,
+    load_multinli,
+    load_snli,
+    nli_fingerprint,
+    read_file,
+)
+from repro.data.nli_tokens import parse_words, punctuation_words
+
+ANY = NliReading(expected="any")
+RECORD = {
+    "gold_label": "entailment",
+    "sentence1": "Two dogs don't run.",
+    "sentence2": "Dogs rest",
+    "pairID": "p1",
+}
+PARSED = RECORD | {
+    "gold_label": "contradiction",
+    "sentence1_binary_parse": "( ( Two dogs ) ( ( ( do n't ) run ) . ) )",
+    "sentence2_binary_parse": "( Dogs rest )",
+}
+
+
+def write_lines(path: Path, records: list[object]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def named(number: int, **changes: str) -> dict[str, str]:
+    return RECORD | {"pairID": f"p{number}"} | changes
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> Path:
+    for part in ("train", "dev", "test"):
+        path = tmp_path / "snli_1.0" / f"snli_1.0_{part}.jsonl"
+        write_lines(path, [named(1, gold_label="-"), named(2, sentence2=f"it is {part}")])
+    write_lines(tmp_path / "multinli_1.0" / "multinli_1.0_train.jsonl", [RECORD])
+    matched = [named(number) for number in range(7)]
+    write_lines(tmp_path / "multinli_1.0" / "multinli_1.0_dev_matched.jsonl", matched)
+    return tmp_path
+
+
+def test_snli_keeps_labelled_pairs_of_each_part(corpora: Path) -> None:
+    corpus = load_snli(corpora, ANY)
+    for part in ("train", "dev", "test"):
+        (example,) = getattr(corpus, part)
+        assert example.hypothesis == ("it", "is", part)
+        assert (example.pair_id, LABELS[example.label]) == ("p2", "entailment")
+    assert load_snli(corpora / "snli_1.0", ANY) == corpus
+
+
+def test_fingerprint_follows_every_file(corpora: Path) -> None:
+    before = load_snli(corpora, ANY).fingerprint
+    assert before == nli_fingerprint(SNLI, corpora)
+    for part in ("train", "dev", "test"):
+        path = corpora / "snli_1.0" / f"snli_1.0_{part}.jsonl"
+        content = path.read_bytes()
+        path.write_bytes(content + content)
+        assert nli_fingerprint(SNLI, corpora) != before
+        path.write_bytes(content)
+    assert nli_fingerprint(SNLI, corpora) == before
+
+
+def test_multinli_halves_follow_the_hash_of_the_pair(corpora: Path) -> None:
+    corpus = load_multinli(corpora, ANY)
+    by_hash = sorted(range(7), key=lambda number: sha256(f"p{number}".encode()).hexdigest())
+    assert [example.pair_id for example in corpus.dev] == [f"p{n}" for n in sorted(by_hash[:4])]
+    assert [example.pair_id for example in corpus.test] == [f"p{n}" for n in sorted(by_hash[4:])]
+    assert len(corpus.train) == 1
+
+
+@given(st.lists(st.text(max_size=3), unique=True, max_size=20))
+def test_halves_are_equal_and_do_not_depend_on_the_order(names: list[str]) -> None:
+    examples = [NliExample(name, ("a",), ("b",), 0) for name in names]
+    first, second = halves(examples)
+    assert len(first) - len(second) == len(names) % 2
+    assert sorted([*first, *second], key=names_of) == sorted(examples, key=names_of)
+    backwards = halves(examples[::-1])
+    assert (backwards[0][::-1], backwards[1][::-1]) == (first, second)
+
+
+def names_of(example: NliExample) -> str:
+    return example.pair_id
+
+
+def test_halves_refuse_a_name_that_stands_twice() -> None:
+    example = NliExample("p9", ("a",), ("b",), 0)
+    with pytest.raises(DataError, match="more than once: \\['p9'\\]"):
+        halves([example, example])
+
+
+def test_provided_words_are_those_of_the_parse(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [PARSED, RECORD])
+    parsed, plain = read_file(path, ANY)
+    assert parsed.premise == ("Two", "dogs", "do", "n't", "run", ".")
+    assert plain.premise == ("Two", "dogs", "don't", "run.")
+    assert LABELS[parsed.label] == "contradiction"
+
+
+def test_punctuation_rule_and_lower_case(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [PARSED])
+    (example,) = read_file(path, NliReading("punctuation", True, "any"))
+    assert example.premise == ("two", "dogs", "do", "n't", "run", ".")
+    assert example.hypothesis == ("dogs", "rest")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("It's 3.5 miles, isn't it?", ["It", "'s", "3.5", "miles", ",", "is", "n't", "it", "?"]),
+        ("a t-shirt (red)", ["a", "t-shirt", "(", "red", ")"]),
+        ("he can’t go...", ["he", "ca", "n’t", "go", ".", ".", "."]),
+        ("do n't you 've '", ["do", "n't", "you", "'ve", "'"]),
+        ("", []),
+    ],
+)
+def test_punctuation_words(sentence: str, words: list[str]) -> None:
+    assert punctuation_words(sentence) == words
+
+
+@given(st.text(alphabet="abnts3.,'’-:! ", max_size=25))
+def test_punctuation_words_lose_nothing_and_are_stable(sentence: str) -> None:
+    words = punctuation_words(sentence)
+    assert "".join(words) == "".join(sentence.split())
+    assert punctuation_words(" ".join(words)) == words
+
+
+def test_parse_words_skip_brackets_only() -> None:
+    assert parse_words("( ( ( -LRB- a ) (x ) . )") == ["-LRB-", "a", "(x", "."]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "x.jsonl:2: expected a JSON object in UTF-8"),
+        ("[]", "x.jsonl:2: expected a JSON object, found list"),
+        ('{"gold_label": 1}', "x.jsonl:2: expected a text under 'gold_label', found int"),
+        ('{"gold_label": "maybe"}', "x.jsonl:2: gold_label: expected entailment, .* 'maybe'"),
+        ('{"gold_label": "neutral"}', "x.jsonl:2: expected a text under 'pairID', found NoneType"),
+    ],
+)
+def test_malformed_lines_are_named(tmp_path: Path, line: str, message: str) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [RECORD])
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(DataError, match=message):
+        read_file(path, ANY)
+
+
+def test_bytes_that_are_not_text_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"gold_label": "\xff"}\n')
+    with pytest.raises(DataError, match=r"x.jsonl:1: expected a JSON object in UTF-8"):
+        read_file(path, ANY)
+
+
+def test_files_without_labels_or_missing_are_refused(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [named(1, gold_label="-")])
+    with pytest.raises(DataError, match=r"x.jsonl holds no labelled pair"):
+        read_file(path, ANY)
+    with pytest.raises(DataError, match=r"y.jsonl is missing"):
+        read_file(tmp_path / "y.jsonl", ANY)
+    with pytest.raises(DataError, match=r"no snli_1.0/snli_1.0_train.jsonl in .*snli_1.0.zip"):
+        load_snli(tmp_path, ANY)
+
+
+def test_an_incomplete_corpus_is_refused_before_reading(corpora: Path) -> None:
+    (corpora / "snli_1.0" / "snli_1.0_train.jsonl").write_text("broken")
+    (corpora / "snli_1.0" / "snli_1.0_test.jsonl").unlink()
+    with pytest.raises(DataError, match=r"missing: .*snli_1.0_test.jsonl"):
+        load_snli(corpora, ANY)
+
+
+def test_sizes(corpora: Path) -> None:
+    with pytest.raises(DataError, match=r"snli train: 1 labelled pairs, .* has 549367; .* 'any'"):
+        load_snli(corpora, NliReading())
+    check_size(SNLI, "dev", 9842, NliReading())
+    check_size(MULTINLI, "dev_matched", 9815, NliReading())
+    with pytest.raises(DataError, match="multinli dev_matched: 9814"):
+        check_size(MULTINLI, "dev_matched", 9814, NliReading())
