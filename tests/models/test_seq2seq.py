@@ -4,7 +4,7 @@ import torch
 from repro.data.batching import Pair, collate
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.models.seq2seq import GlobalAttention, Seq2Seq
+from repro.models.seq2seq import FreeWeighting, GlobalAttention, Seq2Seq
 
 MAPPINGS = [Softmax(), Entmax(1.5), Sparsemax()]
 PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
@@ -12,15 +12,15 @@ PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
 
 def model(attention: ProbabilityMap, output: ProbabilityMap, dropout: float = 0.0) -> Seq2Seq:
     torch.manual_seed(0)
-    return Seq2Seq(9, 8, 6, 10, 2, dropout, attention, output)
+    return Seq2Seq(9, 8, 6, 10, 2, dropout, FreeWeighting(attention), output)
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
 def test_attention_follows_the_formula(mapping: ProbabilityMap) -> None:
-    attention = GlobalAttention(3, 4, mapping)
+    attention = GlobalAttention(3, 4, FreeWeighting(mapping))
     query, memory = torch.randn(2, 3), torch.randn(2, 5, 4)
     mask = torch.tensor([[True] * 5, [True, True, False, False, False]])
-    context, weights = attention(query, attention.keys(memory), memory, mask)
+    context, weights = attention(query, attention.attend_to(memory, mask, None))
     for row, length in enumerate((5, 2)):
         h = memory[row, :length]
         scores = torch.stack([query[row] @ attention.key.weight @ vector for vector in h])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.models.seq2seq.attention import GlobalAttention
+from repro.models.seq2seq.attention import Attended, GlobalAttention
 from repro.models.seq2seq.encoder import Encoding
 
 
@@ -17,17 +17,13 @@ class DecoderState:
         hidden: hidden state of each layer, ``(rows, units)`` each.
         cell: cell state of each layer.
         feed: the previous attentional output, ``(rows, units)``.
-        keys: projected memory, ``(rows, source, units)``.
-        memory: encoder states, ``(rows, source, units)``.
-        mask: true at real source positions, ``(rows, source)``.
+        source: what the attention reads, and what it has spent.
     """
 
     hidden: tuple[Tensor, ...]
     cell: tuple[Tensor, ...]
     feed: Tensor
-    keys: Tensor
-    memory: Tensor
-    mask: Tensor
+    source: Attended
 
     def select(self, rows: Tensor) -> "DecoderState":
         """Gather rows, which may repeat."""
@@ -35,9 +31,7 @@ class DecoderState:
             tuple(layer[rows] for layer in self.hidden),
             tuple(layer[rows] for layer in self.cell),
             self.feed[rows],
-            self.keys[rows],
-            self.memory[rows],
-            self.mask[rows],
+            self.source.select(rows),
         )
 
 
@@ -61,15 +55,21 @@ class InputFeedingDecoder(nn.Module):
         self.attention = attention
         self.output = nn.Linear(2 * hidden_size, hidden_size)
 
-    def start(self, encoding: Encoding, mask: Tensor) -> DecoderState:
-        """Initial state: the encoder's last states, and a zero attentional output."""
+    def start(
+        self, encoding: Encoding, mask: Tensor, fertility: Tensor | None = None
+    ) -> DecoderState:
+        """Initial state: the encoder's last states, and a zero attentional output.
+
+        Args:
+            encoding: of the source.
+            mask: true at real source positions.
+            fertility: upper bounds of the cumulative attention, for bounded attention.
+        """
         return DecoderState(
             encoding.hidden.unbind(0),
             encoding.cell.unbind(0),
             torch.zeros_like(encoding.hidden[0]),
-            self.attention.keys(encoding.memory),
-            encoding.memory,
-            mask,
+            self.attention.attend_to(encoding.memory, mask, fertility),
         )
 
     def forward(self, state: DecoderState, embedded: Tensor) -> tuple[Tensor, DecoderState]:
@@ -90,9 +90,7 @@ class InputFeedingDecoder(nn.Module):
             below, memory_cell = lstm(below, (state.hidden[layer], state.cell[layer]))
             hidden.append(below)
             cell.append(memory_cell)
-        context, weights = self.attention(below, state.keys, state.memory, state.mask)
+        context, weights = self.attention(below, state.source)
         feed = self.dropout(torch.tanh(self.output(torch.cat([below, context], dim=-1))))
-        following = DecoderState(
-            tuple(hidden), tuple(cell), feed, state.keys, state.memory, state.mask
-        )
+        following = DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
         return weights, following

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
-from repro.models.seq2seq.attention import GlobalAttention
+from repro.models.seq2seq.attention import GlobalAttention, Weighting
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
 from repro.models.seq2seq.encoder import BiLstmEncoder
+from repro.models.seq2seq.fertility import Fertility
 
 
 @dataclass
@@ -36,11 +37,13 @@ class Seq2Seq(nn.Module):
         hidden_size: of every state; even.
         layers: of the encoder and of the decoder.
         dropout: probability, on embeddings, between layers and on the attentional output.
-        attention_mapping: turns attention scores into weights.
+        weighting: turns attention scores into weights.
         output_mapping: turns output scores into probabilities; the loss trains the scores.
+        coverage_vector: attention scores see the cumulative attention through a learned vector.
+        fertility: bounds of the cumulative attention, for a bounded weighting.
 
     References:
-        Peters et al. (2019), §2.
+        Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4.
     """
 
     def __init__(
@@ -51,20 +54,23 @@ class Seq2Seq(nn.Module):
         hidden_size: int,
         layers: int,
         dropout: float,
-        attention_mapping: ProbabilityMap,
+        weighting: Weighting,
         output_mapping: ProbabilityMap,
+        coverage_vector: bool = False,
+        fertility: Fertility | None = None,
     ) -> None:
         super().__init__()
         self.encoder = BiLstmEncoder(
             source_vocabulary, embedding_size, hidden_size, layers, dropout
         )
-        attention = GlobalAttention(hidden_size, hidden_size, attention_mapping)
+        attention = GlobalAttention(hidden_size, hidden_size, weighting, coverage_vector)
         self.decoder = InputFeedingDecoder(embedding_size, hidden_size, layers, dropout, attention)
         self.embedding = nn.Embedding(target_vocabulary, embedding_size, padding_idx=0)
         self.dropout = nn.Dropout(dropout)
         self.scores = nn.Linear(hidden_size, target_vocabulary)
         self.output_mapping = output_mapping
         self.target_vocabulary = target_vocabulary
+        self.fertility = fertility
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
         """Score every target symbol given the gold symbols before it.
@@ -74,8 +80,7 @@ class Seq2Seq(nn.Module):
             source_lengths: shape ``(batch,)``.
             target: gold symbols ending in ``</s>``, padded, shape ``(batch, target)``.
         """
-        mask = _length_mask(source_lengths, source.shape[1])
-        state = self.decoder.start(self.encoder(source, source_lengths), mask)
+        state = self._start(source, source_lengths, _length_mask(source_lengths, source.shape[1]))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
         outputs, attention = [], []
@@ -88,7 +93,11 @@ class Seq2Seq(nn.Module):
 
     def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
         """Encode, and return the decoder's initial state (one row for each sentence)."""
-        return self.decoder.start(self.encoder(source, source_mask.sum(1)), source_mask)
+        return self._start(source, source_mask.sum(1), source_mask)
+
+    def _start(self, source: Tensor, lengths: Tensor, mask: Tensor) -> DecoderState:
+        fertility = None if self.fertility is None else self.fertility(source, mask)
+        return self.decoder.start(self.encoder(source, lengths), mask, fertility)
 
     def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
         """Probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""

@@ -1,0 +1,18 @@
+"""Word alignment of sentence pairs: IBM Model 2 with a diagonal prior, in both directions."""
+
+from repro.data.alignment.fertility import fertilities, largest_fertilities
+from repro.data.alignment.model import AlignerSettings, WordAligner, train_aligner
+from repro.data.alignment.symmetry import Links, grow_diag_final_and
+from repro.data.alignment.two_way import TwoWayAligner, train_two_way
+
+__all__ = [
+    "AlignerSettings",
+    "Links",
+    "TwoWayAligner",
+    "WordAligner",
+    "fertilities",
+    "grow_diag_final_and",
+    "largest_fertilities",
+    "train_aligner",
+    "train_two_way",
+]

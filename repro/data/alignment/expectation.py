@@ -1,0 +1,115 @@
+"""Compiled loops of the aligner: expected counts, normalisation, best links."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from repro.data.alignment.corpus import NULL, UNKNOWN
+from repro.data.alignment.diagonal import closeness, diagonal_weights
+from repro.data.alignment.table import UNSEEN, find
+
+
+@njit(nogil=True)
+def _probability(keys, probabilities, width, source, target):
+    """``t(target | source)``; words or pairs that were never seen have a small constant."""
+    if source == UNKNOWN or target == UNKNOWN:
+        return UNSEEN
+    slot = find(keys, source * width + target)
+    return max(probabilities[slot], UNSEEN) if keys[slot] >= 0 else UNSEEN
+
+
+@njit(nogil=True)
+def joint(keys, probabilities, width, words, target, i, m, null, tension, out):
+    """Write ``δ(j) t(e | f_j)`` for NULL (place 0) and all source positions; return the sum."""
+    n = len(words)
+    total = (1.0 - null) / diagonal_weights(i, m, n, tension, out[1:])
+    out[0] = null * _probability(keys, probabilities, width, NULL, target)
+    evidence = out[0]
+    for j in range(n):
+        out[j + 1] *= total * _probability(keys, probabilities, width, words[j], target)
+        evidence += out[j + 1]
+    return evidence
+
+
+@njit(nogil=True)
+def expected_counts(
+    source, target, source_starts, target_starts, keys, probabilities, width, null, tension, counts
+):
+    """Add the expected number of uses of every pair.
+
+    Returns:
+        Log-likelihood, expected links other than to NULL, and the expected sum of ``h``.
+    """
+    likelihood = links = near = 0.0
+    longest = np.max(np.diff(source_starts)) + 1
+    share = np.empty(longest)
+    for s in range(len(source_starts) - 1):
+        words = source[source_starts[s] : source_starts[s + 1]]
+        n, m = len(words), target_starts[s + 1] - target_starts[s]
+        for i in range(m):
+            word = target[target_starts[s] + i]
+            evidence = joint(
+                keys, probabilities, width, words, word, i + 1, m, null, tension, share[: n + 1]
+            )
+            likelihood += math.log(evidence)
+            counts[find(keys, NULL * width + word)] += share[0] / evidence
+            for j in range(n):
+                posterior = share[j + 1] / evidence
+                counts[find(keys, words[j] * width + word)] += posterior
+                links += posterior
+                near += posterior * closeness(i + 1, m, j + 1, n)
+    return likelihood, links, near
+
+
+@njit(nogil=True)
+def _digamma(x):
+    """``ψ(x)`` for ``x > 0``: recurrence up to 6, then the asymptotic series."""
+    value = 0.0
+    while x < 6.0:
+        value -= 1.0 / x
+        x += 1.0
+    r = 1.0 / (x * x)
+    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r / 132))))
+    return value + math.log(x) - 0.5 / x - series
+
+
+@njit(nogil=True)
+def normalise(keys, width, counts, sources, concentration, probabilities):
+    """Turn counts into ``t``.
+
+    With a Dirichlet prior of this concentration for every pair, ``t`` is the exponential of the
+    variational mean of ``log t``; at concentration zero it is the relative frequency.
+    """
+    totals = np.zeros(sources + 1)
+    for slot in range(len(keys)):
+        if keys[slot] >= 0:
+            totals[keys[slot] // width] += counts[slot] + concentration
+    for slot in range(len(keys)):
+        if keys[slot] >= 0:
+            total, count = totals[keys[slot] // width], counts[slot] + concentration
+            if concentration > 0.0:
+                probabilities[slot] = math.exp(_digamma(count) - _digamma(total))
+            else:
+                probabilities[slot] = count / total if total > 0.0 else 0.0
+
+
+@njit(nogil=True)
+def best_links(
+    source, target, source_starts, target_starts, keys, probabilities, width, null, tension
+):
+    """The most probable source position of every target word, counted from 0; -1 for NULL.
+
+    The first of equally probable places counts, NULL before all.
+    """
+    links = np.empty(len(target), np.int64)
+    share = np.empty(np.max(np.diff(source_starts)) + 1)
+    for s in range(len(source_starts) - 1):
+        words = source[source_starts[s] : source_starts[s + 1]]
+        m = target_starts[s + 1] - target_starts[s]
+        places = share[: len(words) + 1]
+        for i in range(m):
+            place = target_starts[s] + i
+            joint(keys, probabilities, width, words, target[place], i + 1, m, null, tension, places)
+            links[place] = np.argmax(places) - 1
+    return links

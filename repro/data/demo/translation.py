@@ -1,0 +1,197 @@
+"""A parallel corpus of two invented languages, made by a synchronous grammar.
+
+What makes translation hard stands in it on purpose:
+
+- order: the source puts the verb second and adjectives after nouns, the target puts the verb last
+  and adjectives before nouns;
+- fertility above one: a compound is one source word and three target words, some verbs are two
+  target words that stand apart;
+- fertility zero: the source marks objects with a word that has no counterpart;
+- lists of similar nouns, and words that are said twice for emphasis: nothing in the language model
+  tells which of them have been translated, only the attention does;
+- words of two meanings, told apart by the noun that follows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from repro.data.files import write_if_changed
+
+SOURCE, TARGET = "orun", "vesti"
+"""Names of the languages, which end the file names."""
+SIZES = {"train": 1200, "val": 100, "test": 150}
+
+Phrase = tuple[list[str], list[str]]
+"""The same thing said in both languages."""
+
+_SOURCE_ONSETS, _SOURCE_VOWELS = ("b", "d", "g", "k", "l", "m", "n", "r", "s", "t"), "aou"
+_TARGET_ONSETS, _TARGET_VOWELS = ("f", "v", "h", "sk", "pr", "st", "l", "n", "r", "z"), "eiy"
+OBJECT_MARK = "ta"
+GENITIVE = "yn"
+AND = ("mo", "et")
+EMPHASIS = ("gura", "prehe")
+LINKING_VOWEL = "o"
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Words of both languages; each list holds pairs of a source word and its translation.
+
+    Attributes:
+        nouns: concrete nouns.
+        adjectives: they follow the noun in the source and precede it in the target.
+        verbs: transitive verbs.
+        particle_verbs: source verb, target verb and the particle that stands at the end.
+        adverbs: they end the source sentence and begin the target sentence.
+        ambiguous: source adjective with two translations: after nouns of the first half of the
+            noun list, and after the others.
+    """
+
+    nouns: Sequence[tuple[str, str]]
+    adjectives: Sequence[tuple[str, str]]
+    verbs: Sequence[tuple[str, str]]
+    particle_verbs: Sequence[tuple[str, str, str]]
+    adverbs: Sequence[tuple[str, str]]
+    ambiguous: tuple[str, str, str]
+
+
+def build_lexicon(seed: int) -> Lexicon:
+    """Draw the words; a pure function of the seed, no word stands for two things but one."""
+    random = Random(f"{seed} lexicon")
+    source = _words(random, _SOURCE_ONSETS, _SOURCE_VOWELS, {OBJECT_MARK, AND[0], EMPHASIS[0]})
+    target = _words(random, _TARGET_ONSETS, _TARGET_VOWELS, {GENITIVE, AND[1], EMPHASIS[1]})
+
+    def pairs(count: int) -> list[tuple[str, str]]:
+        return [(source(), target()) for _ in range(count)]
+
+    return Lexicon(
+        nouns=pairs(30),
+        adjectives=pairs(12),
+        verbs=pairs(10),
+        particle_verbs=[(source(), target(), target()) for _ in range(5)],
+        adverbs=pairs(6),
+        ambiguous=(source(), target(), target()),
+    )
+
+
+def _words(
+    random: Random, onsets: Sequence[str], vowels: str, taken: set[str]
+) -> Callable[[], str]:
+    """Draws new words of two or three syllables."""
+
+    def draw() -> str:
+        while True:
+            syllables = random.choice((2, 2, 3))
+            word = "".join(random.choice(onsets) + random.choice(vowels) for _ in range(syllables))
+            if word not in taken:
+                taken.add(word)
+                return word
+
+    return draw
+
+
+class Grammar:
+    """Draws sentence pairs.
+
+    Args:
+        lexicon: the words.
+        random: where chance comes from.
+    """
+
+    def __init__(self, lexicon: Lexicon, random: Random) -> None:
+        self.lexicon, self.random = lexicon, random
+
+    def sentence(self) -> Phrase:
+        """Subject, verb and object; in the target the verb and then its particle come last."""
+        subject, verb_source, verb_target, particle, patient = (
+            self._nominal(),
+            *self._verb(),
+            self._nominal(),
+        )
+        source = [*subject[0], verb_source, OBJECT_MARK, *patient[0]]
+        target = [*subject[1], *patient[1], verb_target, *particle]
+        if self.random.random() < 0.3:
+            adverb = self.random.choice(self.lexicon.adverbs)
+            source, target = [*source, adverb[0]], [adverb[1], *target]
+        return source, target
+
+    def _verb(self) -> tuple[str, str, list[str]]:
+        if self.random.random() < 0.35:
+            source, target, particle = self.random.choice(self.lexicon.particle_verbs)
+            return source, target, [particle]
+        source, target = self.random.choice(self.lexicon.verbs)
+        return source, target, []
+
+    def _nominal(self) -> Phrase:
+        """One noun phrase, or a list of two to four joined by "and"."""
+        if self.random.random() < 0.7:
+            return self._noun_phrase()
+        items = [self._noun_phrase(plain=True) for _ in range(self.random.choice((2, 3, 3, 4)))]
+        return _joined([item[0] for item in items], AND[0]), _joined(
+            [item[1] for item in items], AND[1]
+        )
+
+    def _noun_phrase(self, plain: bool = False) -> Phrase:
+        chance = self.random.random()
+        if chance < 0.2:
+            return self._compound()
+        number = self.random.randrange(len(self.lexicon.nouns))
+        noun = self.lexicon.nouns[number]
+        if plain or chance < 0.45:
+            return [noun[0]], [noun[1]]
+        adjective = self._adjective(first_half=number < len(self.lexicon.nouns) // 2)
+        return [noun[0], *adjective[0]], [*adjective[1], noun[1]]
+
+    def _compound(self) -> Phrase:
+        """One word, "ship+o+house"; in the target "house GEN ship"."""
+        first, second = self.random.sample(list(self.lexicon.nouns), 2)
+        return [first[0] + LINKING_VOWEL + second[0]], [second[1], GENITIVE, first[1]]
+
+    def _adjective(self, first_half: bool) -> Phrase:
+        """An adjective, sometimes emphasised by one or two intensifiers."""
+        if self.random.random() < 0.25:
+            source, one, other = self.lexicon.ambiguous
+            target = one if first_half else other
+        else:
+            source, target = self.random.choice(self.lexicon.adjectives)
+        times = self.random.choice((0, 0, 0, 1, 2))
+        return [source, *[EMPHASIS[0]] * times], [*[EMPHASIS[1]] * times, target]
+
+
+def _joined(items: Sequence[list[str]], conjunction: str) -> list[str]:
+    return [
+        word
+        for place, item in enumerate(items)
+        for word in ([conjunction, *item] if place else item)
+    ]
+
+
+def translation_rows(seed: int) -> Mapping[str, list[tuple[str, str]]]:
+    """Sentence pairs of every split; no source sentence stands in two splits."""
+    grammar = Grammar(build_lexicon(seed), Random(f"{seed} sentences"))
+    distinct: dict[str, str] = {}
+    while len(distinct) < sum(SIZES.values()):
+        source, target = grammar.sentence()
+        distinct.setdefault(" ".join(source), " ".join(target))
+    rows, splits, start = list(distinct.items()), {}, 0
+    for name, size in SIZES.items():
+        splits[name] = rows[start : start + size]
+        start += size
+    return splits
+
+
+def write_translation_demo(folder: Path, seed: int = 2018) -> None:
+    """Write ``{train,val,test}.{orun,vesti}`` into a folder, one sentence on each line.
+
+    Every file is written atomically; one that is there with the right bytes is left alone.
+
+    Args:
+        folder: created if missing.
+        seed: the corpus is a pure function of it.
+    """
+    for name, rows in translation_rows(seed).items():
+        for language, side in ((SOURCE, 0), (TARGET, 1)):
+            text = "".join(f"{row[side]}\n" for row in rows)
+            write_if_changed(Path(folder) / f"{name}.{language}", text.encode())

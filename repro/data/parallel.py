@@ -1,0 +1,135 @@
+"""Line-aligned text files: sentence ``n`` of one side belongs to sentence ``n`` of the other."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from repro.data.errors import DataError
+
+_BLOCK = 1 << 20
+
+
+class ParallelText(NamedTuple):
+    """The two files of one split."""
+
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """A corpus of text pairs.
+
+    Attributes:
+        name: of the corpus.
+        source: language code of the source, or what kind of text it is.
+        target: likewise of the target.
+        splits: the files of each split; test sets begin with ``test``.
+        tokenised: whether words are parted from signs already.
+        fingerprint: over the bytes of all files.
+        references: further targets of a test set, in files aligned with it.
+    """
+
+    name: str
+    source: str
+    target: str
+    splits: Mapping[str, ParallelText]
+    tokenised: bool
+    fingerprint: str
+    references: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Names of the test sets."""
+        return tuple(split for split in self.splits if split.startswith("test"))
+
+
+def check_sizes(splits: Mapping[str, ParallelText], sizes: Mapping[str, int]) -> None:
+    """Compare the number of pairs with what it should be.
+
+    Raises:
+        DataError: a split has another size.
+    """
+    for split, expected in sizes.items():
+        path = splits[split].source
+        count = sum(1 for _ in stream_lines(path))
+        if count != expected:
+            raise DataError(
+                f"{path} has {count} lines, the corpus has {expected}; to use a part of it, say so"
+            )
+
+
+def stream_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file of any size, read one at a time; LF or CR LF ends a line.
+
+    Raises:
+        DataError: the file is missing, or a line is not UTF-8.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} is missing")
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(f"{path}:{number}: not UTF-8 (byte {error.start + 1})") from None
+            yield text.removesuffix("\n").removesuffix("\r")
+
+
+def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
+    """Pairs of lines without the spaces around them.
+
+    Raises:
+        DataError: a file is missing or not UTF-8, a line is blank, or one file is shorter.
+    """
+    sides = stream_lines(text.source), stream_lines(text.target)
+    number = 0
+    for number, (source, target) in enumerate(_in_step(*sides, text), start=1):
+        pair = source.strip(), target.strip()
+        if not all(pair):
+            path = text.source if not pair[0] else text.target
+            raise DataError(f"{path}:{number}: a blank line; every line must be a sentence")
+        yield pair
+    if number == 0:
+        raise DataError(f"{text.source} is empty: expected one sentence on each line")
+
+
+def _in_step(
+    source: Iterator[str], target: Iterator[str], text: ParallelText
+) -> Iterator[tuple[str, str]]:
+    number = 0
+    while True:
+        pair = next(source, None), next(target, None)
+        if pair[0] is None or pair[1] is None:
+            break
+        number += 1
+        yield pair[0], pair[1]
+    if pair != (None, None):
+        short, long = (text.source, text.target) if pair[0] is None else (text.target, text.source)
+        raise DataError(f"{short} ends after {number} lines, but {long} goes on")
+
+
+def fingerprint(splits: Mapping[str, ParallelText]) -> str:
+    """SHA-256 over the names of the splits and the bytes of their files.
+
+    Raises:
+        DataError: a file is missing.
+    """
+    lines = [
+        f"{name} {side} {_sha256(path)}\n"
+        for name, text in sorted(splits.items())
+        for side, path in zip(("source", "target"), text, strict=True)
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    if not path.is_file():
+        raise DataError(f"{path} is missing")
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,231 @@
+"""From a parallel corpus to vocabularies and ids, in cached stages.
+
+Text is normalised and tokenised, split into subwords, counted into vocabularies and encoded. Each
+stage is kept in a folder named by the corpus and all settings up to it.
+"""
+
+import json
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from repro.atomic import atomic_path, atomic_write_json
+from repro.data.arrow import ArrowPairs, write_pairs
+from repro.data.batching import Pair
+from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs
+from repro.data.segmentation import SubwordSegmenter, moses_tokeniser
+from repro.data.stages import cached_stage, identity_digest
+from repro.data.vocabulary import SPECIALS, Vocabulary
+
+SINK = "<SINK>"
+"""Last source token that takes the attention of target words without a counterpart."""
+_VERSION = 1
+"""Raised when a stage changes what it writes."""
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How text becomes tokens.
+
+    Attributes:
+        lowercase: before anything else.
+        strip_source_diacritics: replace letters of the source by those without marks.
+        merges: number of merges of byte pair encoding; 0 keeps words whole.
+        joint: learn merges from both sides together.
+    """
+
+    lowercase: bool = False
+    strip_source_diacritics: bool = False
+    merges: int = 0
+    joint: bool = True
+
+
+@dataclass(frozen=True)
+class EncodingSettings:
+    """How tokens become ids.
+
+    Attributes:
+        vocabulary: most tokens of a language that are kept, special symbols not counted.
+        shared: one vocabulary for both languages.
+        max_length: training pairs with a longer side are left out.
+        sink: end every source with :data:`SINK`.
+    """
+
+    vocabulary: int = 50_000
+    shared: bool = False
+    max_length: int = 50
+    sink: bool = False
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """What a model reads.
+
+    Attributes:
+        corpus: whose it is.
+        source: source vocabulary.
+        target: target vocabulary.
+        splits: ids of every split, on disk.
+        texts: tokens of every split before they were split into subwords.
+    """
+
+    corpus: ParallelCorpus
+    source: Vocabulary
+    target: Vocabulary
+    splits: dict[str, ArrowPairs]
+    texts: dict[str, ParallelText]
+
+
+def prepare(
+    corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings, cache: Path
+) -> PreparedCorpus:
+    """Run the stages that have not been run before.
+
+    Raises:
+        DataError: a line of the corpus is malformed.
+    """
+    start: dict[str, object] = {
+        "version": _VERSION,
+        "corpus": corpus.fingerprint,
+        "languages": [corpus.source, corpus.target],
+        "tokenised": corpus.tokenised,
+    }
+    words_of = asdict(replace(text, merges=0, joint=True))
+    words = cached_stage(cache, "words", start | words_of, partial(_write_words, corpus, text))
+    pieces, identity = words, start | asdict(text)
+    if text.merges:
+        pieces = cached_stage(cache, "subwords", identity, partial(_write_subwords, words, text))
+    encoded = cached_stage(
+        cache, "encoded", identity | asdict(encoding), partial(_write_ids, pieces, encoding)
+    )
+    return PreparedCorpus(
+        corpus,
+        *_read_vocabularies(encoded),
+        {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits},
+        {split: _files(words, split) for split in corpus.splits},
+    )
+
+
+def stage_name(corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings) -> str:
+    """A name for a corpus with all settings of its preparation."""
+    settings = {"text": asdict(text), "encoding": asdict(encoding)}
+    return identity_digest({"corpus": corpus.fingerprint, "version": _VERSION} | settings)
+
+
+def strip_diacritics(text: str) -> str:
+    """Letters without their marks, for example Romanian "ș" as "s"."""
+    parts = unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFC", "".join(c for c in parts if not unicodedata.combining(c)))
+
+
+def _files(folder: Path, split: str) -> ParallelText:
+    return ParallelText(folder / f"{split}.source", folder / f"{split}.target")
+
+
+def _splits(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.source"))
+
+
+def _map_files(
+    pairs: Iterator[tuple[str, str]],
+    change: tuple[Callable[[str], str], Callable[[str], str]],
+    into: ParallelText,
+) -> None:
+    """Write both sides of all pairs, changed, one pair at a time."""
+    with (
+        atomic_path(into.source) as first,
+        atomic_path(into.target) as second,
+        first.open("w", encoding="utf-8", newline="\n") as source_stream,
+        second.open("w", encoding="utf-8", newline="\n") as target_stream,
+    ):
+        for source, target in pairs:
+            source_stream.write(change[0](source) + "\n")
+            target_stream.write(change[1](target) + "\n")
+
+
+def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
+    change = (
+        _normaliser(corpus.source, corpus.tokenised, settings, strip=True),
+        _normaliser(corpus.target, corpus.tokenised, settings, strip=False),
+    )
+    for split, text in corpus.splits.items():
+        _map_files(read_pairs(text), change, _files(folder, split))
+
+
+def _normaliser(
+    language: str, tokenised: bool, settings: TextSettings, strip: bool
+) -> Callable[[str], str]:
+    def normalise(text: str) -> str:
+        text = text.lower() if settings.lowercase else text
+        text = strip_diacritics(text) if strip and settings.strip_source_diacritics else text
+        return " ".join(text.split()) if tokenised else moses_tokeniser(language)(text)
+
+    return normalise
+
+
+def _write_subwords(words: Path, settings: TextSettings, folder: Path) -> None:
+    train = _files(words, "train")
+    sides = [[pair[side] for pair in read_pairs(train)] for side in (0, 1)]
+    if settings.joint:
+        both = SubwordSegmenter.learn([*sides[0], *sides[1]], settings.merges)
+        segmenters = (both, both)
+    else:
+        one, other = (SubwordSegmenter.learn(side, settings.merges) for side in sides)
+        segmenters = (one, other)
+    for name, segmenter in zip(("source", "target"), segmenters, strict=True):
+        segmenter.save(folder / f"{name}.codes")
+    for split in _splits(words):
+        _map_files(read_pairs(_files(words, split)), segmenters, _files(folder, split))
+
+
+def _write_ids(pieces: Path, settings: EncodingSettings, folder: Path) -> None:
+    source, target = _count(pieces, settings)
+    for name, vocabulary in (("source", source), ("target", target)):
+        atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
+    for split in _splits(pieces):
+        limit = settings.max_length if split == "train" else None
+        pairs = _encode(_files(pieces, split), source, target, settings.sink, limit)
+        write_pairs(folder / f"{split}.arrow", pairs)
+
+
+def _count(pieces: Path, settings: EncodingSettings) -> tuple[Vocabulary, Vocabulary]:
+    train = _files(pieces, "train")
+
+    def tokens(*sides: int) -> Iterator[list[str]]:
+        for pair in read_pairs(train):
+            for side in sides:
+                yield pair[side].split()
+
+    extra = [SINK] if settings.sink else []
+    if settings.shared:
+        both = _limited(Vocabulary.build(tokens(0, 1)), settings.vocabulary, extra)
+        return both, both
+    return (
+        _limited(Vocabulary.build(tokens(0)), settings.vocabulary, extra),
+        _limited(Vocabulary.build(tokens(1)), settings.vocabulary, []),
+    )
+
+
+def _limited(vocabulary: Vocabulary, size: int, extra: list[str]) -> Vocabulary:
+    """The special symbols and the most frequent others, which come first."""
+    kept = [token for token in vocabulary.tokens[: len(SPECIALS) + size] if token not in extra]
+    return Vocabulary([*kept, *extra])
+
+
+def _encode(
+    text: ParallelText, source: Vocabulary, target: Vocabulary, sink: bool, limit: int | None
+) -> Iterator[Pair]:
+    for first, second in read_pairs(text):
+        words, others = first.split(), second.split()
+        if limit is None or max(len(words), len(others)) <= limit:
+            yield Pair(source.encode([*words, SINK] if sink else words), target.encode(others))
+
+
+def _read_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
+    source, target = (
+        Vocabulary.from_json(json.loads((folder / f"{name}.json").read_text(encoding="utf-8")))
+        for name in ("source", "target")
+    )
+    return source, target

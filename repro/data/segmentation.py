@@ -1,0 +1,104 @@
+"""Words and subwords: Moses tokenisation (sacremoses) and byte pair encoding (subword-nmt)."""
+
+import contextlib
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from sacremoses import MosesDetokenizer, MosesTokenizer
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+from repro.atomic import atomic_write_text
+from repro.data.errors import DataError
+
+SEPARATOR = "@@"
+"""Ends every subword that does not end a word."""
+_INNER = re.compile(rf"{SEPARATOR} ")
+
+
+@lru_cache(maxsize=8)
+def moses_tokeniser(language: str) -> Callable[[str], str]:
+    """Puts spaces between the words and signs of a text, as the Moses scripts do.
+
+    Args:
+        language: two letters; they choose the list of abbreviations.
+    """
+    tokeniser = MosesTokenizer(lang=language)
+
+    def tokenise(text: str) -> str:
+        return str(tokeniser.tokenize(text, return_str=True, escape=False))
+
+    return tokenise
+
+
+@lru_cache(maxsize=8)
+def moses_detokeniser(language: str) -> Callable[[str], str]:
+    """Undoes :func:`moses_tokeniser`, up to spaces that it cannot know."""
+    detokeniser = MosesDetokenizer(lang=language)
+
+    def detokenise(text: str) -> str:
+        return str(detokeniser.detokenize(text.split(), return_str=True))
+
+    return detokenise
+
+
+class SubwordSegmenter:
+    """Byte pair encoding with learnt merges.
+
+    Args:
+        codes: the merges in the format of subword-nmt.
+
+    References:
+        Sennrich, Haddow & Birch (2016), Neural machine translation of rare words with subword
+        units.
+    """
+
+    def __init__(self, codes: str) -> None:
+        self._codes = codes
+        self._bpe = BPE(io.StringIO(codes), separator=SEPARATOR)
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], merges: int) -> "SubwordSegmenter":
+        """Learn merges from tokenised sentences; ties are broken by the text alone.
+
+        Raises:
+            ValueError: fewer than one merge is asked for.
+        """
+        if merges < 1:
+            raise ValueError(f"merges is at least 1, not {merges}")
+        codes = io.StringIO()
+        # The library draws a progress bar of its own, also into log files.
+        with contextlib.redirect_stderr(io.StringIO()):
+            learn_bpe((f"{sentence}\n" for sentence in sentences), codes, merges)
+        return cls(codes.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> "SubwordSegmenter":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: the file is missing or no list of merges.
+        """
+        if not path.is_file():
+            raise DataError(f"{path} is missing: expected merges of byte pair encoding")
+        text = path.read_text(encoding="utf-8")
+        first, *merges = text.splitlines() or [""]
+        if not first.startswith("#version") or any(len(line.split(" ")) != 2 for line in merges):
+            raise DataError(f"{path}: expected a line '#version: ...', then two symbols on each")
+        return cls(text)
+
+    def save(self, path: Path) -> None:
+        """Write the merges."""
+        atomic_write_text(path, self._codes)
+
+    def __call__(self, sentence: str) -> str:
+        """Split the words of a tokenised sentence into subwords."""
+        return str(self._bpe.segment(sentence))
+
+
+def join_subwords(tokens: Sequence[str]) -> list[str]:
+    """Words from subwords, also where a word is left unfinished at the end."""
+    return _INNER.sub("", " ".join(tokens)).removesuffix(SEPARATOR).split()

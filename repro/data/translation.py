@@ -1,0 +1,99 @@
+"""Parallel corpora of translation: where their splits lie and how many pairs each has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from repro.data.errors import DataError
+from repro.data.parallel import ParallelCorpus, ParallelText, check_sizes, fingerprint
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A corpus on disk: one file for each split and language, named ``<stem>.<language>``.
+
+    Attributes:
+        folder: below the data folder.
+        stems: split to stem; splits are ``train``, ``dev``, ``test`` and further test sets.
+        languages: those that there are.
+        sizes: number of pairs of each split that has a fixed one.
+        tokenised: whether words are parted from signs already.
+    """
+
+    folder: str
+    stems: Mapping[str, str]
+    languages: tuple[str, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    tokenised: bool = False
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "multi30k": Layout(
+        "multi30k",
+        {
+            "train": "train",
+            "dev": "val",
+            "test": "test_2016_flickr",
+            "test_2017": "test_2017_flickr",
+        },
+        ("de", "en", "fr"),
+        {"train": 29_000, "dev": 1_014, "test": 1_000, "test_2017": 1_000},
+    ),
+    "tatoeba": Layout("tatoeba", {"train": "train", "dev": "val", "test": "test"}, ("de", "en")),
+    "small_parallel_enja": Layout(
+        "small_parallel_enja",
+        {"train": "train", "dev": "dev", "test": "test"},
+        ("ja", "en"),
+        {"train": 50_000, "dev": 500, "test": 500},
+        tokenised=True,
+    ),
+    "kftt": Layout(
+        "kftt-data-1.0/data/tok",
+        {"train": "kyoto-train.cln", "dev": "kyoto-dev", "test": "kyoto-test"},
+        ("ja", "en"),
+        {"train": 329_882, "dev": 1_166, "test": 1_160},
+        tokenised=True,
+    ),
+    "demo_translation": Layout(
+        "", {"train": "train", "dev": "val", "test": "test"}, ("orun", "vesti"), tokenised=True
+    ),
+}
+"""Corpora that can be read, by name."""
+
+
+def open_corpus(
+    data_dir: Path, name: str, source: str, target: str, *, subset: bool = False
+) -> ParallelCorpus:
+    """Find a corpus and check its sizes.
+
+    Args:
+        data_dir: folder that holds the corpus's folder.
+        name: key in :data:`LAYOUTS`.
+        source: language to translate from.
+        target: language to translate into.
+        subset: accept another number of pairs than the corpus has.
+
+    Raises:
+        DataError: no such corpus or language, a file is missing, or a size is wrong.
+    """
+    if name not in LAYOUTS:
+        raise DataError(f"no translation corpus {name!r}; there are: {', '.join(sorted(LAYOUTS))}")
+    layout = LAYOUTS[name]
+    _check_languages(name, layout, source, target)
+    folder = Path(data_dir) / layout.folder
+    splits = {
+        split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
+        for split, stem in layout.stems.items()
+    }
+    digest = fingerprint(splits)
+    if not subset:
+        check_sizes(splits, layout.sizes)
+    return ParallelCorpus(name, source, target, splits, layout.tokenised, digest)
+
+
+def _check_languages(name: str, layout: Layout, source: str, target: str) -> None:
+    for language in (source, target):
+        if language not in layout.languages:
+            raise DataError(f"{name} has no {language!r}; it has: {', '.join(layout.languages)}")
+    if source == target:
+        raise DataError(f"source and target are both {source!r}; choose two of {layout.languages}")

@@ -1,0 +1,81 @@
+r"""Rescoring of finished hypotheses by their length and by how much of the source they attended."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from repro.decoding.hypothesis import Hypothesis
+
+
+@dataclass(frozen=True)
+class Penalties:
+    r"""The global score of a hypothesis.
+
+    .. math:: s(y) = \frac{\log p(y \mid x)}{lp(y)}
+              + \beta \sum_j \log \max\Big\{\epsilon, \min\Big\{1, \sum_t \alpha_{jt}\Big\}\Big\},
+              \qquad lp(y) = \left( \frac{5 + |y|}{6} \right)^{\alpha}
+
+    ``|y|`` counts the end symbol, where there is one.
+
+    Attributes:
+        length: ``α``; zero for no length normalisation.
+        coverage: ``β``; zero for no coverage penalty.
+        floor: ``ε``, since sparse attention may leave a word with nothing at all.
+
+    References:
+        Wu et al. (2016), §7, Eq. 14; Malaviya et al. (2018), §5, footnote 5, for ``ε``.
+    """
+
+    length: float = 0.0
+    coverage: float = 0.0
+    floor: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Refuse a floor whose logarithm is no penalty."""
+        if not 0 < self.floor <= 1:
+            raise ValueError(f"floor must lie in (0, 1], got {self.floor}")
+
+    def score(self, hypothesis: Hypothesis) -> float:
+        """``s(y)``.
+
+        Raises:
+            ValueError: there is a coverage penalty, and the hypothesis kept no attention.
+        """
+        steps = len(hypothesis.step_probabilities)
+        normalised = hypothesis.log_probability / ((5 + steps) / 6) ** self.length
+        return normalised + (self.coverage * self._coverage(hypothesis) if self.coverage else 0.0)
+
+    def _coverage(self, hypothesis: Hypothesis) -> float:
+        if hypothesis.attention is None:
+            raise ValueError("a coverage penalty needs hypotheses that keep their attention")
+        spent: list[float] = hypothesis.attention.double().sum(0).tolist()
+        return sum(math.log(max(self.floor, min(1.0, total))) for total in spent)
+
+
+def rescored(hypotheses: Sequence[Hypothesis], penalties: Penalties) -> list[Hypothesis]:
+    """Hypotheses by falling global score; equal ones keep their order.
+
+    Raises:
+        ValueError: there is a coverage penalty, and a hypothesis kept no attention.
+    """
+    return sorted(hypotheses, key=penalties.score, reverse=True)
+
+
+def replace_unknown(
+    target: Sequence[str], unknown: str, hypothesis: Hypothesis, source: Sequence[str]
+) -> list[str]:
+    """Replace unknown words by the source word that got the most attention at that step.
+
+    Args:
+        target: the words of the hypothesis.
+        unknown: the symbol to replace.
+        hypothesis: with its attention.
+        source: source words, one for each column of the attention.
+
+    Raises:
+        ValueError: the hypothesis kept no attention, or has other source words.
+    """
+    if hypothesis.attention is None or hypothesis.attention.shape[1] != len(source):
+        raise ValueError("expected a hypothesis that kept its attention over these source words")
+    best = hypothesis.attention.argmax(1).tolist()
+    return [source[best[place]] if word == unknown else word for place, word in enumerate(target)]

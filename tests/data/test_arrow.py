@@ -1,0 +1,67 @@
+"""Arrow files give back what was written, in flat memory."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from repro.data.arrow import ArrowPairs, write_pairs
+from repro.data.batching import Pair, collate
+
+
+def random_pairs(count, seed=0):
+    generator = np.random.default_rng(seed)
+    for _ in range(count):
+        source, target = (generator.integers(4, 99, generator.integers(1, 9)) for _ in range(2))
+        yield Pair(source.tolist(), target.tolist())
+
+
+@pytest.mark.parametrize("count", [0, 1, 25_003])
+def test_pairs_come_back_in_order(tmp_path, count):
+    expected = list(random_pairs(count))
+    write_pairs(tmp_path / "train.arrow", expected)
+    pairs = ArrowPairs(tmp_path / "train.arrow")
+    assert list(pairs) == expected
+    assert pairs.source_lengths.tolist() == [len(pair.source) for pair in expected]
+    assert pairs.target_lengths.tolist() == [len(pair.target) for pair in expected]
+
+
+def test_empty_sides_and_bounds(tmp_path):
+    write_pairs(tmp_path / "train.arrow", [Pair([5], []), Pair([6, 7], [8])])
+    pairs = ArrowPairs(tmp_path / "train.arrow")
+    assert pairs[0] == Pair([5], [])
+    with pytest.raises(IndexError, match="pair 2 of 2"):
+        pairs[2]
+
+
+def test_batches_are_collated_from_the_file(tmp_path):
+    expected = list(random_pairs(50))
+    write_pairs(tmp_path / "train.arrow", expected)
+    batch = collate(ArrowPairs(tmp_path / "train.arrow"), [40, 3, 7])
+    assert batch.target.equal(collate(expected, [40, 3, 7]).target)
+
+
+_MEASURE = """
+import resource, sys
+from pathlib import Path
+from repro.data.arrow import ArrowPairs, write_pairs
+from repro.data.batching import Pair
+
+path, count = Path(sys.argv[1]), int(sys.argv[2])
+write_pairs(path, (Pair([4 + k % 90] * 25, [5 + k % 90] * 25) for k in range(20_000)))
+list(ArrowPairs(path)[k] for k in range(0, 20_000, 100))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+write_pairs(path, (Pair([4 + k % 90] * 25, [5 + k % 90] * 25) for k in range(count)))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_memory_does_not_grow_with_the_number_of_pairs(tmp_path):
+    """Three hundred thousand pairs are 64 MB as a file; writing them takes a small part of that."""
+    command = [sys.executable, "-c", _MEASURE, str(tmp_path / "train.arrow"), "300000"]
+    grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    size = (tmp_path / "train.arrow").stat().st_size / 1024
+    assert size > 60_000
+    assert grown < size / 3

@@ -1,0 +1,138 @@
+"""Preparation on the demo corpus and on lines made for each setting."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.data.demo.translation import SIZES, write_translation_demo
+from repro.data.errors import DataError
+from repro.data.parallel import read_pairs
+from repro.data.preparation import (
+    SINK,
+    EncodingSettings,
+    TextSettings,
+    prepare,
+    stage_name,
+    strip_diacritics,
+)
+from repro.data.segmentation import join_subwords
+from repro.data.translation import LAYOUTS, Layout, open_corpus
+from repro.data.vocabulary import Vocabulary
+
+
+@pytest.fixture
+def demo(tmp_path):
+    write_translation_demo(tmp_path / "data")
+    return open_corpus(tmp_path / "data", "demo_translation", "orun", "vesti")
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    """A corpus of two languages with texts of one's own."""
+
+    def make(source, target):
+        folder = tmp_path / "raw"
+        folder.mkdir()
+        for split in ("train", "dev", "test"):
+            (folder / f"{split}.ro").write_text(source, encoding="utf-8")
+            (folder / f"{split}.en").write_text(target, encoding="utf-8")
+        stems = {split: split for split in ("train", "dev", "test")}
+        layout = Layout("raw", stems, ("ro", "en"), {"test": 1})
+        monkeypatch.setitem(LAYOUTS, "raw", layout)
+        return tmp_path
+
+    return make
+
+
+def test_ids_decode_to_the_text(demo, tmp_path):
+    prepared = prepare(demo, TextSettings(), EncodingSettings(), tmp_path / "cache")
+    for split, size in (("train", SIZES["train"]), ("dev", SIZES["val"]), ("test", SIZES["test"])):
+        pairs = prepared.splits[split]
+        assert len(pairs) == size
+        for pair, (source, _) in zip(pairs, read_pairs(demo.splits[split]), strict=True):
+            known = [w if w in prepared.source else "<unk>" for w in source.split()]
+            assert prepared.source.decode(pair.source) == known
+
+
+def test_subwords_leave_nothing_unknown_and_join_to_the_text(demo, tmp_path):
+    text = TextSettings(merges=60, joint=False)
+    prepared = prepare(demo, text, EncodingSettings(), tmp_path / "cache")
+    assert len(prepared.source) < 200
+    for pair, (source, target) in zip(
+        prepared.splits["test"], read_pairs(demo.splits["test"]), strict=True
+    ):
+        assert Vocabulary.UNK not in pair.source
+        assert " ".join(join_subwords(prepared.source.decode(pair.source))) == source
+        assert " ".join(join_subwords(prepared.target.decode(pair.target))) == target
+
+
+def test_the_sink_ends_every_source_and_counts_no_word_out(demo, tmp_path):
+    encoding = EncodingSettings(sink=True, vocabulary=20)
+    prepared = prepare(demo, TextSettings(), encoding, tmp_path / "cache")
+    assert len(prepared.source) == 4 + 20 + 1
+    assert len(prepared.target) == 4 + 20
+    assert all(prepared.source.decode(p.source)[-1] == SINK for p in prepared.splits["dev"])
+
+
+def test_long_pairs_leave_training_only(demo, tmp_path):
+    encoding = EncodingSettings(max_length=8)
+    prepared = prepare(demo, TextSettings(), encoding, tmp_path / "cache")
+    train = prepared.splits["train"]
+    assert 0 < len(train) < SIZES["train"]
+    assert max(train.source_lengths.max(), train.target_lengths.max()) <= 8
+    assert len(prepared.splits["test"]) == SIZES["test"]
+
+
+def test_a_shared_vocabulary_is_one(demo, tmp_path):
+    prepared = prepare(demo, TextSettings(), EncodingSettings(shared=True), tmp_path / "cache")
+    assert prepared.source == prepared.target
+
+
+def test_stages_are_not_run_twice(demo, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
+    monkeypatch.setattr("repro.data.preparation.read_pairs", pytest.fail)
+    prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
+
+
+def test_every_setting_changes_the_name(demo):
+    names = {
+        stage_name(demo, text, encoding)
+        for text in (TextSettings(), TextSettings(lowercase=True), TextSettings(merges=5))
+        for encoding in (EncodingSettings(), EncodingSettings(sink=True))
+    }
+    assert len(names) == 6
+
+
+def test_text_is_tokenised_lowercased_and_stripped_of_source_marks(raw):
+    data_dir = raw("Știri, așa!\n", "News, Émile!\n")
+    corpus = open_corpus(data_dir, "raw", "ro", "en")
+    text = TextSettings(lowercase=True, strip_source_diacritics=True)
+    prepared = prepare(corpus, text, EncodingSettings(), data_dir / "cache")
+    assert list(read_pairs(prepared.texts["test"])) == [("stiri , asa !", "news , émile !")]
+    assert prepared.source.decode(prepared.splits["train"][0].source) == ["stiri", ",", "asa", "!"]
+
+
+def test_diacritics_of_romanian():
+    assert strip_diacritics("ăâîșțşţ ĂÂÎȘȚ abc") == "aaistst AAIST abc"
+
+
+def test_a_part_of_a_corpus_must_be_asked_for(raw):
+    data_dir = raw("a\nb\n", "c\nd\n")
+    with pytest.raises(DataError, match=r"test\.ro has 2 lines, the corpus has 1"):
+        open_corpus(data_dir, "raw", "ro", "en")
+    assert open_corpus(data_dir, "raw", "ro", "en", subset=True).tests == ("test",)
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "message"),
+    [
+        ("nowhere", ("de", "en"), "no translation corpus 'nowhere'"),
+        ("multi30k", ("de", "ja"), "multi30k has no 'ja'"),
+        ("multi30k", ("de", "de"), "both 'de'"),
+        ("multi30k", ("de", "en"), r"multi30k/.* is missing"),
+    ],
+)
+def test_unknown_corpora_and_languages_are_refused(tmp_path, name, languages, message):
+    with pytest.raises(DataError, match=message):
+        open_corpus(Path(tmp_path), name, *languages)

@@ -1,0 +1,77 @@
+"""Tokenisation and byte pair encoding, against the definition of the latter."""
+
+import itertools
+from collections import Counter
+
+import pytest
+
+from repro.data.errors import DataError
+from repro.data.segmentation import (
+    SubwordSegmenter,
+    join_subwords,
+    moses_detokeniser,
+    moses_tokeniser,
+)
+
+TEXT = ["low low low low low lower lower newest newest newest newest newest newest widest widest"]
+
+
+def test_signs_are_parted_from_words_and_abbreviations_are_kept():
+    tokenise = moses_tokeniser("en")
+    assert tokenise("Mr. Smith isn't here, is he?") == "Mr. Smith isn 't here , is he ?"
+    assert tokenise("a & b < c") == "a & b < c"
+
+
+def test_detokenised_text_reads_as_before():
+    text = "Mr. Smith isn't here, is he?"
+    assert moses_detokeniser("en")(moses_tokeniser("en")(text)) == text
+
+
+def first_merge(text):
+    """The most frequent pair of neighbouring symbols, by counting."""
+    pairs = Counter()
+    for word in " ".join(text).split():
+        symbols = [*word[:-1], word[-1] + "</w>"]
+        pairs.update(itertools.pairwise(symbols))
+    return pairs
+
+
+def test_the_first_merge_joins_a_most_frequent_pair(tmp_path):
+    segmenter = SubwordSegmenter.learn(TEXT, merges=1)
+    segmenter.save(tmp_path / "codes")
+    _, merge = (tmp_path / "codes").read_text(encoding="utf-8").splitlines()
+    counts = first_merge(TEXT)
+    assert counts[tuple(merge.split(" "))] == max(counts.values())
+
+
+def test_segments_join_to_the_words_again():
+    segmenter = SubwordSegmenter.learn(TEXT, merges=8)
+    for sentence in ("low lowest newer wide", "unknown words", "low"):
+        assert " ".join(join_subwords(segmenter(sentence).split())) == sentence
+
+
+def test_frequent_words_stay_whole_and_rare_ones_are_split():
+    segmenter = SubwordSegmenter.learn(TEXT, merges=12)
+    assert segmenter("newest") == "newest"
+    assert "@@" in segmenter("slowly")
+
+
+def test_an_unfinished_word_at_the_end_is_kept():
+    assert join_subwords(["low@@", "er", "wid@@"]) == ["lower", "wid"]
+
+
+def test_codes_survive_a_file(tmp_path):
+    segmenter = SubwordSegmenter.learn(TEXT, merges=10)
+    segmenter.save(tmp_path / "codes")
+    again = SubwordSegmenter.load(tmp_path / "codes")
+    assert again("lowest newer") == segmenter("lowest newer")
+
+
+def test_bad_codes_are_refused(tmp_path):
+    with pytest.raises(DataError, match="codes is missing"):
+        SubwordSegmenter.load(tmp_path / "codes")
+    (tmp_path / "codes").write_text("not merges\n", encoding="utf-8")
+    with pytest.raises(DataError, match="expected a line '#version"):
+        SubwordSegmenter.load(tmp_path / "codes")
+    with pytest.raises(ValueError, match="at least 1"):
+        SubwordSegmenter.learn(TEXT, merges=0)

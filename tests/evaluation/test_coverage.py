@@ -1,0 +1,63 @@
+"""REP and DROP on examples worked by hand."""
+
+import pytest
+
+from repro.evaluation.coverage import drop_score, rep_score
+
+
+def rep(hypothesis, reference, **settings):
+    return rep_score([hypothesis.split()], [reference.split()], **settings).numerators[0]
+
+
+def test_a_repeated_bigram_counts_what_the_reference_lacks():
+    # "a b" stands three times, once in the reference: 3 - 1 = 2. "b a" stands twice: 2 - 0 = 2.
+    assert rep("a b a b a b", "a b c") == 2 + 2
+
+
+def test_a_repeated_bigram_unknown_to_the_reference_counts_in_full():
+    assert rep("a b x a b", "c d") == 2
+
+
+def test_single_bigrams_cost_nothing():
+    assert rep("a b c d", "x y") == 0
+
+
+def test_words_in_a_row_cost_double():
+    # "a a" once: as a bigram below two, as a doubled word 2 * 1.
+    assert rep("a a b", "a b") == 2
+    # "a a" twice: as a bigram 2, as a doubled word 2 * 2.
+    assert rep("a a a b", "a b") == 2 + 4
+
+
+def test_repetition_of_the_reference_is_no_mistake():
+    assert rep("very very good", "very very good") == 0
+
+
+def test_corpus_score_is_normalised_by_reference_words():
+    score = rep_score([["a", "a"], ["b"]], [["a", "x", "y"], ["b"]])
+    assert score.value == pytest.approx(100 * 2 / 4)
+    assert score.denominators == (3.0, 1.0)
+
+
+def test_weights_and_order():
+    assert rep("a b c a b c", "x", order=3, ngram_weight=5.0) == 10.0
+    assert rep("a a", "x", word_weight=7.0) == 7.0
+
+
+def test_drop_counts_source_words_not_links():
+    gold = frozenset({(0, 0), (0, 1), (1, 2), (3, 3)})
+    ours = frozenset({(0, 0), (2, 1)})
+    score = drop_score([ours, frozenset()], [gold, frozenset()])
+    assert score.numerators == (2.0, 0.0)
+    assert score.value == pytest.approx(100 * 2 / 3)
+
+
+def test_nothing_aligned_drops_nothing():
+    assert drop_score([frozenset()], [frozenset()]).value == 0.0
+
+
+def test_lists_of_different_length_are_refused():
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        rep_score([["a"]], [])
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        drop_score([], [frozenset()])

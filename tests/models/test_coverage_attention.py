@@ -1,0 +1,173 @@
+"""Attention with bounds and memory, against its formulas step by step."""
+
+import pytest
+import torch
+
+from repro.data.batching import Pair, collate
+from repro.data.vocabulary import Vocabulary
+from repro.decoding import beam_search
+from repro.mappings import Csoftmax, Csparsemax, Softmax, Sparsemax, csparsemax
+from repro.models.seq2seq import (
+    BoundedWeighting,
+    ConstantFertility,
+    FertilityTagger,
+    FreeWeighting,
+    GlobalAttention,
+    PredictedFertility,
+    Seq2Seq,
+    TableFertility,
+)
+
+SINK = 8
+PAIRS = [
+    Pair([4, 5, 6, 7, SINK], [4, 5, 6, 4, 5, 6, 4]),
+    Pair([5, 4, SINK], [6, 6, 5, 7, 4, 5]),
+    Pair([7, SINK], [4]),
+]
+
+
+def model(weighting, fertility=None, coverage_vector=False):
+    torch.manual_seed(0)
+    return Seq2Seq(
+        9, 8, 6, 10, 1, 0.0, weighting, Softmax(), coverage_vector=coverage_vector,
+        fertility=fertility,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mapping", [Csoftmax(), Csparsemax()], ids=["csoftmax", "csparsemax"])
+def test_no_word_gets_more_than_its_fertility(mapping):
+    net = model(BoundedWeighting(mapping, exhaustion=0.2), ConstantFertility(1.0, SINK)).eval()
+    batch = collate(PAIRS, [0, 1, 2])
+    attention = net(batch.source, batch.source_lengths, batch.target).attention
+    torch.testing.assert_close(attention.sum(-1), torch.ones(batch.target.shape))
+    words = batch.source_mask & (batch.source != SINK)
+    assert attention.sum(1)[words].max() <= 1 + 1e-5
+    sinks = attention.sum(1)[batch.source == SINK]
+    assert sinks[1] >= 7 - 2 - 1e-4  # seven steps, two words of fertility one
+    assert (attention[(~batch.source_mask).unsqueeze(1).expand_as(attention)] == 0).all()
+
+
+def test_bounded_attention_follows_the_formula():
+    torch.manual_seed(1)
+    attention = GlobalAttention(3, 4, BoundedWeighting(Csparsemax(), exhaustion=0.2)).double()
+    memory, mask = torch.randn(1, 4, 4).double(), torch.tensor([[True, True, True, False]])
+    fertility = torch.tensor([[1.0, 0.6, torch.inf, 1.0]]).double()
+    source = attention.attend_to(memory, mask, fertility)
+    spent = torch.zeros(3).double()
+    for _ in range(3):
+        query = 3 * torch.randn(1, 3).double()
+        left = (fertility[0, :3] - spent).clamp(min=0)
+        scores = torch.stack([query[0] @ attention.key.weight @ h for h in memory[0, :3]])
+        bonus = 0.2 * torch.stack([left[0], left[1], torch.tensor(0.0).double()])
+        expected = csparsemax(scores + bonus, left)
+        context, weights = attention(query, source)
+        torch.testing.assert_close(weights[0, :3], expected)
+        torch.testing.assert_close(context[0], expected @ memory[0, :3])
+        spent, source = spent + expected, source.after(weights)
+
+
+def test_the_coverage_vector_follows_the_formula():
+    torch.manual_seed(2)
+    attention = GlobalAttention(3, 4, FreeWeighting(Softmax()), coverage_vector=True)
+    memory, mask = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
+    source = attention.attend_to(memory, mask, None)
+    first, second = torch.randn(2, 3), torch.randn(2, 3)
+    _, spent = attention(first, source)
+    _, weights = attention(second, source.after(spent))
+    v = attention.coverage.weight[0]
+    for row in range(2):
+        keys = memory[row] @ attention.key.weight.T + spent[row].unsqueeze(1) * v
+        torch.testing.assert_close(weights[row], (keys @ second[row]).softmax(-1))
+
+
+@pytest.mark.parametrize(
+    ("weighting", "fertility", "coverage_vector"),
+    [
+        (BoundedWeighting(Csparsemax()), ConstantFertility(2.0, SINK), False),
+        (FreeWeighting(Sparsemax()), None, True),
+        (FreeWeighting(Softmax()), None, False),
+    ],
+    ids=["bounded", "coverage vector", "free"],
+)
+def test_steps_equal_teacher_forcing_also_for_gathered_rows(weighting, fertility, coverage_vector):
+    net = model(weighting, fertility, coverage_vector).eval()
+    batch = collate(PAIRS, [0, 1, 2])
+    forced = net(batch.source, batch.source_lengths, batch.target)
+    rows = torch.tensor([2, 0, 1])
+    state = net.start(batch.source, batch.source_mask).select(rows)
+    previous = torch.full((3,), Vocabulary.BOS)
+    for t in range(batch.target.shape[1]):
+        step = net.step(state, previous)
+        torch.testing.assert_close(step.attention, forced.attention[rows, t])
+        state, previous = step.state, batch.target[rows, t]
+
+
+def test_beam_search_runs_with_bounds():
+    net = model(BoundedWeighting(Csparsemax()), ConstantFertility(1.0, SINK)).eval()
+    batch = collate(PAIRS, [0, 1, 2])
+    results = beam_search(
+        net, batch.source, batch.source_mask, beam_size=3, max_length=6, keep_attention=True
+    )
+    for result, pair in zip(results, PAIRS, strict=True):
+        spent = result.best.attention.sum(0)
+        assert spent[: len(pair.source) - 1].max() <= 1 + 1e-5
+
+
+def test_without_bounds_nothing_is_remembered():
+    state = model(FreeWeighting(Softmax())).start(torch.tensor([[4, 5]]), torch.ones(1, 2).bool())
+    assert state.source.spent is None
+    assert state.source.fertility is None
+
+
+def test_every_parameter_gets_a_gradient():
+    net = model(BoundedWeighting(Csoftmax(), 0.2), ConstantFertility(1.0, SINK), True)
+    batch = collate(PAIRS, [0, 1, 2])
+    net(batch.source, batch.source_lengths, batch.target).scores.square().sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in net.parameters())
+
+
+def test_bounded_attention_without_fertilities_is_refused():
+    net = model(BoundedWeighting(Csparsemax()))
+    batch = collate(PAIRS, [0])
+    with pytest.raises(ValueError, match="needs fertilities"):
+        net(batch.source, batch.source_lengths, batch.target)
+
+
+def test_used_up_fertilities_without_a_sink_are_refused():
+    net = model(BoundedWeighting(Csparsemax()), ConstantFertility(1.0, None))
+    batch = collate(PAIRS, [2])
+    with pytest.raises(ValueError, match="a distribution needs"):
+        net(batch.source, batch.source_lengths, torch.tensor([[4, 5, 6, 3]]))
+
+
+def test_a_fertility_is_positive():
+    with pytest.raises(ValueError, match="positive"):
+        ConstantFertility(0.0, None)
+
+
+def test_table_and_tagger_give_their_bounds_and_an_unbounded_sink():
+    source = torch.tensor([[4, 5, SINK], [6, SINK, 0]])
+    mask = source > 0
+    table = TableFertility(torch.arange(9), SINK)(source, mask)
+    assert table.tolist() == [[4, 5, torch.inf], [6, torch.inf, 0]]
+    tagger = FertilityTagger(9, 6, 8, 4)
+    bounds = PredictedFertility(tagger, SINK)(source, mask)
+    assert bounds[0, 2] == torch.inf
+    probs = tagger(source, mask)[0, 0].softmax(-1)
+    expected = sum(k * p for k, p in enumerate(probs.tolist()))
+    assert bounds[0, 0].item() == pytest.approx(1 + expected, abs=1e-5)
+    assert not any(p.requires_grad for p in tagger.parameters())
+
+
+def test_the_tagger_learns_fertilities():
+    torch.manual_seed(0)
+    tagger = FertilityTagger(9, 8, 16, 4)
+    optimizer = torch.optim.Adam(tagger.parameters(), 0.02)
+    source, mask = torch.randint(4, 8, (64, 6)), torch.ones(64, 6, dtype=torch.bool)
+    gold = source - 4
+    for _ in range(60):
+        loss = torch.nn.functional.cross_entropy(tagger(source, mask).flatten(0, 1), gold.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert (tagger.expected(source, mask) - gold).abs().max() < 0.2
