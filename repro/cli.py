@@ -71,6 +71,7 @@ def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     )
     parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
     parser.add_argument("--collect", action="store_true", help="collect finished runs, start none")
+    parser.add_argument("--columns", help="only these columns, joined by commas")
     parser.set_defaults(command=_reproduce)
 
 
@@ -102,7 +103,8 @@ def _reproduce(parsed: argparse.Namespace) -> int:
 
     scale, overrides = _take(settings, "scale", "demo")
     names = [artefact] if artefact else list_experiments()
-    done = reproduce(names, scale, overrides, collect=parsed.collect)
+    columns = None if parsed.columns is None else parsed.columns.split(",")
+    done = reproduce(names, scale, overrides, collect=parsed.collect, columns=columns)
     failed = print_failures(done.outcomes)
     print(done.report)
     return 1 if failed else 0

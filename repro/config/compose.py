@@ -15,33 +15,14 @@ from omegaconf.errors import OmegaConfBaseException
 from repro.config import schema
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir, default_data_dir, default_results_dir
-
-_SCHEMAS: dict[str, dict[str, type]] = {
-    "task": {"morphology": schema.MorphologyConfig},
-    "data": {"data": schema.DataConfig},
-    "mapping": {
-        "gamma": schema.GammaConfig,
-        "entmax": schema.EntmaxConfig,
-        "learned_alpha": schema.LearnedAlphaConfig,
-        "fusedmax": schema.FusedmaxConfig,
-        "oscarmax": schema.OscarmaxConfig,
-        "sq_pnorm_max": schema.SqPnormMaxConfig,
-    },
-    "loss": {"loss": schema.LossConfig, "entmax_loss": schema.EntmaxLossConfig},
-    "model": {"model": schema.ModelConfig},
-    "training": {"training": schema.TrainingConfig},
-    "decoding": {"decoding": schema.DecodingConfig},
-    "scale": {"scale": schema.ScaleConfig},
-    "hardware": {"hardware": schema.HardwareConfig},
-    "logger": {"logger": schema.LoggerConfig},
-}
+from repro.config.schema.registry import registered_schemas, schema_classes
 
 
 def register_schemas() -> None:
     """Store the schemas where the YAML files' defaults lists find them."""
     store = ConfigStore.instance()
     store.store(name="schema", node=schema.RunConfig)
-    for group, options in _SCHEMAS.items():
+    for group, options in registered_schemas().items():
         for name, node in options.items():
             store.store(group=group, name=f"base_{name}", node=node)
 
@@ -104,8 +85,17 @@ def explain(error: BaseException) -> str:
     unknown = re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text)
     if unknown:
         return _unknown_key(*unknown.groups())
+    unused = re.search(r"Could not override '(\w+)'", text)
+    if unused:
+        return _unused_group(unused.group(1))
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
     return ": ".join(dict.fromkeys(lines)) + _full_key(text)
+
+
+def _unused_group(group: str) -> str:
+    if group not in {path.name for path in conf_dir().iterdir()}:
+        return f"no group {group!r}; the groups are {', '.join(sorted(registered_schemas()))}"
+    return f"the task uses no {group}; leave {group}= out, or choose another task"
 
 
 def _messages(error: BaseException) -> str:
@@ -123,7 +113,7 @@ def _full_key(text: str) -> str:
 
 
 def _unknown_key(key: str, owner: str) -> str:
-    node: Any = getattr(schema, owner, schema.RunConfig)
+    node: Any = schema_classes().get(owner, schema.RunConfig)
     valid = list(node.__dataclass_fields__)
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,8 +1,7 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -74,11 +73,42 @@ class Drawing:
 
 
 @dataclass
+class Tuning:
+    """A setting whose value is chosen for each cell on validation data.
+
+    The first seed is run with every value; the other seeds with the chosen one.
+
+    Attributes:
+        key: the setting, for example ``"training.learning_rate"``.
+        values: the grid.
+        metric: chooses the value, for example ``"dev/uas"``.
+        extend: while the best value is at an end of the grid, one more value is tried, that end
+            times (or divided by) this factor; ``null`` keeps the grid as it is.
+        extensions: at most so many values are added for one cell.
+    """
+
+    key: str
+    values: list[float]
+    metric: str
+    extend: float | None = None
+    extensions: int = 4
+
+
+@dataclass
 class ScalePlan:
-    """What one scale changes: further overrides and its own seeds."""
+    """What one scale changes.
+
+    Attributes:
+        overrides: further overrides of every run.
+        seeds: in place of the experiment's own.
+        columns: the columns that this scale runs, with further overrides; ``null`` runs all.
+        tuned: values of the tuned setting in place of the experiment's own.
+    """
 
     overrides: list[str] = field(default_factory=list)
     seeds: list[int] | None = None
+    columns: dict[str, list[str]] | None = None
+    tuned: list[float] | None = None
 
 
 @dataclass
@@ -98,6 +128,7 @@ class Experiment:
     rows: list[Axis] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
+    tune: Tuning | None = None
     published: Published = field(default_factory=Published)
     drawing: Drawing | None = None
     notes: list[str] = field(default_factory=list)
@@ -120,42 +151,18 @@ class Experiment:
         """Seeds that this scale runs."""
         return self.scales[scale].seeds or self.seeds
 
+    def columns_at(self, scale: str) -> list[Column]:
+        """Columns that this scale runs, with its further overrides."""
+        chosen = self.scales[scale].columns
+        if chosen is None:
+            return self.columns
+        found = [column for column in self.columns if column.name in chosen]
+        return [replace(c, overrides=[*c.overrides, *chosen[c.name]]) for c in found]
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """One run that a cell needs."""
-
-    experiment: str
-    row: str
-    column: str
-    seed: int
-    overrides: tuple[str, ...]
-
-
-def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
-    """List the runs of every cell; cells that share a run name the same overrides.
-
-    Raises:
-        ConfigError: the experiment does not exist at this scale.
-    """
-    if scale not in experiment.scales:
-        raise ConfigError(
-            f"{experiment.name} has no scale {scale!r}; it has {', '.join(experiment.scales)}"
-        )
-    extra = experiment.scales[scale].overrides
-    for labels, overrides in _row_overrides(experiment.rows):
-        for column in experiment.columns:
-            for seed in experiment.seeds_at(scale):
-                full = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
-                yield PlannedRun(
-                    experiment.name, labels, column.name, seed, (*full, f"seed={seed}")
-                )
-
-
-def _row_overrides(axes: Sequence[Axis]) -> Iterator[tuple[str, list[str]]]:
-    for chosen in product(*(axis.values.items() for axis in axes)):
-        label = ROW_SEPARATOR.join(name for name, _ in chosen)
-        yield label, [override for _, overrides in chosen for override in overrides]
+    def grid_at(self, scale: str) -> list[float]:
+        """Values of the tuned setting that this scale tries, rising."""
+        assert self.tune is not None
+        return sorted(self.scales[scale].tuned or self.tune.values)
 
 
 def list_experiments() -> list[str]:
@@ -204,6 +211,7 @@ def _check(experiment: Experiment, path: Path) -> None:
     if (experiment.kind == "figure") != (experiment.drawing is not None):
         raise ConfigError(f"{path}: a figure needs a 'drawing', a table has none")
     _check_plan(experiment, path)
+    _check_tuning(experiment, path)
     width = len(experiment.columns)
     published = experiment.published
     for label, cells in [*published.rows.items(), *published.other_rows.items()]:
@@ -230,3 +238,22 @@ def _check_plan(experiment: Experiment, path: Path) -> None:
             f"{path}: {lacking[0]!r} is missing or empty; a figure of the library alone has "
             "no 'base', 'rows', 'columns', 'seeds' and no overrides"
         )
+
+
+def _check_tuning(experiment: Experiment, path: Path) -> None:
+    names = {column.name for column in experiment.columns}
+    for scale, plan in experiment.scales.items():
+        unknown = set(plan.columns or {}) - names
+        if unknown:
+            raise ConfigError(f"{path}: scale {scale!r} names unknown columns {sorted(unknown)}")
+        if plan.tuned is not None and not (experiment.tune and plan.tuned):
+            raise ConfigError(f"{path}: scale {scale!r} has 'tuned', but nothing to tune")
+    tune = experiment.tune
+    if tune is None:
+        return
+    if not tune.values:
+        raise ConfigError(f"{path}: tune.values is empty; expected at least one number")
+    if tune.extend is not None and not (tune.extend > 1 and min(tune.values) > 0):
+        raise ConfigError(f"{path}: tune.extend takes a factor > 1, and values > 0")
+    if any(column.over == "ensemble" for column in experiment.columns):
+        raise ConfigError(f"{path}: a tuned experiment has no columns 'over: ensemble'")

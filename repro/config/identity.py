@@ -1,11 +1,13 @@
 """The identity of a run: a hash of everything that may change its numbers."""
 
 import json
-from dataclasses import asdict
+from dataclasses import Field, fields, is_dataclass
 from hashlib import sha256
+from typing import Any
 
 from repro import NUMERIC_EPOCH
 from repro.config.schema import RunConfig
+from repro.config.schema.checks import LATE
 
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
@@ -23,7 +25,7 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
     Returns:
         Twelve hexadecimal digits.
     """
-    content = {key: value for key, value in asdict(run).items() if key not in NUISANCE}
+    content = {key: value for key, value in _content(run).items() if key not in NUISANCE}
     content["training"].pop("checkpoint_minutes")
     return _digest({"config": content, "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
 
@@ -31,6 +33,20 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
 def ensemble_id(members: list[str]) -> str:
     """Name an ensemble by its members, whatever their order."""
     return _digest({"ensemble": sorted(members), "epoch": NUMERIC_EPOCH})
+
+
+def _content(node: Any) -> Any:
+    """The settings as plain values, without late fields that hold their default."""
+    if is_dataclass(node):
+        kept = [f for f in fields(node) if not _is_late_default(f, getattr(node, f.name))]
+        return {f.name: _content(getattr(node, f.name)) for f in kept}
+    if isinstance(node, dict):
+        return {key: _content(value) for key, value in node.items()}
+    return [_content(value) for value in node] if isinstance(node, list) else node
+
+
+def _is_late_default(field: Field[Any], value: object) -> bool:
+    return field.metadata.get(LATE, False) and value == field.default
 
 
 def _digest(content: dict[str, object]) -> str:

@@ -4,14 +4,33 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from repro.config.errors import ConfigError
-from repro.config.schema import LossConfig, MappingConfig
+from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.losses import FenchelYoungLoss
+from repro.losses.structured import (
+    CRFLoss,
+    MarginCRFLoss,
+    MarginSparseMAPLoss,
+    SparseMAPLoss,
+    StructuredLoss,
+    StructuredPerceptronLoss,
+    StructuredSVMLoss,
+)
 from repro.mappings import MAPPINGS, LearnedAlphaEntmax, ProbabilityMap
+from repro.structures import Structure
 
 _MODULES: dict[str, Callable[..., ProbabilityMap]] = {
     # A bounded mapping takes upper bounds in every call, which plain attention does not have.
     **{name: spec.module for name, spec in MAPPINGS.items() if not spec.bounded},
     "learned_alpha_entmax": LearnedAlphaEntmax,
+}
+
+_STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
+    "structured_perceptron": StructuredPerceptronLoss,
+    "structured_svm": StructuredSVMLoss,
+    "crf": CRFLoss,
+    "margin_crf": MarginCRFLoss,
+    "sparsemap": SparseMAPLoss,
+    "margin_sparsemap": MarginSparseMAPLoss,
 }
 
 
@@ -25,14 +44,16 @@ def build_mapping(config: MappingConfig) -> ProbabilityMap:
     return _mapping(settings.pop("name"), settings)
 
 
-def build_loss_mapping(config: LossConfig) -> ProbabilityMap:
+def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
     """The mapping that generates a loss, and that turns trained scores into probabilities."""
     settings = asdict(config)
     settings.pop("label_smoothing")
     return _mapping(settings.pop("name"), settings)
 
 
-def build_loss(config: LossConfig, mapping: ProbabilityMap, ignore_index: int) -> FenchelYoungLoss:
+def build_loss(
+    config: FenchelYoungLossConfig, mapping: ProbabilityMap, ignore_index: int
+) -> FenchelYoungLoss:
     """The Fenchel–Young loss of a mapping, summed over all targets but ``ignore_index``."""
     return FenchelYoungLoss(
         mapping,
@@ -40,6 +61,19 @@ def build_loss(config: LossConfig, mapping: ProbabilityMap, ignore_index: int) -
         reduction="sum",
         label_smoothing=config.label_smoothing,
     )
+
+
+def build_structured_loss(config: StructuredLossConfig, structure: Structure) -> StructuredLoss:
+    """The loss of each instance that a structured ``loss`` configuration names.
+
+    Raises:
+        ConfigError: there is no structured loss of this name.
+    """
+    settings = asdict(config)
+    name = settings.pop("name")
+    if name not in _STRUCTURED:
+        raise ConfigError(f"no structured loss {name!r}; choose from: {', '.join(_STRUCTURED)}")
+    return _STRUCTURED[name](structure, reduction="none", **settings)
 
 
 def _mapping(name: str, settings: dict[str, float]) -> ProbabilityMap:

@@ -80,6 +80,42 @@ METRICS: Mapping[str, Metric] = {
             "tokens_per_second", "symbols/s", 0, True, _signed("speed", "count:target|clock:wall"),
             "Target symbols, end symbol included, per second of wall time.",
         ),
+        Metric(
+            "uas", "%", 2, True, _signed("uas", "micro:word|punctuation:counted|tokens:gold"),
+            "Share of words whose head is right, punctuation included, as in CoNLL 2017.",
+        ),
+        Metric(
+            "exact_trees", "%", 2, True, _signed("exact", "micro:sentence|tokens:gold"),
+            "Share of sentences whose every head is right.",
+        ),
+        Metric(
+            "tree_loss", "", 4, False, _signed("loss", "mean:sentence"),
+            "Mean structured loss of a sentence.",
+        ),
+        Metric(
+            "trees", "trees", 2, None, _signed("trees", "mean:sentence|inference:sparsemap"),
+            "Mean number of trees with nonzero weight.",
+        ),
+        Metric(
+            "parents", "heads", 3, None, _signed("parents", "mean:sentence|inference:sparsemap"),
+            "Mean number of heads per word with nonzero probability, averaged over sentences.",
+        ),
+        Metric(
+            "single_tree", "%", 1, None, _signed("single", "micro:sentence|inference:sparsemap"),
+            "Share of sentences with all weight on a single tree.",
+        ),
+        Metric(
+            "sentences_per_second", "sentences/s", 1, True, _signed("speed", "clock:wall"),
+            "Training sentences per second of wall time.",
+        ),
+        Metric(
+            "inference_share", "", 3, None, _signed("inference", "part:loss-forward|clock:wall"),
+            "Share of training time spent in the loss with its structured inference.",
+        ),
+        Metric(
+            "tuned_value", "", 6, None, _signed("tuned", "chosen:dev"),
+            "Value of the setting that is tuned on validation data.",
+        ),
     )
 }  # fmt: skip
 

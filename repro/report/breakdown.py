@@ -17,7 +17,13 @@ SUMMARY_METRICS = {
     "dev/attention_nonzeros": "attention nonzeros, dev",
     "dev/output_nonzeros": "output nonzeros, dev",
     "test/levenshtein": "edit distance, test",
+    "dev/trees": "trees, dev",
+    "dev/parents": "heads per word, dev",
+    "dev/single_tree": "single tree, dev",
+    "test/exact_trees": "exact trees, test",
     "train/tokens_per_second": "tokens per second, training",
+    "train/sentences_per_second": "sentences per second, training",
+    "train/inference_share": "share of inference, training",
 }
 BASELINE = "rule_baseline"
 BASELINE_TITLE = "rule baseline"

@@ -7,12 +7,14 @@ from pathlib import Path
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
+from repro.report.chosen import chosen_records
 from repro.report.computed import ComputedFigure, read_computed_figure
 from repro.report.drawings import drawing
 from repro.report.figure import FigureData, read_figure_data
 from repro.report.grid import Grid, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
 from repro.report.table import Table, build_table
+from repro.report.tuning import tuning_grid, tuning_remarks
 from repro.results import Record, figure_path, read_experiment_records
 
 _EXACT = (
@@ -146,13 +148,23 @@ def build_section(
         details=(*(() if shown else grids), *_details(table, records)),
         figure=figure,
         facts=(("command", command), *_metric_facts(table), *provenance_items(table.provenance)),
-        notes=(*experiment.notes, *_remarks(table)),
+        notes=(
+            *experiment.notes,
+            *tuning_remarks(experiment, records, scale),
+            *_remarks(table),
+        ),
     )
 
 
 def _details(table: Table, records: Sequence[Record]) -> list[Grid]:
-    found = [summary_grid(table, records), *language_grids(table, records)]
-    return [grid for grid in (*found, runs_grid(table, records)) if grid is not None]
+    chosen = chosen_records(table.experiment, records, table.scale)
+    found = [
+        summary_grid(table, chosen),
+        *language_grids(table, chosen),
+        tuning_grid(table.experiment, records, table.scale),
+        runs_grid(table, records),
+    ]
+    return [grid for grid in found if grid is not None]
 
 
 def _figure_view(

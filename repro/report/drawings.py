@@ -8,8 +8,21 @@ from matplotlib.figure import Figure
 
 from repro.report.attention import describe_attention, draw_attention, remark_attention
 from repro.report.choose import choose_attention, choose_lattice
+from repro.report.dependency_arcs import (
+    describe_dependency_arcs,
+    draw_dependency_arcs,
+    remark_dependency_arcs,
+)
 from repro.report.examples import attention_example, lattice_example
 from repro.report.lattice import describe_lattice, draw_lattice, remark_lattice
+from repro.report.parses import choose_parses, parsed_sentence
+from repro.report.sparsity_over_training import (
+    choose_sparsity,
+    describe_sparsity,
+    draw_sparsity,
+    read_sparsity,
+    remark_sparsity,
+)
 from repro.results import ResultsError, RunFolder
 
 Row = dict[str, Any]
@@ -42,6 +55,10 @@ def _choose_lattice(rows: Sequence[Row], prefer: Sequence[str]) -> int:
     return choose_lattice([lattice_example(row) for row in rows], prefer)
 
 
+def _choose_parses(rows: Sequence[Row], prefer: Sequence[str]) -> int:
+    return choose_parses([parsed_sentence(row) for row in rows], prefer)
+
+
 DRAWINGS = {
     "attention": DrawingSpec(
         read=RunFolder.read_attention,
@@ -56,6 +73,20 @@ DRAWINGS = {
         draw=draw_lattice,
         describe=describe_lattice,
         remark=remark_lattice,
+    ),
+    "dependency_arcs": DrawingSpec(
+        read=RunFolder.read_candidates,
+        choose=_choose_parses,
+        draw=draw_dependency_arcs,
+        describe=describe_dependency_arcs,
+        remark=remark_dependency_arcs,
+    ),
+    "sparsity_over_training": DrawingSpec(
+        read=read_sparsity,
+        choose=choose_sparsity,
+        draw=draw_sparsity,
+        describe=describe_sparsity,
+        remark=remark_sparsity,
     ),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from repro.config.experiment import ROW_SEPARATOR, Column, Experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import Cell, measured_values, wanted_values
+from repro.report.chosen import chosen_records
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Record, ResultsError
 
@@ -87,7 +88,8 @@ def build_table(experiment: Experiment, records: Sequence[Record], scale: str) -
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
-    by_cell = index_records(records)
+    chosen = chosen_records(experiment, records, scale)
+    by_cell = index_records(chosen)
     return Table(
         experiment=experiment,
         scale=scale,
@@ -119,9 +121,10 @@ def cell_of(
 ) -> Cell:
     """Make one cell from the records of its row, column and metric."""
     seeds = experiment.seeds_at(scale)
+    runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
     return Cell(
         values=tuple(measured_values(records, column, seeds)),
-        wanted=wanted_values(column, seeds),
+        wanted=wanted_values(column, seeds) if runs_here else 0,
         digits=metric_of(metric).digits,
         published=published,
         comparable=scale == FULL_SCALE,

@@ -34,6 +34,7 @@ class RunFolder:
         self.predictions = path / "predictions"
         self.hypotheses = path / "hypotheses.jsonl"
         self.attention = path / "attention.jsonl"
+        self.candidates = path / "candidates.jsonl"
         self.traceback = path / "traceback.txt"
         self.done = path / "DONE"
         self.failed = path / "FAILED"
@@ -142,6 +143,14 @@ class RunFolder:
     def read_attention(self) -> list[Row]:
         """What :meth:`write_attention` wrote; no rows if the run kept none."""
         return _read_optional(self.attention)
+
+    def write_candidates(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep candidate structures with their weights, one row per example."""
+        write_rows(self.candidates, rows)
+
+    def read_candidates(self) -> list[Row]:
+        """What :meth:`write_candidates` wrote; no rows if the run kept none."""
+        return _read_optional(self.candidates)
 
     def _refuse_done(self) -> None:
         if self.done.exists():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repro.config.compose import to_yaml
+from repro.config.errors import ConfigError
 from repro.config.identity import ensemble_id
 from repro.results import RunFolder, run_folder
 from repro.runs.environment import prepare_device
@@ -15,8 +16,20 @@ from repro.runs.execute import (
     make_records,
 )
 from repro.runs.locking import run_lock
-from repro.tasks import task_spec
+from repro.tasks import EnsembleEvaluation, task_spec
 from repro.training.checkpoint import load_weights
+
+
+def ensemble_evaluation(task: str) -> EnsembleEvaluation:
+    """How a task evaluates an ensemble.
+
+    Raises:
+        ConfigError: the task has no ensembles.
+    """
+    found = task_spec(task).evaluate_ensemble
+    if found is None:
+        raise ConfigError(f"task={task} has no ensembles; a column cannot be 'over: ensemble'")
+    return found
 
 
 def locate_ensemble(members: Sequence[LocatedRun]) -> LocatedRun:
@@ -62,7 +75,7 @@ def _evaluate(ensemble: LocatedRun, members: Sequence[LocatedRun], command: str)
         load_weights(member.folder.model, task.model)
         task.model.eval()
         tasks.append(task)
-    scores = task_spec(config.task.name).evaluate_ensemble(tasks, folder)
+    scores = ensemble_evaluation(config.task.name)(tasks, folder)
     seconds = time.monotonic() - started
     folder.write_records(make_records(ensemble, scores, environment, "ensemble", None, seconds))
     folder.mark_done({"members": [member.folder.run_id for member in members]})

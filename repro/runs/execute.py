@@ -117,7 +117,9 @@ def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
     progress = _train(task, run, on_step)
     started = time.monotonic()
     scores = evaluate_best(task, folder)
-    scores["train/tokens_per_second"] = progress.symbols / max(progress.seconds, 1e-9)
+    trained = max(progress.seconds, 1e-9)
+    scores["train/tokens_per_second"] = progress.symbols / trained
+    scores |= {f"train/{name}": total / trained for name, total in progress.tally.items()}
     seconds = progress.seconds + time.monotonic() - started
     folder.write_records(make_records(run, scores, environment, "run", config.seed, seconds))
     folder.mark_done({"label": " ".join(overrides), "best_epoch": progress.best_epoch})

@@ -5,13 +5,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from repro.config.compose import compose_run
-from repro.config.experiment import Experiment, PlannedRun, load_experiment, plan_runs
+from repro.config.errors import ConfigError
+from repro.config.experiment import Experiment, load_experiment
+from repro.config.planning import PlannedRun, plan_runs
+from repro.evaluation.metrics import metric_of
+from repro.evaluation.tuning import TUNED_VALUE
 from repro.report import Origin, build_report, compute_figure_data, draw_figure_data
-from repro.results import Record, RunFolder, write_experiment_records
+from repro.results import (
+    Record,
+    RunFolder,
+    read_experiment_records,
+    write_experiment_records,
+)
 from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import LocatedRun, Outcome, command_of, locate
 from repro.runs.sweep import Job, run_jobs
+from repro.runs.tuning import Measure, following_runs
+
+Located = dict[tuple[str, ...], LocatedRun]
+"""Runs by the overrides that ask for them."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +36,11 @@ class Reproduction:
 
 
 def reproduce(
-    names: Sequence[str], scale: str, extra: Sequence[str] = (), collect: bool = False
+    names: Sequence[str],
+    scale: str,
+    extra: Sequence[str] = (),
+    collect: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> Reproduction:
     """Run what artefacts need, collect their records and rebuild the report.
 
@@ -35,30 +52,76 @@ def reproduce(
         scale: ``demo``, ``small`` or ``full``.
         extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
         collect: only collect the runs that are done; start none.
+        columns: only these columns; records of the others stay as they are.
 
     Raises:
         ConfigError: no such artefact or scale, or a setting is refused.
         DataError: the corpus is missing or malformed.
     """
     experiments = [load_experiment(name) for name in names]
-    plans = [list(plan_runs(experiment, scale)) for experiment in experiments]
-    located = _locate_all([run for plan in plans for run in plan], extra)
+    plans = [_plan(experiment, scale, columns) for experiment in experiments]
+    if columns is not None and not any(plans):
+        known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
+        raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
-    outcomes = [] if collect else run_jobs(_distinct_jobs(located, extra), title)
-    results_dir = Path(compose_run([f"scale={scale}", *extra]).results_dir or "")
+    located: Located = {}
+    outcomes: list[Outcome] = []
+    while new := _locate_new([run for plan in plans for run in plan], extra, located):
+        located |= new
+        outcomes += [] if collect else run_jobs(_distinct_jobs(new, extra), title)
+        for experiment, plan in zip(experiments, plans, strict=True):
+            plan += following_runs(experiment, scale, plan, _measure(experiment, located))
+    results_dir = _results_dir(located, scale, extra)
     for experiment, plan in zip(experiments, plans, strict=True):
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
             compute_figure_data(results_dir, scale, experiment, origin)
             continue
         records = _collect(experiment, plan, located, extra, collect)
+        records += _records_of_others(results_dir, scale, experiment, columns)
         write_experiment_records(results_dir, scale, experiment.name, records)
         if experiment.drawing is not None and records:
             draw_figure_data(results_dir, scale, experiment)
     return Reproduction(outcomes, build_report(results_dir, scale))
 
 
-def _distinct_jobs(located: dict[tuple[str, ...], LocatedRun], extra: Sequence[str]) -> list[Job]:
+def _results_dir(located: Located, scale: str, extra: Sequence[str]) -> Path:
+    """That of the runs; figures of the library have none, but their settings are checked too."""
+    configs = [run.config for run in located.values()]
+    config = configs[0] if configs else compose_run([f"scale={scale}", *extra])
+    assert config.results_dir is not None
+    return Path(config.results_dir)
+
+
+def _plan(experiment: Experiment, scale: str, columns: Sequence[str] | None) -> list[PlannedRun]:
+    runs = plan_runs(experiment, scale)
+    return [run for run in runs if columns is None or run.column in columns]
+
+
+def _records_of_others(
+    results_dir: Path, scale: str, experiment: Experiment, columns: Sequence[str] | None
+) -> list[Record]:
+    """What was recorded before of the columns that are left out."""
+    if columns is None:
+        return []
+    records = read_experiment_records(results_dir, scale, experiment.name)
+    return [record for record in records if record.column not in columns]
+
+
+def _measure(experiment: Experiment, located: Located) -> Measure:
+    """The tuning metric of a run that is done."""
+
+    def measure(run: PlannedRun) -> float | None:
+        folder = located[run.overrides].folder
+        if experiment.tune is None or folder.status != "done":
+            return None
+        values = {record.metric: record.value for record in folder.read_records()}
+        return values.get(experiment.tune.metric)
+
+    return measure
+
+
+def _distinct_jobs(located: Located, extra: Sequence[str]) -> list[Job]:
     jobs = {
         run.folder.run_id: Job(run.config, (*overrides, *extra))
         for overrides, run in reversed(located.items())  # the first to ask for a run names it
@@ -66,10 +129,8 @@ def _distinct_jobs(located: dict[tuple[str, ...], LocatedRun], extra: Sequence[s
     return list(reversed(jobs.values()))
 
 
-def _locate_all(
-    planned: Sequence[PlannedRun], extra: Sequence[str]
-) -> dict[tuple[str, ...], LocatedRun]:
-    distinct = dict.fromkeys(run.overrides for run in planned)
+def _locate_new(planned: Sequence[PlannedRun], extra: Sequence[str], located: Located) -> Located:
+    distinct = dict.fromkeys(run.overrides for run in planned if run.overrides not in located)
     configs = {overrides: compose_run([*overrides, *extra]) for overrides in distinct}
     return {overrides: locate(config) for overrides, config in configs.items()}
 
@@ -77,7 +138,7 @@ def _locate_all(
 def _collect(
     experiment: Experiment,
     planned: Sequence[PlannedRun],
-    located: dict[tuple[str, ...], LocatedRun],
+    located: Located,
     extra: Sequence[str],
     collect: bool,
 ) -> list[Record]:
@@ -108,7 +169,12 @@ def _labelled(folder: RunFolder, run: PlannedRun, command: str) -> list[Record]:
     """A run's records as those of a cell; the command is the plan's, which names no folder."""
     if folder.status != "done":
         return []
-    return [
+    records = [
         replace(record, experiment=run.experiment, row=run.row, column=run.column, command=command)
         for record in folder.read_records()
     ]
+    if run.value is None:
+        return records
+    signature = f"setting:{run.setting}|{metric_of(TUNED_VALUE).signature}"
+    tuned = replace(records[0], metric=TUNED_VALUE, value=run.value, signature=signature)
+    return [*records, tuned]

@@ -1,14 +1,15 @@
 """Tasks: what ties a corpus, a model and its metrics together. Each is imported when asked for."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 from repro.config.errors import ConfigError
-from repro.tasks.protocol import CorpusIdentity, Task, TaskSpec
+from repro.tasks.protocol import CorpusIdentity, EnsembleEvaluation, Task, TaskSpec
 
-__all__ = ["TASKS", "CorpusIdentity", "Task", "TaskSpec", "task_spec"]
+__all__ = ["TASKS", "CorpusIdentity", "EnsembleEvaluation", "Task", "TaskSpec", "task_spec"]
 
-TASKS = {"morphology": "repro.tasks.morphology"}
-"""Name of a task, and the module whose ``SPEC`` builds it."""
+TASKS = {found.name: f"{__name__}.{found.name}" for found in iter_modules(__path__) if found.ispkg}
+"""Name of a task, and the package of this name, whose ``SPEC`` builds it."""
 
 
 def task_spec(name: str) -> TaskSpec:

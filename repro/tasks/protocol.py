@@ -30,6 +30,10 @@ class Task(Trainable[BatchT], Protocol[BatchT]):
         ...
 
 
+EnsembleEvaluation = Callable[[Sequence[Task[Any]], RunFolder], Scores]
+"""Evaluates trained tasks together; predictions go into the folder."""
+
+
 @dataclass(frozen=True)
 class TaskSpec:
     """How a task is built.
@@ -37,9 +41,10 @@ class TaskSpec:
     Attributes:
         identify: finds (and checks, or generates) the corpus of a configuration; cheap.
         build: makes the model and loads the data.
-        evaluate_ensemble: evaluates trained tasks of one configuration and several seeds as one.
+        evaluate_ensemble: evaluates trained tasks of one configuration and several seeds as one;
+            ``None`` where the task has no ensembles.
     """
 
     identify: Callable[[RunConfig], CorpusIdentity]
     build: Callable[[RunConfig, torch.device], Task[Any]]
-    evaluate_ensemble: Callable[[Sequence[Task[Any]], RunFolder], Scores]
+    evaluate_ensemble: EnsembleEvaluation | None = None

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from repro.config.instantiate import build_loss, build_loss_mapping, build_mapping
-from repro.config.schema import RunConfig
+from repro.config.schema import FenchelYoungLossConfig, RunConfig
+from repro.config.schema.seq2seq import BeamConfig, Seq2SeqConfig
 from repro.data.batching import Pair, Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.vocabulary import Vocabulary
-from repro.models.seq2seq import Seq2Seq
+from repro.models.seq2seq import FreeWeighting, Seq2Seq
 
 
 class LazyBatches(Sequence[Seq2SeqBatch]):
@@ -58,16 +59,22 @@ class Seq2SeqTraining:
         self, config: RunConfig, source: Vocabulary, target: Vocabulary, device: torch.device
     ) -> None:
         self.config, self.device = config, device
+        model, decoding = config.model, config.decoding
+        assert isinstance(config.loss, FenchelYoungLossConfig)
+        assert isinstance(model, Seq2SeqConfig)
+        assert isinstance(decoding, BeamConfig)
+        assert config.mapping is not None
+        self.evaluation_batch = decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
         self.model = Seq2Seq(
             len(source),
             len(target),
-            embedding_size=config.model.embedding_size,
-            hidden_size=config.model.hidden_size,
-            layers=config.model.layers,
-            dropout=config.model.dropout,
-            attention_mapping=build_mapping(config.mapping),
+            embedding_size=model.embedding_size,
+            hidden_size=model.hidden_size,
+            layers=model.layers,
+            dropout=model.dropout,
+            weighting=FreeWeighting(build_mapping(config.mapping)),
             output_mapping=self.output_mapping,
         )
         initialise(self.model)
@@ -84,7 +91,7 @@ class Seq2SeqTraining:
     def ordered(self, pairs: Sequence[Pair]) -> LazyBatches:
         """Evaluation batches, every pair once."""
         lengths = [len(pair.source) for pair in pairs]
-        batches = ordered_batches(lengths, self.config.decoding.batch_size)
+        batches = ordered_batches(lengths, self.evaluation_batch)
         return LazyBatches(pairs, batches, self.device)
 
     def loss(self, batch: Seq2SeqBatch) -> Tensor:

@@ -25,6 +25,7 @@ class Checkpoint:
         step: updates made in all.
         seconds: time spent training so far, over all sessions.
         symbols: target symbols seen so far.
+        tally: the task's own sums so far, by name.
         epoch_loss: sum of the losses of the epoch in progress.
         previous_loss: last validation loss; ``None`` before the first validation.
         best: best value of the selecting metric so far, and its epoch.
@@ -42,6 +43,7 @@ class Checkpoint:
     best: float | None = None
     best_epoch: int | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
+    tally: dict[str, float] = field(default_factory=dict)
     finished: bool = False
 
 

@@ -1,7 +1,7 @@
-"""The training loop: Adam, decay on the validation loss, checkpoints and exact resume."""
+"""The training loop: updates, validation, checkpoints and exact resume."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -17,6 +17,7 @@ from repro.training.checkpoint import (
     save_weights,
 )
 from repro.training.interrupt import StopRequest, stop_requests
+from repro.training.optimizers import build_optimizer, is_decay_due
 from repro.training.protocol import BatchT, Trainable
 from repro.training.seeding import random_state, restore_random_state
 
@@ -60,11 +61,12 @@ class Fit(Generic[BatchT]):
             raise ConfigError(f"training.select is {config.select!r}; choose from: {choices}")
         self.task, self.config, self.files = task, config, files
         self.on_epoch, self.on_step = on_epoch, on_step
-        self.optimizer = torch.optim.Adam(task.model.parameters(), lr=config.learning_rate)
+        self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = Checkpoint()
         self._totals = self._start_totals()
         self._saved_at = time.monotonic()
         self._ticked_at = self._saved_at
+        self._tally_before: dict[str, float] = {}
         if files.checkpoint.exists():
             self._resume()
 
@@ -114,27 +116,38 @@ class Fit(Generic[BatchT]):
         last = progress.epoch + 1 == self.config.max_epochs or self._step_limit()
         if last or (progress.epoch + 1) % self.config.validate_every == 0:
             row |= self._validate()
+        self._decay_if_due(row)
         progress.history.append(row)
         progress.epoch, progress.batch, progress.epoch_loss = progress.epoch + 1, 0, 0.0
         self._totals = self._start_totals()
-        progress.finished = last or self._learning_rate() < self.config.min_learning_rate
+        progress.finished = last or self._is_exhausted()
         self.on_epoch(row)
 
-    def _validate(self) -> dict[str, float]:
+    def _validate(self) -> dict[str, Any]:
         self.task.model.eval()
         with torch.no_grad():
             outcome = self.task.validate()
         self._keep_if_best(outcome.metrics[self.config.select])
-        if self.progress.previous_loss is not None and outcome.loss > self.progress.previous_loss:
+        values = {"loss": outcome.loss, **outcome.metrics, **outcome.details}
+        return {f"dev_{key}": value for key, value in values.items()}
+
+    def _decay_if_due(self, row: Mapping[str, Any]) -> None:
+        if is_decay_due(self.config, self.progress, row):
             for group in self.optimizer.param_groups:
                 group["lr"] *= self.config.decay
-        self.progress.previous_loss = outcome.loss
-        return {"dev_loss": outcome.loss} | {f"dev_{k}": v for k, v in outcome.metrics.items()}
+        self.progress.previous_loss = row.get("dev_loss", self.progress.previous_loss)
 
     def _keep_if_best(self, value: float) -> None:
         if self.progress.best is None or value > self.progress.best:
             self.progress.best, self.progress.best_epoch = value, self.progress.epoch + 1
             save_weights(self.files.weights, self.task.model)
+
+    def _is_exhausted(self) -> bool:
+        """Whether the learning rate is too small, or the best value too long ago."""
+        best, patience = self.progress.best_epoch or 0, self.config.patience
+        later = [r for r in self.progress.history if r["epoch"] > best and "dev_loss" in r]
+        impatient = patience is not None and len(later) >= patience
+        return impatient or self._learning_rate() < self.config.min_learning_rate
 
     def _learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -147,6 +160,8 @@ class Fit(Generic[BatchT]):
         now = time.monotonic()
         self.progress.seconds += now - self._ticked_at
         self._ticked_at = now
+        before = self._tally_before
+        self.progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
 
     def _save_if_due(self, stop: StopRequest) -> None:
         due = time.monotonic() - self._saved_at > 60 * self.config.checkpoint_minutes
@@ -180,6 +195,7 @@ class Fit(Generic[BatchT]):
         self.task.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         restore_random_state(state["random"])
+        self._tally_before = self.progress.tally
         self._totals = self._start_totals()
 
 

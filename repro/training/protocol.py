@@ -1,8 +1,8 @@
 """What the training loop asks of a task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from torch import Tensor, nn
 
@@ -16,10 +16,12 @@ class Validation:
     Attributes:
         loss: mean loss; the learning rate is decayed when it increases.
         metrics: further values, among them the one that chooses the model; larger is better.
+        details: what else the history keeps, values of JSON by name.
     """
 
     loss: float
     metrics: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Trainable(Protocol[BatchT]):
@@ -28,6 +30,11 @@ class Trainable(Protocol[BatchT]):
     @property
     def selectors(self) -> tuple[str, ...]:
         """Names of the validation metrics that may choose the model."""
+        ...
+
+    @property
+    def tally(self) -> Mapping[str, float]:
+        """Sums over the updates of this process; each is recorded per second of training."""
         ...
 
     @property

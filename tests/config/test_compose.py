@@ -1,8 +1,13 @@
+import re
+
 import pytest
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices, to_yaml
-from repro.config.schema import EntmaxConfig, MorphologyConfig
+from repro.config.paths import conf_dir
+from repro.config.schema.mapping import EntmaxConfig
+from repro.config.schema.morphology import MorphologyConfig
+from repro.config.schema.registry import registered_schemas
 
 
 def test_defaults_and_overrides() -> None:
@@ -67,11 +72,41 @@ def test_bad_settings_of_structured_mappings(mapping: str, override: str, expect
     assert expected in str(caught.value)
 
 
-@pytest.mark.parametrize("group", ["mapping", "loss", "scale", "hardware", "logger"])
+@pytest.mark.parametrize("group", ["mapping", "task", "scale", "hardware", "logger"])
 def test_every_choice_of_a_group_composes(group: str) -> None:
     for choice in group_choices(group):
         run = compose_run([f"{group}={choice}"])
         assert "???" not in to_yaml(run)
+
+
+@pytest.mark.parametrize("loss", group_choices("loss"))
+def test_a_loss_composes_with_the_tasks_that_it_fits_and_no_other(loss: str) -> None:
+    kind = registered_schemas()["loss"][_base(loss)]
+    for task in group_choices("task"):
+        overrides = [f"task={task}", f"loss={loss}"]
+        wanted = registered_schemas()["task"][task].parts["loss"]  # type: ignore[attr-defined]
+        if issubclass(kind, wanted):
+            assert "???" not in to_yaml(compose_run(overrides))
+        else:
+            with pytest.raises(ConfigError, match=f"does not fit task={task}"):
+                compose_run(overrides)
+
+
+def _base(loss: str) -> str:
+    found = re.search(r"base_(\w+)", (conf_dir() / "loss" / f"{loss}.yaml").read_text())
+    assert found is not None
+    return found.group(1)
+
+
+def test_a_group_that_the_task_does_not_use_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the task uses no mapping"):
+        compose_run(["task=parsing", "mapping=softmax"])
+
+
+def test_every_registered_schema_is_the_base_of_a_file() -> None:
+    texts = "".join(path.read_text() for path in conf_dir().glob("*/*.yaml"))
+    for options in registered_schemas().values():
+        assert all(f"base_{name}" in texts for name in options)
 
 
 def test_composition_does_not_depend_on_the_working_directory(

@@ -1,9 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from repro.config import ConfigError, experiment
-from repro.config.experiment import list_experiments, load_experiment, plan_runs
+from repro.config.experiment import list_experiments, load_experiment
+from repro.config.planning import plan_runs
 
 MINIMAL = """
 kind: table
@@ -121,3 +123,36 @@ def test_every_experiment_of_the_project_loads() -> None:
     names = list_experiments()
     assert {"peters2019/figure1", "peters2019/figure5", "peters2019/table1"} <= set(names)
     assert all(load_experiment(name).name == name for name in names)
+
+
+TUNED = MINIMAL + "tune: {key: training.learning_rate, values: [2, 1], metric: dev/accuracy}\n"
+
+
+def test_a_scale_has_its_own_columns_and_grid(folder: Path) -> None:
+    small = "small: {tuned: [4], columns: {c: [decoding.beam_size=2]}}"
+    (folder / "table9.yaml").write_text(re.sub(r"small: \{.*\}\}", small + "}", TUNED))
+    found = load_experiment("paper/table9")
+    demo = [(run.seed, run.value) for run in plan_runs(found, "demo") if run.row == "x"]
+    assert demo == [(1, 1.0), (1, 2.0)]
+    (run, _) = plan_runs(found, "small")
+    assert run.overrides[-4:] == (
+        "loss.alpha=1", "decoding.beam_size=2", "training.learning_rate=4", "seed=1",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (MINIMAL.replace("seeds: [7]", "columns: {d: []}"), "unknown columns ['d']"),
+        (MINIMAL.replace("seeds: [7]", "tuned: [1]"), "has 'tuned', but nothing to tune"),
+        (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but nothing to tune"),
+        (TUNED.replace("[2, 1]", "[]"), "tune.values is empty"),
+        (TUNED.replace("[2, 1]", "[2, 1], extend: 1"), "takes a factor > 1"),
+        (TUNED.replace("[2, 1]", "[2, -1], extend: 2"), "takes a factor > 1, and values > 0"),
+        (TUNED.replace("test/accuracy", "test/accuracy, over: ensemble"), "no columns 'over: ens"),
+    ],
+)
+def test_a_wrong_tuning_or_scale_is_refused(folder: Path, text: str, expected: str) -> None:
+    (folder / "table9.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        load_experiment("paper/table9")

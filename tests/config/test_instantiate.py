@@ -3,9 +3,23 @@ import torch
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices
-from repro.config.instantiate import build_loss, build_loss_mapping, build_mapping
-from repro.config.schema import MappingConfig
+from repro.config.instantiate import (
+    build_loss,
+    build_loss_mapping,
+    build_mapping,
+    build_structured_loss,
+)
+from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
+from repro.losses.structured import (
+    CRFLoss,
+    MarginCRFLoss,
+    MarginSparseMAPLoss,
+    SparseMAPLoss,
+    StructuredPerceptronLoss,
+    StructuredSVMLoss,
+)
 from repro.mappings import entmax, sparsemax
+from repro.structures import Arborescence
 
 SCORES = torch.tensor([[1.2, 0.3, -0.4, 0.0]])
 
@@ -16,15 +30,47 @@ def test_every_mapping_choice_gives_distributions(choice: str) -> None:
     torch.testing.assert_close(mapping(SCORES).sum(-1), torch.ones(1))
 
 
-@pytest.mark.parametrize("choice", group_choices("loss"))
+STRUCTURED = {
+    "crf": CRFLoss,
+    "margin_crf": MarginCRFLoss,
+    "margin_sparsemap": MarginSparseMAPLoss,
+    "sparsemap": SparseMAPLoss,
+    "structured_perceptron": StructuredPerceptronLoss,
+    "structured_svm": StructuredSVMLoss,
+}
+
+
+@pytest.mark.parametrize("choice", sorted({*group_choices("loss")} - {*STRUCTURED}))
 def test_every_loss_choice_has_the_gradient_of_its_mapping(choice: str) -> None:
     config = compose_run([f"loss={choice}"]).loss
+    assert isinstance(config, FenchelYoungLossConfig)
     mapping = build_loss_mapping(config)
     scores = SCORES.clone().requires_grad_()
     build_loss(config, mapping, ignore_index=0)(scores, torch.tensor([2])).backward()
     expected = mapping(SCORES) - torch.tensor([[0.0, 0.0, 1.0, 0.0]])
     assert scores.grad is not None
     torch.testing.assert_close(scores.grad, expected)
+
+
+@pytest.mark.parametrize("choice", STRUCTURED)
+def test_every_structured_loss_choice_is_that_loss_of_each_instance(choice: str) -> None:
+    config = compose_run(["task=parsing", f"loss={choice}"]).loss
+    assert isinstance(config, StructuredLossConfig)
+    loss = build_structured_loss(config, Arborescence())
+    assert type(loss) is STRUCTURED[choice]
+    assert (loss.cost > 0) == ("svm" in choice or "margin" in choice)
+    scores = torch.zeros(2, 3, 3, dtype=torch.float64)
+    losses = loss(scores, torch.tensor([[-1, 0, 1], [-1, 2, 0]]))
+    assert losses.shape == (2,)
+    assert (losses >= 0).all()
+
+
+def test_settings_reach_the_structured_loss() -> None:
+    config = compose_run(["task=parsing", "loss=margin_sparsemap", "loss.cost=0.25"]).loss
+    assert isinstance(config, StructuredLossConfig)
+    assert build_structured_loss(config, Arborescence()).cost == 0.25
+    with pytest.raises(ConfigError, match="no structured loss 'hinge'; choose from: structured_"):
+        build_structured_loss(StructuredLossConfig(name="hinge"), Arborescence())
 
 
 def test_settings_reach_the_mapping() -> None:

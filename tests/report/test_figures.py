@@ -54,7 +54,23 @@ def lattice_row(**changes: Any) -> Row:
     return row | changes
 
 
-ROWS: Mapping[str, Row] = {"attention": attention_row(), "lattice": lattice_row()}
+ROWS: Mapping[str, Row] = {
+    "attention": attention_row(),
+    "lattice": lattice_row(),
+    "dependency_arcs": {
+        "index": 0,
+        "sentence": "s",
+        "words": ["a", "b"],
+        "gold": [0, 1],
+        "candidates": [{"heads": [0, 1], "weight": 0.5}, {"heads": [2, 0], "weight": 0.5}],
+    },
+    "sparsity_over_training": {
+        "index": 0,
+        "epochs": [1, 2],
+        "trees": [[[2, 3]], [[1, 3]]],
+        "parents": [[[1.5, 3]], [[1.0, 3]]],
+    },
+}
 
 
 def pixels(figure: Figure) -> np.ndarray:
@@ -266,7 +282,11 @@ def test_figures_are_the_same_bytes_whatever_the_settings(name: str) -> None:
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_hostile_text_is_drawn_as_text(name: str) -> None:
     hostile = "<script>alert(1)</script>$\\frac{1}{0}$"
-    row = ROWS[name] | {"language": hostile, "lemma": hostile, "gold": hostile}
+    texts = {"language": hostile, "lemma": hostile, "gold": hostile, "sentence": hostile}
+    row = {
+        key: texts.get(key, value) if isinstance(value, str) else value
+        for key, value in ROWS[name].items()
+    }
     with plain_style():
         svg = svg_bytes(drawing(name).draw(row))
     assert b"<script" not in svg

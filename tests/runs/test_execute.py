@@ -14,7 +14,7 @@ from repro.results import Record, RunFolder
 from repro.runs.execute import execute, locate
 from repro.runs.locking import run_lock
 from repro.tasks import seq2seq
-from repro.tasks.morphology.corpus import corpus_dir
+from repro.tasks.location import corpus_dir
 
 
 def numbers(records: list[Record]) -> dict[str, float]:
@@ -133,7 +133,7 @@ def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:
     outcome = execute(compose_run([*tiny, "mapping=learned_alpha_entmax", "mapping.alpha=1.3"]))
     assert outcome.status == "done", outcome.error
     weights = load_file(outcome.folder / "model.safetensors")
-    alpha = 1 + torch.sigmoid(weights["decoder.attention.mapping.logit"])
+    alpha = 1 + torch.sigmoid(weights["decoder.attention.weighting.mapping.logit"])
     assert 1 < float(alpha) < 2
     assert float(alpha) != pytest.approx(1.3, abs=1e-6)
 

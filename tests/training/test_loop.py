@@ -1,8 +1,9 @@
 import os
 import pickle
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ class Regression:
     """A small noisy task with dropout, so that the random state matters."""
 
     selectors = ("score",)
+    tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, losses: Sequence[float] = ()) -> None:
         seed_everything(3)

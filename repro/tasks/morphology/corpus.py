@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from repro.config.schema import MorphologyConfig, RunConfig
+from repro.config.schema import RunConfig
+from repro.config.schema.morphology import MorphologyConfig
 from repro.data.batching import Pair
 from repro.data.demo.morphology import write_demo_corpus
 from repro.data.sigmorphon import (
@@ -16,6 +17,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
+from repro.tasks.location import corpus_dir
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -43,15 +45,6 @@ def identify(config: RunConfig) -> CorpusIdentity:
 def encode_corpus(config: RunConfig) -> EncodedCorpus:
     """Vocabularies and ids of the corpus of a configuration."""
     return _encode(*_key(config))
-
-
-def corpus_dir(config: RunConfig) -> Path:
-    """Where the corpus lies: ``data_dir``, or below the results for a generated one."""
-    assert config.data_dir is not None
-    assert config.results_dir is not None
-    if not config.data.generated:
-        return Path(config.data_dir)
-    return Path(config.results_dir) / config.scale.name / "corpora" / config.data.corpus
 
 
 Key = tuple[Path, str, tuple[str, ...] | None]

@@ -6,14 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from repro.config.schema import MorphologyConfig, RunConfig
+from repro.config.schema import RunConfig
+from repro.config.schema.morphology import MorphologyConfig
+from repro.config.schema.seq2seq import BeamConfig
 from repro.data.batching import Pair, collate, ordered_batches
 from repro.data.sigmorphon import Inflection
 from repro.decoding import BeamResult, StepModel, beam_search, greedy
 from repro.evaluation.inflection import score_inflections, write_predictions
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
 from repro.results import RunFolder
-from repro.tasks.morphology.corpus import EncodedCorpus, corpus_dir
+from repro.tasks.location import corpus_dir
+from repro.tasks.morphology.corpus import EncodedCorpus
 from repro.tasks.morphology.examples import ExampleAnalysis
 from repro.tasks.protocol import Scores
 
@@ -31,6 +34,7 @@ class Evaluator:
     """
 
     def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
+        assert isinstance(config.decoding, BeamConfig)
         self.decoding, self.data, self.device = config.decoding, data, device
         self.baseline = _rule_baseline(config, data.corpus.languages)
         self.analysis = ExampleAnalysis(config, data, device)

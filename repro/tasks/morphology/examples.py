@@ -5,7 +5,9 @@ from typing import Any
 
 import torch
 
-from repro.config.schema import MorphologyConfig, RunConfig
+from repro.config.schema import RunConfig
+from repro.config.schema.morphology import MorphologyConfig
+from repro.config.schema.seq2seq import BeamConfig
 from repro.data.batching import Seq2SeqBatch, collate
 from repro.data.sigmorphon import source_tokens
 from repro.decoding import (
@@ -34,6 +36,7 @@ class ExampleAnalysis:
 
     def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
         assert isinstance(config.task, MorphologyConfig)
+        assert isinstance(config.decoding, BeamConfig)
         self.decoding, self.data, self.device = config.decoding, data, device
         self.chosen = _first_of_each_language(data, config.task.analysed)
 

@@ -1,6 +1,7 @@
 """Training and evaluation of one multilingual inflection model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 import torch
@@ -23,6 +24,7 @@ class MorphologyTask:
     """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``."""
 
     selectors = ("accuracy",)
+    tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
         self.data = data

@@ -1,0 +1,79 @@
+"""The runs that an experiment needs: rows × columns × seeds, and the values of what is tuned."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from repro.config.errors import ConfigError
+from repro.config.experiment import ROW_SEPARATOR, Axis, Experiment
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run that a cell needs.
+
+    Attributes:
+        seed: the run's.
+        value: of the tuned setting; ``None`` where nothing is tuned.
+        cell: the overrides of every run of the cell.
+        setting: key of the tuned setting.
+    """
+
+    experiment: str
+    row: str
+    column: str
+    seed: int
+    cell: tuple[str, ...]
+    setting: str = ""
+    value: float | None = None
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What makes the run's configuration."""
+        tuned = () if self.value is None else (f"{self.setting}={self.value:.12g}",)
+        return (*self.cell, *tuned, f"seed={self.seed}")
+
+    def repeated(self, *, seed: int | None = None, value: float | None = None) -> "PlannedRun":
+        """The same run with another seed or another tuned value."""
+        return replace(
+            self,
+            seed=self.seed if seed is None else seed,
+            value=self.value if value is None else value,
+        )
+
+
+def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
+    """List the runs that are known before any has run.
+
+    Without tuning these are all; with tuning those of the first seed and of every value of the
+    grid. Cells that share a run name the same overrides.
+
+    Raises:
+        ConfigError: the experiment does not exist at this scale.
+    """
+    if scale not in experiment.scales:
+        raise ConfigError(
+            f"{experiment.name} has no scale {scale!r}; it has {', '.join(experiment.scales)}"
+        )
+    for first in _cells(experiment, scale):
+        if experiment.tune is None:
+            yield from (first.repeated(seed=seed) for seed in experiment.seeds_at(scale))
+        else:
+            yield from (first.repeated(value=value) for value in experiment.grid_at(scale))
+
+
+def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
+    """The first seed's run of every cell."""
+    extra = experiment.scales[scale].overrides
+    setting = "" if experiment.tune is None else experiment.tune.key
+    for label, overrides in _row_overrides(experiment.rows):
+        for column in experiment.columns_at(scale):
+            cell = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
+            first = experiment.seeds_at(scale)[0]
+            yield PlannedRun(experiment.name, label, column.name, first, cell, setting)
+
+
+def _row_overrides(axes: Sequence[Axis]) -> Iterator[tuple[str, list[str]]]:
+    for chosen in product(*(axis.values.items() for axis in axes)):
+        label = ROW_SEPARATOR.join(name for name, _ in chosen)
+        yield label, [override for _, overrides in chosen for override in overrides]

@@ -1,0 +1,26 @@
+"""Typed schemas of every configuration group; the YAML files under ``conf/`` only fill them.
+
+One module for each task, found by ``registry``; the names below are shared by all tasks.
+"""
+
+from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
+from repro.config.schema.loss import FenchelYoungLossConfig, LossConfig, StructuredLossConfig
+from repro.config.schema.mapping import MappingConfig
+from repro.config.schema.run import HardwareConfig, LoggerConfig, RunConfig, ScaleConfig
+from repro.config.schema.training import TrainingConfig
+
+__all__ = [
+    "DataConfig",
+    "DecodingConfig",
+    "FenchelYoungLossConfig",
+    "HardwareConfig",
+    "LoggerConfig",
+    "LossConfig",
+    "MappingConfig",
+    "ModelConfig",
+    "RunConfig",
+    "ScaleConfig",
+    "StructuredLossConfig",
+    "TaskConfig",
+    "TrainingConfig",
+]

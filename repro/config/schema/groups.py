@@ -1,0 +1,45 @@
+"""Groups that every task has, or may have: what all of their choices share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from omegaconf import MISSING
+
+
+@dataclass
+class TaskConfig:
+    """A task; ``name`` is its key in ``repro.tasks``.
+
+    Attributes:
+        parts: the kind of configuration that the task takes for each group that is its own
+            choice; a group that is not named here is none of this task.
+    """
+
+    parts: ClassVar[Mapping[str, type]] = {}
+
+    name: str = MISSING
+
+
+@dataclass
+class DataConfig:
+    """Which corpus is read: the original one, or a generated one in the same format."""
+
+    corpus: str = MISSING
+    generated: bool = False
+    seed: int = 2018
+
+
+@dataclass
+class ModelConfig:
+    """A model; ``name`` says which."""
+
+    name: str = MISSING
+
+
+@dataclass
+class DecodingConfig:
+    """How outputs are searched for."""
+
+
+SCHEMAS: dict[str, dict[str, type]] = {"data": {"data": DataConfig}}

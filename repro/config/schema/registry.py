@@ -1,0 +1,32 @@
+"""Every schema of the package, found in its modules: a new task only adds one."""
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+import repro.config.schema as package
+
+
+@cache
+def registered_schemas() -> dict[str, dict[str, type]]:
+    """Group to name to dataclass, joined from the ``SCHEMAS`` of every module of the package.
+
+    Raises:
+        ValueError: two modules claim the same name.
+    """
+    found: dict[str, dict[str, type]] = {}
+    for module in iter_modules(package.__path__):
+        declared = getattr(import_module(f"{package.__name__}.{module.name}"), "SCHEMAS", {})
+        for group, options in declared.items():
+            twice = found.setdefault(group, {}).keys() & options.keys()
+            if twice:
+                raise ValueError(f"{module.name}: schemas {sorted(twice)} of {group} stand twice")
+            found[group] |= options
+    return found
+
+
+@cache
+def schema_classes() -> dict[str, type]:
+    """Every registered dataclass by its class name."""
+    every = [node for options in registered_schemas().values() for node in options.values()]
+    return {node.__name__: node for node in every}

@@ -1,0 +1,88 @@
+"""A whole run, and where it is computed."""
+
+from dataclasses import dataclass
+
+from omegaconf import MISSING
+
+from repro.config.errors import ConfigError
+from repro.config.schema.checks import require, require_choice
+from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
+from repro.config.schema.loss import LossConfig
+from repro.config.schema.mapping import MappingConfig
+from repro.config.schema.training import TrainingConfig
+
+
+@dataclass
+class ScaleConfig:
+    """``demo``, ``small`` or ``full``; only ``full`` numbers are comparable with a paper."""
+
+    name: str = MISSING
+
+
+@dataclass
+class HardwareConfig:
+    """Where a run is computed; no part of its identity.
+
+    Attributes:
+        device: ``auto`` takes CUDA where there is one.
+        threads: CPU threads of one run; ``null`` takes every core.
+        jobs: runs of an experiment that are computed side by side on a CPU; 0: one on each core.
+    """
+
+    device: str = "auto"
+    threads: int | None = None
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown device."""
+        require_choice("hardware.device", self.device, ("auto", "cpu", "cuda"))
+
+
+@dataclass
+class LoggerConfig:
+    """Where training curves go besides ``history.jsonl``: ``none`` or ``tensorboard``."""
+
+    name: str = MISSING
+
+
+@dataclass
+class RunConfig:
+    """One run: everything that may change its numbers, and where it is computed and stored."""
+
+    task: TaskConfig = MISSING
+    data: DataConfig = MISSING
+    mapping: MappingConfig | None = None
+    loss: LossConfig = MISSING
+    model: ModelConfig = MISSING
+    training: TrainingConfig = MISSING
+    decoding: DecodingConfig | None = None
+    scale: ScaleConfig = MISSING
+    hardware: HardwareConfig = MISSING
+    logger: LoggerConfig = MISSING
+    seed: int = 1
+    precision: str = "fp32"
+    data_dir: str | None = None
+    results_dir: str | None = None
+    fail_fast: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown precision, a negative seed, and parts that the task does not take."""
+        require_choice("precision", self.precision, ("fp32", "bf16"))
+        require(self.seed >= 0, "seed", self.seed, "a number >= 0")
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        for group in ("data", "mapping", "loss", "model", "decoding"):
+            wanted, found = self.task.parts.get(group), getattr(self, group)
+            if wanted is None and found is not None:
+                raise ConfigError(f"task={self.task.name} takes no {group}; leave {group}= out")
+            if wanted is not None and not isinstance(found, wanted):
+                name = getattr(found, "name", found)
+                raise ConfigError(f"the {group} {name!r} does not fit task={self.task.name}")
+
+
+SCHEMAS: dict[str, dict[str, type]] = {
+    "scale": {"scale": ScaleConfig},
+    "hardware": {"hardware": HardwareConfig},
+    "logger": {"logger": LoggerConfig},
+}

@@ -1,0 +1,228 @@
+"""CoNLL-U: sentences with dependency trees, ten columns a word, read and written without loss.
+
+References:
+    Nivre et al. (2016), Universal Dependencies v1; format of release 2.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from repro.atomic import atomic_write_text
+from repro.data.errors import DataError
+from repro.data.files import numbered_lines
+
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+HEAD = COLUMNS.index("HEAD")
+_WORD = re.compile(r"[1-9][0-9]*")
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
+_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence, text exactly as in the file.
+
+    Attributes:
+        comments: the lines before the words, with their ``#``.
+        rows: the columns of every line: words, ranges of multiword tokens and empty nodes.
+        words: the rows of the words alone; only they have a place in the tree.
+    """
+
+    comments: tuple[str, ...]
+    rows: tuple[Row, ...]
+    words: tuple[Row, ...]
+
+    @property
+    def heads(self) -> list[int]:
+        """Position of the head of each word, counted from one; 0 for the word below the root."""
+        return [int(row[HEAD]) for row in self.words]
+
+    def column(self, name: str) -> list[str]:
+        """One column of every word.
+
+        Args:
+            name: one of :data:`COLUMNS`.
+        """
+        return [row[COLUMNS.index(name)] for row in self.words]
+
+    @property
+    def identifier(self) -> str:
+        """What the comment ``# sent_id = …`` says; empty without one."""
+        found = (re.fullmatch(r"#\s*sent_id\s*=\s*(.*)", line) for line in self.comments)
+        return next((match.group(1) for match in found if match), "")
+
+
+def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
+    """Read sentences and check that each is a tree with a single word below the root.
+
+    Args:
+        content: UTF-8; lines end with LF (or CR LF), every sentence with an empty line.
+        path: where it was read, for messages.
+
+    Raises:
+        DataError: a malformed line or no such tree; names the file, the line and what was
+            expected.
+    """
+    sentences = [_sentence(block, path) for block in _blocks(content, path)]
+    if not sentences:
+        raise DataError(f"{path} is empty: expected sentences in CoNLL-U")
+    return sentences
+
+
+def read_conllu(path: Path) -> list[Sentence]:
+    """Read one file; see :func:`parse_conllu`."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing: expected a file in CoNLL-U")
+    return parse_conllu(path.read_bytes(), path)
+
+
+def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> str:
+    """The lines of one sentence with the empty line at its end.
+
+    Args:
+        sentence: what to write.
+        heads: for each word, written in place of its head; ``None`` writes what was read.
+    """
+    heads = sentence.heads if heads is None else heads
+    if len(heads) != len(sentence.words):
+        raise ValueError(f"{len(heads)} heads for {len(sentence.words)} words")
+    lines, following = list(sentence.comments), iter(heads)
+    for row in sentence.rows:
+        if _WORD.fullmatch(row[0]):
+            row = (*row[:HEAD], str(next(following)), *row[HEAD + 1 :])
+        lines.append("\t".join(row))
+    return "\n".join(lines) + "\n\n"
+
+
+def write_conllu(
+    path: Path, sentences: Sequence[Sentence], heads: Sequence[Sequence[int]] | None = None
+) -> None:
+    """Write a file atomically.
+
+    Args:
+        path: replaced if it exists.
+        sentences: what to write.
+        heads: predicted heads of each sentence; ``None`` writes what was read.
+    """
+    chosen = [None] * len(sentences) if heads is None else heads
+    pairs = zip(sentences, chosen, strict=True)
+    atomic_write_text(path, "".join(format_sentence(sentence, own) for sentence, own in pairs))
+
+
+@dataclass
+class _Block:
+    """Numbered lines between two empty lines."""
+
+    lines: list[tuple[int, str]]
+
+    @property
+    def first(self) -> int:
+        return self.lines[0][0]
+
+
+def _blocks(content: bytes, path: Path) -> Iterator[_Block]:
+    lines: list[tuple[int, str]] = []
+    for number, line in numbered_lines(content, path):
+        if line:
+            lines.append((number, line))
+        elif lines:
+            yield _Block(lines)
+            lines = []
+        else:
+            raise DataError(f"{path}:{number}: expected a sentence, found a second empty line")
+    if lines:
+        raise DataError(f"{path}:{lines[-1][0]}: expected an empty line after the last sentence")
+
+
+def _sentence(block: _Block, path: Path) -> Sentence:
+    comments = [line for _, line in block.lines if line.startswith("#")]
+    rows: list[Row] = []
+    words: list[Row] = []
+    for number, line in block.lines:
+        if line.startswith("#") and not rows:
+            continue
+        try:
+            row = _row(line, len(words), rows)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        rows.append(row)
+        if _WORD.fullmatch(row[0]):
+            words.append(row)
+    if not words:
+        raise DataError(f"{path}:{block.first}: expected a sentence with words")
+    sentence = Sentence(tuple(comments), tuple(rows), tuple(words))
+    _check_tree(sentence, block, path)
+    return sentence
+
+
+def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
+    """The columns of one line, checked by themselves and against the words before them."""
+    if line.startswith("#"):
+        raise ValueError("expected comments before the words only")
+    row = tuple(line.split("\t"))
+    if len(row) != len(COLUMNS):
+        raise ValueError(f"expected {len(COLUMNS)} columns joined by TAB, found {len(row)}")
+    if not all(row):
+        raise ValueError(f"column {COLUMNS[row.index('')]} is empty; expected a value or _")
+    _check_id(row, words, rows)
+    if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
+        raise ValueError(f"expected an integer as HEAD, found {row[HEAD]!r}")
+    return row
+
+
+def _check_id(row: Row, words: int, rows: Sequence[Row]) -> None:
+    following = str(words + 1)
+    span, empty = _RANGE.fullmatch(row[0]), _EMPTY_NODE.fullmatch(row[0])
+    if span:
+        fits = span.group(1) == following and int(span.group(2)) >= words + 1
+    elif empty:
+        before = rows[-1][0] if rows else ""
+        own = f"{words}.{int(empty.group(2)) - 1}"
+        fits = int(empty.group(1)) == words and (empty.group(2) == "1" or before == own)
+    else:
+        fits = row[0] == following
+    if not fits:
+        raise ValueError(
+            f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
+            f"found {row[0]!r}"
+        )
+
+
+def _check_tree(sentence: Sentence, block: _Block, path: Path) -> None:
+    heads = sentence.heads
+    numbers = [n for n, line in block.lines if _WORD.fullmatch(line.split("\t", 1)[0])]
+    for position, (head, number) in enumerate(zip(heads, numbers, strict=True), start=1):
+        if head > len(heads) or head == position:
+            raise DataError(
+                f"{path}:{number}: word {position} has the head {head}; expected 0 (the root) or "
+                f"another word of the {len(heads)}"
+            )
+    roots = [position for position, head in enumerate(heads, start=1) if head == 0]
+    if len(roots) != 1:
+        raise DataError(
+            f"{path}:{block.first}: expected one word below the root, found {len(roots)}: {roots}"
+        )
+    reached = _reached_from_root(heads)
+    if len(reached) < len(heads):
+        lost = min(set(range(1, len(heads) + 1)) - reached)
+        raise DataError(
+            f"{path}:{numbers[lost - 1]}: expected a tree, found a cycle above word {lost}"
+        )
+
+
+def _reached_from_root(heads: Sequence[int]) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for position, head in enumerate(heads, start=1):
+        children.setdefault(head, []).append(position)
+    reached: set[int] = set()
+    waiting = [0]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        reached.update(below)
+        waiting.extend(below)
+    return reached

@@ -1,0 +1,210 @@
+"""A small dependency grammar: phrases with agreement, free-ish order and ambiguous attachment."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+GENDERS = ("a", "o")
+NUMBERS = ("", "ri")
+OBJECT_CASE = "m"
+EXTRAPOSED = 0.2
+FRONTED_OBJECT = 0.2
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The words of a language; the first of each list are the most frequent.
+
+    Attributes:
+        noun_share: for each adposition, how readily its phrase belongs to a noun.
+        verb_share: for each verb, how readily it takes such a phrase for itself.
+    """
+
+    nouns: tuple[str, ...]
+    names: tuple[str, ...]
+    verbs: tuple[str, ...]
+    adjectives: tuple[str, ...]
+    adverbs: tuple[str, ...]
+    adpositions: tuple[str, ...]
+    conjunction: str
+    complementizer: str
+    noun_share: dict[str, float]
+    verb_share: dict[str, float]
+
+
+@dataclass(eq=False)
+class Node:
+    """A word with its dependents, in the order in which they stand before and after it."""
+
+    form: str
+    lemma: str
+    upos: str
+    deprel: str
+    before: list["Node"] = field(default_factory=list)
+    after: list["Node"] = field(default_factory=list)
+
+    def linear(self) -> Iterator["Node"]:
+        """The words of the phrase from left to right."""
+        for node in self.before:
+            yield from node.linear()
+        yield self
+        for node in self.after:
+            yield from node.linear()
+
+
+def build_lexicon(random: Random) -> Lexicon:
+    """Invent the words of a language; no two are equal."""
+    taken: set[str] = set()
+
+    def syllable() -> str:
+        return random.choice("bdfgklnprstv") + random.choice("aeiou")
+
+    def invent(count: int, syllables: int) -> tuple[str, ...]:
+        words: list[str] = []
+        while len(words) < count:
+            word = "".join(syllable() for _ in range(syllables))
+            if word not in taken:
+                taken.add(word)
+                words.append(word)
+        return tuple(words)
+
+    adpositions, verbs = invent(5, 1), invent(20, 2)
+    shares = [0.95, 0.75, 0.5, 0.25, 0.05]
+    return Lexicon(
+        nouns=invent(40, 2),
+        names=tuple(name.capitalize() for name in invent(10, 3)),
+        verbs=verbs,
+        adjectives=invent(15, 2),
+        adverbs=invent(6, 3),
+        adpositions=adpositions,
+        conjunction=invent(1, 1)[0],
+        complementizer=invent(1, 1)[0],
+        noun_share=dict(zip(adpositions, shares, strict=True)),
+        verb_share={verb: random.choice((0.1, 0.5, 0.9)) for verb in verbs},
+    )
+
+
+class Grammar:
+    """Draws sentences.
+
+    Args:
+        lexicon: of the language.
+        random: every choice comes from it.
+        head_final: whether heads stand behind their dependents (verbs, adpositions, nouns with
+            adjectives) or before them.
+    """
+
+    def __init__(self, lexicon: Lexicon, random: Random, head_final: bool) -> None:
+        self.lexicon, self.random, self.head_final = lexicon, random, head_final
+
+    def sentence(self) -> list[Node]:
+        """The words of one sentence in their order, with a full stop below the main verb."""
+        verb = self._clause("root", depth=0)
+        words = self._extrapose(verb, list(verb.linear()))
+        stop = Node(".", ".", "PUNCT", "punct")
+        verb.after.append(stop)
+        return [*words, stop]
+
+    def _clause(self, deprel: str, depth: int) -> Node:
+        lemma = self._frequent(self.lexicon.verbs)
+        subject, plural = self._noun_phrase("nsubj")
+        verb = Node(lemma + NUMBERS[plural], lemma, "VERB", deprel)
+        complements = [self._complement(depth)] if self._chance(0.8) else []
+        if self._chance(0.3):
+            adverb = self._frequent(self.lexicon.adverbs)
+            complements.append(Node(adverb, adverb, "ADV", "advmod"))
+        front = complements[:1] if self._is_fronted(complements) else []
+        rest = complements[len(front) :]
+        verb.before = [*front, subject, *(reversed(rest) if self.head_final else [])]
+        verb.after = [] if self.head_final else rest
+        self._attach_phrase(verb, [node for node in complements if node.upos == "NOUN"])
+        return verb
+
+    def _complement(self, depth: int) -> Node:
+        if depth == 0 and self._chance(0.15):
+            clause = self._clause("ccomp", depth + 1)
+            marker = self.lexicon.complementizer
+            return self._marked(clause, Node(marker, marker, "SCONJ", "mark"))
+        return self._noun_phrase("obj")[0]
+
+    def _is_fronted(self, complements: list[Node]) -> bool:
+        """Objects may stand first: their case tells them from subjects."""
+        return bool(complements) and complements[0].deprel == "obj" and self._chance(FRONTED_OBJECT)
+
+    def _noun_phrase(self, deprel: str) -> tuple[Node, int]:
+        """A noun with what agrees with it, and whether it is plural."""
+        if self._chance(0.15):
+            name = self._frequent(self.lexicon.names)
+            return Node(name, name, "PROPN", deprel), 0
+        plural = int(self._chance(0.4))
+        lemma = self._frequent(self.lexicon.nouns)
+        ending = GENDERS[self.lexicon.nouns.index(lemma) % 2] + NUMBERS[plural]
+        case = OBJECT_CASE if deprel == "obj" else ""
+        noun = Node(lemma + ending + case, lemma, "NOUN", deprel)
+        side = noun.before if self.head_final else noun.after
+        if self._chance(0.35):
+            adjective = self._frequent(self.lexicon.adjectives)
+            side.append(Node(adjective + ending, adjective, "ADJ", "amod"))
+        if plural and self._chance(0.3):
+            count = str(self.random.randint(2, 30))
+            noun.before.insert(0, Node(count, count, "NUM", "nummod"))
+        if self._chance(0.12):
+            noun.after.append(self._conjunct())
+        return noun, plural
+
+    def _conjunct(self) -> Node:
+        name = self._frequent(self.lexicon.names)
+        node = Node(name, name, "PROPN", "conj")
+        link = self.lexicon.conjunction
+        node.before.append(Node(link, link, "CCONJ", "cc"))
+        return node
+
+    def _attach_phrase(self, verb: Node, objects: list[Node]) -> None:
+        """Add an adpositional phrase next to the object; verb and noun compete for it."""
+        if not self._chance(0.6):
+            return
+        adposition = self._frequent(self.lexicon.adpositions)
+        phrase, _ = self._noun_phrase("obl")
+        self._marked(phrase, Node(adposition, adposition, "ADP", "case"))
+        noun_share = self.lexicon.noun_share[adposition]
+        verb_share = self.lexicon.verb_share[verb.lemma]
+        of_noun = noun_share * (1 - verb_share)
+        of_verb = (1 - noun_share) * verb_share
+        head = verb
+        if objects and self.random.random() * (of_noun + of_verb) < of_noun:
+            head, phrase.deprel = objects[0], "nmod"
+        self._place(head, phrase)
+
+    def _marked(self, phrase: Node, mark: Node) -> Node:
+        """The phrase with a mark at its outer edge, on the side where heads stand."""
+        if self.head_final:
+            phrase.after.append(mark)
+        else:
+            phrase.before.insert(0, mark)
+        return phrase
+
+    def _place(self, head: Node, phrase: Node) -> None:
+        """Put the phrase where it looks the same whichever its head is."""
+        if not self.head_final:
+            head.after.append(phrase)
+        elif head.upos == "VERB":
+            subject = next(n for n, node in enumerate(head.before) if node.deprel == "nsubj")
+            head.before.insert(subject + 1, phrase)
+        else:
+            head.before.insert(0, phrase)
+
+    def _extrapose(self, verb: Node, words: list[Node]) -> list[Node]:
+        """Move a phrase of a noun behind everything else: its arc then crosses others."""
+        phrases = [node for node in words if node.deprel == "nmod"]
+        if not phrases or not self._chance(EXTRAPOSED):
+            return words
+        moved = list(phrases[0].linear())
+        return [node for node in words if node not in moved] + moved
+
+    def _chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def _frequent(self, words: tuple[str, ...]) -> str:
+        """A word; the first ones are drawn more often, as in Zipf's law."""
+        weights = [1 / (rank + 2) for rank in range(len(words))]
+        return self.random.choices(words, weights)[0]

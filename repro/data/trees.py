@@ -1,0 +1,129 @@
+"""Sentences with dependency trees as ids, and padded batches of them."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from repro.data.conllu import Sentence
+from repro.data.vocabulary import Vocabulary
+
+NUMBER = "NUM"
+NO_HEAD = -1
+_DIGITS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+
+
+class Tree(NamedTuple):
+    """Ids of the words and tags of one sentence, and the head of each word (0: the root)."""
+
+    words: list[int]
+    tags: list[int]
+    heads: list[int]
+
+
+@dataclass(frozen=True)
+class TreeEncoder:
+    """Words and tags to ids.
+
+    Attributes:
+        words: vocabulary of normalised words.
+        tags: vocabulary of tags.
+        frequency: how often each word of the vocabulary occurs in the training data.
+        tag_column: column of CoNLL-U that holds the tags, ``"UPOS"`` or ``"XPOS"``.
+    """
+
+    words: Vocabulary
+    tags: Vocabulary
+    frequency: list[int]
+    tag_column: str
+
+    @classmethod
+    def build(cls, sentences: Sequence[Sentence], tag_column: str) -> "TreeEncoder":
+        """Collect the words and tags of the training data."""
+        forms = [[normalise(form) for form in s.column("FORM")] for s in sentences]
+        words = Vocabulary.build(forms)
+        counts = Counter(form for sentence in forms for form in sentence)
+        tags = Vocabulary.build(sentence.column(tag_column) for sentence in sentences)
+        return cls(words, tags, [counts[token] for token in words.tokens], tag_column)
+
+    def encode(self, sentence: Sentence) -> Tree:
+        """The ids of one sentence."""
+        forms = [normalise(form) for form in sentence.column("FORM")]
+        tags = self.tags.encode(sentence.column(self.tag_column))
+        return Tree(self.words.encode(forms), tags, sentence.heads)
+
+
+def normalise(form: str) -> str:
+    """Lower case, and every number as one word ``NUM``."""
+    return NUMBER if _DIGITS.fullmatch(form) else form.lower()
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBatch:
+    """A padded batch of ``B`` sentences; position 0 is the root.
+
+    Attributes:
+        words: ids, shape ``(B, n + 1)``; ``BOS`` at position 0, ``PAD`` behind the sentence.
+        tags: ids, same shape and marks.
+        heads: position of each word's head, shape ``(B, n + 1)``; -1 at the root and at padding.
+            This is a vertex of ``Arborescence``.
+        lengths: number of words without the root, shape ``(B,)``, always on the CPU.
+        indices: positions of the sentences in their split, shape ``(B,)``.
+    """
+
+    words: Tensor
+    tags: Tensor
+    heads: Tensor
+    lengths: Tensor
+    indices: Tensor
+
+    def __len__(self) -> int:
+        return self.words.shape[0]
+
+    def to(self, device: torch.device | str) -> "TreeBatch":
+        """The same batch on ``device``."""
+        moved = (self.words.to(device), self.tags.to(device), self.heads.to(device))
+        return TreeBatch(*moved, self.lengths, self.indices)
+
+
+def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
+    """Put the root before the chosen sentences and pad them.
+
+    Args:
+        trees: the whole split.
+        indices: positions in ``trees``, in the order of the rows.
+    """
+    chosen = [trees[index] for index in indices]
+    size = 1 + max(len(tree.words) for tree in chosen)
+
+    def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
+        filled = [[first, *row, *[last] * (size - 1 - len(row))] for row in rows]
+        return torch.tensor(filled)
+
+    return TreeBatch(
+        words=pad([tree.words for tree in chosen], Vocabulary.BOS),
+        tags=pad([tree.tags for tree in chosen], Vocabulary.BOS),
+        heads=pad([tree.heads for tree in chosen], NO_HEAD, NO_HEAD),
+        lengths=torch.tensor([len(tree.words) for tree in chosen]),
+        indices=torch.tensor(list(indices)),
+    )
+
+
+def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
+    """Batches by rising length of at most ``words`` words, padding included, for evaluation.
+
+    Args:
+        lengths: of every sentence of the split.
+        words: a single longer sentence makes a batch of its own.
+    """
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batches and (len(batches[-1]) + 1) * lengths[index] <= words:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches

@@ -1,0 +1,109 @@
+"""The parser: embeddings, bidirectional LSTM, arc scores."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from repro.data.vocabulary import Vocabulary
+from repro.models.parser.arcs import ArcScorer
+
+
+class LstmParser(nn.Module):
+    """Scores every arc of a sentence from the LSTM states of its head and its modifier.
+
+    Args:
+        word_frequency: how often each word of the vocabulary occurs in the training data.
+        tags: number of tags.
+        word_size: of word embeddings.
+        tag_size: of tag embeddings.
+        lstm_size: of a state of one direction.
+        layers: of the LSTM.
+        arc_size: of the hidden layer over pairs of states.
+        word_dropout: in training, a word of frequency ``f`` becomes the unknown word with
+            probability ``word_dropout / (word_dropout + f)``.
+
+    References:
+        Kiperwasser & Goldberg (2016), §3.2 and §5, without pretrained embeddings.
+    """
+
+    word_frequency: Tensor
+
+    def __init__(
+        self,
+        word_frequency: Sequence[int],
+        tags: int,
+        word_size: int,
+        tag_size: int,
+        lstm_size: int,
+        layers: int,
+        arc_size: int,
+        word_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.word_dropout = word_dropout
+        counts = torch.tensor(word_frequency, dtype=torch.float32)
+        self.register_buffer("word_frequency", counts, persistent=False)
+        self.words = nn.Embedding(len(word_frequency), word_size, padding_idx=Vocabulary.PAD)
+        self.tags = nn.Embedding(tags, tag_size, padding_idx=Vocabulary.PAD)
+        size = word_size + tag_size
+        self.lstm = nn.LSTM(size, lstm_size, layers, bidirectional=True, batch_first=True)
+        self.arcs = ArcScorer(2 * lstm_size, arc_size)
+        initialise(self)
+
+    def forward(self, words: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """Score every arc of a batch.
+
+        Args:
+            words: ids, shape ``(batch, n + 1)``; the root at position 0.
+            tags: ids, same shape.
+            lengths: number of words without the root, shape ``(batch,)``, on the CPU.
+
+        Returns:
+            Shape ``(batch, n + 1, n + 1)``, row head, column modifier.
+        """
+        if self.training:
+            words = self.drop_words(words)
+        embedded = torch.cat([self.words(words), self.tags(tags)], dim=-1)
+        with _lstm_precision(words.device):
+            packed = pack_padded_sequence(embedded, lengths + 1, True, enforce_sorted=False)
+            states, _ = pad_packed_sequence(
+                self.lstm(packed)[0], batch_first=True, total_length=words.shape[1]
+            )
+        scores: Tensor = self.arcs(states)
+        return scores
+
+    def drop_words(self, words: Tensor) -> Tensor:
+        """Replace words by the unknown word at random, rare ones more often; marks stay."""
+        rate = self.word_dropout / (self.word_dropout + self.word_frequency[words] + 1e-30)
+        rate = rate * (words > Vocabulary.EOS)
+        dropped = torch.rand(words.shape, device=words.device) < rate
+        return words.masked_fill(dropped, Vocabulary.UNK)
+
+
+def initialise(model: LstmParser) -> None:
+    """Glorot's uniform weights, biases zero, forget gates at one, as DyNet's builders begin."""
+    for module in (model.words, model.tags):
+        bound = sqrt(3 / module.embedding_dim)
+        nn.init.uniform_(module.weight, -bound, bound)
+        module.weight.data[Vocabulary.PAD].zero_()
+    for name, parameter in [*model.lstm.named_parameters(), *model.arcs.named_parameters()]:
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+        else:
+            nn.init.zeros_(parameter)
+        if name.startswith("bias_ih"):
+            _open_forget_gate(parameter)
+
+
+def _open_forget_gate(bias: Tensor) -> None:
+    quarter = bias.shape[0] // 4  # torch orders the gates: input, forget, cell, output
+    bias.data[quarter : 2 * quarter].fill_(1.0)
+
+
+def _lstm_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Float32 on CPUs, many of which have no bfloat16 LSTM; whatever is in force elsewhere."""
+    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()

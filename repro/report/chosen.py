@@ -1,0 +1,54 @@
+"""Which records of a tuned experiment count: those of the value chosen on validation data."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from repro.config.experiment import Experiment
+from repro.evaluation.tuning import TUNED_VALUE, best_value
+from repro.results import Record
+
+Cell = tuple[str, str]
+
+
+def chosen_records(experiment: Experiment, records: Sequence[Record], scale: str) -> list[Record]:
+    """Records of the value that is best for the first seed, for each row and column.
+
+    Args:
+        experiment: without tuning all of its records are chosen.
+        records: of the experiment at this scale, in any order.
+        scale: says the first seed.
+    """
+    if experiment.tune is None:
+        return list(records)
+    measured = tuning_values(experiment, records, scale)
+    metric = experiment.tune.metric
+    chosen = {cell: best_value(found, metric) for cell, found in measured.items()}
+    values = _value_of_runs(records)
+    tuned = [r for r in records if _run(r) in values and _cell(r) in chosen]
+    return [record for record in tuned if values[_run(record)] == chosen[_cell(record)]]
+
+
+def tuning_values(
+    experiment: Experiment, records: Sequence[Record], scale: str
+) -> dict[Cell, dict[float, float]]:
+    """The tuning metric of the first seed, by row and column and by value of the setting."""
+    assert experiment.tune is not None
+    values, first = _value_of_runs(records), experiment.seeds_at(scale)[0]
+    found: dict[Cell, dict[float, float]] = defaultdict(dict)
+    for record in records:
+        tuned = record.metric == experiment.tune.metric and _run(record) in values
+        if tuned and record.seed == first:
+            found[_cell(record)][values[_run(record)]] = record.value
+    return dict(found)
+
+
+def _value_of_runs(records: Sequence[Record]) -> dict[tuple[str, str, str], float]:
+    return {_run(record): record.value for record in records if record.metric == TUNED_VALUE}
+
+
+def _run(record: Record) -> tuple[str, str, str]:
+    return record.row, record.column, record.run_id
+
+
+def _cell(record: Record) -> Cell:
+    return record.row, record.column

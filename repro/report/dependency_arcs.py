@@ -1,0 +1,138 @@
+"""A sentence between its gold tree and SparseMAP's arcs, as in Niculae et al. (2018), Figure 3."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+from repro.report.canvas import INK, MUTED_INK, drawable, new_figure
+from repro.report.parses import Arc, ParsedSentence, parsed_sentence
+
+LETTER = 0.085
+GAP = 0.22
+LEVEL = 0.3
+WORD_HEIGHT = 0.36
+TITLE_HEIGHT = 0.5
+ROOT = "root"
+WRONG = "#b3422d"
+FAINTEST = 0.35
+HEADROOM = 0.45
+
+
+def draw_dependency_arcs(row: Mapping[str, Any]) -> Figure:
+    """Draw one row of ``candidates.jsonl``.
+
+    Above the words stand the arcs of the gold tree, those that no candidate holds dashed; below
+    stand the arcs of candidates that are not gold. Arcs that are not certain show their
+    probability.
+
+    Raises:
+        ResultsError: the row is malformed.
+    """
+    example = parsed_sentence(row)
+    labels = [ROOT, *(drawable(word) for word in example.words)]
+    centres = _centres(labels)
+    marginals = example.marginals
+    above = {arc: marginals.get(arc, 0.0) for arc in example.gold.arcs}
+    below = {arc: weight for arc, weight in marginals.items() if arc not in above}
+    high, low = _height(above), _height(below) if below else 0.1
+    width = centres[-1] + len(labels[-1]) * LETTER / 2 + GAP
+    figure = new_figure(max(width, 4.0), high + low + WORD_HEIGHT + TITLE_HEIGHT)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.set_xlim(0, max(width, 4.0))
+    axes.set_ylim(-low - WORD_HEIGHT / 2, high + WORD_HEIGHT / 2 + TITLE_HEIGHT)
+    for x, label in zip(centres, labels, strict=True):
+        colour = MUTED_INK if label is labels[0] else INK
+        axes.text(
+            x, 0, label, ha="center", va="center", fontsize=10, color=colour, parse_math=False
+        )
+    for arc, weight in sorted(above.items()):
+        _draw_arc(axes, centres, arc, weight, 1, INK)
+    for arc, weight in sorted(below.items()):
+        _draw_arc(axes, centres, arc, weight, -1, WRONG)
+    top = high + WORD_HEIGHT / 2 + TITLE_HEIGHT - 0.1
+    axes.text(0.1, top, _title(example), fontsize=9, color=INK, va="top", parse_math=False)
+    return figure
+
+
+def describe_dependency_arcs(row: Mapping[str, Any]) -> str:
+    """The sentence, the number of candidates and the arcs in doubt, in words."""
+    example = parsed_sentence(row)
+    doubtful = [
+        f"{_word(example, modifier)} below {_word(example, head)} ({weight:.2f})"
+        for (head, modifier), weight in example.marginals.items()
+        if weight < 1 - 1e-6
+    ]
+    listed = f" Arcs in doubt: {'; '.join(doubtful)}." if doubtful else " No arc is in doubt."
+    return (
+        f"Dependency trees of {' '.join(example.words)!r}: {len(example.candidates)} with nonzero "
+        f"weight.{listed}"
+    )
+
+
+def remark_dependency_arcs(row: Mapping[str, Any]) -> str:
+    """Says so if there is one candidate only, or the gold tree is none of them."""
+    example = parsed_sentence(row)
+    remarks = []
+    if len(example.candidates) == 1:
+        remarks.append("The solution for this sentence is a single tree.")
+    if example.gold_place is None:
+        remarks.append("The gold tree is not among the candidates.")
+    return " ".join(remarks)
+
+
+def _centres(labels: Sequence[str]) -> list[float]:
+    """Middle of each word, left to right."""
+    centres, left = [], GAP
+    for label in labels:
+        width = LETTER * max(len(label), 2)
+        centres.append(left + width / 2)
+        left += width + GAP
+    return centres
+
+
+def _height(arcs: Mapping[Arc, float]) -> float:
+    return HEADROOM + LEVEL * max(_level(arc) for arc in arcs)
+
+
+def _level(arc: Arc) -> float:
+    """Longer arcs stand higher, ever more slowly."""
+    return float(abs(arc[0] - arc[1]) ** 0.75)
+
+
+def _draw_arc(
+    axes: Axes, centres: Sequence[float], arc: Arc, weight: float, side: int, colour: str
+) -> None:
+    start, end = (centres[place] for place in arc)
+    end += 0.04 if start > end else -0.04
+    base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
+    control = base + 4 / 3 * (peak - base)  # a cubic curve comes as near as 3/4 of its controls
+    path = Path(
+        [(start, base), (start, control), (end, control), (end, base)],
+        [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
+    )
+    strength = FAINTEST + (1 - FAINTEST) * weight
+    style = "solid" if weight > 0 else (0, (3, 2))
+    axes.add_patch(PathPatch(path, fill=False, edgecolor=colour, alpha=strength, linestyle=style))
+    tip = "v" if side > 0 else "^"
+    axes.plot([end], [base], tip, markersize=4, color=colour, alpha=strength)
+    if 0 < weight < 1 - 1e-6:
+        middle, outward = (start + end) / 2, peak + side * 0.02
+        va = "bottom" if side > 0 else "top"
+        axes.text(middle, outward, f"{weight:.2f}", ha="center", va=va, fontsize=8, color=colour)
+
+
+def _title(example: ParsedSentence) -> str:
+    weights = [f"{parse.weight:.2f}" for parse in example.candidates]
+    if example.gold_place is not None:
+        weights[example.gold_place] += " (gold)"
+    count = f"{len(weights)} trees" if len(weights) > 1 else "1 tree"
+    return drawable(f"{example.sentence}   {count}: {', '.join(weights)}")
+
+
+def _word(example: ParsedSentence, place: int) -> str:
+    return repr(example.words[place - 1]) if place else "the root"

@@ -1,0 +1,216 @@
+"""Training and evaluation of one dependency parser."""
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.config.instantiate import build_structured_loss
+from repro.config.schema import RunConfig, StructuredLossConfig
+from repro.config.schema.loss import SparseMAPLossConfig
+from repro.config.schema.parsing import ParserConfig, ParsingConfig
+from repro.data.batching import epoch_batches
+from repro.data.conllu import write_conllu
+from repro.data.trees import Tree, TreeBatch, collate_trees, word_batches
+from repro.evaluation.attachment import AttachmentScores, score_attachment
+from repro.models.parser import LstmParser
+from repro.results import RunFolder
+from repro.structures import Arborescence
+from repro.tasks.parsing.candidates import (
+    CandidateStatistics,
+    CandidateTrees,
+    Distribution,
+    heads_of,
+    weighted_trees,
+)
+from repro.tasks.parsing.corpus import EncodedTreebank, encode_treebank
+from repro.tasks.protocol import Scores
+from repro.training.protocol import Validation
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the model says about a split.
+
+    Attributes:
+        heads: of the best tree of each sentence.
+        loss: mean over sentences.
+        candidates: sparsity of SparseMAP solutions, for the SparseMAP losses alone.
+    """
+
+    heads: list[list[int]]
+    loss: float
+    candidates: CandidateStatistics | None
+
+
+class LazyTreeBatches(Sequence[TreeBatch]):
+    """Batches that are padded and moved to the device only when they are taken."""
+
+    def __init__(
+        self, trees: Sequence[Tree], batches: list[list[int]], device: torch.device
+    ) -> None:
+        self._trees, self._batches, self._device = trees, batches, device
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: int) -> TreeBatch:  # type: ignore[override]  # no slices
+        return collate_trees(self._trees, self._batches[index]).to(self._device)
+
+
+class ParsingTask:
+    """An arc-factored parser with a structured loss; see ``repro.tasks.protocol.Task``.
+
+    Args:
+        config: of the run.
+        data: the encoded treebank.
+        device: where the model lives.
+    """
+
+    selectors = ("uas",)
+
+    def __init__(self, config: RunConfig, data: EncodedTreebank, device: torch.device) -> None:
+        assert isinstance(config.task, ParsingConfig)
+        assert isinstance(config.loss, StructuredLossConfig)
+        self.config, self.settings, self.data, self.device = config, config.task, data, device
+        self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
+        self.model = _build_model(config, data).to(device)
+        trained = Arborescence(single_root=self.settings.train_single_root)
+        self.criterion = build_structured_loss(config.loss, trained)
+        self.structure = Arborescence(single_root=self.settings.single_root)
+        sparse = isinstance(config.loss, SparseMAPLossConfig)
+        iterations = self.settings.candidate_iterations
+        self.candidates = CandidateTrees(trained, iterations) if sparse else None
+
+    def batches(self, epoch: int) -> LazyTreeBatches:
+        """Training batches of one epoch."""
+        lengths = [len(tree.words) for tree in self.data.train]
+        size, seed = self.config.training.batch_size, self.config.seed
+        batches = epoch_batches(lengths, size, seed, epoch)
+        return LazyTreeBatches(self.data.train, batches, self.device)
+
+    def ordered(self, trees: Sequence[Tree]) -> LazyTreeBatches:
+        """Evaluation batches, every sentence once."""
+        lengths = [1 + len(tree.words) for tree in trees]
+        batches = word_batches(lengths, self.settings.evaluation_words)
+        return LazyTreeBatches(trees, batches, self.device)
+
+    def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
+        """Mean loss of a sentence, and the number of words."""
+        scores = self.scores(batch)
+        started = time.perf_counter()
+        losses = self.losses(scores, batch)
+        self.tally["inference_share"] += time.perf_counter() - started
+        self.tally["sentences_per_second"] += len(batch)
+        return losses.mean(), batch.lengths.sum().to(self.device)
+
+    def scores(self, batch: TreeBatch) -> Tensor:
+        """Arc scores of a batch in single precision."""
+        with self._autocast():
+            scores: Tensor = self.model(batch.words, batch.tags, batch.lengths)
+        return scores.float()
+
+    def validate(self) -> Validation:
+        """Attachment of predicted trees, mean loss, and how sparse SparseMAP's solutions are."""
+        found = self.analyse(self.data.dev)
+        metrics = {"uas": self._attachment(self.data.dev, found).uas}
+        details: dict[str, Distribution] = {}
+        if found.candidates is not None:
+            metrics |= found.candidates.means()
+            details = found.candidates.distributions()
+        return Validation(found.loss, metrics, details)
+
+    def evaluate(self, folder: RunFolder) -> Scores:
+        """Attachment on validation and test data, sparsity, stored trees and candidates."""
+        treebank = self.data.treebank
+        dev, test = self.analyse(self.data.dev), self.analyse(self.data.test)
+        scores = self._attachment(self.data.dev, dev).as_metrics("dev")
+        scores |= self._attachment(self.data.test, test).as_metrics("test")
+        scores["dev/tree_loss"] = dev.loss
+        write_conllu(folder.predictions / "dev.conllu", treebank.dev, dev.heads)
+        write_conllu(folder.predictions / "test.conllu", treebank.test, test.heads)
+        if dev.candidates is not None:
+            scores |= {f"dev/{name}": value for name, value in dev.candidates.means().items()}
+            folder.write_candidates(self.candidate_rows())
+        return scores
+
+    @torch.no_grad()
+    def analyse(self, trees: Sequence[Tree]) -> Analysis:
+        """Predict every sentence of a split; the model should be in evaluation mode."""
+        heads: list[list[int]] = [[] for _ in trees]
+        candidates = None if self.candidates is None else CandidateStatistics()
+        total = 0.0
+        for batch in self.ordered(trees):
+            scores = self.scores(batch)
+            total += float(self.losses(scores, batch).double().sum())
+            found = zip(batch.indices.tolist(), self.predict(scores, batch), strict=True)
+            for index, predicted in found:
+                heads[index] = predicted
+            if self.candidates is not None and candidates is not None:
+                solution = self.candidates.solve(scores, batch.lengths)
+                candidates.add(solution, batch.lengths)
+        return Analysis(heads, total / len(trees), candidates)
+
+    def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
+        """Loss of each sentence."""
+        losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.lengths)
+        return losses
+
+    def predict(self, scores: Tensor, batch: TreeBatch) -> list[list[int]]:
+        """Heads of the best tree of each sentence."""
+        return heads_of(self.structure.map(scores, lengths=batch.lengths), batch.lengths)
+
+    @torch.no_grad()
+    def candidate_rows(self) -> list[dict[str, Any]]:
+        """The candidate trees of the first validation sentences, for the figures."""
+        assert self.candidates is not None
+        trees = self.data.dev[: self.settings.analysed]
+        rows: list[dict[str, Any]] = []
+        for batch in self.ordered(trees):
+            solution = self.candidates.solve(self.scores(batch), batch.lengths)
+            described = zip(
+                batch.indices.tolist(), weighted_trees(solution, batch.lengths), strict=True
+            )
+            rows += [{**self._sentence(index), "candidates": found} for index, found in described]
+        return sorted(rows, key=lambda row: int(row["index"]))
+
+    def _sentence(self, index: int) -> dict[str, Any]:
+        sentence = self.data.treebank.dev[index]
+        return {
+            "index": index,
+            "sentence": sentence.identifier,
+            "words": sentence.column("FORM"),
+            "tags": sentence.column(self.data.encoder.tag_column),
+            "gold": sentence.heads,
+        }
+
+    def _attachment(self, trees: Sequence[Tree], found: Analysis) -> AttachmentScores:
+        return score_attachment([tree.heads for tree in trees], found.heads)
+
+    def _autocast(self) -> AbstractContextManager[None]:
+        enabled = self.config.precision == "bf16"
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+def build(config: RunConfig, device: torch.device) -> ParsingTask:
+    """Read the treebank and make an untrained model; the random state decides its weights."""
+    return ParsingTask(config, encode_treebank(config), device)
+
+
+def _build_model(config: RunConfig, data: EncodedTreebank) -> LstmParser:
+    model = config.model
+    assert isinstance(model, ParserConfig)
+    return LstmParser(
+        data.encoder.frequency,
+        len(data.encoder.tags),
+        word_size=model.word_size,
+        tag_size=model.tag_size,
+        lstm_size=model.lstm_size,
+        layers=model.layers,
+        arc_size=model.arc_size,
+        word_dropout=model.word_dropout,
+    )

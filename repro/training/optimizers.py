@@ -1,0 +1,34 @@
+"""Optimisers and the rules by which their learning rate decays."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import nn, optim
+
+from repro.config.schema import TrainingConfig
+from repro.training.checkpoint import Checkpoint
+
+
+def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
+    """The optimiser of a configuration."""
+    if config.optimizer == "sgd":
+        return optim.SGD(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    return optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+
+
+def is_decay_due(config: TrainingConfig, progress: Checkpoint, row: Mapping[str, Any]) -> bool:
+    """Whether the learning rate decays after an epoch.
+
+    Args:
+        config: names the rule.
+        progress: where training stands, the epoch's validation included; ``epoch`` still counts
+            the epochs before it.
+        row: of the epoch; it has a ``dev_loss`` if there was a validation.
+    """
+    if config.decay_when == "late_epochs":
+        return progress.epoch + 1 >= config.decay_from
+    if "dev_loss" not in row:
+        return False
+    if config.decay_when == "not_best":
+        return progress.best_epoch != progress.epoch + 1
+    return progress.previous_loss is not None and row["dev_loss"] > progress.previous_loss

@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data.conllu import parse_conllu
+from repro.data.demo.parsing import demo_texts
+from repro.data.trees import Tree, TreeEncoder, collate_trees, normalise, word_batches
+from repro.data.vocabulary import Vocabulary
+
+SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path("demo"))
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("Paris", "paris"), ("7", "NUM"), ("1,234.5", "NUM"), ("1990s", "1990s"), ("3.", "3."),
+        ("NUM", "num"), (".", "."),
+    ],
+)  # fmt: skip
+def test_forms_are_lower_case_and_numbers_one_word(form: str, expected: str) -> None:
+    assert normalise(form) == expected
+
+
+def test_frequencies_are_counts_of_normalised_words() -> None:
+    encoder = TreeEncoder.build(SENTENCES, "UPOS")
+    forms = [normalise(form) for s in SENTENCES for form in s.column("FORM")]
+    for token, count in zip(encoder.words.tokens[4:], encoder.frequency[4:], strict=True):
+        assert count == forms.count(token) > 0
+    assert encoder.frequency[:4] == [0, 0, 0, 0]
+    assert set(encoder.tags.tokens[4:]) == {tag for s in SENTENCES for tag in s.column("UPOS")}
+
+
+def test_unseen_words_and_tags_are_unknown() -> None:
+    encoder = TreeEncoder.build(SENTENCES[:1], "UPOS")
+    strange = parse_conllu(b"1\tzzz\t_\tODD\t_\t_\t0\t_\t_\t_\n\n", Path("x"))[0]
+    assert encoder.encode(strange) == Tree([Vocabulary.UNK], [Vocabulary.UNK], [0])
+
+
+def test_the_root_comes_first_and_padding_last() -> None:
+    batch = collate_trees([Tree([7, 8], [5, 6], [2, 0]), Tree([9], [5], [0])], [1, 0])
+    assert batch.words.tolist() == [[Vocabulary.BOS, 9, 0], [Vocabulary.BOS, 7, 8]]
+    assert batch.tags.tolist() == [[Vocabulary.BOS, 5, 0], [Vocabulary.BOS, 5, 6]]
+    assert batch.heads.tolist() == [[-1, 0, -1], [-1, 2, 0]]
+    assert (batch.lengths.tolist(), batch.indices.tolist()) == ([1, 2], [1, 0])
+
+
+@given(st.lists(st.integers(1, 30), min_size=1), st.integers(1, 60))
+def test_evaluation_batches_hold_everything_once_and_keep_to_the_size(
+    lengths: list[int], words: int
+) -> None:
+    batches = word_batches(lengths, words)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= words

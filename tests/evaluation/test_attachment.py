@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data.conllu import parse_conllu, read_conllu, write_conllu
+from repro.data.errors import DataError
+from repro.evaluation.attachment import score_attachment
+
+TEXT = (
+    "1-2\tdámelo\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tda\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "2\tme\t_\tPRON\t_\t_\t1\tobj\t_\t_\n"
+    "2.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "3\t.\t_\tPUNCT\t_\t_\t1\tpunct\t_\t_\n\n"
+    "1\tsí\t_\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+)
+
+
+def test_a_hand_made_example() -> None:
+    """One wrong head, that of the full stop, among four words; a range is no word."""
+    gold = [s.heads for s in parse_conllu(TEXT.encode(), Path("x"))]
+    scores = score_attachment(gold, [[0, 1, 2], [0]])
+    assert (scores.words, scores.correct, scores.sentences, scores.exact) == (4, 3, 2, 1)
+    assert scores.as_metrics("dev") == {"dev/uas": 75.0, "dev/exact_trees": 50.0}
+
+
+@given(st.data())
+def test_an_independent_count_of_the_written_files_agrees(data: st.DataObject) -> None:
+    """Lines whose ID is a plain number are compared as text, column by column."""
+    import tempfile
+
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+    chain = [list(range(size)) for size in sizes]
+    flat = [[0] + [1] * (size - 1) for size in sizes]
+    guesses = [data.draw(st.sampled_from(pair)) for pair in zip(chain, flat, strict=True)]
+    blocks = [
+        "".join(f"{n + 1}\tw\t_\tX\t_\t_\t{head}\t_\t_\t_\n" for n, head in enumerate(heads))
+        for heads in chain
+    ]
+    gold = parse_conllu("".join(f"{block}\n" for block in blocks).encode(), Path("gold"))
+    with tempfile.TemporaryDirectory() as folder:
+        write_conllu(Path(folder) / "guess.conllu", gold, guesses)
+        system = (Path(folder) / "guess.conllu").read_text()
+        read = [s.heads for s in read_conllu(Path(folder) / "guess.conllu")]
+    lines = "".join(f"{block}\n" for block in blocks).splitlines()
+    pairs = [p for p in zip(lines, system.splitlines(), strict=True) if p[0][:1].isdigit()]
+    right = sum(a.split("\t")[6] == b.split("\t")[6] for a, b in pairs)
+    assert score_attachment(chain, read).uas == pytest.approx(100 * right / len(pairs))
+
+
+def test_predictions_of_other_sentences_are_refused() -> None:
+    with pytest.raises(DataError, match="expected predictions for 2 sentences, found 1"):
+        score_attachment([[0], [0]], [[0]])
+    with pytest.raises(DataError, match="sentence 2: expected 1 heads, found 2"):
+        score_attachment([[0], [0]], [[0], [0, 1]])
+    with pytest.raises(DataError, match="expected predictions for 0 sentences"):
+        score_attachment([], [])

@@ -1,0 +1,91 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from repro.config.experiment import Column, Experiment, ScalePlan, Tuning
+from repro.evaluation.tuning import TUNED_VALUE
+from repro.report.chosen import chosen_records
+from repro.report.document import build_section
+from repro.report.table import build_table
+from repro.report.tuning import tuning_grid, tuning_remarks
+from repro.results import Record
+
+Make = Callable[..., Record]
+
+
+@pytest.fixture
+def tuned(experiment: Experiment) -> Experiment:
+    return replace(
+        experiment,
+        columns=[Column("avg", "test/uas"), Column("other", "test/uas")],
+        seeds=[7, 1],
+        scales={"full": ScalePlan(columns={"avg": []})},
+        tune=Tuning("training.learning_rate", [0.1, 0.2, 0.4], "dev/uas", extend=2.0),
+        published=replace(experiment.published, rows={}, other_rows={}),
+    )
+
+
+def run(make: Make, row: str, seed: int, value: float, dev: float, test: float) -> list[Record]:
+    place = {"row": row, "seed": seed, "run_id": f"{row}{seed}{value}"}
+    numbers = {"dev/uas": dev, "test/uas": test, TUNED_VALUE: value}
+    return [make(metric=name, value=number, **place) for name, number in numbers.items()]
+
+
+@pytest.fixture
+def grid(make_record: Make) -> list[Record]:
+    """The best value on dev is not the best on test, and the other seed would disagree."""
+    return [
+        *run(make_record, "1 / a", 7, 0.1, dev=80, test=90),
+        *run(make_record, "1 / a", 7, 0.2, dev=82, test=81),
+        *run(make_record, "1 / a", 7, 0.4, dev=81, test=95),
+        *run(make_record, "1 / a", 1, 0.2, dev=70, test=83),
+        *run(make_record, "1 / a", 1, 0.4, dev=99, test=99),
+        *run(make_record, "1 / b", 7, 0.1, dev=60, test=61),
+    ]
+
+
+def test_the_table_shows_the_value_that_is_best_on_dev(
+    tuned: Experiment, grid: list[Record]
+) -> None:
+    for records in (grid, grid[::-1]):
+        table = build_table(tuned, records, "full")
+        cell = table.rows[0].cells[0]
+        assert cell.values == (81, 83)
+        assert (cell.found, cell.wanted) == (2, 2)
+        assert table.rows[1].cells[0].values == (61,)
+        assert table.rows[1].cells[0].text == "61.00 (1/2)"
+
+
+def test_columns_that_a_scale_does_not_run_are_not_missing(
+    tuned: Experiment, grid: list[Record]
+) -> None:
+    table = build_table(tuned, grid, "full")
+    assert table.rows[0].cells[1].text == "—"
+    assert table.rows[0].cells[1].wanted == 0
+    assert table.cells_wanted - table.cells_found == 3  # rows 1 / b, 2 / a, 2 / b of one column
+
+
+def test_without_tuning_every_record_counts(experiment: Experiment, records: list[Record]) -> None:
+    assert chosen_records(experiment, records, "full") == records
+
+
+def test_the_report_shows_the_whole_grid_and_what_is_missing(
+    tuned: Experiment, grid: list[Record]
+) -> None:
+    shown = tuning_grid(tuned, grid, "full")
+    assert shown is not None
+    assert [column.title for column in shown.columns] == [
+        "row", "column", "0.1", "0.2", "0.4", "chosen",
+    ]  # fmt: skip
+    assert [row.texts for row in shown.rows] == [
+        ("1 / a", "avg", "80.00", "82.00", "81.00", "0.2"),
+        ("1 / b", "avg", "60.00", "—", "—", "0.1"),
+    ]
+    remarks = tuning_remarks(tuned, grid, "full")
+    assert "chosen for each cell by dev/uas of the first seed among 0.1, 0.2, 0.4" in remarks[0]
+    assert remarks[1] == "Not every value of the grid has been run for: 1 / b / avg."
+    section = build_section(tuned, grid, "full", None)
+    assert set(remarks) <= set(section.notes)
+    assert any(detail.title.startswith("dev/uas for each") for detail in section.details)
+    assert tuning_grid(tuned, [], "full") is None

@@ -1,0 +1,147 @@
+from typing import Any
+
+import pytest
+
+from repro.report.canvas import plain_style, svg_bytes
+from repro.report.dependency_arcs import (
+    describe_dependency_arcs,
+    draw_dependency_arcs,
+    remark_dependency_arcs,
+)
+from repro.report.parses import choose_parses, parsed_sentence
+from repro.report.sparsity_over_training import (
+    choose_sparsity,
+    describe_sparsity,
+    draw_sparsity,
+    quantile,
+    remark_sparsity,
+)
+from repro.results import ResultsError
+
+Row = dict[str, Any]
+
+
+def row(*candidates: tuple[list[int], float], index: int = 0, **changes: Any) -> Row:
+    found = [{"heads": heads, "weight": weight} for heads, weight in candidates]
+    plain: Row = {
+        "index": index,
+        "sentence": f"s{index}",
+        "words": ["a", "b", "c"],
+        "gold": [2, 0, 2],
+        "candidates": found,
+    }
+    return plain | changes
+
+
+GOLD, OTHER, THIRD = [2, 0, 2], [2, 0, 1], [0, 1, 1]
+AMBIGUOUS = row((OTHER, 0.75), (GOLD, 0.25))
+
+
+def test_marginals_are_sums_over_the_trees_that_hold_an_arc() -> None:
+    example = parsed_sentence(row((OTHER, 0.5), (GOLD, 0.25), (THIRD, 0.25)))
+    assert example.marginals == {
+        (0, 1): 0.25, (0, 2): 0.75, (1, 2): 0.25, (1, 3): 0.75, (2, 1): 0.75, (2, 3): 0.25,
+    }  # fmt: skip
+    assert example.gold_place == 1
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [row((GOLD, 1.0), index=1)],
+        [row((GOLD, 0.6), (OTHER, 0.4), index=1)],
+        [row((OTHER, 0.6), (THIRD, 0.4), index=1)],
+        [row((OTHER, 0.9), (GOLD, 0.1), index=1)],
+        [row((OTHER, 0.75), (GOLD, 0.25), index=1)],
+        [row(([0, *range(1, 15)], 0.5), ([0, 1, 1, *range(3, 15)], 0.5), index=1,
+             words=["w"] * 15, gold=[0, 1, 1, *range(3, 15)])],
+    ],
+    ids=["single", "gold first", "without gold", "less even", "later", "long"],
+)  # fmt: skip
+def test_the_most_even_ambiguous_sentence_wins(others: list[Row]) -> None:
+    for rows in ([AMBIGUOUS, *others], [*others, AMBIGUOUS]):
+        examples = [parsed_sentence(one) for one in rows]
+        assert examples[choose_parses(examples, [])].index == 0
+    assert examples[choose_parses(examples, ["none", "s1"])].index == 1
+
+
+def test_the_drawing_shows_arcs_words_and_weights() -> None:
+    with plain_style():
+        figure = draw_dependency_arcs(AMBIGUOUS)
+        texts = [text.get_text() for text in figure.axes[0].texts]
+        again = svg_bytes(draw_dependency_arcs(AMBIGUOUS))
+        assert svg_bytes(figure) == again
+    assert texts[:4] == ["root", "a", "b", "c"]
+    assert texts[4:] == ["0.25", "0.75", "s0   2 trees: 0.75, 0.25 (gold)"]
+    paths = [patch.get_path().vertices for patch in figure.axes[0].patches]
+    above = [path for path in paths if path[1][1] > 0]
+    assert (len(above), len(paths)) == (3, 4)
+
+
+def test_the_words_say_what_is_in_doubt() -> None:
+    text = describe_dependency_arcs(AMBIGUOUS)
+    assert "2 with nonzero weight" in text
+    assert "'c' below 'a' (0.75)" in text
+    assert remark_dependency_arcs(AMBIGUOUS) == ""
+    single = row((OTHER, 1.0))
+    assert "No arc is in doubt" in describe_dependency_arcs(single)
+    assert remark_dependency_arcs(single).count(".") == 2
+    with plain_style():
+        assert len(draw_dependency_arcs(row((GOLD, 1.0))).axes[0].patches) == 3
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"index": 1}, "missing or malformed"),
+        (row((GOLD, 0.5)), "are no distribution"),
+        (row((GOLD, 1.5), (OTHER, -0.5)), "are no distribution"),
+        (row((GOLD, float("nan"))), "are no distribution"),
+        (row(), "are no distribution"),
+        (row(([2, 0], 1.0)), "expected a head among 3 words each"),
+        (row(([2, 0, 4], 1.0)), "expected a head among 3 words each"),
+    ],
+)
+def test_damaged_candidates_are_refused(broken: Row, message: str) -> None:
+    with pytest.raises(ResultsError, match=message):
+        parsed_sentence(broken)
+
+
+HISTORY: Row = {
+    "index": 0,
+    "epochs": [1, 2],
+    "trees": [[[1, 1], [4, 2], [9, 1]], [[1, 3], [2, 1]]],
+    "parents": [[[1.5, 2], [2.0, 2]], [[1.0, 4]]],
+}
+
+
+def test_quantiles_of_counts_are_those_of_the_values() -> None:
+    counts = [(1.0, 1), (4.0, 2), (9.0, 1)]
+    assert [quantile(counts, share) for share in (0.25, 0.26, 0.5, 0.75, 0.76, 1.0)] == [
+        1, 4, 4, 4, 9, 9,
+    ]  # fmt: skip
+
+
+def test_sparsity_is_drawn_and_told() -> None:
+    with plain_style():
+        above, below = draw_sparsity(HISTORY).axes
+    assert above.lines[0].get_ydata().tolist() == [4, 1]  # type: ignore[union-attr]
+    assert below.lines[0].get_ydata().tolist() == [1.5, 1]  # type: ignore[union-attr]
+    assert "epoch 1: median of 4 trees and 1.5 heads per word" in describe_sparsity(HISTORY)
+    assert remark_sparsity(HISTORY) == "In the last epoch 3 of 4 sentences have a single tree."
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epochs": [1]}, {"trees": [[], []]}, {"parents": [[[1, 0]], [[1, 1]]]}, {"trees": 3}],
+)
+def test_a_damaged_history_is_refused(change: Row) -> None:
+    with pytest.raises(ResultsError, match="sparsity over training"):
+        draw_sparsity(HISTORY | change)
+
+
+def test_a_run_has_one_history_or_none() -> None:
+    assert choose_sparsity([HISTORY], []) == 0
+    for rows, prefer in (([], []), ([HISTORY], ["s1"])):
+        with pytest.raises(ResultsError, match="kept no numbers of trees"):
+            choose_sparsity(rows, prefer)

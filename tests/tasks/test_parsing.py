@@ -1,0 +1,229 @@
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.data.conllu import read_conllu
+from repro.data.errors import DataError
+from repro.data.trees import collate_trees
+from repro.evaluation.attachment import score_attachment
+from repro.report.drawings import drawing
+from repro.results import RunFolder
+from repro.runs.ensemble import ensemble_evaluation
+from repro.runs.execute import execute
+from repro.structures import Arborescence, sparsemap
+from repro.tasks.parsing.candidates import CandidateStatistics, heads_of, weighted_trees
+from repro.tasks.parsing.corpus import encode_treebank, identify
+from repro.tasks.parsing.task import ParsingTask, build
+from repro.training.seeding import seed_everything
+
+CPU = torch.device("cpu")
+SMALL = [
+    "task=parsing", "hardware=cpu", "hardware.jobs=1", "model.word_size=8", "model.tag_size=4",
+    "model.lstm_size=8", "model.arc_size=8", "task.analysed=5", "training.max_epochs=2",
+]  # fmt: skip
+
+
+def config(root: Path, *overrides: str) -> RunConfig:
+    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> ParsingTask:
+    seed_everything(1)
+    return build(config(tmp_path), CPU)
+
+
+def test_an_epoch_holds_every_sentence_once(task: ParsingTask) -> None:
+    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert sorted(seen) == list(range(len(task.data.train)))
+    again = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
+
+
+def test_the_loss_of_a_batch_is_the_mean_of_its_sentences_alone(task: ParsingTask) -> None:
+    task.model.eval()
+    batch = task.batches(0)[0]
+    loss, words = task.loss(batch)
+    alone = [task.loss(collate_trees(task.data.train, [i]))[0] for i in batch.indices.tolist()]
+    torch.testing.assert_close(loss, torch.stack(alone).mean())
+    assert int(words) == sum(len(task.data.train[i].words) for i in batch.indices.tolist())
+    assert task.tally["sentences_per_second"] == 2 * len(batch)
+    assert task.tally["inference_share"] > 0
+
+
+@pytest.mark.parametrize("loss", ["crf", "margin_crf", "structured_svm", "sparsemap"])
+def test_every_loss_moves_every_parameter(tmp_path: Path, loss: str) -> None:
+    seed_everything(1)
+    task = build(config(tmp_path, f"loss={loss}"), CPU)
+    task.loss(task.batches(0)[0])[0].backward()
+    for name, parameter in task.model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_predictions_are_trees_with_a_single_root(task: ParsingTask) -> None:
+    task.model.eval()
+    for sentence, heads in zip(task.data.dev, task.analyse(task.data.dev).heads, strict=True):
+        assert len(heads) == len(sentence.words)
+        assert heads.count(0) == 1
+        for place in range(1, len(heads) + 1):
+            steps = 0
+            while place:
+                place, steps = heads[place - 1], steps + 1
+                assert steps <= len(heads)
+
+
+def test_several_roots_are_a_choice(tmp_path: Path) -> None:
+    seed_everything(1)
+    task = build(config(tmp_path, "task.single_root=false", "task.train_single_root=true"), CPU)
+    assert not task.structure.single_root
+    assert isinstance(task.criterion.structure, Arborescence)
+    assert task.criterion.structure.single_root
+
+
+def test_validation_counts_the_trees_of_every_sentence(task: ParsingTask) -> None:
+    task.model.eval()
+    with torch.no_grad():
+        found = task.validate()
+    assert 0 < found.metrics["uas"] < 100
+    trees, parents = found.details["trees_counts"], found.details["parents_counts"]
+    size = len(task.data.dev)
+    assert sum(count for _, count in trees) == sum(count for _, count in parents) == size
+    mean = sum(value * count for value, count in trees) / size
+    assert found.metrics["trees"] == pytest.approx(mean)
+
+
+def test_only_sparsemap_losses_count_trees(tmp_path: Path) -> None:
+    task = build(config(tmp_path, "loss=crf"), CPU)
+    assert task.candidates is None
+    assert set(task.validate().metrics) == {"uas"}
+
+
+def test_statistics_of_a_known_solution() -> None:
+    """Two words: equal scores of both heads of the second give two trees of weight one half."""
+    scores = torch.full((2, 3, 3), -9.0, dtype=torch.float64)
+    scores[:, 0, 1] = 9.0
+    scores[0, 0, 2] = scores[0, 1, 2] = 1.0
+    scores[1, 1, 2] = 9.0
+    lengths = torch.tensor([2, 2])
+    solution = sparsemap(Arborescence(), scores, lengths=lengths)
+    statistics = CandidateStatistics()
+    statistics.add(solution, lengths)
+    assert statistics.trees == [2, 1]
+    assert statistics.parents == [1.5, 1.0]
+    assert statistics.means() == {"trees": 1.5, "parents": 1.25, "single_tree": 50.0}
+    assert statistics.distributions() == {
+        "trees_counts": [[1, 1], [2, 1]],
+        "parents_counts": [[1.0, 1], [1.5, 1]],
+    }
+    first, second = weighted_trees(solution, lengths)
+    assert sorted(tree["heads"] for tree in first) == [[0, 0], [0, 1]]
+    assert [tree["weight"] for tree in first] == pytest.approx([0.5, 0.5])
+    assert second == [{"heads": [0, 1], "weight": 1.0}]
+
+
+def test_heads_are_read_off_a_vertex() -> None:
+    assert heads_of(torch.tensor([[-1, 2, 0], [-1, 0, -1]]), torch.tensor([2, 1])) == [[2, 0], [0]]
+
+
+def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None:
+    run = config(tmp_path)
+    outcome = execute(run)
+    assert outcome.status == "done", outcome.error
+    folder, treebank = RunFolder(outcome.folder), encode_treebank(run).treebank
+    for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
+        predicted = read_conllu(folder.predictions / f"{split}.conllu")
+        assert [s.column("FORM") for s in predicted] == [s.column("FORM") for s in gold]
+        counted = score_attachment([s.heads for s in gold], [s.heads for s in predicted])
+        assert outcome.scores[f"{split}/uas"] == counted.uas
+    assert {"dev/trees", "dev/parents", "train/inference_share", "train/sentences_per_second"} <= (
+        outcome.scores.keys()
+    )
+    assert 0 < outcome.scores["train/inference_share"] < 1
+    rows = folder.read_candidates()
+    assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
+    assert rows[0]["gold"] == treebank.dev[0].heads
+    for name in ("dependency_arcs", "sparsity_over_training"):
+        spec = drawing(name)
+        kept = spec.read(folder)
+        assert spec.describe(kept[spec.choose(kept, [])])
+
+
+def numbers(scores: Any) -> dict[str, float]:
+    clocks = ("tokens_per_second", "sentences_per_second", "inference_share")
+    return {name: value for name, value in scores.items() if name.split("/")[1] not in clocks}
+
+
+def test_a_killed_run_continues_to_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = ("training.checkpoint_minutes=0", "loss=margin_sparsemap")
+    whole = execute(config(tmp_path / "whole", *extra))
+    original, updates = ParsingTask.loss, []
+
+    def dying(self: ParsingTask, batch: Any) -> Any:
+        updates.append(1)
+        if len(updates) == 25:
+            raise RuntimeError("killed")
+        return original(self, batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ParsingTask, "loss", dying)
+        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
+    finished = execute(config(tmp_path / "cut", *extra))
+    assert finished.run_id == whole.run_id
+    assert numbers(finished.scores) == numbers(whole.scores)
+    histories = [RunFolder(outcome.folder).read_history() for outcome in (whole, finished)]
+    assert histories[0] == histories[1]
+
+
+def offsets_baseline(data: Any) -> float:
+    """For each tag the most frequent distance to the head, learned on the training data."""
+    counts: dict[int, Counter[int]] = {}
+    for tree in data.train:
+        for place, (tag, head) in enumerate(zip(tree.tags, tree.heads, strict=True), start=1):
+            counts.setdefault(tag, Counter())[head and head - place] += 1
+    right = total = 0
+    for tree in data.dev:
+        for place, (tag, head) in enumerate(zip(tree.tags, tree.heads, strict=True), start=1):
+            right += (head and head - place) == counts[tag].most_common(1)[0][0]
+            total += 1
+    return 100 * right / total
+
+
+def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
+    run = compose_run(
+        ["task=parsing", "loss=sparsemap", f"results_dir={tmp_path}", "training.max_epochs=4"]
+    )
+    baseline = offsets_baseline(encode_treebank(run))
+    outcome = execute(run)
+    assert outcome.status == "done", outcome.error
+    assert 50 < baseline + 10 < outcome.scores["dev/uas"]
+
+
+def test_the_treebank_is_part_of_the_identity(tmp_path: Path) -> None:
+    first = identify(config(tmp_path))
+    other = identify(config(tmp_path, "data.treebank=UD_Demo-Final"))
+    assert first.fingerprint != other.fingerprint
+    assert first.name == "UD_Demo-Initial demo"
+
+
+def test_a_missing_treebank_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"UD_Vietnamese: expected one file \*-ud-train"):
+        identify(config(tmp_path, "scale=full", f"data_dir={tmp_path}"))
+
+
+def test_there_are_no_ensembles_of_parsers() -> None:
+    with pytest.raises(ConfigError, match="task=parsing has no ensembles"):
+        ensemble_evaluation("parsing")
+
+
+def test_bfloat16_trains(tmp_path: Path) -> None:
+    outcome = execute(config(tmp_path, "precision=bf16", "loss=crf"))
+    assert outcome.status == "done", outcome.error

@@ -1,0 +1,74 @@
+"""Optimisers and decay rules."""
+
+import pytest
+import torch
+from torch import nn
+
+from repro.config import ConfigError
+from repro.config.schema import TrainingConfig
+from repro.training import Checkpoint
+from repro.training.optimizers import build_optimizer, is_decay_due
+
+
+def config(**changes):
+    settings = {
+        "learning_rate": 0.5, "decay": 0.5, "min_learning_rate": 0.0, "max_grad_norm": 5.0,
+        "batch_size": 4, "max_epochs": 6, "validate_every": 1, "select": "score",
+    }  # fmt: skip
+    return TrainingConfig(**(settings | changes))
+
+
+def test_sgd_steps_along_the_gradient_and_the_penalty():
+    weight = nn.Parameter(torch.tensor([2.0]))
+    optimizer = build_optimizer(config(optimizer="sgd", weight_decay=0.1), [weight])
+    (3.0 * weight).sum().backward()
+    optimizer.step()
+    assert weight.item() == pytest.approx(2.0 - 0.5 * (3.0 + 0.1 * 2.0))
+
+
+def test_the_first_step_of_adam_has_the_size_of_the_learning_rate():
+    weight = nn.Parameter(torch.tensor([2.0]))
+    optimizer = build_optimizer(config(), [weight])
+    (3.0 * weight).sum().backward()
+    optimizer.step()
+    assert weight.item() == pytest.approx(1.5)
+
+
+def due(rule, epoch, row, **progress):
+    state = Checkpoint()
+    state.epoch = epoch - 1
+    for name, value in progress.items():
+        setattr(state, name, value)
+    return is_decay_due(config(decay_when=rule, decay_from=8), state, row)
+
+
+def test_decay_when_the_loss_increases():
+    assert due("loss_increases", 3, {"dev_loss": 2.0}, previous_loss=1.0)
+    assert not due("loss_increases", 3, {"dev_loss": 1.0}, previous_loss=1.0)
+    assert not due("loss_increases", 3, {"dev_loss": 1.0})
+    assert not due("loss_increases", 3, {}, previous_loss=1.0)
+
+
+def test_decay_when_the_epoch_is_not_the_best():
+    assert due("not_best", 3, {"dev_loss": 2.0}, best_epoch=2)
+    assert not due("not_best", 3, {"dev_loss": 2.0}, best_epoch=3)
+    assert not due("not_best", 3, {}, best_epoch=2)
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(7, False), (8, True), (13, True)])
+def test_decay_after_late_epochs(epoch, expected):
+    assert due("late_epochs", epoch, {}) is expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"optimizer": "lbfgs"}, "training.optimizer"),
+        ({"decay_when": "never"}, "training.decay_when"),
+        ({"weight_decay": -1.0}, "training.weight_decay"),
+        ({"decay_from": 0}, "training.decay_from"),
+    ],
+)
+def test_meaningless_values_are_refused(changes, key):
+    with pytest.raises(ConfigError, match=key):
+        config(**changes)
