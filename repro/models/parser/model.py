@@ -85,18 +85,26 @@ class LstmParser(nn.Module):
 
 
 def initialise(model: LstmParser) -> None:
-    """Glorot's uniform weights, biases zero, forget gates at one, as DyNet's builders begin."""
+    """Unit-variance embeddings, Glorot's uniform weights, biases zero, forget gates at one.
+
+    Every gate of the LSTM counts as a matrix of its own, and the layers over arcs have the gain of
+    tanh. Scores must vary from the start: a structured hinge at scores that are small beside its
+    cost pushes whatever arc is best down again, and a flat model is its fixed point.
+    """
     for module in (model.words, model.tags):
-        bound = sqrt(3 / module.embedding_dim)
-        nn.init.uniform_(module.weight, -bound, bound)
+        nn.init.normal_(module.weight)
         module.weight.data[Vocabulary.PAD].zero_()
-    for name, parameter in [*model.lstm.named_parameters(), *model.arcs.named_parameters()]:
+    for name, parameter in model.lstm.named_parameters():
         if parameter.dim() > 1:
-            nn.init.xavier_uniform_(parameter)
+            for gate in parameter.data.chunk(4):
+                nn.init.xavier_uniform_(gate)
         else:
             nn.init.zeros_(parameter)
         if name.startswith("bias_ih"):
             _open_forget_gate(parameter)
+    for layer in (model.arcs.head, model.arcs.modifier, model.arcs.score):
+        nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
+    nn.init.zeros_(model.arcs.head.bias)
 
 
 def _open_forget_gate(bias: Tensor) -> None:
