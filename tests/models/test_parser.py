@@ -93,7 +93,9 @@ def test_every_parameter_is_trained_and_padding_is_not(parser: LstmParser) -> No
 
 def test_weights_start_as_stated(parser: LstmParser) -> None:
     assert (parser.words.weight[Vocabulary.PAD] == 0).all()
-    assert parser.words.weight.abs().max() <= (3 / 6) ** 0.5
+    assert 0.5 < parser.words.weight[1:].std() < 1.5
+    bound = (5 / 3) * (6 / (10 + parser.arcs.head.out_features)) ** 0.5
+    assert 0.8 * bound < parser.arcs.head.weight.abs().max() <= bound
     bias = parser.lstm.bias_ih_l0
     assert bias.tolist() == [0.0] * 5 + [1.0] * 5 + [0.0] * 10
     assert (parser.lstm.bias_hh_l0 == 0).all()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from math import sqrt
 
 import torch
 from torch import Tensor, nn
