@@ -1,10 +1,12 @@
 """Several runs, one after the other or side by side; a failing run does not stop the others."""
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
 
 import torch
@@ -107,7 +109,16 @@ _worker_stop: Event | None = None
 def _start_worker(workers: int, stop: Event) -> None:
     global _worker_stop
     _worker_stop = stop
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+
+
+def _stop_with_parent() -> None:
+    """Wait for the end of the process that leads the sweep, then ask this one to stop too."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _execute_unless_stopped(job: Job) -> Outcome | None:

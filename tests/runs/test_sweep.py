@@ -107,6 +107,28 @@ def test_a_killed_sweep_ends_with_the_records_of_an_uninterrupted_one(
         assert comparable(left.path) == comparable(right.path)
 
 
+def test_workers_do_not_outlive_a_killed_leader(tiny: list[str], tmp_path: Path) -> None:
+    arguments = [*tiny, f"results_dir={tmp_path}", "hardware.threads=1", "hardware.jobs=2"]
+    sweep = ["training.max_epochs=2000", "seed=1,2"]
+    command = [sys.executable, "-m", "repro", "run", "-m", *arguments, *sweep]
+    leader = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    _wait_for_work(tmp_path, folders=2)
+    os.kill(leader.pid, signal.SIGKILL)
+    leader.wait(10)
+    deadline = time.monotonic() + 30
+    while _group_is_alive(leader.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _group_is_alive(leader.pid)
+
+
+def _group_is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def _wait_for_work(results: Path, folders: int) -> None:
     """Wait until the latest of several runs is past its first checkpoint."""
     deadline = time.monotonic() + 60
