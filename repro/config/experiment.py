@@ -30,12 +30,15 @@ class Column:
     Attributes:
         over: ``"seeds"`` shows mean and standard deviation over the seeds; ``"ensemble"`` shows
             the one model that averages the raw probabilities of all seeds.
+        relative_to: label of a row; each value is shown divided by that of this row with the same
+            seed.
     """
 
     name: str
     metric: str
     overrides: list[str] = field(default_factory=list)
     over: str = "seeds"
+    relative_to: str | None = None
 
 
 @dataclass
@@ -219,11 +222,19 @@ def _check(experiment: Experiment, path: Path) -> None:
             raise ConfigError(
                 f"{path}: published row {label!r} has {len(cells)} values, not {width}"
             )
+    _check_references(experiment, path)
     unknown = set(published.rows) - set(experiment.row_labels())
     if unknown:
         raise ConfigError(
             f"{path}: published rows {sorted(unknown)} are not rows of the experiment"
         )
+
+
+def _check_references(experiment: Experiment, path: Path) -> None:
+    known = {None, *experiment.row_labels()}
+    unknown = [column.name for column in experiment.columns if column.relative_to not in known]
+    if unknown:
+        raise ConfigError(f"{path}: relative_to of {unknown} is not a row of the experiment")
 
 
 def _check_plan(experiment: Experiment, path: Path) -> None:

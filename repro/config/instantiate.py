@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from repro.config.errors import ConfigError
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
+from repro.config.schema.mapping import BoundedConfig
 from repro.losses import FenchelYoungLoss
 from repro.losses.structured import (
     CRFLoss,
@@ -15,13 +16,18 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.mappings import MAPPINGS, LearnedAlphaEntmax, ProbabilityMap
+from repro.mappings import MAPPINGS, Csoftmax, Csparsemax, LearnedAlphaEntmax, ProbabilityMap
 from repro.structures import Structure
 
 _MODULES: dict[str, Callable[..., ProbabilityMap]] = {
     # A bounded mapping takes upper bounds in every call, which plain attention does not have.
     **{name: spec.module for name, spec in MAPPINGS.items() if not spec.bounded},
     "learned_alpha_entmax": LearnedAlphaEntmax,
+}
+
+_BOUNDED: dict[str, Callable[[], Csoftmax | Csparsemax]] = {
+    "csoftmax": Csoftmax,
+    "csparsemax": Csparsemax,
 }
 
 _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
@@ -38,10 +44,23 @@ def build_mapping(config: MappingConfig) -> ProbabilityMap:
     """The mapping that a ``mapping`` configuration names.
 
     Raises:
-        ConfigError: there is no mapping of this name.
+        ConfigError: there is no mapping of this name, or it needs bounds.
     """
+    if isinstance(config, BoundedConfig):
+        raise ConfigError(f"mapping={config.name} needs fertilities, which this model has not")
     settings = asdict(config)
     return _mapping(settings.pop("name"), settings)
+
+
+def build_bounded_mapping(config: BoundedConfig) -> Csoftmax | Csparsemax:
+    """The mapping with upper bounds that a ``mapping`` configuration names.
+
+    Raises:
+        ConfigError: there is no such mapping.
+    """
+    if config.name not in _BOUNDED:
+        raise ConfigError(f"no mapping {config.name!r}; choose from: {', '.join(_BOUNDED)}")
+    return _BOUNDED[config.name]()
 
 
 def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:

@@ -27,7 +27,23 @@ class Layout:
     tokenised: bool = False
 
 
+_PLAIN = {"train": "train", "dev": "dev", "test": "test"}
+
+
+def _of_english(name: str, other: str, *tests: str) -> Layout:
+    """A corpus that a user puts together: plain text, one folder for each pair of languages."""
+    stems = _PLAIN | {test: test for test in tests}
+    return Layout(f"{name}_{other}_en", stems, (other, "en"))
+
+
 LAYOUTS: Mapping[str, Layout] = {
+    "iwslt2014": Layout("iwslt2014", _PLAIN, ("de", "en"), {"train": 153_326}),
+    "iwslt2017": Layout("iwslt2017", _PLAIN, ("de", "en"), {"train": 206_112}),
+    **{f"wmt16_{other}": _of_english("wmt16", other) for other in ("de", "fi", "ro")},
+    **{f"wmt17_{other}": _of_english("wmt17", other) for other in ("lv", "tr")},
+    **{f"benchmark_{other}": _of_english("benchmark", other) for other in ("nl", "sv")},
+    "benchmark_fr": _of_english("benchmark", "fr", "test_plus"),
+    "benchmark_it": _of_english("benchmark", "it", "test_plus"),
     "multi30k": Layout(
         "multi30k",
         {

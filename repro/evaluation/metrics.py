@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 
 from repro import __version__
 from repro.config.errors import ConfigError
 
 SPLITS = ("train", "dev", "test")
+FURTHER_TEST = "test_"
+"""How the names of further test sets begin."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class Metric:
         higher_is_better: ``None`` where neither direction is better.
         signature: the choices that change the number, as ``key:value`` joined by ``|``.
         description: one sentence.
+        part: what the third part of a full name is.
     """
 
     name: str
@@ -28,6 +32,7 @@ class Metric:
     higher_is_better: bool | None
     signature: str
     description: str
+    part: str = "language"
 
 
 def _signed(short: str, choices: str) -> str:
@@ -35,6 +40,27 @@ def _signed(short: str, choices: str) -> str:
 
 
 _INFLECTION = "macro:language|scorer:evalm2018"
+
+_SACREBLEU = f"smooth:exp|sacrebleu:{version('sacrebleu')}"
+_ROUGE = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
+
+
+def _rouge_metrics() -> tuple[Metric, ...]:
+    """ROUGE of summaries cut to 75 bytes, and of whole ones."""
+    kinds = {f"rouge{kind}": ("f1", f"F score of ROUGE-{kind}") for kind in ("1", "2", "L")}
+    kinds["rougeW"] = ("f1", "F score of ROUGE-W with weight 1.2")
+    kinds |= {f"rougeL_{p}": (p, f"{p.capitalize()} of ROUGE-L") for p in ("precision", "recall")}
+    cuts = {"": ("75", "summaries cut to 75 bytes"), "_whole": ("no", "whole summaries")}
+    return tuple(
+        Metric(
+            name + suffix, "%", 2, True,
+            _signed(name.split("_")[0], f"score:{part}|bytes:{cut}|{_ROUGE}"),
+            f"{words}, mean over {summaries}.",
+        )
+        for suffix, (cut, summaries) in cuts.items()
+        for name, (part, words) in kinds.items()
+    )  # fmt: skip
+
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -109,9 +135,70 @@ METRICS: Mapping[str, Metric] = {
             "Training sentences per second of wall time.",
         ),
         Metric(
+            "label_accuracy", "%", 2, True, _signed("acc", "micro:pair"),
+            "Share of pairs with the gold label.",
+        ),
+        Metric(
+            "label_recall", "%", 2, True, _signed("recall", "micro:pair"),
+            "Share of the pairs of one gold label that are given it.", part="label",
+        ),
+        Metric(
+            "label_loss", "", 4, False, _signed("loss", "mean:pair"),
+            "Mean loss of a pair.",
+        ),
+        Metric(
+            "premise_nonzeros", "%", 1, None, _signed("attnnz", "micro:word"),
+            "Share of the words of the premises with nonzero attention.",
+        ),
+        Metric(
+            "alignment_nonzeros", "%", 1, None, _signed("alignnz", "micro:cell|directions:both"),
+            "Share of the pairs of words with nonzero alignment weight, both directions together.",
+        ),
+        Metric(
+            "pairs_per_second", "pairs/s", 1, True, _signed("speed", "count:pair|clock:wall"),
+            "Training pairs per second of wall time.",
+        ),
+        Metric(
             "inference_share", "", 3, None, _signed("inference", "part:loss-forward|clock:wall"),
             "Share of training time spent in the loss with its structured inference.",
         ),
+        Metric(
+            "token_accuracy", "%", 2, True, _signed("tokacc", "mean:token|forcing:teacher"),
+            "Share of target symbols with the largest score, given the gold symbols before them.",
+        ),
+        Metric(
+            "bleu", "", 2, True, _signed("bleu", f"tok:none|case:mixed|{_SACREBLEU}"),
+            "BLEU of tokens as they are.",
+        ),
+        Metric(
+            "bleu_lc", "", 2, True, _signed("bleu", f"tok:none|case:lc|{_SACREBLEU}"),
+            "BLEU of tokens in lower case.",
+        ),
+        Metric(
+            "bleu_13a", "", 2, True, _signed("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
+            "BLEU of plain text in lower case.",
+        ),
+        Metric(
+            "rep", "", 2, False, _signed("rep", "n:2|ngrams:1|words:2"),
+            "REP-score: repetitions that the reference has not, per 100 reference words.",
+        ),
+        Metric(
+            "drop", "%", 2, False, _signed("drop", "aligner:ibm2|symmetry:grow-diag-final-and"),
+            "DROP-score: source words aligned to the reference but not to the translation.",
+        ),
+        Metric(
+            "meteor", "", 2, True, _signed("meteor", "program:meteor-1.5|norm:no"),
+            "METEOR 1.5 by its own program.",
+        ),
+        Metric(
+            "length_penalty", "", 1, None, _signed("alpha", "chosen:dev"),
+            "Exponent of the length penalty, chosen on validation data.",
+        ),
+        Metric(
+            "coverage_penalty", "", 1, None, _signed("beta", "chosen:dev"),
+            "Weight of the coverage penalty, chosen on validation data.",
+        ),
+        *_rouge_metrics(),
         Metric(
             "tuned_value", "", 6, None, _signed("tuned", "chosen:dev"),
             "Value of the setting that is tuned on validation data.",
@@ -121,27 +208,28 @@ METRICS: Mapping[str, Metric] = {
 
 
 def metric_of(name: str) -> Metric:
-    """The metric of a full name ``<split>/<metric>`` or ``<split>/<metric>/<language>``.
+    """The metric of a full name ``<split>/<metric>`` or ``<split>/<metric>/<part>``.
 
     Returns:
-        The metric; for one language, with ``language:<language>`` in its signature.
+        The metric; for one part, with ``language:<part>`` or ``label:<part>`` in its signature.
 
     Raises:
         ConfigError: the name has another shape, or an unknown split or metric.
     """
     parts = name.split("/")
-    if len(parts) not in (2, 3) or parts[0] not in SPLITS or parts[-1] == "":
+    known = parts[0] in SPLITS or parts[0].startswith(FURTHER_TEST)
+    if len(parts) not in (2, 3) or not known or parts[-1] == "":
         raise ConfigError(
-            f"{name!r} is no metric name: expected <split>/<metric> or <split>/<metric>/<language> "
-            f"with a split of {', '.join(SPLITS)}"
+            f"{name!r} is no metric name: expected <split>/<metric> or <split>/<metric>/<part> "
+            f"with a split of {', '.join(SPLITS)}, or one that begins with {FURTHER_TEST!r}"
         )
     if parts[1] not in METRICS:
         raise ConfigError(f"unknown metric {parts[1]!r} in {name!r}: choose {', '.join(METRICS)}")
     metric = METRICS[parts[1]]
-    return metric if len(parts) == 2 else _of_language(metric, parts[2])
+    return metric if len(parts) == 2 else _of_part(metric, parts[2])
 
 
-def _of_language(metric: Metric, language: str) -> Metric:
+def _of_part(metric: Metric, name: str) -> Metric:
     short, *choices = metric.signature.split("|")
-    kept = [choice for choice in choices if choice != "macro:language"]
-    return replace(metric, signature="|".join([short, f"language:{language}", *kept]))
+    kept = [choice for choice in choices if choice != f"macro:{metric.part}"]
+    return replace(metric, signature="|".join([short, f"{metric.part}:{name}", *kept]))

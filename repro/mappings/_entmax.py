@@ -88,8 +88,13 @@ class EntmaxFunction(Function):
         """Centre, solve for the threshold, normalise."""
         if _has_kernel(order) and ops.usable(scores):
             return _by_kernel(scores, order, dim)
+        if not _has_kernel(order) and readable(scores):
+            probs = scores.softmax(dim)
+            # torch gives NaN to a whole row with an infinite maximum.
+            if not bool(probs.select(dim, 0).isnan().any()):
+                return probs
         centred, top = centre(scores, dim)
-        if isinstance(order, float) and order == 0.0:
+        if not _has_kernel(order):
             probs = centred.softmax(dim)
         else:
             powers = _powers(centred, order, dim, convex)
@@ -107,7 +112,10 @@ class EntmaxFunction(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         probs, order = _saved(ctx)
-        if _has_kernel(order) and ops.differentiable_once(probs, grads[0]):
+        if ops.differentiable_once(probs, grads[0]):
+            if not _has_kernel(order):
+                moved = torch._softmax_backward_data(grads[0], probs, ctx.dim, probs.dtype)
+                return moved, None, None, None
             return *_backward_by_kernel(probs, order, grads[0], ctx.dim), None, None
         grad_scores, mean = apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None

@@ -21,8 +21,11 @@ SUMMARY_METRICS = {
     "dev/parents": "heads per word, dev",
     "dev/single_tree": "single tree, dev",
     "test/exact_trees": "exact trees, test",
+    "test/premise_nonzeros": "nonzero words, test",
+    "test/alignment_nonzeros": "nonzero pairs of words, test",
     "train/tokens_per_second": "tokens per second, training",
     "train/sentences_per_second": "sentences per second, training",
+    "train/pairs_per_second": "pairs per second, training",
     "train/inference_share": "share of inference, training",
 }
 BASELINE = "rule_baseline"

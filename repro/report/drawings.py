@@ -2,10 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from repro.report.alignment_grids import (
+    describe_alignments,
+    draw_alignments,
+    gather_alignment,
+    remark_alignments,
+)
 from repro.report.attention import describe_attention, draw_attention, remark_attention
 from repro.report.choose import choose_attention, choose_lattice
 from repro.report.dependency_arcs import (
@@ -16,6 +23,12 @@ from repro.report.dependency_arcs import (
 from repro.report.examples import attention_example, lattice_example
 from repro.report.lattice import describe_lattice, draw_lattice, remark_lattice
 from repro.report.parses import choose_parses, parsed_sentence
+from repro.report.premise_attention import (
+    describe_premises,
+    draw_premises,
+    gather_premises,
+    remark_premises,
+)
 from repro.report.sparsity_over_training import (
     choose_sparsity,
     describe_sparsity,
@@ -47,6 +60,26 @@ class DrawingSpec:
     remark: Callable[[Mapping[str, Any]], str]
 
 
+@dataclass(frozen=True)
+class ComparisonSpec:
+    """One kind of figure that shows several runs: the best one of each row of the experiment.
+
+    Attributes:
+        read: rows that a run kept for it.
+        gather: the example to draw, from the rows of each run by the label of its row, given the
+            texts preferred.
+        draw: the figure of the example.
+        describe: the figure in words, for those who cannot see it.
+        remark: what a reader must know before believing the caption.
+    """
+
+    read: Callable[[RunFolder], list[Row]]
+    gather: Callable[[Mapping[str, Sequence[Row]], Sequence[str]], Row]
+    draw: Callable[[Mapping[str, Any]], Figure]
+    describe: Callable[[Mapping[str, Any]], str]
+    remark: Callable[[Mapping[str, Any]], str]
+
+
 def _choose_attention(rows: Sequence[Row], prefer: Sequence[str]) -> int:
     return choose_attention([attention_example(row) for row in rows], prefer)
 
@@ -59,7 +92,17 @@ def _choose_parses(rows: Sequence[Row], prefer: Sequence[str]) -> int:
     return choose_parses([parsed_sentence(row) for row in rows], prefer)
 
 
-DRAWINGS = {
+def _premises(count: int) -> ComparisonSpec:
+    return ComparisonSpec(
+        read=RunFolder.read_attention,
+        gather=partial(gather_premises, count=count),
+        draw=draw_premises,
+        describe=describe_premises,
+        remark=remark_premises,
+    )
+
+
+DRAWINGS: dict[str, DrawingSpec | ComparisonSpec] = {
     "attention": DrawingSpec(
         read=RunFolder.read_attention,
         choose=_choose_attention,
@@ -81,6 +124,15 @@ DRAWINGS = {
         describe=describe_dependency_arcs,
         remark=remark_dependency_arcs,
     ),
+    "premise_attention": _premises(1),
+    "premise_attention_of_three": _premises(3),
+    "alignment_grids": ComparisonSpec(
+        read=RunFolder.read_attention,
+        gather=gather_alignment,
+        draw=draw_alignments,
+        describe=describe_alignments,
+        remark=remark_alignments,
+    ),
     "sparsity_over_training": DrawingSpec(
         read=read_sparsity,
         choose=choose_sparsity,
@@ -91,7 +143,7 @@ DRAWINGS = {
 }
 
 
-def drawing(name: str) -> DrawingSpec:
+def drawing(name: str) -> DrawingSpec | ComparisonSpec:
     """Look up a drawing.
 
     Raises:

@@ -13,7 +13,10 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class AttentionExample:
-    """Attention weights of one prediction, ``weights[output][source]``."""
+    """Attention weights of one prediction, ``weights[output][source]``.
+
+    ``separator`` stands between the output symbols of the predicted string.
+    """
 
     index: int
     language: str
@@ -21,11 +24,12 @@ class AttentionExample:
     output: tuple[str, ...]
     gold: str
     weights: tuple[tuple[float, ...], ...]
+    separator: str = ""
 
     @property
     def prediction(self) -> str:
         """The predicted string."""
-        return "".join(token for token in self.output if token != END)
+        return self.separator.join(token for token in self.output if token != END)
 
     @property
     def correct(self) -> bool:
@@ -92,7 +96,7 @@ def attention_example(row: Mapping[str, Any]) -> AttentionExample:
 
     Args:
         row: ``index``, ``language``, ``source``, ``output``, ``gold`` and ``weights``, a list of
-            one distribution over the source per output token.
+            one distribution over the source per output token; ``separator`` if there is one.
 
     Raises:
         ResultsError: a key is missing, the shape is wrong, or a row is no distribution.
@@ -106,6 +110,7 @@ def attention_example(row: Mapping[str, Any]) -> AttentionExample:
             output=tuple(row["output"]),
             gold=str(row["gold"]),
             weights=tuple(tuple(float(weight) for weight in line) for line in row["weights"]),
+            separator=str(row.get("separator", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(f"{place}: missing or malformed: {error}") from error

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from repro.config.experiment import Drawing, Experiment
-from repro.report.drawings import drawing
+from repro.report.drawings import ComparisonSpec, drawing
 from repro.report.figure import FigureData, write_figure_data
 from repro.results import Record, ResultsError, read_experiment_records, run_folder
 
@@ -29,13 +30,33 @@ def draw_figure_data(results_dir: Path, scale: str, experiment: Experiment) -> P
     spec = drawing(plan.name)
     records = read_experiment_records(results_dir, scale, experiment.name)
     best = best_record(records, plan.best, experiment.name)
-    rows = spec.read(run_folder(results_dir, scale, best.run_id))
-    try:
-        example = rows[spec.choose(rows, plan.prefer)]
-    except ResultsError as error:
-        raise ResultsError(f"run {best.run_id}: {error}") from error
+    if isinstance(spec, ComparisonSpec):
+        example = _compared(results_dir, scale, experiment, spec, records)
+    else:
+        rows = spec.read(run_folder(results_dir, scale, best.run_id))
+        try:
+            example = rows[spec.choose(rows, plan.prefer)]
+        except ResultsError as error:
+            raise ResultsError(f"run {best.run_id}: {error}") from error
     data = FigureData(experiment.name, plan.name, best, example)
     return write_figure_data(results_dir, scale, data)
+
+
+def _compared(
+    results_dir: Path,
+    scale: str,
+    experiment: Experiment,
+    spec: ComparisonSpec,
+    records: Sequence[Record],
+) -> dict[str, Any]:
+    """The example of a figure of several runs, with their names under ``runs``."""
+    plan, runs = _plan(experiment), {}
+    for label in experiment.row_labels():
+        mine = [record for record in records if record.row == label]
+        if mine:
+            runs[label] = best_record(mine, plan.best, experiment.name).run_id
+    kept = {label: spec.read(run_folder(results_dir, scale, run)) for label, run in runs.items()}
+    return {**spec.gather(kept, plan.prefer), "runs": runs}
 
 
 def best_record(records: Sequence[Record], metric: str, experiment_name: str) -> Record:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Experiment
 from repro.evaluation.metrics import metric_of
@@ -12,6 +12,7 @@ from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Record, ResultsError
 
 CellKey = tuple[str, str, str]
+RATIO_DIGITS = 2
 
 
 @dataclass(frozen=True)
@@ -135,18 +136,27 @@ def _row(
     experiment: Experiment, label: str, by_cell: dict[CellKey, list[Record]], scale: str
 ) -> TableRow:
     printed = experiment.published.rows.get(label, [None] * len(experiment.columns))
-    cells = [
-        cell_of(
-            experiment,
-            scale,
-            column,
-            by_cell.get((label, column.name, column.metric), []),
-            metric=column.metric,
-            published=value,
-        )
-        for column, value in zip(experiment.columns, printed, strict=True)
-    ]
+    cells = []
+    for column, value in zip(experiment.columns, printed, strict=True):
+        found = by_cell.get((label, column.name, column.metric), [])
+        if column.relative_to is not None:
+            found = _ratios(
+                found, by_cell.get((column.relative_to, column.name, column.metric), [])
+            )
+        cell = cell_of(experiment, scale, column, found, metric=column.metric, published=value)
+        digits = cell.digits if column.relative_to is None else RATIO_DIGITS
+        cells.append(replace(cell, digits=digits))
     return TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells))
+
+
+def _ratios(records: Sequence[Record], references: Sequence[Record]) -> list[Record]:
+    """Values divided by the reference of the same kind and seed, where there is one."""
+    by_seed = {(record.kind, record.seed): record.value for record in references}
+    return [
+        replace(record, value=record.value / by_seed[record.kind, record.seed])
+        for record in records
+        if by_seed.get((record.kind, record.seed))
+    ]
 
 
 def _other_rows(experiment: Experiment, scale: str) -> tuple[PublishedRow, ...]:

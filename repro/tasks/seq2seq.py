@@ -1,18 +1,33 @@
-"""What every task on source–target pairs shares: model, loss, teacher-forced statistics."""
+"""What every task on source–target pairs shares: model, loss, statistics, search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from repro.config.instantiate import build_loss, build_loss_mapping, build_mapping
-from repro.config.schema import FenchelYoungLossConfig, RunConfig
-from repro.config.schema.seq2seq import BeamConfig, Seq2SeqConfig
+from repro.config.instantiate import (
+    build_bounded_mapping,
+    build_loss,
+    build_loss_mapping,
+    build_mapping,
+)
+from repro.config.schema import FenchelYoungLossConfig, MappingConfig, RunConfig
+from repro.config.schema.mapping import BoundedConfig
+from repro.config.schema.seq2seq import SearchConfig, Seq2SeqConfig
+from repro.data.arrow import ArrowPairs
 from repro.data.batching import Pair, Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.vocabulary import Vocabulary
-from repro.models.seq2seq import FreeWeighting, Seq2Seq
+from repro.decoding import BeamResult, StepModel, beam_search
+from repro.models.seq2seq import (
+    BoundedWeighting,
+    Fertility,
+    FreeWeighting,
+    Seq2Seq,
+    Weighting,
+)
 
 
 class LazyBatches(Sequence[Seq2SeqBatch]):
@@ -38,11 +53,13 @@ class TeacherForcedStatistics:
         loss: per symbol.
         attention_nonzeros: source positions with nonzero weight.
         output_nonzeros: target symbols with nonzero probability.
+        accuracy: share of symbols with the largest score, between 0 and 1.
     """
 
     loss: float
     attention_nonzeros: float
     output_nonzeros: float
+    accuracy: float
 
 
 class Seq2SeqTraining:
@@ -53,16 +70,24 @@ class Seq2SeqTraining:
         source: source vocabulary.
         target: target vocabulary.
         device: where the model lives.
+        coverage_vector: whether attention scores see the cumulative attention.
+        fertility: bounds of the cumulative attention; bounded mappings need it.
     """
 
     def __init__(
-        self, config: RunConfig, source: Vocabulary, target: Vocabulary, device: torch.device
+        self,
+        config: RunConfig,
+        source: Vocabulary,
+        target: Vocabulary,
+        device: torch.device,
+        coverage_vector: bool = False,
+        fertility: Fertility | None = None,
     ) -> None:
         self.config, self.device = config, device
         model, decoding = config.model, config.decoding
         assert isinstance(config.loss, FenchelYoungLossConfig)
         assert isinstance(model, Seq2SeqConfig)
-        assert isinstance(decoding, BeamConfig)
+        assert isinstance(decoding, SearchConfig)
         assert config.mapping is not None
         self.evaluation_batch = decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
@@ -74,24 +99,23 @@ class Seq2SeqTraining:
             hidden_size=model.hidden_size,
             layers=model.layers,
             dropout=model.dropout,
-            weighting=FreeWeighting(build_mapping(config.mapping)),
+            weighting=build_weighting(config.mapping, fertility is not None),
             output_mapping=self.output_mapping,
+            coverage_vector=coverage_vector,
+            fertility=fertility,
         )
         initialise(self.model)
         self.model.to(device)
 
     def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches:
         """Training batches of one epoch."""
-        lengths = [len(pair.source) for pair in pairs]
         size = self.config.training.batch_size
-        return LazyBatches(
-            pairs, epoch_batches(lengths, size, self.config.seed, epoch), self.device
-        )
+        batches = epoch_batches(source_lengths(pairs), size, self.config.seed, epoch)
+        return LazyBatches(pairs, batches, self.device)
 
     def ordered(self, pairs: Sequence[Pair]) -> LazyBatches:
         """Evaluation batches, every pair once."""
-        lengths = [len(pair.source) for pair in pairs]
-        batches = ordered_batches(lengths, self.evaluation_batch)
+        batches = ordered_batches(source_lengths(pairs), self.evaluation_batch)
         return LazyBatches(pairs, batches, self.device)
 
     def loss(self, batch: Seq2SeqBatch) -> Tensor:
@@ -103,7 +127,7 @@ class Seq2SeqTraining:
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
         """Loss and sparsity over a split; the model should be in evaluation mode."""
-        totals = torch.zeros(3, dtype=torch.float64, device=self.device)
+        totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
         for batch in batches:
             totals += self._batch_totals(batch)
@@ -116,22 +140,86 @@ class Seq2SeqTraining:
         scores, real = forced.scores.float(), batch.target != Vocabulary.PAD
         attended = (forced.attention > 0).sum(-1)[real].sum()
         supported = (self.output_mapping(scores) > 0).sum(-1)[real].sum()
-        return torch.stack([self.criterion(scores, batch.target).double(), attended, supported])
+        right = (scores.argmax(-1) == batch.target)[real].sum()
+        loss = self.criterion(scores, batch.target).double()
+        return torch.stack([loss, attended, supported, right])
 
     def _autocast(self) -> AbstractContextManager[None]:
         enabled = self.config.precision == "bf16"
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
-def initialise(model: nn.Module, bound: float = 0.1) -> None:
+def build_weighting(config: MappingConfig, has_fertility: bool = False) -> Weighting:
+    """From scores to attention weights, as a ``mapping`` configuration says.
+
+    Raises:
+        ConfigError: there is no mapping of this name, or it needs fertilities.
+    """
+    if isinstance(config, BoundedConfig) and has_fertility:
+        return BoundedWeighting(build_bounded_mapping(config), config.exhaustion)
+    return FreeWeighting(build_mapping(config))
+
+
+def initialise(model: Seq2Seq, bound: float = 0.1) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
+
+    Parameters of mappings keep their values, and so does what has been learned of fertilities.
 
     References:
         OpenNMT's default, with which the sequence-to-sequence papers trained.
     """
     for name, parameter in model.named_parameters():
-        if "mapping" not in name:
+        if "mapping" not in name and not name.startswith("fertility."):
             nn.init.uniform_(parameter, -bound, bound)
-    for module in model.modules():
-        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
-            module.weight.data[module.padding_idx].zero_()
+    for embedding in (model.encoder.embedding, model.embedding):
+        embedding.weight.data[Vocabulary.PAD].zero_()
+
+
+def source_lengths(pairs: Sequence[Pair]) -> list[int]:
+    """Number of source symbols of every pair; pairs on disk are not read for it."""
+    if isinstance(pairs, ArrowPairs):
+        return pairs.source_lengths.tolist()
+    return [len(pair.source) for pair in pairs]
+
+
+def search(
+    model: StepModel[Any],
+    pairs: Sequence[Pair],
+    decoding: SearchConfig,
+    device: torch.device,
+    *,
+    beam_size: int | None = None,
+    keep_attention: bool = False,
+) -> list[BeamResult]:
+    """Beam search over a whole split.
+
+    Args:
+        model: in evaluation mode, on ``device``.
+        pairs: of the split; targets are not looked at.
+        decoding: sizes and lengths.
+        device: where the model lives.
+        beam_size: in place of the one of ``decoding``.
+        keep_attention: whether hypotheses carry their attention.
+
+    Returns:
+        One result for each pair, in the order of the pairs.
+    """
+    results: dict[int, BeamResult] = {}
+    for indices, batch in _sources(pairs, decoding.batch_size, device):
+        found = beam_search(
+            model,
+            batch.source,
+            batch.source_mask,
+            beam_size=beam_size or decoding.beam_size,
+            max_length=decoding.max_length,
+            keep_attention=keep_attention,
+        )
+        results.update(zip(indices, found, strict=True))
+    return [results[number] for number in range(len(results))]
+
+
+def _sources(
+    pairs: Sequence[Pair], size: int, device: torch.device
+) -> Iterator[tuple[list[int], Seq2SeqBatch]]:
+    for indices in ordered_batches(source_lengths(pairs), size):
+        yield indices, collate(pairs, indices).to(device)

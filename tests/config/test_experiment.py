@@ -50,6 +50,7 @@ def test_a_scale_has_its_own_seeds_and_overrides(folder: Path) -> None:
         ('"x": [1.0]', '"z": [1.0]', "are not rows"),
         ("title:", "titel:", "titel"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds"),
+        ("metric: test/accuracy", "metric: test/accuracy, relative_to: z", "relative_to of ['c']"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(folder: Path, old: str, new: str, expected: str) -> None:

@@ -4,12 +4,14 @@ import torch
 from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices
 from repro.config.instantiate import (
+    build_bounded_mapping,
     build_loss,
     build_loss_mapping,
     build_mapping,
     build_structured_loss,
 )
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
+from repro.config.schema.mapping import BoundedConfig
 from repro.losses.structured import (
     CRFLoss,
     MarginCRFLoss,
@@ -18,16 +20,30 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.mappings import entmax, sparsemax
+from repro.mappings import csoftmax, csparsemax, entmax, sparsemax
 from repro.structures import Arborescence
 
 SCORES = torch.tensor([[1.2, 0.3, -0.4, 0.0]])
 
 
-@pytest.mark.parametrize("choice", group_choices("mapping"))
+BOUNDED = {"csoftmax": csoftmax, "csparsemax": csparsemax}
+
+
+@pytest.mark.parametrize("choice", sorted({*group_choices("mapping")} - {*BOUNDED}))
 def test_every_mapping_choice_gives_distributions(choice: str) -> None:
     mapping = build_mapping(compose_run([f"mapping={choice}"]).mapping)
     torch.testing.assert_close(mapping(SCORES).sum(-1), torch.ones(1))
+
+
+@pytest.mark.parametrize("choice", BOUNDED)
+def test_every_bounded_choice_keeps_to_its_bounds(choice: str) -> None:
+    config = compose_run([f"mapping={choice}"]).mapping
+    assert isinstance(config, BoundedConfig)
+    upper = torch.tensor([[0.4, 0.4, 0.4, 0.4]])
+    found = build_bounded_mapping(config)(SCORES, upper)
+    torch.testing.assert_close(found, BOUNDED[choice](SCORES, upper))
+    with pytest.raises(ConfigError, match="needs fertilities"):
+        build_mapping(config)
 
 
 STRUCTURED = {

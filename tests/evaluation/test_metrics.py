@@ -36,6 +36,15 @@ def test_metric_of_a_language_is_no_macro_average() -> None:
     assert metric.higher_is_better is False
 
 
+def test_metric_of_a_label_names_the_label() -> None:
+    metric = metric_of("dev/label_recall/neutral")
+    assert metric.signature == f"recall|label:neutral|micro:pair|v:{__version__}"
+
+
+def test_further_test_sets_have_the_same_metrics() -> None:
+    assert metric_of("test_duc2004/rouge1") is metric_of("test/rouge1") is METRICS["rouge1"]
+
+
 @pytest.mark.parametrize(
     "name", ["accuracy", "valid/accuracy", "test/accuracy/a/b", "test/accuracy/", "test/", ""]
 )
@@ -45,5 +54,5 @@ def test_malformed_names_are_refused(name: str) -> None:
 
 
 def test_unknown_metric_names_the_choices() -> None:
-    with pytest.raises(ConfigError, match=r"unknown metric 'bleu'.*choose accuracy, levenshtein"):
-        metric_of("test/bleu")
+    with pytest.raises(ConfigError, match=r"unknown metric 'ter'.*choose accuracy, levenshtein"):
+        metric_of("test/ter")

@@ -54,6 +54,11 @@ def lattice_row(**changes: Any) -> Row:
     return row | changes
 
 
+PAIR: Row = {"index": 0, "premise": ["a", "b"], "hypothesis": ["c"], "gold": "neutral"}
+PREMISES: Row = {
+    "index": 0,
+    "pairs": [{**PAIR, "panels": {"softmax": {"predicted": "neutral", "weights": [0.5, 0.5]}}}],
+}
 ROWS: Mapping[str, Row] = {
     "attention": attention_row(),
     "lattice": lattice_row(),
@@ -63,6 +68,19 @@ ROWS: Mapping[str, Row] = {
         "words": ["a", "b"],
         "gold": [0, 1],
         "candidates": [{"heads": [0, 1], "weight": 0.5}, {"heads": [2, 0], "weight": 0.5}],
+    },
+    "premise_attention": PREMISES,
+    "premise_attention_of_three": PREMISES,
+    "alignment_grids": {
+        **PAIR,
+        "panels": {
+            "softmax": {
+                "predicted": "neutral",
+                "premise_to_hypothesis": [[1.0], [1.0]],
+                "hypothesis_to_premise": [[0.25, 0.75]],
+                "structures": {},
+            }
+        },
     },
     "sparsity_over_training": {
         "index": 0,

@@ -139,3 +139,25 @@ def test_signatures_come_from_the_records(experiment: Experiment, records: list[
     declared = build_table(experiment, [], "full").signatures
     assert declared[0].startswith("test/accuracy: acc|")
     assert "made:up" not in declared[0]
+
+
+def test_a_relative_column_divides_by_the_row_of_the_same_seed(
+    experiment: Experiment, make_record: Make
+) -> None:
+    (first, *_), name = experiment.columns, "avg"
+    ratio = replace(first, name="ratio", relative_to="1 / b")
+    published = replace(experiment.published, rows={"1 / a": [None, 2.0]}, other_rows={})
+    wide = replace(experiment, columns=[first, ratio], seeds=[1, 2], published=published)
+    values = {("1 / a", 1): 30.0, ("1 / a", 2): 5.0, ("1 / b", 1): 10.0, ("2 / a", 3): 7.0}
+    records = [
+        make_record(run_id=f"{row}{seed}", row=row, seed=seed, column=column, value=value)
+        for (row, seed), value in values.items()
+        for column in (name, "ratio")
+    ]
+    rows = {row.label: row.cells for row in build_table(wide, records, "full").rows}
+    assert rows["1 / a"][0].values == (30.0, 5.0)
+    assert rows["1 / a"][1].values == (3.0,), "seed 2 of the reference is missing"
+    assert rows["1 / a"][1].text == "3.00 (1/2)"
+    assert rows["1 / a"][1].difference == 1.0
+    assert rows["1 / b"][1].values == (1.0,)
+    assert rows["2 / b"][1].values == ()

@@ -86,8 +86,21 @@ class SqPnormMaxConfig(GammaConfig):
         require(1 < self.p <= 2, "mapping.p", self.p, "a number in (1, 2]")
 
 
+@dataclass
+class BoundedConfig(MappingConfig):
+    """Csoftmax and csparsemax; ``exhaustion`` is ``c``, what words with fertility left gain."""
+
+    exhaustion: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Refuse an infinite gain."""
+        ok = 0 <= self.exhaustion < inf
+        require(ok, "mapping.exhaustion", self.exhaustion, "a finite number >= 0")
+
+
 SCHEMAS: dict[str, dict[str, type]] = {
     "mapping": {
+        "bounded": BoundedConfig,
         "gamma": GammaConfig,
         "entmax": EntmaxConfig,
         "learned_alpha": LearnedAlphaConfig,

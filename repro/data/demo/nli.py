@@ -6,7 +6,7 @@ words must be aligned: which adjective, verb or number belongs to which noun dec
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -23,7 +23,10 @@ PREMISES = {"train": 3000, "dev": 200, "test": 200, "dev_matched": 400}
 
 
 def write_demo_nli(
-    data_dir: Path, seed: int = 2017, premises: Mapping[str, int] = PREMISES
+    data_dir: Path,
+    seed: int = 2017,
+    premises: Mapping[str, int] = PREMISES,
+    sources: Sequence[NliSource] = (SNLI, MULTINLI),
 ) -> None:
     """Write ``snli_1.0`` and ``multinli_1.0`` below ``data_dir``.
 
@@ -33,8 +36,9 @@ def write_demo_nli(
         data_dir: folder that the readers take as their ``data_dir``.
         seed: of all draws.
         premises: how many each part has; the files are a pure function of both.
+        sources: the corpora that are written.
     """
-    for source in (SNLI, MULTINLI):
+    for source in sources:
         for part, records in demo_records(source, seed, premises).items():
             text = "".join(json.dumps(record) + "\n" for record in records)
             write_if_changed(Path(data_dir) / source.folder / source.files[part], text.encode())

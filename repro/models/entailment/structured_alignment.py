@@ -1,14 +1,19 @@
 """Latent structured alignments: SparseMAP over tag sequences and over matchings."""
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 
 from repro.models.entailment.alignment import Aligner, Alignment, cell_mask
 from repro.models.entailment.recurrence import length_mask
-from repro.structures import Matching, Sequence, Solution, sparsemap
+from repro.structures import ConvergenceWarning, Matching, Sequence, Solution, Structure, sparsemap
 
 FARTHEST = 2
 """Distances of at least so much share a score, on either side."""
+
+MAX_ITER = 1000
+"""Iterations of the active set method; few pairs need more than the words of both sentences."""
 
 
 class TransitionScores(nn.Module):
@@ -58,20 +63,37 @@ class SequentialAligner(Aligner):
     A path prefers, or avoids, to move on monotonously: each direction has its own
     :class:`TransitionScores`. Weights are the SparseMAP marginals of the tags.
 
+    Args:
+        max_iter: bound on the solver's iterations; a solution that reaches it is taken as it is.
+
     References:
         Niculae et al. (2018), §5.2, "Sequential alignment".
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_iter: int = MAX_ITER) -> None:
         super().__init__()
+        self.max_iter = max_iter
         self.premise_to_hypothesis = TransitionScores()
         self.hypothesis_to_premise = TransitionScores()
 
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
         """Rows of both weight matrices sum to one where their word is real."""
-        forth = _tagging(self.premise_to_hypothesis, scores, lengths)
-        back = _tagging(self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1))
+        forth = self._tag(self.premise_to_hypothesis, scores, lengths)
+        back = self._tag(self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1))
         return Alignment(forth.marginals, back.marginals, lengths, (forth, back))
+
+    def _tag(self, transitions: TransitionScores, scores: Tensor, lengths: Tensor) -> Solution:
+        """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
+        _, words, tags = scores.shape
+        steps = transitions.transitions(tags).to(scores.dtype).expand(max(words - 1, 0), -1, -1)
+        unary = Sequence.with_ends(
+            scores,
+            transitions.starts(tags).to(scores.dtype),
+            transitions.ends(tags, lengths[:, 1]).to(scores.dtype),
+            lengths[:, 0],
+        )
+        allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
+        return _solve(Sequence(), unary, steps, lengths[:, 0], allowed, self.max_iter)
 
 
 class MatchingAligner(Aligner):
@@ -79,26 +101,36 @@ class MatchingAligner(Aligner):
 
     A word of the shorter sentence has total weight one, one of the longer at most one.
 
+    Args:
+        max_iter: bound on the solver's iterations; a solution that reaches it is taken as it is.
+
     References:
         Niculae et al. (2018), §5.2, "Matching alignment".
     """
 
+    def __init__(self, max_iter: int = MAX_ITER) -> None:
+        super().__init__()
+        self.max_iter = max_iter
+
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
         """Both weight matrices are each other's transpose."""
-        matching = sparsemap(Matching(), scores, lengths=lengths, mask=cell_mask(scores, lengths))
+        allowed = cell_mask(scores, lengths)
+        matching = _solve(Matching(), scores, None, lengths, allowed, self.max_iter)
         both = matching.marginals
         return Alignment(both, both.transpose(1, 2), lengths, (matching,))
 
 
-def _tagging(transitions: TransitionScores, scores: Tensor, lengths: Tensor) -> Solution:
-    """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
-    _, words, tags = scores.shape
-    steps = transitions.transitions(tags).to(scores.dtype).expand(max(words - 1, 0), -1, -1)
-    unary = Sequence.with_ends(
-        scores,
-        transitions.starts(tags).to(scores.dtype),
-        transitions.ends(tags, lengths[:, 1]).to(scores.dtype),
-        lengths[:, 0],
-    )
-    allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-    return sparsemap(Sequence(), unary, steps, lengths=lengths[:, 0], mask=allowed)
+def _solve(
+    structure: Structure,
+    unary: Tensor,
+    additional: Tensor | None,
+    lengths: Tensor,
+    mask: Tensor,
+    max_iter: int,
+) -> Solution:
+    """SparseMAP without a warning where the bound is reached: the bound is a setting."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return sparsemap(
+            structure, unary, additional, lengths=lengths, mask=mask, max_iter=max_iter
+        )

@@ -1,17 +1,15 @@
 """Decoding and scoring of an inflection model, or of an ensemble, on validation and test data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from repro.config.schema import RunConfig
 from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.seq2seq import BeamConfig
-from repro.data.batching import Pair, collate, ordered_batches
 from repro.data.sigmorphon import Inflection
-from repro.decoding import BeamResult, StepModel, beam_search, greedy
+from repro.decoding import BeamResult, StepModel
 from repro.evaluation.inflection import score_inflections, write_predictions
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
 from repro.results import RunFolder
@@ -19,6 +17,7 @@ from repro.tasks.location import corpus_dir
 from repro.tasks.morphology.corpus import EncodedCorpus
 from repro.tasks.morphology.examples import ExampleAnalysis
 from repro.tasks.protocol import Scores
+from repro.tasks.seq2seq import search
 
 
 class Evaluator:
@@ -41,41 +40,25 @@ class Evaluator:
 
     def greedy_accuracy(self, model: StepModel[Any]) -> float:
         """Word accuracy on the validation data in percent, averaged over languages."""
-        results: dict[int, BeamResult] = {}
-        for indices, source, mask in self._batches(self.data.dev):
-            found = greedy(model, source, mask, max_length=self.decoding.max_length)
-            results.update(zip(indices, found, strict=True))
-        predicted = self._texts(results)
+        found = search(model, self.data.dev, self.decoding, self.device, beam_size=1)
+        predicted = self._texts(found)
         return score_inflections(self.data.corpus.dev, predicted).macro_accuracy
 
     def evaluate(self, model: StepModel[Any], folder: RunFolder) -> Scores:
         """Beam search on both splits; predictions and analysed examples go into ``folder``."""
-        dev = self._beam(model, self.data.dev)
-        test = self._beam(model, self.data.test)
+        dev = search(model, self.data.dev, self.decoding, self.device)
+        test = search(model, self.data.test, self.decoding, self.device)
         scores = self._score("dev", self.data.corpus.dev, dev, folder)
         scores |= self._score("test", self.data.corpus.test, test, folder)
-        scores["dev/certified"] = _percent([result.certified for result in dev.values()])
-        scores["dev/optimal"] = _percent([result.optimal for result in dev.values()])
-        scores["dev/single"] = _percent([result.single for result in dev.values()])
+        scores["dev/certified"] = _percent([result.certified for result in dev])
+        scores["dev/optimal"] = _percent([result.optimal for result in dev])
+        scores["dev/single"] = _percent([result.single for result in dev])
         self.analysis.store(model, folder)
         return scores | self.baseline
 
-    def _beam(self, model: StepModel[Any], pairs: Sequence[Pair]) -> dict[int, BeamResult]:
-        size, length = self.decoding.beam_size, self.decoding.max_length
-        results: dict[int, BeamResult] = {}
-        for indices, source, mask in self._batches(pairs):
-            found = beam_search(model, source, mask, beam_size=size, max_length=length)
-            results.update(zip(indices, found, strict=True))
-        return results
-
-    def _batches(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        for indices in ordered_batches([len(p.source) for p in pairs], self.decoding.batch_size):
-            batch = collate(pairs, indices).to(self.device)
-            yield indices, batch.source, batch.source_mask
-
-    def _texts(self, results: dict[int, BeamResult]) -> list[str]:
-        """The best form of each example, in order; empty where nothing was found."""
-        best = [results[n].hypotheses[:1] for n in range(len(results))]
+    def _texts(self, results: Sequence[BeamResult]) -> list[str]:
+        """The best form of each example; empty where nothing was found."""
+        best = [result.hypotheses[:1] for result in results]
         ids = [found[0].tokens if found else [] for found in best]
         return ["".join(self.data.target.decode(tokens)) for tokens in ids]
 
@@ -83,7 +66,7 @@ class Evaluator:
         self,
         split: str,
         examples: Sequence[Inflection],
-        results: dict[int, BeamResult],
+        results: Sequence[BeamResult],
         folder: RunFolder,
     ) -> Scores:
         predicted = self._texts(results)

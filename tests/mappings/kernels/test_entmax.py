@@ -7,7 +7,7 @@ import torch
 from hard_rows import hard_rows
 from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, SUM, assert_close
 
-from repro.mappings import entmax, sparsemax
+from repro.mappings import entmax, softmax, sparsemax
 from repro.mappings._entmax import EntmaxFunction, apply_jacobian, order_derivative
 from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
 from repro.mappings.kernels import ops
@@ -112,6 +112,31 @@ def test_an_order_for_each_row(size, dtype):
         assert_close(moved[i], apply_jacobian(wide, order, weights, -1)[0], GRADIENT)
         slope = (order_derivative(wide, order, -1) * weights).sum()
         assert_close(drift[i], slope, {torch.float64: 1e-10, torch.float32: 1e-4})
+
+
+@pytest.mark.parametrize("size", [3, 50, 127])
+def test_different_orders_in_neighbouring_rows(size):
+    alphas = torch.linspace(1.05, 2, 19)
+    scores = torch.randn(19, size) * 2
+    probs = ops.launch("entmax_forward_rows", scores, alphas - 1)
+    for row, alpha, found in zip(scores, alphas.double().tolist(), probs, strict=True):
+        assert_close(found, entmax_by_bisection(row, alpha, passes=80), ABSOLUTE)
+
+
+@pytest.mark.parametrize("size", [5, 300])
+def test_softmax_of_rows_with_infinities_and_nan(size):
+    scores = torch.randn(5, size)
+    scores[0, 1], scores[1], scores[2, :2] = math.nan, -math.inf, math.inf
+    scores[3, 2:] = -math.inf
+    probs = softmax(scores.requires_grad_())
+    assert probs[0].isnan().all()
+    assert not probs[1].any()
+    assert_close(probs[2, :2].detach(), torch.tensor([0.5, 0.5]), ABSOLUTE)
+    assert_close(probs[3:].detach(), scores[3:].detach().double().softmax(-1), ABSOLUTE)
+    weight = torch.randn(5, size)
+    (moved,) = torch.autograd.grad(probs, scores, weight)
+    expected = apply_jacobian(probs[1:].detach().double(), 0.0, weight[1:].double(), -1)[0]
+    assert_close(moved[1:], expected, GRADIENT)
 
 
 def test_one_order_in_a_tensor_is_that_number():

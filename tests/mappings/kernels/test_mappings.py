@@ -158,15 +158,19 @@ def test_hard_rows(name, dtype, size, offset):
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 
+@pytest.mark.parametrize("strength", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("function", [fusedmax, oscarmax])
 @pytest.mark.parametrize("size", [100, 400])
-def test_hard_rows_in_groups(function, size, offset):
+def test_hard_rows_in_groups(function, size, offset, strength):
+    def mapping(rows):
+        return function(rows, strength / (10 if function is fusedmax else 100))
+
     scores = hard_rows(size) + offset
-    expected = in_torch(function, scores, ())[0]
-    assert_close(function(scores), expected, ADVERSARIAL)
-    single = function(scores.float())
-    assert_close(single, function(scores.float().double()), ABSOLUTE)
+    expected = in_torch(mapping, scores, ())[0]
+    assert_close(mapping(scores), expected, ADVERSARIAL)
+    single = mapping(scores.float())
+    assert_close(single, mapping(scores.float().double()), ABSOLUTE)
     assert_close(single.sum(-1), torch.ones(len(scores)), SUM)
 
 
@@ -307,6 +311,18 @@ def test_faulty_rows_are_counted_and_nan(order):
     assert faults.item() == 3
     assert probs[:3].isnan().all()
     assert_close(probs[3], torch.full((2,), 0.5), ABSOLUTE)
+
+
+@pytest.mark.parametrize("highest", [INF, 1e300, 1e37, 1e9])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [4, 200, 2000])
+def test_what_an_entry_far_above_leaves_is_shared_by_the_others(size, dtype, highest):
+    scores = torch.full((1, size), -9.0, dtype=dtype)
+    scores[0, [0, 1, -2, -1]] = torch.tensor([highest, 1.0, 0.5, -1.0], dtype=dtype)
+    probs = csparsemax(scores, torch.full_like(scores, 0.4))
+    expected = torch.zeros(1, size, dtype=torch.float64)
+    expected[0, [0, 1, -2]] = torch.tensor([0.4, 0.4, 0.2], dtype=torch.float64)
+    assert_close(probs, expected, ABSOLUTE)
 
 
 def test_totals_that_cannot_be_spent_are_counted():

@@ -9,16 +9,16 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 
-def fingerprint(*modules: str) -> int:
-    """A number that changes with the source of any of these kernel modules, never zero.
-
-    It is to be part of the key of compiled code on disk, where numba itself looks at one file only.
-    """
+def _fingerprint(folder: Path) -> int:
+    """A number that changes with every source file of a folder, never zero."""
     digest = hashlib.sha256()
-    for name in ("_compile", *modules):
-        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
     return int.from_bytes(digest.digest()[:6], "big") + 1
 
+
+SOURCES = _fingerprint(Path(__file__).parent)
+"""Part of the key of compiled code on disk, where numba itself looks at one file only."""
 
 EXACT: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """Options of functions whose rounding tricks must not be reordered."""

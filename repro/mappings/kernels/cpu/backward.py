@@ -6,11 +6,12 @@ import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small
 from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
+from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 
 SPAN = 64
 """Entries that are skipped together where none has mass; their incoming gradient is not read."""
-_LONG = 256
-"""Rows from this length on are searched for such spans."""
+_LONG = 512
+"""Rows longer than this are searched for such spans."""
 _SWITCH = 0.5
 _SERIES = tuple(1 / math.factorial(k + 2) for k in range(13, -1, -1))
 """For arguments below the switch."""
@@ -77,8 +78,42 @@ def mean_of(weighted, total):
 
 
 @small
+def flat_row(probs, grads, out):
+    """The gradient of a row for sparsemax: on the support ``g`` less its mean."""
+    zero, size = probs.dtype.type(0), 0
+    weighted = zero
+    for j in range(np.uint64(probs.shape[0])):
+        size += np.int32(probs[j] > zero)
+        weighted += grads[j] if probs[j] > zero else zero
+    mean = probs.dtype.type(mean_of(weighted, size))
+    for j in range(np.uint64(probs.shape[0])):
+        moved = grads[j] - mean
+        out[j] = moved if probs[j] > zero else zero
+    return mean
+
+
+@small
+def root_row(probs, grads, out):
+    """The gradient of a row for 1.5-entmax, with ``s = √p``."""
+    zero = probs.dtype.type(0)
+    total = weighted = zero
+    for j in range(np.uint64(probs.shape[0])):
+        slope = np.sqrt(probs[j])
+        out[j] = slope
+        total += slope
+        weighted += slope * (grads[j] if slope > zero else zero)
+    mean = mean_of(weighted, total)
+    centre(out, grads, mean)
+    return mean
+
+
+@small
 def short_row(probs, grads, order, out):
     """Write the gradient of a row; return the mean of ``g`` weighted by ``s``."""
+    if order == 1.0:
+        return flat_row(probs, grads, out)
+    if order == 0.5:
+        return root_row(probs, grads, out)
     slopes(probs, order, out)
     total, weighted = weigh(out, grads)
     mean = mean_of(weighted, total)
@@ -146,15 +181,18 @@ def order_gradient(probs, grads, order, mean):
 @inner
 def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
     """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them."""
-    found = np.empty((probs.shape[1] + SPAN - 1) // SPAN, np.int64)
+    size = probs.shape[1]
+    memory = np.empty((1, (size + SPAN - 1) // SPAN), np.int64)
+    found = borrowed(memory, 0)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
-        if probs.shape[1] < _LONG:
+        if size <= _LONG:
             mean = short_row(probs[i], grads[i], order, out[i])
         else:
             mean = long_row(probs[i], grads[i], order, found, out[i])
         if order_grads.shape[0] > 0:
             order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
+    give_back(memory)
 
 
 @small

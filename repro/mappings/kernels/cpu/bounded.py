@@ -4,15 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu._compile import fingerprint, on_disk
+from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
 from repro.mappings.kernels.cpu.bounded_rows import bounded_backward_rows, bounded_rows
 from repro.mappings.kernels.cpu.entries import Entry, matrix, vector
 from repro.mappings.kernels.cpu.workers import split
 
-_SOURCES = fingerprint(
-    "bounded", "bounded_rows", "box", "capped",
-    "elementary", "entries", "extremes", "scratch", "search",
-)  # fmt: skip
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 """By their types the compiled kernels are told apart."""
 _BOX = 1.0
@@ -54,8 +50,8 @@ def _differentiator(sources: int) -> Entry:
     return differentiate
 
 
-_solve = _solver(_SOURCES)
-_differentiate = _differentiator(_SOURCES)
+_solve = _solver(SOURCES)
+_differentiate = _differentiator(SOURCES)
 
 
 def bounded_forward(

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import exact, inner, small
+from repro.mappings.kernels.cpu.extremes import key_of, value_of
 
 LONG = 1024
 """Rows from this length on are searched for candidates."""
@@ -24,7 +25,6 @@ _PASSES = 300
 _LANES = 8
 """Lists are filled up to multiples of this."""
 _BLOCK = 16
-_EXACT = 1e-15
 
 
 @small
@@ -63,8 +63,8 @@ def clipped(above, bound):
 @small
 def mass_at(heights, bounds, count, tau):
     """``Σ clip(x - τ, 0, u)``, and how many entries are strictly inside."""
-    total, free = 0.0, 0
-    for j in range(count):
+    total, free, heights, bounds = 0.0, 0, heights[:count], bounds[:count]
+    for j in range(heights.shape[0]):
         kept = clipped(lowered(heights[j], tau), bounds[j])
         total += kept
         free += (kept > 0.0) & (kept < bounds[j])
@@ -122,6 +122,18 @@ def root(heights, bounds, count, total, low, high, tau, tolerance):
         if not (low < tau) & (tau < high):
             break
     return tau
+
+
+@small
+def near_root(heights, bounds, count, total, low, tolerance):
+    """``τ`` of a list whose highest is zero, if it is above ``low``; else NaN."""
+    padded = _filled(heights, bounds, count)
+    mass, free = mass_at(heights, bounds, padded, low)
+    if not mass > total:
+        return math.nan
+    start = low + (mass - total) / max(free, 1)
+    start = start if start < 0.0 else 0.5 * low
+    return root(heights, bounds, padded, total, low, 0.0, start, tolerance)
 
 
 @inner
@@ -204,21 +216,48 @@ def _long_root(scores, uppers, total, base, largest, heights, bounds, tolerance)
 
 
 @inner
-def _anchor(scores, uppers, limit, base, largest, tau):
-    """The lowest score that reaches above ``τ``, but for rounding."""
-    lowest, best = tau - 8.0 * _EXACT * abs(tau), math.inf
+def _row_mass(scores, uppers, limit, largest, tau):
+    """``Σ clip(x - τ, 0, u)`` of a whole row, as it stands."""
+    mass = 0.0
+    for j in range(scores.shape[0]):
+        bound = bound_of(scores[j], uppers[j], limit)
+        mass += clipped(height_of(scores[j], largest, tau), bound)
+    return mass
+
+
+@inner
+def _nearest(scores, uppers, total, largest):
+    """The lowest number that is not below ``τ``; all numbers that there are get halved."""
+    low, high = key_of(-largest), key_of(largest)
+    middle = (low & high) + ((low ^ high) >> 1)
+    while middle > low:
+        if _row_mass(scores, uppers, total, largest, value_of(middle)) > total:
+            low = middle
+        else:
+            high = middle
+        middle = (low & high) + ((low ^ high) >> 1)
+    return value_of(high)
+
+
+@inner
+def _anchor(scores, uppers, limit, largest, tau):
+    """The lowest score that is not below a number and has a bound."""
+    best = largest
     for j in range(scores.shape[0]):
         score = finite(scores[j], largest)
-        if (bound_of(scores[j], uppers[j], limit) > 0.0) & (score - base >= lowest):
+        if (bound_of(scores[j], uppers[j], limit) > 0.0) & (score >= tau):
             best = min(best, score)
     return best
 
 
 @inner
-def _far_threshold(scores, uppers, total, base, top, largest, heights, bounds, tolerance):
+def _far_threshold(scores, uppers, total, top, largest, heights, bounds, tolerance):
     """The same from a base next to ``τ``, where differences have the most digits."""
+    tau = _nearest(scores, uppers, total, largest)
+    base = _anchor(scores, uppers, total, largest, tau)
     count = load(scores, uppers, 1, total, base, largest, heights, bounds)
-    return base, _root(heights, bounds, count, total, -math.inf, top - base, -0.5, tolerance)
+    high = min(top - base, 1.0)
+    return base, _root(heights, bounds, count, total, -math.inf, high, -0.5, tolerance)
 
 
 @small
@@ -244,5 +283,4 @@ def threshold(scores, uppers, total, top, largest, heights, bounds, tolerance, r
         tau = _long_root(scores, uppers, total, top, largest, heights, bounds, tolerance)
     if tau >= -reach:
         return top, tau
-    base = _anchor(scores, uppers, total, top, largest, tau)
-    return _far_threshold(scores, uppers, total, base, top, largest, heights, bounds, tolerance)
+    return _far_threshold(scores, uppers, total, top, largest, heights, bounds, tolerance)

@@ -57,13 +57,25 @@ def _sums(grown, uppers, ratio):
 
 
 @inner
+def _sum(grown):
+    """``Σ e``."""
+    total = 0.0
+    for start in range(0, grown.shape[0], _CHUNK):
+        part, chunk = grown.dtype.type(0), grown[start : start + _CHUNK]
+        for j in range(chunk.shape[0]):
+            part += chunk[j]
+        total += part
+    return total
+
+
+@inner
 def _fill(grown, uppers):
     """``ρ`` of a row, and whether mass is left over that nothing free is large enough to take.
 
     The sum of the entries is concave in ``ρ``, and this is Newton's method from below.
     """
     ratio, tolerance = 0.0, 0.5 * np.finfo(grown.dtype).eps
-    total, left = _sums(grown, uppers, ratio)
+    total, left = 0.0, _sum(grown)
     while left > _SMALLEST:
         following = ratio + (1.0 - total) / left
         if not following > ratio * (1.0 + tolerance):

@@ -21,7 +21,7 @@ def tolerance_for(scores):
     """Excess mass at which rows are solved, but for rounding."""
     if scores.itemsize == 4:
         return 1e-7
-    return np.finfo(np.float64).eps * (4.0 + math.sqrt(scores.shape[1]))
+    return np.finfo(np.float64).eps * (4.0 + math.sqrt(scores.shape[-1]))
 
 
 @small
@@ -81,21 +81,6 @@ def descend_roughly(lists, i, count, c, order, enough):
             break
         c -= step
     return c
-
-
-@small
-def descend_group(lists, cs, order):
-    """The same for several rows in turns, so that their latencies overlap."""
-    enough = last_excess(lists)
-    for _ in range(_PASSES):
-        moving = 0
-        for i in range(lists.shape[0]):
-            step, residual = rough_step(lists, i, lists.shape[1], cs[i], order)
-            moves = abs(residual) > enough
-            cs[i] -= step if moves else 0.0
-            moving += moves
-        if moving == 0:
-            break
 
 
 @small

@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from repro.mappings.kernels.cpu._compile import fingerprint, on_disk, pointer, small
+from repro.mappings.kernels.cpu._compile import SOURCES, on_disk, pointer, small
 from repro.mappings.kernels.cpu.backward import backward_rows, loss_backward_rows
 from repro.mappings.kernels.cpu.forward import closed_rows, level_rows
 
 Entry = Callable[..., Any]
-_SOURCES = fingerprint(
-    "entries", "backward", "forward", "closed", "level", "search", "elementary"
-)  # fmt: skip
 
 
 @small
@@ -92,7 +89,7 @@ def _loss_backward(sources: int) -> Entry:
     return loss_backward
 
 
-closed = _closed(_SOURCES)
-level = _level(_SOURCES)
-backward = _backward(_SOURCES)
-loss_backward = _loss_backward(_SOURCES)
+closed = _closed(SOURCES)
+level = _level(SOURCES)
+backward = _backward(SOURCES)
+loss_backward = _loss_backward(SOURCES)

@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import closed, level
+from repro.mappings.kernels.cpu import closed, level, level_tiles, tiles
 from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu.extremes import largest
+from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.search import (
     BLOCK,
     OUT,
@@ -17,13 +19,15 @@ from repro.mappings.kernels.cpu.search import (
     gather_maxima,
     load,
     pad,
-    part_maximum,
     scaled_score,
 )
 
 SHORT = 128
-"""Rows up to this length are solved without a search, in groups where steps are cheap."""
-GROUP = 8
+"""Rows up to this length are solved without a search where powers are taken; some in tiles."""
+TILED = 512
+"""Rows up to this length are solved without a search where steps are cheap."""
+_KINK = 1e-6
+"""Excess mass of a row that is solved again, as its last step has met a kink."""
 _SMALLEST_ORDER = 1e-20
 """Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
 
@@ -119,39 +123,68 @@ def level_row(row, order, zero, maxima, lists, shares, places, out):
 
 
 @small
-def load_group(scores, first, order, lists, tops, bads):
-    """Load a group of short rows; past the end the last row once more."""
-    largest = np.finfo(scores.dtype).max
-    for g in range(GROUP):
-        row = scores[min(first + g, scores.shape[0] - 1)]
-        tops[g], bads[g] = part_maximum(row)
-        load(row, row.shape[0], clamped(tops[g], largest), order, lists[g])
-        if bads[g] or tops[g] == -math.inf:
-            lists[g, :] = 0.0
+def moment_of(row, top, order, probs):
+    """``Σ p w``."""
+    zero, lowest = row.dtype.type(0), row.dtype.type(OUT)
+    scale, moment = row.dtype.type(order), zero
+    for j in range(np.uint64(row.shape[0])):
+        moment += probs[j] * tiles.candidate(row[j], top, scale, lowest, zero)
+    return moment
 
 
 @inner
-def short_rows(scores, order, targets, ignored, probs, losses, start, stop):
-    """Solve short rows at one closed order; return how many targets are no class."""
-    size, wrong = scores.shape[1], 0
-    tolerance = closed.tolerance_for(scores)
-    lists = new_lists(GROUP, size, scores.dtype)
-    tops, bads, cs = np.empty(GROUP, scores.dtype), np.empty(GROUP, np.bool_), np.empty(GROUP)
-    for first in range(start, stop, GROUP):
-        load_group(scores, first, order, lists, tops, bads)
-        cs[:] = 1.0
-        closed.descend_group(lists, cs, order)
-        for g in range(min(GROUP, stop - first)):
-            i = first + g
-            solution = closed.solve(
-                lists, g, size, lists.shape[1], cs[g], order, tolerance, probs[i]
+def again(row, top, order, out):
+    """Solve a row whose tile met a kink in its last step, or is too tied for single precision."""
+    lists, tolerance = new_lists(1, row.shape[0], row.dtype), closed.tolerance_for(row)
+    load(row, row.shape[0], top, order, lists[0])
+    c = closed.descend_roughly(lists, 0, row.shape[0], 1.0, order, closed.last_excess(lists))
+    return closed.solve(lists, 0, row.shape[0], lists.shape[1], c, order, tolerance, out)
+
+
+@small
+def find_tops(scores, first, last, tops, bads):
+    """The largest entries of the rows of a tile."""
+    highest = np.finfo(scores.dtype).max
+    for k in range(tiles.LANES):
+        top, bads[k] = largest(scores[min(first + k, last)])
+        tops[k] = top if top < highest else highest
+
+
+@small
+def finish(row, top, bad, order, c, step, tolerance, out):
+    """Write a row of a tile; return what :func:`judge` wants but for ``Σ p w``."""
+    if fill_bad(top, bad, out):
+        return 1.0, math.nan
+    total = tiles.write_row(row, top, order, c, step, out)
+    if abs(total - 1.0) <= tolerance:
+        return np.float64(total), (1.0 - (np.float64(c) - step)) / order
+    total, _, lead = again(row, top, order, out)
+    return total, lead
+
+
+@inner
+def tiled_rows(scores, order, targets, ignored, probs, losses, start, stop):
+    """Solve rows that fit in tiles; return how many targets are no class."""
+    last, wrong, tolerance = stop - 1, 0, 4.0 * np.finfo(scores.dtype).eps
+    memory, sums = tiles.new_tile(scores.shape[1], scores.dtype), tiles.new_sums(scores.dtype)
+    bads, tile, tops = np.empty(tiles.LANES, np.bool_), borrowed(memory, 0), borrowed(sums, 0)
+    cs, steps, scales = borrowed(sums, 1), borrowed(sums, 2), borrowed(sums, 5)
+    scales[:] = order
+    for first in range(start, stop, tiles.LANES):
+        find_tops(scores, first, last, tops, bads)
+        tiles.load_tile(scores, first, last, tops, scales, tile)
+        tiles.descend_tile(tile, cs, steps, order, borrowed(sums, 3), borrowed(sums, 4))
+        for k in range(min(tiles.LANES, stop - first)):
+            i = first + k
+            total, lead = finish(
+                scores[i], tops[k], bads[k], order, cs[k], steps[k], tolerance, probs[i]
             )
-            if fill_bad(tops[g], bads[g], probs[i]):
-                solution = (1.0, math.nan, 0.0)
-                lists[g, size:] = OUT
             if losses.shape[0] > 0:
-                losses[i], none = judge(scores[i], tops[g], order, solution, targets[i], ignored)
+                solution = total, moment_of(scores[i], tops[k], order, probs[i]), lead
+                losses[i], none = judge(scores[i], tops[k], order, solution, targets[i], ignored)
                 wrong += none
+    give_back(memory)
+    give_back(sums)
     return wrong
 
 
@@ -184,14 +217,14 @@ def closed_rows(scores, order, targets, ignored, probs, losses, start, stop):
     Returns:
         How many targets are no class.
     """
-    if scores.shape[1] <= SHORT:
-        return short_rows(scores, order, targets, ignored, probs, losses, start, stop)
+    if scores.shape[1] <= TILED:
+        return tiled_rows(scores, order, targets, ignored, probs, losses, start, stop)
     return long_closed_rows(scores, order, targets, ignored, probs, losses, start, stop)
 
 
 @inner
-def level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
-    """The same at any order, or at one order for each row where there are some."""
+def plain_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
+    """Solve rows one by one; return how many targets are no class."""
     size, wrong, largest = scores.shape[1], 0, np.finfo(scores.dtype).max
     maxima = np.empty((size + BLOCK - 1) // BLOCK, scores.dtype)
     wide, narrow = new_lists(1, size, np.float64), new_lists(1, size, scores.dtype)
@@ -211,3 +244,65 @@ def level_rows(scores, order, orders, targets, ignored, probs, losses, start, st
             losses[i], none = judge(row, top, order, solution, targets[i], ignored)
             wrong += none
     return wrong
+
+
+@small
+def take_orders(orders, order, first, last, taken):
+    """The orders of the rows of a tile; whether all are among those solved there."""
+    fits = True
+    for k in range(tiles.LANES):
+        taken[k] = orders[min(first + k, last)] if orders.shape[0] > 0 else order
+        taken[k + tiles.LANES] = taken[k]
+        fits &= (taken[k] >= level_tiles.LOWEST_ORDER) & (taken[k] <= 1.0)
+    return fits
+
+
+@small
+def solve_level_tile(scores, first, last, lanes, sums, tile, shares, bads):
+    """Fill a tile with the unnormalised distributions of rows whose orders are known."""
+    taken, cuts, wanted = borrowed(lanes, 0), borrowed(lanes, 1), borrowed(lanes, 2)
+    tops, growths, totals = borrowed(sums, 0), borrowed(sums, 1), borrowed(sums, 2)
+    find_tops(scores, first, last, tops, bads)
+    tiles.load_tile(scores, first, last, tops, taken, tile)
+    level_tiles.solve_tile(
+        tile, shares, taken, cuts, borrowed(lanes, 3), growths, borrowed(sums, 3), totals,
+        borrowed(sums, 4), borrowed(sums, 5),
+    )  # fmt: skip
+    level_tiles.wanted_totals(taken, growths, wanted)
+
+
+@inner
+def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
+    """Solve rows that fit in tiles at orders up to one; returns zero, as there are no targets."""
+    last, size, dtype = stop - 1, scores.shape[1], scores.dtype
+    memory, results = tiles.new_tile(size, dtype), tiles.new_tile(size, dtype)
+    sums, lanes = tiles.new_sums(dtype), level_tiles.new_lanes()
+    bads, tile, shares = np.empty(tiles.LANES, np.bool_), borrowed(memory, 0), borrowed(results, 0)
+    for first in range(start, stop, tiles.LANES):
+        fits = take_orders(orders, order, first, last, borrowed(lanes, 0))
+        if fits:
+            solve_level_tile(scores, first, last, lanes, sums, tile, shares, bads)
+        for k in range(min(tiles.LANES, stop - first)):
+            i, total = first + k, lanes[3, k]
+            if fits and fill_bad(sums[0, k], bads[k], probs[i]):
+                continue
+            if fits and abs(total * lanes[2, k] - 1.0) <= _KINK:
+                level_tiles.write_row(shares, k, total, probs[i])
+            else:
+                plain_level_rows(scores, order, orders, targets, ignored, probs, losses, i, i + 1)
+    give_back(memory)
+    give_back(results)
+    return 0
+
+
+@inner
+def level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
+    """α-entmax at any order, or at one order for each row where there are some, and losses.
+
+    Returns:
+        How many targets are no class.
+    """
+    tiled = scores.itemsize == 4 and scores.shape[1] <= SHORT and losses.shape[0] == 0
+    if tiled:
+        return tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop)
+    return plain_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop)

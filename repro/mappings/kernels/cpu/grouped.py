@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu._compile import fingerprint, on_disk
+from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
 from repro.mappings.kernels.cpu.entries import Entry, matrix
 from repro.mappings.kernels.cpu.grouped_rows import (
     fused_rows,
@@ -13,10 +13,6 @@ from repro.mappings.kernels.cpu.grouped_rows import (
 )
 from repro.mappings.kernels.cpu.workers import split
 
-_SOURCES = fingerprint(
-    "box", "entries", "extremes", "grouped", "grouped_rows",
-    "ranks", "scratch", "search", "segments", "support",
-)  # fmt: skip
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 """By their types the compiled kernels are told apart."""
 
@@ -63,9 +59,9 @@ def _differentiator(sources: int) -> Entry:
     return differentiate
 
 
-_fuse = _fuser(_SOURCES)
-_cluster = _clusterer(_SOURCES)
-_differentiate = _differentiator(_SOURCES)
+_fuse = _fuser(SOURCES)
+_cluster = _clusterer(SOURCES)
+_differentiate = _differentiator(SOURCES)
 
 
 def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:

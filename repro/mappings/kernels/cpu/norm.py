@@ -4,14 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu._compile import fingerprint, on_disk
+from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
 from repro.mappings.kernels.cpu.entries import Entry, matrix, vector
 from repro.mappings.kernels.cpu.norm_rows import norm_backward_rows, norm_rows
 from repro.mappings.kernels.cpu.workers import split
 
-_SOURCES = fingerprint(
-    "box", "elementary", "entries", "extremes", "norm", "norm_rows", "scratch", "search", "support"
-)  # fmt: skip
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 """By their types the compiled kernels are told apart."""
 _FORWARD, _BACKWARD = 4, 2
@@ -47,8 +44,8 @@ def _differentiator(sources: int) -> Entry:
     return differentiate
 
 
-_solve = _solver(_SOURCES)
-_differentiate = _differentiator(_SOURCES)
+_solve = _solver(SOURCES)
+_differentiate = _differentiator(SOURCES)
 
 
 def normmax_forward(scores: Tensor, alpha: float) -> Tensor:

@@ -15,7 +15,7 @@ from repro.mappings.kernels.cpu.box import finite
 from repro.mappings.kernels.cpu.elementary import power
 from repro.mappings.kernels.cpu.extremes import largest
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
-from repro.mappings.kernels.cpu.support import reaching, with_mass
+from repro.mappings.kernels.cpu.support import reaching, with_mass, word_count
 
 _PASSES = 100
 _ROUNDING = 1e-14
@@ -100,7 +100,8 @@ def norm_rows(scores, exponent, exponents, squared, limit, probs, start, stop):
     """
     size = scores.shape[1]
     reals, integers = np.empty((1, size + _LANES)), np.empty((1, size + _LANES), np.int32)
-    heights, places = borrowed(reals, 0), borrowed(integers, 0)
+    word_memory = np.empty((1, word_count(size)), np.uint64)
+    heights, places, words = borrowed(reals, 0), borrowed(integers, 0), borrowed(word_memory, 0)
     for i in range(start, stop):
         e = exponents[i] if exponents.shape[0] > 0 else exponent
         top, bad = largest(scores[i])
@@ -109,7 +110,7 @@ def norm_rows(scores, exponent, exponents, squared, limit, probs, start, stop):
             probs[i, j] = fill
         if bad or not e > 0.0 or top == -math.inf:
             continue
-        count = reaching(scores[i], finite(top, limit), limit, -1.0, heights, places)
+        count = reaching(scores[i], finite(top, limit), limit, -1.0, heights, words, places)
         padded = (count + _LANES - 1) // _LANES * _LANES
         for k in range(count, padded):
             heights[k] = _LOWEST
@@ -117,6 +118,7 @@ def norm_rows(scores, exponent, exponents, squared, limit, probs, start, stop):
         _write(heights, places, count, c, e, probs[i])
     give_back(reals)
     give_back(integers)
+    give_back(word_memory)
 
 
 @small
@@ -205,11 +207,12 @@ def norm_backward_rows(probs, grads, order, orders, squared, out, order_grads, s
     size = probs.shape[1]
     reals, integers = np.empty((3, size)), np.empty((1, size + 1), np.int32)
     shares, vector, slopes = borrowed(reals, 0), borrowed(reals, 1), borrowed(reals, 2)
-    places = borrowed(integers, 0)
+    word_memory = np.empty((1, word_count(size)), np.uint64)
+    places, words = borrowed(integers, 0), borrowed(word_memory, 0)
     for i in range(start, stop):
         for j in range(size):
             out[i, j] = 0.0
-        count, moved = with_mass(probs[i], places), 0.0
+        count, moved = with_mass(probs[i], words, places), 0.0
         for k in range(count):
             shares[k], vector[k] = probs[i, places[k]], grads[i, places[k]]
         if count > 0 and squared:
@@ -226,3 +229,4 @@ def norm_backward_rows(probs, grads, order, orders, squared, out, order_grads, s
             order_grads[i] = moved
     give_back(reals)
     give_back(integers)
+    give_back(word_memory)

@@ -1,0 +1,205 @@
+"""Attention of several runs over one premise, as in Niculae & Blondel (2017), Figures 3 and 6."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from repro.report.canvas import INK, MUTED_INK, drawable, new_figure
+from repro.report.compared_pairs import (
+    ComparedPair,
+    Row,
+    check_sums,
+    checked_weights,
+    common_pairs,
+    compared_pair,
+    preference,
+    runs_remark,
+)
+from repro.results import ResultsError
+
+LONGEST = 24
+SHADES = LinearSegmentedColormap.from_list("weights", ["#ffffff", "#9cc6e6", "#1f5f9e", "#08264d"])
+ZERO = "#c9c9c9"
+LINE = "#3d4c5a"
+WRONG = "#b3422d"
+CELL, STRIP = 0.36, 0.27
+LEFT, RIGHT, MARGIN = 1.0, 1.25, 0.15
+TITLE, LETTER = 0.34, 0.068
+BAR_WIDTH, BAR_GAP = 1.6, 0.42
+SAME = 1e-6
+
+
+def gather_premises(
+    kept: Mapping[str, Sequence[Row]], prefer: Sequence[str], count: int
+) -> dict[str, Any]:
+    """Choose pairs: with preferred hypotheses, else long premises that every run is right about.
+
+    Premises of more than 24 words come last; ties go to the lowest index. No premise and no
+    hypothesis is shown twice.
+
+    Args:
+        kept: rows of each run, by the label of the run.
+        prefer: hypotheses, the first one first.
+        count: how many pairs are shown, if there are so many.
+
+    Raises:
+        ResultsError: the runs kept no pair in common, or a row is malformed.
+    """
+    rows = common_pairs(kept)
+    pairs = [compared_pair(row) for row in rows]
+    order = sorted(range(len(pairs)), key=lambda number: _rank(pairs[number], prefer))
+    chosen: list[int] = []
+    for number in order:
+        others = [pairs[place] for place in chosen]
+        fresh = all(
+            pairs[number].premise != o.premise and pairs[number].name != o.name for o in others
+        )
+        if fresh and len(chosen) < count:
+            chosen.append(number)
+    return {"index": rows[chosen[0]]["index"], "pairs": [rows[number] for number in chosen]}
+
+
+def draw_premises(row: Row) -> Figure:
+    """Draw every pair: a strip of weights for each run, the words of the premise below.
+
+    Zeros are grey; a line separates neighbours only where their weights differ.
+
+    Raises:
+        ResultsError: the row is malformed or weights are no distribution.
+    """
+    pairs = _pairs(row)
+    weights = [_weights(pair) for pair in pairs]
+    scale = Normalize(0.0, max(w for one in weights for line in one.values() for w in line))
+    heights = [_height(pair) for pair in pairs]
+    width = LEFT + CELL * max(len(pair.premise) for pair in pairs) + RIGHT
+    titles = max(MARGIN * 2 + 0.09 * len(_title(pair)) for pair in pairs)
+    figure = new_figure(max(width, titles, LEFT + BAR_WIDTH + RIGHT), sum(heights) + BAR_GAP)
+    top = sum(heights) + BAR_GAP
+    for pair, lines, height in zip(pairs, weights, heights, strict=True):
+        _draw_pair(figure, pair, lines, scale, top)
+        top -= height
+    _draw_bar(figure, scale)
+    return figure
+
+
+def describe_premises(row: Row) -> str:
+    """The pairs and the words that each run attends to, in words."""
+    parts = []
+    for pair in _pairs(row):
+        found = [
+            f"{label}: {sum(w > 0 for w in line)} of {len(line)} words"
+            for label, line in _weights(pair).items()
+        ]
+        premise, hypothesis = " ".join(pair.premise), " ".join(pair.hypothesis)
+        parts.append(f"{premise!r} given {hypothesis!r} ({pair.gold}): {'; '.join(found)}")
+    return f"Words of the premise with nonzero attention. {'. '.join(parts)}."
+
+
+def remark_premises(row: Row) -> str:
+    """Which runs are shown, and which of them are wrong."""
+    return runs_remark(row, _pairs(row))
+
+
+def segments(line: Sequence[float]) -> list[int]:
+    """Places after which a weight differs from the one before: where lines are drawn."""
+    return [n for n, (a, b) in enumerate(pairwise(line), start=1) if abs(a - b) > SAME * max(a, b)]
+
+
+def _pairs(row: Row) -> list[ComparedPair]:
+    pairs = [compared_pair(one) for one in row.get("pairs", [])]
+    if not pairs:
+        raise ResultsError("attention to premises: expected at least one pair")
+    return pairs
+
+
+def _weights(pair: ComparedPair) -> dict[str, list[float]]:
+    lines = {}
+    for label, panel in pair.panels.items():
+        place = f"pair {pair.index}, {label}"
+        (line,) = checked_weights([panel.get("weights")], 1, len(pair.premise), place)
+        check_sums([sum(line)], place)
+        lines[label] = line
+    return lines
+
+
+def _rank(pair: ComparedPair, prefer: Sequence[str]) -> tuple[int, ...]:
+    length = len(pair.premise)
+    fits = length <= LONGEST
+    return (
+        preference(pair, prefer),
+        not fits,
+        len(pair.wrong),
+        -length if fits else length,
+        pair.index,
+    )
+
+
+def _height(pair: ComparedPair) -> float:
+    words = LETTER * max(len(drawable(word)) for word in pair.premise)
+    return TITLE + STRIP * len(pair.panels) + words + MARGIN
+
+
+def _title(pair: ComparedPair) -> str:
+    return drawable(f"{' '.join(pair.hypothesis)}   ({pair.gold})")
+
+
+def _draw_pair(
+    figure: Figure,
+    pair: ComparedPair,
+    lines: Mapping[str, Sequence[float]],
+    scale: Normalize,
+    top: float,
+) -> None:
+    width, height = figure.get_size_inches()
+    bottom = top - TITLE - STRIP * len(lines)
+    figure.text(
+        MARGIN / width, (top - TITLE / 2) / height, _title(pair), fontsize=10, color=INK,
+        va="center", parse_math=False,
+    )  # fmt: skip
+    box = (LEFT, bottom, CELL * len(pair.premise), STRIP * len(lines))
+    axes = figure.add_axes(tuple(v / s for v, s in zip(box, (width, height) * 2, strict=True)))
+    axes.set_xlim(0, len(pair.premise))
+    axes.set_ylim(len(lines), 0)
+    for y, (label, line) in enumerate(lines.items()):
+        _draw_strip(axes, y, line, scale)
+        predicted = str(pair.panels[label]["predicted"])
+        right = predicted == pair.gold
+        axes.text(
+            len(line) + 0.25, y + 0.5, predicted, fontsize=8, va="center",
+            color=MUTED_INK if right else WRONG, parse_math=False,
+        )  # fmt: skip
+    _label_axes(axes, pair, list(lines))
+
+
+def _draw_strip(axes: Axes, y: int, line: Sequence[float], scale: Normalize) -> None:
+    for x, weight in enumerate(line):
+        colour = SHADES(scale(weight)) if weight > 0 else ZERO
+        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="none"))
+    for x in segments(line):
+        axes.plot([x, x], [y, y + 1], color=LINE, linewidth=0.7, solid_capstyle="butt")
+    axes.plot([0, len(line)], [y + 1, y + 1], color="white", linewidth=2.5)
+
+
+def _label_axes(axes: Axes, pair: ComparedPair, labels: Sequence[str]) -> None:
+    axes.tick_params(length=0, pad=3, labelcolor=INK, labelsize=9)
+    words = [drawable(word) for word in pair.premise]
+    axes.set_xticks([x + 0.5 for x in range(len(words))], words, rotation=90, parse_math=False)
+    axes.set_yticks([y + 0.5 for y in range(len(labels))], labels, parse_math=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_bar(figure: Figure, scale: Normalize) -> None:
+    width, height = figure.get_size_inches()
+    box = (LEFT / width, 0.24 / height, BAR_WIDTH / width, 0.1 / height)
+    axes = figure.add_axes(box)
+    figure.colorbar(ScalarMappable(scale, SHADES), cax=axes, orientation="horizontal")
+    axes.tick_params(length=2, labelsize=7, labelcolor=INK)
+    x, y = (LEFT + BAR_WIDTH + 0.15) / width, 0.29 / height
+    figure.text(x, y, "weight (grey: exactly 0)", fontsize=7, color=MUTED_INK, va="center")

@@ -1,0 +1,194 @@
+"""What the tasks of natural language inference share: batches, loss, predictions, weights."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from repro.config.instantiate import build_loss, build_loss_mapping
+from repro.config.schema import FenchelYoungLossConfig, RunConfig
+from repro.config.schema.nli import PairTaskConfig
+from repro.data.batching import epoch_batches, ordered_batches
+from repro.data.nli import LABELS
+from repro.data.nli_batching import EncodedPairs, NliBatch
+from repro.data.nli_tokens import bare_sentence
+from repro.evaluation.classification import score_labels, write_labels
+from repro.results import RunFolder
+from repro.tasks.entailment_corpus import EncodedCorpus, PairSplit
+from repro.tasks.protocol import Scores
+from repro.training.protocol import Validation
+
+NO_LABEL = -1
+"""Target that no pair has: every pair counts in the loss."""
+
+FoundT = TypeVar("FoundT")
+"""What a model returns for a batch."""
+
+
+class LazyPairBatches(Sequence[NliBatch]):
+    """Batches that are padded and moved to the device only when they are taken."""
+
+    def __init__(self, pairs: EncodedPairs, batches: list[list[int]], device: torch.device) -> None:
+        self._pairs, self._batches, self._device = pairs, batches, device
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: int) -> NliBatch:  # type: ignore[override]  # no slices
+        return self._pairs.collate(self._batches[index]).to(self._device)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What the model says about a split.
+
+    Attributes:
+        predicted: label of each pair.
+        loss: mean over pairs.
+        nonzeros: share of the weights that are not zero, in percent.
+    """
+
+    predicted: list[int]
+    loss: float
+    nonzeros: float
+
+
+class EntailmentTask(ABC, Generic[FoundT]):
+    """A classifier of sentence pairs; see ``repro.tasks.protocol.Task``.
+
+    Args:
+        config: of the run.
+        data: the encoded corpus.
+        model: untrained.
+        device: where the model shall live.
+    """
+
+    selectors = ("label_accuracy",)
+    nonzeros: ClassVar[str]
+    """Name of the metric of the share of nonzero weights."""
+
+    def __init__(
+        self, config: RunConfig, data: EncodedCorpus, model: nn.Module, device: torch.device
+    ) -> None:
+        assert isinstance(config.task, PairTaskConfig)
+        assert isinstance(config.loss, FenchelYoungLossConfig)
+        self.config, self.settings, self.data, self.device = config, config.task, data, device
+        self.tally = {"pairs_per_second": 0.0}
+        self.model = model.to(device)
+        self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), NO_LABEL)
+
+    @abstractmethod
+    def logits(self, found: FoundT) -> Tensor:
+        """Scores of the labels, shape ``(B, 3)``."""
+
+    @abstractmethod
+    def count_weights(self, found: FoundT, batch: NliBatch) -> tuple[int, int]:
+        """How many weights of a batch are not zero, and how many there are."""
+
+    @abstractmethod
+    def describe_weights(self, found: FoundT, batch: NliBatch) -> list[dict[str, Any]]:
+        """The weights of each pair as values of JSON, without padding."""
+
+    def batches(self, epoch: int) -> LazyPairBatches:
+        """Training batches of one epoch."""
+        pairs, size = self.data.train.encoded, self.config.training.batch_size
+        batches = epoch_batches(pairs.sort_keys, size, self.config.seed, epoch)
+        return LazyPairBatches(pairs, batches, self.device)
+
+    def loss(self, batch: NliBatch) -> tuple[Tensor, Tensor]:
+        """Mean loss of a pair, and the number of labels: one a pair."""
+        self.tally["pairs_per_second"] += len(batch)
+        logits = self.logits(self.read(batch)).float()
+        count = torch.tensor(len(batch), device=self.device)
+        total: Tensor = self.criterion(logits, batch.labels)
+        return total / count, count
+
+    def read(self, batch: NliBatch) -> FoundT:
+        """What the model says about a batch."""
+        enabled = self.config.precision == "bf16"
+        mixed: AbstractContextManager[None]
+        mixed = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
+        with mixed:
+            found: FoundT = self.model(batch)
+        return found
+
+    def validate(self) -> Validation:
+        """Accuracy and mean loss, and how many weights are not zero."""
+        found = self.judge(self.data.dev)
+        accuracy = self._scores("dev", self.data.dev, found)["dev/label_accuracy"]
+        metrics = {"label_accuracy": accuracy, self.nonzeros: found.nonzeros}
+        return Validation(found.loss, metrics)
+
+    def evaluate(self, folder: RunFolder) -> Scores:
+        """Accuracy, recall and nonzero weights on validation and test data; stored weights."""
+        scores: Scores = {}
+        for name, split in (("dev", self.data.dev), ("test", self.data.test)):
+            found = self.judge(split)
+            scores |= self._scores(name, split, found)
+            scores[f"{name}/{self.nonzeros}"] = found.nonzeros
+            scores[f"{name}/label_loss"] = found.loss
+            identifiers = [example.pair_id for example in split.examples]
+            predicted = [LABELS[label] for label in found.predicted]
+            write_labels(folder.predictions / f"{name}.jsonl", identifiers, predicted)
+        folder.write_attention(self.weight_rows())
+        return scores
+
+    @torch.no_grad()
+    def judge(self, split: PairSplit) -> Verdicts:
+        """Predict every pair of a split; the model should be in evaluation mode."""
+        predicted = [0] * len(split.examples)
+        total, nonzero, cells = 0.0, 0, 0
+        for batch in self._ordered(split, range(len(split.examples))):
+            found = self.read(batch)
+            logits = self.logits(found).float()
+            total += float(self.criterion(logits, batch.labels))
+            for place, label in zip(batch.indices.tolist(), logits.argmax(1).tolist(), strict=True):
+                predicted[place] = label
+            counted = self.count_weights(found, batch)
+            nonzero, cells = nonzero + counted[0], cells + counted[1]
+        return Verdicts(predicted, total / len(predicted), 100.0 * nonzero / cells)
+
+    @torch.no_grad()
+    def weight_rows(self) -> list[dict[str, Any]]:
+        """Words, labels and weights of the validation pairs that figures may show."""
+        rows: list[dict[str, Any]] = []
+        for batch in self._ordered(self.data.dev, self._analysed()):
+            found = self.read(batch)
+            labels = self.logits(found).argmax(1).tolist()
+            described = self.describe_weights(found, batch)
+            places = batch.indices.tolist()
+            for place, label, weights in zip(places, labels, described, strict=True):
+                rows.append({**self._pair(place), "predicted": LABELS[label], **weights})
+        return sorted(rows, key=lambda row: int(row["index"]))
+
+    def _analysed(self) -> list[int]:
+        examples = self.data.dev.examples
+        wanted = {bare_sentence(text) for text in self.settings.shown}
+        said = (bare_sentence(" ".join(example.hypothesis)) for example in examples)
+        shown = {place for place, sentence in enumerate(said) if sentence in wanted}
+        return sorted({*range(min(self.settings.analysed, len(examples))), *shown})
+
+    def _ordered(self, split: PairSplit, places: Sequence[int]) -> Iterator[NliBatch]:
+        keys = split.encoded.sort_keys
+        size = self.settings.evaluation_batch
+        for batch in ordered_batches([keys[place] for place in places], size):
+            chosen = [places[number] for number in batch]
+            yield split.encoded.collate(chosen).to(self.device)
+
+    def _pair(self, place: int) -> dict[str, Any]:
+        example = self.data.dev.examples[place]
+        return {
+            "index": place,
+            "pair": example.pair_id,
+            "premise": list(example.premise),
+            "hypothesis": list(example.hypothesis),
+            "gold": LABELS[example.label],
+        }
+
+    def _scores(self, name: str, split: PairSplit, found: Verdicts) -> Scores:
+        gold = [example.label for example in split.examples]
+        return score_labels(LABELS, gold, found.predicted).as_metrics(name)

@@ -1,0 +1,7 @@
+"""Machine translation (Malaviya et al., 2018; Peters et al., 2019; Niculae & Blondel, 2017)."""
+
+from repro.tasks.nmt.corpus import identify
+from repro.tasks.nmt.task import build
+from repro.tasks.protocol import TaskSpec
+
+SPEC = TaskSpec(identify=identify, build=build)

@@ -1,0 +1,7 @@
+"""Natural language inference with attention to the premise (Niculae & Blondel, 2017, §4.1)."""
+
+from repro.tasks.entailment_corpus import identify
+from repro.tasks.protocol import TaskSpec
+from repro.tasks.snli.task import build
+
+SPEC = TaskSpec(identify=identify, build=build)

@@ -1,0 +1,7 @@
+"""Sentence summarization (Niculae & Blondel, 2017, §4.3)."""
+
+from repro.tasks.protocol import TaskSpec
+from repro.tasks.summarization.corpus import identify
+from repro.tasks.summarization.task import build
+
+SPEC = TaskSpec(identify=identify, build=build)

@@ -1,0 +1,233 @@
+"""Tasks from text to text: preparation, training, rescored search; scorers are the tasks' own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from repro.atomic import atomic_write_text
+from repro.config.errors import ConfigError
+from repro.config.schema import RunConfig
+from repro.config.schema.mapping import BoundedConfig
+from repro.config.schema.seq2seq import RescoredBeamConfig, TranslatorConfig
+from repro.config.schema.text_pairs import TextPairsConfig, TextTaskConfig
+from repro.data.batching import Seq2SeqBatch
+from repro.data.parallel import ParallelCorpus, read_pairs
+from repro.data.preparation import (
+    SINK,
+    EncodingSettings,
+    PreparedCorpus,
+    TextSettings,
+    prepare,
+    stage_name,
+)
+from repro.data.segmentation import join_subwords
+from repro.data.vocabulary import SPECIALS, Vocabulary
+from repro.decoding import BeamResult, Hypothesis
+from repro.decoding.penalties import Penalties, replace_unknown, rescored
+from repro.models.seq2seq import Fertility, Seq2Seq
+from repro.results import RunFolder
+from repro.tasks.fertility import build_fertility
+from repro.tasks.protocol import Scores
+from repro.tasks.seq2seq import LazyBatches, Seq2SeqTraining, TeacherForcedStatistics, search
+from repro.tasks.text_examples import attention_rows
+from repro.training.protocol import Validation
+
+Words = list[str]
+
+
+class Scorer(Protocol):
+    """What outputs are worth."""
+
+    def score(self, split: str, outputs: Sequence[Words]) -> Scores:
+        """Metrics of the outputs of a whole split, named ``<split>/<metric>``."""
+        ...
+
+    def quality(self, outputs: Sequence[Words]) -> float:
+        """The validation metric by which penalties are tuned; larger is better."""
+        ...
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """A corpus as a configuration wants it.
+
+    Attributes:
+        data: vocabularies, ids and texts.
+        name: of the corpus with all settings of its preparation.
+        cache: where stages are kept.
+    """
+
+    data: PreparedCorpus
+    name: str
+    cache: Path
+
+
+def prepare_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedText:
+    """Tokens and ids of a corpus; sources end in a sink if the attention is bounded.
+
+    References:
+        Malaviya et al. (2018), §4, *Sink token*.
+    """
+    data = config.data
+    assert isinstance(data, TextPairsConfig)
+    assert config.results_dir is not None
+    text = TextSettings(data.lowercase, data.strip_source_diacritics, data.merges, data.joint)
+    sink = isinstance(config.mapping, BoundedConfig)
+    encoding = EncodingSettings(data.vocabulary, data.shared, data.max_length, sink)
+    cache = Path(config.results_dir) / config.scale.name / "corpora" / "prepared"
+    return PreparedText(
+        prepare(corpus, text, encoding, cache), stage_name(corpus, text, encoding), cache
+    )
+
+
+class TextPairsTask:
+    """A model from text to text; see ``repro.tasks.protocol.Task``.
+
+    Args:
+        config: of the run.
+        text: the prepared corpus.
+        scorer: what outputs are worth, given the prepared corpus.
+        device: where the model lives.
+
+    Raises:
+        ConfigError: unknown words of subwords shall be replaced.
+    """
+
+    selectors = ("token_accuracy",)
+    tally: Mapping[str, float] = MappingProxyType({})
+
+    def __init__(
+        self,
+        config: RunConfig,
+        text: PreparedText,
+        scorer: Callable[[PreparedCorpus], Scorer],
+        device: torch.device,
+    ) -> None:
+        assert isinstance(config.model, TranslatorConfig)
+        assert isinstance(config.decoding, RescoredBeamConfig)
+        _check_replacement(config)
+        self.config, self.data, self.device = config, text.data, device
+        self.decoding = config.decoding
+        self.scorer = scorer(text.data)
+        self.training = Seq2SeqTraining(
+            config,
+            text.data.source,
+            text.data.target,
+            device,
+            config.model.coverage_vector,
+            _fertility(config, text),
+        )
+        self.model: Seq2Seq = self.training.model
+
+    def batches(self, epoch: int) -> LazyBatches:
+        """Training batches of one epoch."""
+        return self.training.epoch(self.data.splits["train"], epoch)
+
+    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
+        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
+        return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
+
+    def validate(self) -> Validation:
+        """Teacher-forced loss and accuracy."""
+        statistics = self._statistics()
+        return Validation(statistics.loss, {"token_accuracy": 100 * statistics.accuracy})
+
+    def evaluate(self, folder: RunFolder) -> Scores:
+        """Search every split, score it, store outputs, and attention of validation examples."""
+        statistics, penalties = self._statistics(), self._penalties()
+        scores: Scores = {
+            "dev/loss": statistics.loss,
+            "dev/token_accuracy": 100 * statistics.accuracy,
+            "dev/attention_nonzeros": statistics.attention_nonzeros,
+            "dev/output_nonzeros": statistics.output_nonzeros,
+        }
+        if self.decoding.tune_penalties:
+            scores["dev/length_penalty"] = penalties.length
+            scores["dev/coverage_penalty"] = penalties.coverage
+        for split in ("dev", *self.data.corpus.tests):
+            outputs = self._outputs(split, self._search(split, penalties), penalties)
+            lines = "".join(f"{' '.join(words)}\n" for words in outputs)
+            atomic_write_text(folder.predictions / f"{split}.txt", lines)
+            scores |= self.scorer.score(split, outputs)
+        self._store_attention(folder, penalties)
+        return scores
+
+    def _statistics(self) -> TeacherForcedStatistics:
+        return self.training.teacher_forced(self.training.ordered(self.data.splits["dev"]))
+
+    def _penalties(self) -> Penalties:
+        """The penalties as configured, or the best ones on the validation data.
+
+        References:
+            Malaviya et al. (2018), §5, COVPENALTY.
+        """
+        decoding = self.decoding
+        fixed = Penalties(
+            decoding.length_penalty, decoding.coverage_penalty, decoding.coverage_floor
+        )
+        if not decoding.tune_penalties:
+            return fixed
+        grid = product(decoding.penalty_grid, repeat=2)
+        choices = [replace(fixed, length=alpha, coverage=beta) for alpha, beta in grid]
+        found = self._search("dev", replace(fixed, coverage=1.0))
+        qualities = [self.scorer.quality(self._outputs("dev", found, one)) for one in choices]
+        return choices[qualities.index(max(qualities))]
+
+    def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:
+        keep = bool(penalties.coverage) or self.decoding.replace_unknown
+        pairs = self.data.splits[split]
+        return search(self.model, pairs, self.decoding, self.device, keep_attention=keep)
+
+    def _outputs(
+        self, split: str, results: Sequence[BeamResult], penalties: Penalties
+    ) -> list[Words]:
+        """Words of the best hypothesis of every example; none where nothing was found."""
+        best = [rescored(result.hypotheses, penalties)[:1] for result in results]
+        if not self.decoding.replace_unknown:
+            return [join_subwords(self._words(found)) for found in best]
+        sources = [pair[0].split() for pair in read_pairs(self.data.texts[split])]
+        together = zip(best, sources, strict=True)
+        return [self._with_source_words(found, source) for found, source in together]
+
+    def _words(self, found: Sequence[Hypothesis]) -> Words:
+        return self.data.target.decode(found[0].tokens) if found else []
+
+    def _with_source_words(self, found: Sequence[Hypothesis], source: Words) -> Words:
+        if not found:
+            return []
+        bounded = isinstance(self.config.mapping, BoundedConfig)
+        read = [*source, SINK] if bounded else source
+        unknown = SPECIALS[Vocabulary.UNK]
+        return replace_unknown(self._words(found), unknown, found[0], read)
+
+    def _store_attention(self, folder: RunFolder, penalties: Penalties) -> None:
+        """Attention of the best hypotheses of the first validation examples."""
+        assert isinstance(self.config.task, TextTaskConfig)
+        dev = self.data.splits["dev"]
+        pairs = [dev[number] for number in range(min(self.config.task.analysed, len(dev)))]
+        found = search(self.model, pairs, self.decoding, self.device, keep_attention=True)
+        best = [rescored(result.hypotheses, penalties)[:1] for result in found]
+        folder.write_attention(attention_rows(self.data, pairs, best))
+
+
+def _fertility(config: RunConfig, text: PreparedText) -> Fertility | None:
+    if not isinstance(config.mapping, BoundedConfig):
+        return None
+    assert isinstance(config.model, TranslatorConfig)
+    fertility = config.model.fertility
+    return build_fertility(fertility, text.data, text.name, text.cache, config.seed)
+
+
+def _check_replacement(config: RunConfig) -> None:
+    assert isinstance(config.decoding, RescoredBeamConfig)
+    assert isinstance(config.data, TextPairsConfig)
+    if config.decoding.replace_unknown and config.data.merges:
+        raise ConfigError(
+            f"decoding.replace_unknown needs whole words, but data.merges is {config.data.merges}"
+        )

@@ -1,0 +1,269 @@
+"""Figures of sentence pairs that several runs are shown for."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.colors import to_hex
+
+from repro.config.experiment import Axis, Drawing, Experiment
+from repro.report import draw_figure_data
+from repro.report.alignment_grids import (
+    describe_alignments,
+    draw_alignments,
+    gather_alignment,
+    remark_alignments,
+)
+from repro.report.canvas import plain_style, svg_bytes
+from repro.report.compared_pairs import common_pairs
+from repro.report.premise_attention import (
+    ZERO,
+    describe_premises,
+    draw_premises,
+    gather_premises,
+    remark_premises,
+    segments,
+)
+from repro.results import Record, ResultsError, run_folder, write_experiment_records
+
+Row = dict[str, Any]
+
+
+def attended(
+    index: int, premise: str, weights: list[float], hypothesis: str = "", predicted: str = "neutral"
+) -> Row:
+    return {
+        "index": index,
+        "pair": f"p{index}",
+        "premise": premise.split(),
+        "hypothesis": (hypothesis or f"said {index}").split(),
+        "gold": "neutral",
+        "predicted": predicted,
+        "weights": weights,
+    }
+
+
+SHORT = attended(0, "a b", [0.5, 0.5])
+LONG = attended(1, "a b c", [0.0, 0.5, 0.5])
+UNKNOWN = attended(2, "a b c d", [1.0, 0.0, 0.0, 0.0], predicted="entailment")
+
+
+def test_runs_are_joined_by_pair_and_keep_what_they_say() -> None:
+    other = {**LONG, "weights": [1.0, 0.0, 0.0]}
+    (row,) = common_pairs({"x": [SHORT, LONG], "y": [other]})
+    assert (row["index"], row["premise"]) == (1, ["a", "b", "c"])
+    assert row["panels"]["x"]["weights"] == LONG["weights"]
+    assert row["panels"]["y"] == {"predicted": "neutral", "weights": [1.0, 0.0, 0.0]}
+
+
+def test_runs_that_cannot_be_joined_are_refused() -> None:
+    with pytest.raises(ResultsError, match="no pair in common"):
+        common_pairs({"x": [SHORT], "y": [LONG]})
+    with pytest.raises(ResultsError, match="run y read other words"):
+        common_pairs({"x": [SHORT], "y": [{**SHORT, "premise": ["z", "b"]}]})
+    with pytest.raises(ResultsError, match="malformed: 'gold'"):
+        common_pairs({"x": [{key: SHORT[key] for key in SHORT if key != "gold"}]})
+
+
+def shown(kept: list[Row], prefer: list[str], count: int = 1) -> list[int]:
+    return [row["index"] for row in gather_premises({"x": kept}, prefer, count)["pairs"]]
+
+
+def test_the_longest_premise_that_every_run_is_right_about_is_shown() -> None:
+    rows = [SHORT, LONG, UNKNOWN]
+    assert shown(rows, []) == shown(rows[::-1], []) == [1]
+    too_long = attended(3, "w " * 25, [1.0] + [0.0] * 24)
+    assert shown([*rows, too_long], []) == [1]
+    assert shown([too_long, UNKNOWN], []) == [2]
+    assert shown([*rows, attended(4, "x y z", LONG["weights"])], []) == [1]
+
+
+def test_preferred_hypotheses_come_first_whatever_their_marks() -> None:
+    rows = [SHORT, LONG, UNKNOWN]
+    assert shown(rows, ["Said 2."], 2) == [2, 1]
+    assert shown(rows, ["nothing", "said 0", "said 2"], 2) == [0, 2]
+
+
+def test_no_premise_and_no_hypothesis_is_shown_twice() -> None:
+    again = attended(5, "a b c", LONG["weights"])
+    same = attended(6, "x y z v w", [1.0, 0, 0, 0, 0], hypothesis="said 1")
+    assert shown([LONG, again, same, SHORT], [], 3) == [6, 5, 0]
+
+
+def test_lines_stand_where_neighbours_differ() -> None:
+    assert segments([0.25, 0.25, 0.5, 0.0, 0.0]) == [2, 3]
+    third = 1 / 3
+    assert segments([third, 1 - third - third, third]) == []
+
+
+def test_strips_are_grey_at_zero_and_separated_where_weights_differ() -> None:
+    row = gather_premises({"x": [LONG], "y": [{**LONG, "weights": [0.2, 0.3, 0.5]}]}, [], 1)
+    with plain_style():
+        figure = draw_premises(row)
+        assert svg_bytes(figure) == svg_bytes(draw_premises(row))
+    axes = figure.axes[0]
+    colours = [to_hex(patch.get_facecolor()) for patch in axes.patches]
+    assert colours[0] == ZERO
+    assert colours[1] == colours[2] != ZERO
+    assert len(set(colours[3:]) | {ZERO}) == 4
+    upright = [line.get_xdata()[0] for line in axes.lines if line.get_xdata()[0] > 0]
+    assert upright == [1, 1, 2]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["x", "y"]
+    assert [text.get_text() for text in axes.texts] == ["neutral", "neutral"]
+
+
+def test_the_remark_names_runs_and_mistakes() -> None:
+    row = {**gather_premises({"x": [UNKNOWN]}, [], 1), "runs": {"x": "abc"}}
+    assert remark_premises(row) == "Runs: x abc. The label of 'said 2' is not predicted by: x."
+    assert "x: 1 of 4 words" in describe_premises(row)
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.6], [1.0], [-0.5, 1.5], [float("nan"), 1.0], None])
+def test_weights_that_are_no_distribution_are_refused(weights: Any) -> None:
+    row = gather_premises({"x": [{**SHORT, "weights": weights}]}, [], 1)
+    with pytest.raises(ResultsError, match="pair 0, x"):
+        draw_premises(row)
+
+
+def aligned(index: int, words: tuple[str, str], panel: Row, **changes: Any) -> Row:
+    row = attended(index, words[0], [], hypothesis=words[1])
+    row.pop("weights")
+    return {**row, **panel, **changes}
+
+
+DENSE = {
+    "premise_to_hypothesis": [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]],
+    "hypothesis_to_premise": [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]],
+    "structures": {},
+}
+PATH = {
+    "premise_to_hypothesis": [[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]],
+    "hypothesis_to_premise": [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+    "structures": {
+        "premise_to_hypothesis": [
+            {"weight": 0.25, "partners": [0, 0, 1]},
+            {"weight": 0.75, "partners": [0, 1, 1]},
+        ],
+        "hypothesis_to_premise": [{"weight": 1.0, "partners": [0, 2]}],
+    },
+}
+MATCHED = {
+    "premise_to_hypothesis": [[0.6, 0.0], [0.4, 0.0], [0.0, 1.0]],
+    "hypothesis_to_premise": [[0.6, 0.4, 0.0], [0.0, 0.0, 1.0]],
+    "structures": {
+        "premise_to_hypothesis": [
+            {"weight": 0.6, "partners": [0, -1, 1]},
+            {"weight": 0.4, "partners": [-1, 0, 1]},
+        ]
+    },
+}
+WORDS = ("a b c", "x y")
+
+
+def selected(weight: float, partners: list[int]) -> Row:
+    return {"premise_to_hypothesis": [{"weight": weight, "partners": partners}]}
+
+
+THREE = {
+    name: [aligned(0, WORDS, panel)]
+    for name, panel in {"softmax": DENSE, "sequential": PATH, "matching": MATCHED}.items()
+}
+
+
+def test_alignments_show_cells_paths_and_matchings() -> None:
+    row = gather_alignment(THREE, [])
+    with plain_style():
+        figure = draw_alignments(row)
+        assert svg_bytes(figure) == svg_bytes(draw_alignments(row))
+    dense_up, dense_low, path_up, path_low, matched, *small = figure.axes
+    cells = [len(axes.patches) for axes in (dense_up, dense_low, path_up, path_low, matched)]
+    assert cells == [6, 5, 2, 4, 3]
+    assert [len(axes.lines) for axes in figure.axes[:5]] == [0, 0, 1, 2, 0]
+    (up,) = path_up.lines
+    assert list(up.get_xdata()) == [0.5, 1.5]
+    assert list(up.get_ydata()) == [0.5, 2.5]
+    widths = [line.get_linewidth() for line in path_low.lines]
+    assert widths == sorted(widths), "the lightest path first, under the others"
+    assert [list(line.get_ydata()) for line in path_low.lines] == [[0.5, 1.5, 2.5]] * 2
+    assert [axes.get_title() for axes in small] == ["0.60", "0.40"]
+    assert [len(axes.patches) for axes in small] == [2, 2]
+    text = describe_alignments(row)
+    assert "softmax: 11 of 12 weights are nonzero;" in text
+    assert "sequential: 6 of 12 weights are nonzero, 3 structures" in text
+
+
+def test_columns_of_the_upper_grid_are_words_of_the_hypothesis() -> None:
+    figure = draw_alignments(gather_alignment({"sequential": THREE["sequential"]}, []))
+    upper = figure.axes[0]
+    places = {(round(p.get_x() - 0.06), round(p.get_y() - 0.06)) for p in upper.patches}
+    assert places == {(0, 0), (1, 2)}
+    assert [tick.get_text() for tick in upper.get_xticklabels()] == ["x", "y"]
+    assert [tick.get_text() for tick in upper.get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_a_neutral_pair_that_fits_is_shown() -> None:
+    rows = [
+        aligned(0, ("a b", "x"), {}),
+        aligned(1, ("a b", "x y"), {}),
+        aligned(2, ("a b c", "x y"), {}, gold="entailment", predicted="entailment"),
+        aligned(3, ("a b c", "x y"), {}, predicted="entailment"),
+        aligned(4, ("w " * 15, "x y"), {}),
+    ]
+    assert gather_alignment({"x": rows}, [])["index"] == 1
+    assert gather_alignment({"x": rows}, ["X."])["index"] == 0
+    assert gather_alignment({"x": [rows[2], rows[3], rows[4]]}, [])["index"] == 2
+
+
+def test_more_structures_than_are_drawn_are_counted() -> None:
+    many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(8)]
+    panel = {**MATCHED, "structures": {"premise_to_hypothesis": many}}
+    row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
+    assert "matching: the 2 lightest structures are not drawn." in remark_alignments(row)
+    assert len(draw_alignments(row).axes) == 1 + 6
+
+
+@pytest.mark.parametrize(
+    ("panel", "expected"),
+    [
+        ({**DENSE, "premise_to_hypothesis": [[0.5, 0.4]] * 3}, "sum to 0.9"),
+        ({**DENSE, "premise_to_hypothesis": [[1.0, 0.0]]}, "expected 3 rows of 2 weights"),
+        ({**DENSE, "structures": None}, "malformed"),
+        ({**PATH, "structures": selected(1.0, [0, 2, 0])}, "expected 3 partners among 2"),
+        ({**MATCHED, "structures": selected(0.5, [0, -1, 1])}, "sum to 0.5"),
+    ],
+)  # fmt: skip
+def test_malformed_alignments_are_refused(panel: Row, expected: str) -> None:
+    with pytest.raises(ResultsError, match=expected):
+        draw_alignments(gather_alignment({"x": [aligned(0, WORDS, panel)]}, []))
+
+
+def test_a_comparison_takes_the_best_run_of_each_row(
+    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Record]
+) -> None:
+    experiment = replace(
+        figure_experiment,
+        rows=[Axis("attention", {"x": [], "y": []})],
+        drawing=Drawing("premise_attention", best="dev/label_accuracy", prefer=["said 0"]),
+    )
+    records = []
+    for label, run, value in [("x", "aa", 60.0), ("x", "bb", 70.0), ("y", "cc", 50.0)]:
+        changes = {"experiment": experiment.name, "row": label, "column": "dev", "scale": "demo"}
+        metric = "dev/label_accuracy"
+        records.append(make_record(run_id=run, value=value, metric=metric, **changes))
+        weights = [1.0, 0.0] if run == "bb" else [0.5, 0.5]
+        kept = [{**SHORT, "weights": weights}, LONG]
+        run_folder(tmp_path, "demo", run).write_attention(kept)
+    write_experiment_records(tmp_path, "demo", experiment.name, records)
+    content = json.loads(draw_figure_data(tmp_path, "demo", experiment).read_text("utf-8"))
+    example = content["example"]
+    assert content["record"]["run_id"] == "bb"
+    assert example["runs"] == {"x": "bb", "y": "cc"}
+    (pair,) = example["pairs"]
+    assert {label: one["weights"] for label, one in pair["panels"].items()} == {
+        "x": [1.0, 0.0],
+        "y": [0.5, 0.5],
+    }

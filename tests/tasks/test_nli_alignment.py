@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.models.entailment import MatchingAligner, SequentialAligner, WordAligner
+from repro.report.drawings import ComparisonSpec, drawing
+from repro.results import RunFolder
+from repro.runs.execute import execute
+from repro.tasks.nli_alignment.task import NliAlignmentTask, build
+from repro.training.seeding import seed_everything
+
+CPU = torch.device("cpu")
+SMALL = [
+    "task=nli_alignment", "hardware=cpu", "hardware.jobs=1", "model.vector_size=6",
+    "model.hidden_size=6", "data.premises=16", "task.analysed=4", "training.max_epochs=2",
+    "model.vector_deviation=1",
+]  # fmt: skip
+ALIGNERS = {"words": WordAligner, "sequential": SequentialAligner, "matching": MatchingAligner}
+
+
+def config(root: Path, *overrides: str) -> RunConfig:
+    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+def made(root: Path, alignment: str, *overrides: str) -> NliAlignmentTask:
+    seed_everything(1)
+    return build(config(root, f"model.alignment={alignment}", *overrides), CPU)
+
+
+@pytest.mark.parametrize("alignment", ALIGNERS)
+def test_the_setting_chooses_the_aligner(root: Path, alignment: str) -> None:
+    task = made(root, alignment, "mapping=sparsemax", "model.max_iter=7")
+    assert type(task.model.aligner) is ALIGNERS[alignment]
+    if alignment != "words":
+        assert task.model.aligner.max_iter == 7
+
+
+@pytest.mark.parametrize("alignment", ALIGNERS)
+def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: str) -> None:
+    task = made(root, alignment, "mapping=sparsemax")
+    task.model.eval()
+    encoded = task.data.dev.encoded
+    with torch.no_grad():
+        rows = task.weight_rows()
+        alone = [task.read(encoded.collate([place])).alignment for place in range(4)]
+    assert [row["index"] for row in rows] == [0, 1, 2, 3]
+    for row, alignment_alone in zip(rows, alone, strict=True):
+        for direction in ("premise_to_hypothesis", "hypothesis_to_premise"):
+            kept, expected = torch.tensor(row[direction]), getattr(alignment_alone, direction)[0]
+            torch.testing.assert_close(kept, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("alignment", "directions"),
+    [("words", 0), ("sequential", 2), ("matching", 1)],
+)
+def test_weights_are_mixtures_of_the_structures(
+    root: Path, alignment: str, directions: int
+) -> None:
+    task = made(root, alignment)
+    task.model.eval()
+    for row in task.weight_rows():
+        assert len(row["structures"]) == directions
+        for direction, structures in row["structures"].items():
+            mixture = torch.zeros(torch.tensor(row[direction]).shape)
+            for one in structures:
+                for place, partner in enumerate(one["partners"]):
+                    if partner >= 0:
+                        mixture[place, partner] += one["weight"]
+            kept = torch.tensor(row[direction])
+            torch.testing.assert_close(mixture, kept, atol=1e-4, rtol=0)
+            weights = [one["weight"] for one in structures]
+            assert weights == sorted(weights, reverse=True)
+        if alignment == "matching":
+            back = torch.tensor(row["hypothesis_to_premise"])
+            torch.testing.assert_close(back.T, torch.tensor(row["premise_to_hypothesis"]))
+
+
+def test_structures_are_sparser_than_softmax(root: Path) -> None:
+    shares = {}
+    for alignment in ALIGNERS:
+        task = made(root, alignment)
+        task.model.eval()
+        with torch.no_grad():
+            shares[alignment] = task.judge(task.data.dev).nonzeros
+    assert shares["words"] == 100
+    assert max(shares["sequential"], shares["matching"]) < 95
+
+
+@pytest.mark.parametrize("alignment", ALIGNERS)
+def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
+    outcome = execute(config(root, f"model.alignment={alignment}", "data.source=multinli"))
+    assert outcome.status == "done", outcome.error
+    assert {"test/label_accuracy", "test/alignment_nonzeros", "train/pairs_per_second"} <= (
+        outcome.scores.keys()
+    )
+    spec = drawing("alignment_grids")
+    assert isinstance(spec, ComparisonSpec)
+    example = spec.gather({alignment: spec.read(RunFolder(outcome.folder))}, [])
+    assert spec.describe(example)
+    assert spec.draw(example).axes
+
+
+@pytest.mark.parametrize("alignment", ["sequential", "matching"])
+def test_bfloat16_trains(root: Path, alignment: str) -> None:
+    steps = "training.max_steps=2"
+    outcome = execute(config(root, f"model.alignment={alignment}", "precision=bf16", steps))
+    assert outcome.status == "done", outcome.error
+
+
+def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
+    changes = ["model.alignment=matching", "data.premises=300", "training.max_epochs=3"]
+    outcome = execute(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
+    assert outcome.status == "done", outcome.error
+    assert outcome.scores["test/label_accuracy"] > 40
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("model.alignment=soft", "expected one of words, sequential, matching"),
+        ("model.max_iter=0", "model.max_iter is 0"),
+    ],
+)
+def test_bad_settings_are_refused(root: Path, override: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        config(root, override)

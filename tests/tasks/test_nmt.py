@@ -1,0 +1,241 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.data.alignment import train_two_way
+from repro.data.demo.translation import build_lexicon
+from repro.data.parallel import read_pairs
+from repro.data.preparation import SINK
+from repro.decoding.penalties import Penalties
+from repro.evaluation.bleu import tokenised_bleu
+from repro.evaluation.coverage import drop_score, rep_score
+from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
+from repro.report.drawings import drawing
+from repro.results import RunFolder
+from repro.runs.execute import execute
+from repro.tasks.nmt.corpus import identify
+from repro.tasks.nmt.task import build
+from repro.tasks.text_pairs import TextPairsTask
+from repro.training.seeding import seed_everything
+
+CPU = torch.device("cpu")
+SMALL = [
+    "task=nmt", "hardware=cpu", "hardware.jobs=1", "model.embedding_size=16",
+    "model.hidden_size=16", "model.fertility.epochs=1", "task.analysed=3", "training.max_steps=5",
+    "decoding.max_length=20", "decoding.beam_size=2",
+]  # fmt: skip
+BOUNDED = ["mapping=csparsemax", "loss=cross_entropy"]
+
+
+def config(root: Path, *overrides: str) -> RunConfig:
+    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+
+
+def made(root: Path, *overrides: str) -> TextPairsTask:
+    seed_everything(1)
+    return build(config(root, *overrides), CPU)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One results folder, so that the corpus is prepared and aligned once."""
+    return tmp_path_factory.mktemp("nmt")
+
+
+def test_an_epoch_holds_every_pair_once(root: Path) -> None:
+    task = made(root)
+    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert sorted(seen) == list(range(len(task.data.splits["train"])))
+    again = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
+
+
+def test_only_bounded_attention_reads_a_sink(root: Path) -> None:
+    free, bounded = made(root), made(root, *BOUNDED)
+    assert SINK not in free.data.source.tokens
+    assert free.model.fertility is None
+    (sink,) = bounded.data.source.encode([SINK])
+    for pair, other in zip(bounded.data.splits["dev"], free.data.splits["dev"], strict=True):
+        assert pair.source == [*other.source, sink]
+
+
+def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
+    run = config(root, *BOUNDED)
+    outcome = execute(run)
+    assert outcome.status == "done", outcome.error
+    folder, data = RunFolder(outcome.folder), build(run, CPU).data
+    train = [(s.split(), t.split()) for s, t in read_pairs(data.texts["train"])]
+    aligner = train_two_way(train)
+    for split in ("dev", "test"):
+        lines = (folder.predictions / f"{split}.txt").read_text("utf-8").splitlines()
+        texts = list(read_pairs(data.texts[split]))
+        gold = [target for _, target in texts]
+        assert outcome.scores[f"{split}/bleu"] == tokenised_bleu(lines, gold).value
+        ours, theirs = [line.split() for line in lines], [line.split() for line in gold]
+        assert outcome.scores[f"{split}/rep"] == rep_score(ours, theirs).value
+        sources = [source.split() for source, _ in texts]
+        links = [
+            aligner.align([(source, words)])[0] if words else frozenset()
+            for source, words in zip(sources, ours, strict=True)
+        ]
+        wanted = aligner.align(list(zip(sources, theirs, strict=True)))
+        assert outcome.scores[f"{split}/drop"] == drop_score(links, wanted).value
+    rows = folder.read_attention()
+    assert [row["index"] for row in rows] == [0, 1, 2]
+    assert rows[0]["source"][-1] == SINK
+    assert rows[0]["gold"] == next(read_pairs(data.texts["dev"]))[1]
+    spec = drawing("attention")
+    assert spec.describe(rows[spec.choose(rows, [])])
+
+
+def test_greedy_search_is_a_beam_of_one(root: Path) -> None:
+    task = made(root, "decoding.beam_size=1")
+    task.model.eval()
+    with torch.no_grad():
+        (first, *_) = task._outputs("dev", task._search("dev", Penalties()), Penalties())
+        pair = task.data.splits["dev"][0]
+        source = torch.tensor([pair.source])
+        state, previous = task.model.start(source, torch.ones_like(source).bool()), 2
+        words: list[int] = []
+        while len(words) < 20 and previous != 3:
+            output = task.model.step(state, torch.tensor([previous]))
+            state, previous = output.state, int(output.probs.argmax())
+            words.append(previous)
+    assert first == task.data.target.decode(words)
+
+
+def test_constant_and_guided_fertilities(root: Path) -> None:
+    constant = made(root, *BOUNDED, "model.fertility.strategy=constant", "model.fertility.value=3")
+    assert isinstance(constant.model.fertility, ConstantFertility)
+    pair = constant.data.splits["dev"][0]
+    source = torch.tensor([pair.source])
+    bounds = constant.model.fertility(source, torch.ones_like(source).bool())
+    assert bounds.tolist() == [[3.0] * (len(pair.source) - 1) + [torch.inf]]
+    guided = made(root, *BOUNDED, "model.fertility.strategy=guided").model.fertility
+    assert isinstance(guided, TableFertility)
+    assert guided.table.min() == 1
+    assert guided.table.max() > 1
+    assert (guided.table == guided.table.round()).all()
+
+
+def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
+    learned = ["model.fertility.epochs=8", "model.fertility.learning_rate=0.01"]
+    task = made(root, *BOUNDED, *learned)
+    fertility = task.model.fertility
+    assert isinstance(fertility, PredictedFertility)
+    assert not any(parameter.requires_grad for parameter in fertility.parameters())
+    again = made(root, *BOUNDED, *learned).model.fertility
+    for name, tensor in fertility.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], tensor, rtol=0, atol=0)
+    lexicon = build_lexicon(task.config.data.seed)
+    kinds = {verb: "particle" for verb, _, _ in lexicon.particle_verbs}  # two target words
+    kinds |= {verb: "plain" for verb, _ in lexicon.verbs}  # one target word
+    found: dict[str, list[float]] = {"particle": [], "plain": []}
+    for pair in task.data.splits["dev"]:
+        source = torch.tensor([pair.source])
+        bounds = fertility(source, torch.ones_like(source).bool())[0].tolist()
+        for word, bound in zip(task.data.source.decode(pair.source), bounds, strict=True):
+            if word in kinds:
+                found[kinds[word]].append(bound)
+        assert bounds[-1] == torch.inf
+    means = {kind: sum(values) / len(values) for kind, values in found.items()}
+    assert 1.7 < means["plain"] < 2.2 < 2.4 < means["particle"]  # links and the margin of one
+
+
+@pytest.mark.parametrize("extra", [BOUNDED, ["mapping=softmax", "model.coverage_vector=true"]])
+def test_every_learned_parameter_moves(root: Path, extra: list[str]) -> None:
+    task = made(root, *extra)
+    task.loss(task.batches(0)[0])[0].backward()
+    for name, parameter in task.model.named_parameters():
+        if not name.startswith("fertility."):
+            assert parameter.grad is not None, name
+            assert parameter.grad.abs().sum() > 0, name
+
+
+def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
+    grid = [0.0, 0.5]
+    task = made(
+        root, "mapping=softmax", "decoding.tune_penalties=true", f"decoding.penalty_grid={grid}"
+    )
+    task.model.eval()
+    chosen = task._penalties()
+    found = task._search("dev", Penalties(coverage=1.0))
+    quality = {
+        (alpha, beta): task.scorer.quality(task._outputs("dev", found, Penalties(alpha, beta)))
+        for alpha in grid
+        for beta in grid
+    }
+    assert quality[chosen.length, chosen.coverage] == max(quality.values())
+
+
+def numbers(scores: Any) -> dict[str, float]:
+    return {name: value for name, value in scores.items() if "tokens_per_second" not in name}
+
+
+def test_a_killed_run_continues_to_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = (*BOUNDED, "training.checkpoint_minutes=0")
+    whole = execute(config(tmp_path / "whole", *extra))
+    original, updates = TextPairsTask.loss, []
+
+    def dying(self: TextPairsTask, batch: Any) -> Any:
+        updates.append(1)
+        if len(updates) == 4:
+            raise RuntimeError("killed")
+        return original(self, batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TextPairsTask, "loss", dying)
+        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
+    finished = execute(config(tmp_path / "cut", *extra))
+    assert finished.run_id == whole.run_id
+    assert numbers(finished.scores) == numbers(whole.scores)
+
+
+def test_plain_text_in_subwords(tmp_path: Path) -> None:
+    folder = tmp_path / "tatoeba"
+    folder.mkdir()
+    for split, count in (("train", 40), ("val", 6), ("test", 5)):
+        for language, word in (("de", "Haus"), ("en", "house")):
+            lines = "".join(f"A {word} no. {n}, here.\n" for n in range(count))
+            (folder / f"{split}.{language}").write_text(lines, "utf-8")
+    run = config(
+        tmp_path, "scale=small", "data.corpus=tatoeba", "data.merges=5", f"data_dir={tmp_path}"
+    )
+    assert identify(run).name == "tatoeba de-en"
+    outcome = execute(run)
+    assert outcome.status == "done", outcome.error
+    assert {"test/bleu", "test/bleu_lc", "test/bleu_13a"} <= outcome.scores.keys()
+    lines = (RunFolder(outcome.folder).predictions / "test.txt").read_text("utf-8").splitlines()
+    assert len(lines) == 5
+    assert not any("@@" in line for line in lines)
+
+
+def test_unknown_words_are_replaced_by_words_of_the_source(root: Path) -> None:
+    few = ["data.vocabulary=20", "decoding.replace_unknown=true"]
+    task = made(root, *few)
+    task.model.eval()
+    with torch.no_grad():
+        task.model.scores.bias[1] = 50.0  # nothing but unknown words
+        outputs = task._outputs("dev", task._search("dev", Penalties()), Penalties())
+    sources = [source.split() for source, _ in read_pairs(task.data.texts["dev"])]
+    for words, source in zip(outputs, sources, strict=True):
+        assert words
+        assert set(words) <= set(source)
+
+
+def test_subwords_are_never_replaced(root: Path) -> None:
+    with pytest.raises(ConfigError, match="replace_unknown needs whole words"):
+        made(root, "data.merges=10", "decoding.replace_unknown=true")
+
+
+def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> None:
+    outcome = execute(compose_run(["mapping=csparsemax", f"results_dir={tmp_path}"]))
+    assert outcome.status == "failed"
+    assert "csparsemax needs fertilities" in outcome.error

@@ -1,0 +1,214 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.data.errors import DataError
+from repro.data.nli import LABELS
+from repro.data.vocabulary import Vocabulary
+from repro.evaluation.classification import read_labels, score_labels
+from repro.report.drawings import ComparisonSpec, drawing
+from repro.results import RunFolder
+from repro.runs.execute import execute
+from repro.tasks.entailment_corpus import encode_corpus, identify
+from repro.tasks.snli.task import SnliTask, build
+from repro.training.seeding import seed_everything
+
+CPU = torch.device("cpu")
+SMALL = [
+    "task=snli", "hardware=cpu", "hardware.jobs=1", "model.vector_size=6", "model.hidden_size=6",
+    "data.premises=40", "task.analysed=5", "training.max_epochs=2",
+]  # fmt: skip
+CLOCKS = ("tokens_per_second", "pairs_per_second")
+
+
+def config(root: Path, *overrides: str) -> RunConfig:
+    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture
+def task(root: Path) -> SnliTask:
+    seed_everything(1)
+    return build(config(root), CPU)
+
+
+def test_an_epoch_holds_every_pair_once(task: SnliTask) -> None:
+    seen = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert sorted(seen) == list(range(120))
+    again = [int(i) for batch in task.batches(3) for i in batch.indices]
+    assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
+
+
+def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> None:
+    task.model.eval()
+    batch = task.batches(0)[0]
+    loss, labels = task.loss(batch)
+    collate = task.data.train.encoded.collate
+    alone = [task.loss(collate([i]))[0] for i in batch.indices.tolist()]
+    torch.testing.assert_close(loss, torch.stack(alone).mean())
+    assert int(labels) == len(batch)
+    assert task.tally["pairs_per_second"] == 2 * len(batch)
+    logits = task.logits(task.read(batch))
+    expected = torch.nn.functional.cross_entropy(logits, batch.labels)
+    torch.testing.assert_close(loss, expected)
+
+
+@pytest.mark.parametrize("mapping", ["sparsemax", "fusedmax", "oscarmax", "entmax"])
+def test_every_mapping_moves_every_parameter(root: Path, mapping: str) -> None:
+    seed_everything(1)
+    task = build(config(root, f"mapping={mapping}"), CPU)
+    task.loss(task.batches(0)[0])[0].backward()
+    for name, parameter in task.model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_weights_are_counted_over_real_words(root: Path) -> None:
+    seed_everything(1)
+    task = build(config(root, "mapping=sparsemax"), CPU)
+    task.model.eval()
+    with torch.no_grad():
+        found = task.judge(task.data.dev)
+        rows = task.weight_rows()
+        everything = [
+            weight
+            for place in range(len(task.data.dev.examples))
+            for weight in task.read(task.data.dev.encoded.collate([place])).attention[0].tolist()
+        ]
+    assert found.nonzeros == 100 * sum(w != 0 for w in everything) / len(everything)
+    assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
+    for row in rows:
+        example = task.data.dev.examples[row["index"]]
+        assert tuple(row["premise"]) == example.premise
+        assert len(row["weights"]) == len(example.premise)
+        assert sum(row["weights"]) == pytest.approx(1, abs=1e-6)
+        assert row["predicted"] == LABELS[found.predicted[row["index"]]]
+
+
+def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: SnliTask) -> None:
+    last = task.data.dev.examples[-1]
+    said = " ".join(last.hypothesis).upper()
+    wanted = build(config(root, "task.analysed=2", f'task.shown=["{said}"]'), CPU)
+    indices = [row["index"] for row in wanted.weight_rows()]
+    assert indices[:2] == [0, 1]
+    assert indices[-1] == len(task.data.dev.examples) - 1
+
+
+def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
+    outcome = execute(config(root, "mapping=fusedmax"))
+    assert outcome.status == "done", outcome.error
+    folder, data = RunFolder(outcome.folder), encode_corpus(config(root))
+    for name, split in (("dev", data.dev), ("test", data.test)):
+        labels = read_labels(folder.predictions / f"{name}.jsonl")
+        predicted = [LABELS.index(labels[example.pair_id]) for example in split.examples]
+        gold = [example.label for example in split.examples]
+        counted = score_labels(LABELS, gold, predicted)
+        assert outcome.scores[f"{name}/label_accuracy"] == counted.accuracy
+        recall = outcome.scores[f"{name}/label_recall/neutral"]
+        assert recall == counted.recall["neutral"]
+    assert 0 < outcome.scores["test/premise_nonzeros"] <= 100
+    signatures = {record.metric: record.signature for record in folder.read_records()}
+    assert "label:neutral" in signatures["dev/label_recall/neutral"]
+    spec = drawing("premise_attention")
+    assert isinstance(spec, ComparisonSpec)
+    assert spec.describe(spec.gather({"fusedmax": spec.read(folder)}, []))
+
+
+def numbers(scores: Any) -> dict[str, float]:
+    return {name: value for name, value in scores.items() if name.split("/")[1] not in CLOCKS}
+
+
+def test_a_killed_run_continues_to_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = ("training.checkpoint_minutes=0", "mapping=sparsemax")
+    whole = execute(config(tmp_path / "whole", *extra))
+    original, updates = SnliTask.loss, []
+
+    def dying(self: SnliTask, batch: Any) -> Any:
+        updates.append(1)
+        if len(updates) == 6:
+            raise RuntimeError("killed")
+        return original(self, batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SnliTask, "loss", dying)
+        assert execute(config(tmp_path / "cut", *extra)).status == "failed"
+    finished = execute(config(tmp_path / "cut", *extra))
+    assert finished.run_id == whole.run_id
+    assert numbers(finished.scores) == numbers(whole.scores)
+
+
+def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
+    run = compose_run(
+        ["task=snli", f"results_dir={tmp_path}", "data.premises=600", "training.max_epochs=4"]
+    )
+    outcome = execute(run)
+    assert outcome.status == "done", outcome.error
+    assert outcome.scores["test/label_accuracy"] > 45
+
+
+def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:
+    first = identify(config(tmp_path))
+    assert first.name == "demo_nli: snli"
+    assert identify(config(tmp_path, "data.source=multinli")).fingerprint != first.fingerprint
+    assert identify(config(tmp_path, "data.premises=41")).fingerprint != first.fingerprint
+    glove = tmp_path / "vectors.txt"
+    glove.write_text("dog " + " ".join(["0.5"] * 6) + "\n")
+    chosen = ("model.vectors=glove", "data.glove=vectors.txt", f"data_dir={tmp_path}")
+    with_vectors = identify(config(tmp_path, *chosen)).fingerprint
+    glove.write_text("dog " + " ".join(["0.25"] * 6) + "\n")
+    changed = identify(config(tmp_path, *chosen)).fingerprint
+    assert len({first.fingerprint, with_vectors, changed}) == 3
+
+
+def test_vectors_of_a_file_reach_the_model(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("some 1 2 3 4 5 6\n")
+    chosen = ("model.vectors=glove", "data.glove=vectors.txt", "model.trainable_vectors=false")
+    task = build(config(tmp_path, *chosen, f"data_dir={tmp_path}"), CPU)
+    row = task.data.vocabulary.encode(["some"])[0]
+    assert task.model.embedding.weight[row].tolist() == [1, 2, 3, 4, 5, 6]
+    assert not task.model.embedding.weight.requires_grad
+    assert task.model.embedding.weight[Vocabulary.PAD].abs().sum() == 0
+
+
+def test_vectors_without_a_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no data\.glove: name a file"):
+        identify(config(tmp_path, "model.vectors=glove", "data.glove=null"))
+    with pytest.raises(DataError, match=r"the word vectors .* are missing"):
+        identify(config(tmp_path, "model.vectors=glove", "data.glove=no.txt"))
+
+
+def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no snli_1.0/snli_1.0_train.jsonl"):
+        identify(config(tmp_path, "scale=small", f"data_dir={tmp_path}"))
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("data.source=qnli", "data.source is 'qnli'"),
+        ("data.premises=0", "data.premises is 0"),
+        ("model.vectors=bert", "model.vectors is 'bert'"),
+        ("model.dropout=1", "model.dropout is 1"),
+        ("model=esim", "does not fit task=snli"),
+        ("task.evaluation_batch=0", "task.evaluation_batch is 0"),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path: Path, override: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        config(tmp_path, override)
+
+
+def test_bfloat16_trains(root: Path) -> None:
+    outcome = execute(config(root, "precision=bf16", "mapping=sparsemax"))
+    assert outcome.status == "done", outcome.error

@@ -1,0 +1,65 @@
+from statistics import fmean
+
+import pytest
+import torch
+
+from repro.config.compose import compose_run
+from repro.evaluation.rouge import RougeSettings, rouge
+from repro.report.examples import attention_example
+from repro.results import RunFolder
+from repro.runs.execute import Outcome, execute
+from repro.tasks.summarization.corpus import summary_corpus
+from repro.tasks.summarization.task import build
+
+SMALL = [
+    "task=summarization", "hardware=cpu", "hardware.jobs=1", "model.embedding_size=16",
+    "model.hidden_size=16", "task.analysed=2", "training.max_steps=40", "decoding.beam_size=2",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    root = tmp_path_factory.mktemp("summarization")
+    done = execute(compose_run([*SMALL, f"results_dir={root}"]))
+    assert done.status == "done", done.error
+    return done
+
+
+def references(outcome: Outcome, split: str) -> list[list[str]]:
+    results = outcome.folder.parents[2]
+    corpus = summary_corpus(compose_run([*SMALL, f"results_dir={results}"]))
+    files = [corpus.splits[split].target, *corpus.references.get(split, ())]
+    return [
+        list(titles) for titles in zip(*(f.read_text().splitlines() for f in files), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("split", "count"), [("dev", 1), ("test", 1), ("test_duc2004", 4)])
+def test_rouge_of_the_stored_summaries(outcome: Outcome, split: str, count: int) -> None:
+    path = RunFolder(outcome.folder).predictions / f"{split}.txt"
+    lines, gold = path.read_text().splitlines(), references(outcome, split)
+    assert {len(titles) for titles in gold} == {count}
+    for suffix, cut in (("", 75), ("_whole", None)):
+        found = rouge(lines, gold, RougeSettings(max_bytes=cut))
+        for name, kind in (("rouge1", "rouge1"), ("rougeL", "rougeL"), ("rougeW", "rougeW1.2")):
+            mean = fmean(one.fmeasure for one in found[kind])
+            assert outcome.scores[f"{split}/{name}{suffix}"] == pytest.approx(mean)
+        recall = fmean(one.recall for one in found["rougeL"])
+        assert outcome.scores[f"{split}/rougeL_recall{suffix}"] == pytest.approx(recall)
+
+
+def test_attention_joins_words(outcome: Outcome) -> None:
+    rows = RunFolder(outcome.folder).read_attention()
+    assert [row["separator"] for row in rows] == [" ", " "]
+    assert rows[0]["language"] == "article to title"
+    shown = attention_example(rows[0])
+    assert shown.prediction == " ".join(symbol for symbol in rows[0]["output"] if symbol != "</s>")
+    assert shown.gold == references(outcome, "dev")[0][0].lower()
+
+
+def test_rouge_tunes_penalties(outcome: Outcome) -> None:
+    results = outcome.folder.parents[2]
+    task = build(compose_run([*SMALL, f"results_dir={results}"]), torch.device("cpu"))
+    gold = [titles[0].split() for titles in references(outcome, "dev")]
+    assert task.scorer.quality(gold) == pytest.approx(100)
+    assert task.scorer.quality([[] for _ in gold]) == 0
