@@ -115,7 +115,7 @@ def _draw_arc(
         [(start, base), (start, control), (end, control), (end, base)],
         [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
     )
-    strength = FAINTEST + (1 - FAINTEST) * weight
+    strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
     style = "solid" if weight > 0 else (0, (3, 2))
     axes.add_patch(PathPatch(path, fill=False, edgecolor=colour, alpha=strength, linestyle=style))
     tip = "v" if side > 0 else "^"

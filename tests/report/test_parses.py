@@ -45,6 +45,13 @@ def test_marginals_are_sums_over_the_trees_that_hold_an_arc() -> None:
     assert example.gold_place == 1
 
 
+def test_weights_whose_rounded_sum_exceeds_one_are_drawn() -> None:
+    rounded = row((OTHER, 0.75), (GOLD, 0.25 + 1e-7))
+    assert max(parsed_sentence(rounded).marginals.values()) > 1
+    with plain_style():
+        svg_bytes(draw_dependency_arcs(rounded))
+
+
 @pytest.mark.parametrize(
     "others",
     [

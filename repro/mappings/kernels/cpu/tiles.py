@@ -180,7 +180,7 @@ def descend_tile(tile, cs, steps, order, totals, seconds):
 
 @small
 def write_row(row, top, order, c, step, out):
-    """Write the distribution of a row; return its sum.
+    """Write the distribution of a row; return its sum before it was normalised.
 
     The last step acts on the small differences ``w + c``, whose digits are finer than those of
     ``c``: they matter where many entries are tied close to the threshold.
@@ -195,4 +195,8 @@ def write_row(row, top, order, c, step, out):
         share = share if linear else share * share
         out[j] = share
         total += share
+    if total > zero:
+        rescale = row.dtype.type(1) / total
+        for j in range(np.uint64(out.shape[0])):
+            out[j] *= rescale
     return total
