@@ -36,9 +36,8 @@ def budget(
 
     Raises:
         TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``k`` is not positive, or above the number of allowed entries of a row; or a
-            shape does not broadcast. On an accelerator, under ``torch.compile`` or ``vmap``
-            entries are not counted; there, such rows come out as NaN.
+        ValueError: ``k`` is not positive or above the number of allowed entries, or a shape does
+            not broadcast. On accelerators, in ``torch.compile`` or ``vmap`` such rows are NaN.
 
     References:
         The problem of Malaviya et al. (2018), Eq. 6, with all bounds one and total ``k``.

@@ -61,8 +61,7 @@ def fusedmax(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    tempered = wide if gamma == 1 else wide / gamma
-    return _apply(tempered, lam, dim).to(scores.dtype)
+    return _apply(wide if gamma == 1 else wide / gamma, lam, dim).to(scores.dtype)
 
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:

@@ -55,8 +55,7 @@ def oscarmax(
 
     Raises:
         TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``lam`` is negative, ``gamma`` not positive, one of them not finite, the variant
-            unknown, or the mask does not broadcast.
+        ValueError: ``lam``, ``gamma`` or the variant is out of range, or the mask does not fit.
 
     References:
         Niculae & Blondel (2017), §3.2 and Eq. 10, with the erratum to Proposition 2.
@@ -66,8 +65,7 @@ def oscarmax(
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
     check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
-    tempered = wide if gamma == 1 else wide / gamma
-    return _apply(tempered, lam, variant, dim).to(scores.dtype)
+    return _apply(wide if gamma == 1 else wide / gamma, lam, variant, dim).to(scores.dtype)
 
 
 def _apply(scores: Tensor, lam: float, variant: Variant, dim: int) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
@@ -61,8 +62,7 @@ def reproduce(
     experiments = [load_experiment(name) for name in names]
     plans = [_plan(experiment, scale, columns) for experiment in experiments]
     if columns is not None and not any(plans):
-        known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
-        raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
+        _refuse_columns(columns, experiments, scale)
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
     located: Located = {}
     outcomes: list[Outcome] = []
@@ -73,16 +73,28 @@ def reproduce(
             plan += following_runs(experiment, scale, plan, _measure(experiment, located))
     results_dir = _results_dir(located, scale, extra)
     for experiment, plan in zip(experiments, plans, strict=True):
-        if experiment.computed:
-            origin = Origin(describe_versions(), source_commit())
-            compute_figure_data(results_dir, scale, experiment, origin)
-            continue
         records = _collect(experiment, plan, located, extra, collect)
         records += _records_of_others(results_dir, scale, experiment, columns)
-        write_experiment_records(results_dir, scale, experiment.name, records)
-        if experiment.drawing is not None and records:
-            draw_figure_data(results_dir, scale, experiment)
+        _store(results_dir, scale, experiment, records)
     return Reproduction(outcomes, build_report(results_dir, scale))
+
+
+def _refuse_columns(
+    columns: Sequence[str], experiments: Sequence[Experiment], scale: str
+) -> NoReturn:
+    known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
+    raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
+
+
+def _store(results_dir: Path, scale: str, experiment: Experiment, records: list[Record]) -> None:
+    """Write the records of an artefact, and the data of its figure."""
+    if experiment.computed:
+        origin = Origin(describe_versions(), source_commit())
+        compute_figure_data(results_dir, scale, experiment, origin)
+        return
+    write_experiment_records(results_dir, scale, experiment.name, records)
+    if experiment.drawing is not None and records:
+        draw_figure_data(results_dir, scale, experiment)
 
 
 def _results_dir(located: Located, scale: str, extra: Sequence[str]) -> Path:

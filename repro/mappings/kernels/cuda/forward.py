@@ -141,8 +141,7 @@ def forward_kernel(
 
         scores: a matrix.
         probs: written; its precision is that of the computation.
-        targets: classes, or ``ignored``; used with ``LOSS``.
-        losses: written with ``LOSS``.
+        targets, losses: classes, or ``ignored``, and what is written; used with ``LOSS``.
         RULE: see ``thresholds.py``.
         NORM: α-normmax, whose number is ``α``; else α-entmax, whose number is ``r = α - 1``.
         WIDE: compute in double precision whatever the scores are.

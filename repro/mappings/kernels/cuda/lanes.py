@@ -168,8 +168,7 @@ def pool_kernel(ordered, order, levels, groups, scratch, number, count, n, LANES
 
         ordered: a matrix, every row with the largest score first.
         order: the same shape: where they stood.
-        levels: the same shape, double precision, written where the scores stood.
-        groups: the same: numbers of the blocks from the end.
+        levels, groups: written where the scores stood: values, and blocks from the end.
         scratch: double precision, ``2 n`` numbers for every lane of the grid.
         number: the bits of ``λ``.
     """
