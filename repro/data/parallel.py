@@ -1,14 +1,12 @@
 """Line-aligned text files: sentence ``n`` of one side belongs to sentence ``n`` of the other."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from repro.data.errors import DataError
-
-_BLOCK = 1 << 20
+from repro.data.files import sha256_of, sha256_of_file
 
 
 class ParallelText(NamedTuple):
@@ -122,14 +120,10 @@ def fingerprint(splits: Mapping[str, ParallelText]) -> str:
         for name, text in sorted(splits.items())
         for side, path in zip(("source", "target"), text, strict=True)
     ]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return sha256_of("".join(lines).encode())
 
 
 def _sha256(path: Path) -> str:
     if not path.is_file():
         raise DataError(f"{path} is missing")
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+    return sha256_of_file(path)

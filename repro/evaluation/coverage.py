@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from repro.data.alignment import Links
+
 Words = Sequence[str]
-Links = frozenset[tuple[int, int]]
-"""Pairs of a source and a target position, counted from 0."""
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,7 @@ def reproduce(
     if columns is not None and not any(plans):
         _refuse_columns(columns, experiments, scale)
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
-    located: Located = {}
-    outcomes: list[Outcome] = []
+    located, outcomes = Located(), list[Outcome]()
     while new := _locate_new([run for plan in plans for run in plan], extra, located):
         located |= new
         outcomes += [] if collect else run_jobs(_distinct_jobs(new, extra), title)

@@ -90,9 +90,10 @@ def test_a_shared_vocabulary_is_one(demo, tmp_path):
 
 def test_stages_are_not_run_twice(demo, tmp_path, monkeypatch):
     cache = tmp_path / "cache"
-    prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
+    first = prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
     monkeypatch.setattr("repro.data.preparation.read_pairs", pytest.fail)
-    prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
+    second = prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
+    assert list(second.splits["dev"]) == list(first.splits["dev"])
 
 
 def test_every_setting_changes_the_name(demo):
