@@ -106,12 +106,17 @@ class ScalePlan:
         seeds: in place of the experiment's own.
         columns: the columns that this scale runs, with further overrides; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
+        column_seeds: seeds of single columns, in place of this scale's.
+        column_tuned: values of the tuned setting for single columns, in place of this scale's;
+            a single value is used as it is.
     """
 
     overrides: list[str] = field(default_factory=list)
     seeds: list[int] | None = None
     columns: dict[str, list[str]] | None = None
     tuned: list[float] | None = None
+    column_seeds: dict[str, list[int]] = field(default_factory=dict)
+    column_tuned: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -150,9 +155,10 @@ class Experiment:
         """Labels of the rows, the last axis varying fastest."""
         return [ROW_SEPARATOR.join(labels) for labels in product(*(a.values for a in self.rows))]
 
-    def seeds_at(self, scale: str) -> list[int]:
-        """Seeds that this scale runs."""
-        return self.scales[scale].seeds or self.seeds
+    def seeds_at(self, scale: str, column: str = "") -> list[int]:
+        """Seeds that this scale runs in a column."""
+        plan = self.scales[scale]
+        return plan.column_seeds.get(column) or plan.seeds or self.seeds
 
     def columns_at(self, scale: str) -> list[Column]:
         """Columns that this scale runs, with its further overrides."""
@@ -162,10 +168,11 @@ class Experiment:
         found = [column for column in self.columns if column.name in chosen]
         return [replace(c, overrides=[*c.overrides, *chosen[c.name]]) for c in found]
 
-    def grid_at(self, scale: str) -> list[float]:
-        """Values of the tuned setting that this scale tries, rising."""
+    def grid_at(self, scale: str, column: str = "") -> list[float]:
+        """Values of the tuned setting that this scale tries in a column, rising."""
         assert self.tune is not None
-        return sorted(self.scales[scale].tuned or self.tune.values)
+        plan = self.scales[scale]
+        return sorted(plan.column_tuned.get(column) or plan.tuned or self.tune.values)
 
 
 def list_experiments() -> list[str]:
@@ -254,10 +261,13 @@ def _check_plan(experiment: Experiment, path: Path) -> None:
 def _check_tuning(experiment: Experiment, path: Path) -> None:
     names = {column.name for column in experiment.columns}
     for scale, plan in experiment.scales.items():
-        unknown = set(plan.columns or {}) - names
-        if unknown:
-            raise ConfigError(f"{path}: scale {scale!r} names unknown columns {sorted(unknown)}")
-        if plan.tuned is not None and not (experiment.tune and plan.tuned):
+        named = {*(plan.columns or {}), *plan.column_seeds, *plan.column_tuned}
+        if named - names:
+            raise ConfigError(
+                f"{path}: scale {scale!r} names unknown columns {sorted(named - names)}"
+            )
+        grids = [*plan.column_tuned.values(), *([] if plan.tuned is None else [plan.tuned])]
+        if grids and not (experiment.tune and all(grids)):
             raise ConfigError(f"{path}: scale {scale!r} has 'tuned', but nothing to tune")
     tune = experiment.tune
     if tune is None:

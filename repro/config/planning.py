@@ -57,9 +57,11 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
         )
     for first in _cells(experiment, scale):
         if experiment.tune is None:
-            yield from (first.repeated(seed=seed) for seed in experiment.seeds_at(scale))
+            seeds = experiment.seeds_at(scale, first.column)
+            yield from (first.repeated(seed=seed) for seed in seeds)
         else:
-            yield from (first.repeated(value=value) for value in experiment.grid_at(scale))
+            grid = experiment.grid_at(scale, first.column)
+            yield from (first.repeated(value=value) for value in grid)
 
 
 def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
@@ -69,7 +71,7 @@ def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
     for label, overrides in _row_overrides(experiment.rows):
         for column in experiment.columns_at(scale):
             cell = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
-            first = experiment.seeds_at(scale)[0]
+            first = experiment.seeds_at(scale, column.name)[0]
             yield PlannedRun(experiment.name, label, column.name, first, cell, setting)
 
 

@@ -33,11 +33,11 @@ def tuning_values(
 ) -> dict[Cell, dict[float, float]]:
     """The tuning metric of the first seed, by row and column and by value of the setting."""
     assert experiment.tune is not None
-    values, first = _value_of_runs(records), experiment.seeds_at(scale)[0]
+    values = _value_of_runs(records)
     found: dict[Cell, dict[float, float]] = defaultdict(dict)
     for record in records:
         tuned = record.metric == experiment.tune.metric and _run(record) in values
-        if tuned and record.seed == first:
+        if tuned and record.seed == experiment.seeds_at(scale, record.column)[0]:
             found[_cell(record)][values[_run(record)]] = record.value
     return dict(found)
 

@@ -94,13 +94,19 @@ def build_table(experiment: Experiment, records: Sequence[Record], scale: str) -
     return Table(
         experiment=experiment,
         scale=scale,
-        seeds=tuple(experiment.seeds_at(scale)),
+        seeds=_seeds(experiment, scale),
         rows=tuple(_row(experiment, label, by_cell, scale) for label in experiment.row_labels()),
         other_rows=_other_rows(experiment, scale),
         signatures=_signatures(experiment, records),
         provenance=provenance_of(records),
         stray=_count_stray(experiment, records),
     )
+
+
+def _seeds(experiment: Experiment, scale: str) -> tuple[int, ...]:
+    """Every seed that some column of this scale runs."""
+    columns = experiment.columns_at(scale)
+    return tuple(sorted({s for column in columns for s in experiment.seeds_at(scale, column.name)}))
 
 
 def index_records(records: Sequence[Record]) -> dict[CellKey, list[Record]]:
@@ -121,7 +127,7 @@ def cell_of(
     published: float | None = None,
 ) -> Cell:
     """Make one cell from the records of its row, column and metric."""
-    seeds = experiment.seeds_at(scale)
+    seeds = experiment.seeds_at(scale, column.name)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
     return Cell(
         values=tuple(measured_values(records, column, seeds)),

@@ -38,15 +38,33 @@ def tuning_remarks(experiment: Experiment, records: Sequence[Record], scale: str
     if tune is None:
         return []
     measured = tuning_values(experiment, records, scale)
-    wanted = set(experiment.grid_at(scale))
-    open_ends = [" / ".join(cell) for cell, found in measured.items() if wanted - found.keys()]
-    grid = ", ".join(f"{value:g}" for value in sorted(wanted))
-    text = f"{tune.key} is chosen for each cell by {tune.metric} of the first seed among {grid}"
-    wider = "" if tune.extend is None else f", extended by a factor of {tune.extend:g} at the ends"
-    remarks = [f"{text}{wider}; other seeds run with the chosen value."]
+    columns = [column.name for column in experiment.columns_at(scale)]
+    grids = {name: experiment.grid_at(scale, name) for name in columns}
+    remarks = [_choice(tune, names, grid) for grid, names in _columns_by_grid(grids).items()]
+    open_ends = [
+        " / ".join(cell) for cell, found in measured.items() if {*grids[cell[1]]} - found.keys()
+    ]
     if open_ends:
         remarks.append(f"Not every value of the grid has been run for: {'; '.join(open_ends)}.")
     return remarks
+
+
+def _columns_by_grid(grids: Mapping[str, Sequence[float]]) -> dict[tuple[float, ...], list[str]]:
+    found: dict[tuple[float, ...], list[str]] = {}
+    for name, grid in grids.items():
+        found.setdefault(tuple(grid), []).append(name)
+    return found
+
+
+def _choice(tune: Tuning, columns: Sequence[str], grid: Sequence[float]) -> str:
+    """How the value was chosen in columns that share a grid."""
+    where = f" ({', '.join(columns)})"
+    if len(grid) == 1:
+        return f"{tune.key} is {grid[0]:g}, not tuned{where}."
+    values = ", ".join(f"{value:g}" for value in grid)
+    text = f"{tune.key} is chosen for each cell by {tune.metric} of the first seed among {values}"
+    wider = "" if tune.extend is None else f", extended by a factor of {tune.extend:g} at the ends"
+    return f"{text}{wider}{where}; other seeds run with the chosen value."
 
 
 def _texts(tune: Tuning, measured: Mapping[float, float], values: Sequence[float]) -> list[str]:

@@ -26,13 +26,11 @@ def following_runs(
     """
     if experiment.tune is None:
         return []
-    seeds = experiment.seeds_at(scale)
     found: list[PlannedRun] = []
     cells = sorted(planned, key=lambda run: (run.row, run.column))
-    for _, runs in groupby(cells, key=lambda run: (run.row, run.column)):
-        found += _following_of_cell(
-            experiment.tune, experiment.grid_at(scale), seeds, [*runs], measure
-        )
+    for (_, column), runs in groupby(cells, key=lambda run: (run.row, run.column)):
+        grid, seeds = experiment.grid_at(scale, column), experiment.seeds_at(scale, column)
+        found += _following_of_cell(experiment.tune, grid, seeds, [*runs], measure)
     return found
 
 
@@ -48,7 +46,7 @@ def _following_of_cell(
     if not measured:
         return
     best = best_value(measured, tune.metric)
-    wider = _beyond(tune, best, list(tried))
+    wider = _beyond(tune, best, list(tried)) if len(grid) > 1 else None
     if wider is not None and len(tried) < len(grid) + tune.extensions:
         yield tried[best].repeated(value=wider)
         return

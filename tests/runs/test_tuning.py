@@ -70,6 +70,13 @@ def test_without_extension_the_grid_stays_as_it_is() -> None:
     assert run_to_the_end(tuned(extend=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]
 
 
+def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended() -> None:
+    plan = ScalePlan(column_seeds={"x": [9, 8]}, column_tuned={"x": [3.0]})
+    experiment = tuned(extend=2.0)
+    experiment.scales = {"full": plan}
+    assert run_to_the_end(experiment, {3: 50}) == [(9, 3.0), (8, 3.0)]
+
+
 def test_the_value_is_an_override_of_the_run() -> None:
     first = next(plan_runs(tuned(), "full"))
     assert first.overrides == (
