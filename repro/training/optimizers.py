@@ -13,7 +13,9 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
     """The optimiser of a configuration."""
     if config.optimizer == "sgd":
         return optim.SGD(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
-    return optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    return optim.Adam(
+        parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+    )
 
 
 def is_decay_due(config: TrainingConfig, progress: Checkpoint, row: Mapping[str, Any]) -> bool:

@@ -90,3 +90,15 @@ def test_the_gradient_agrees_with_finite_differences() -> None:
                 values.append(float(total()))
             weight[place] += 1e-6
             assert (values[0] - values[1]) / 2e-6 == pytest.approx(float(gradient[place]), rel=1e-4)
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
+def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityMap) -> None:
+    torch.manual_seed(1)
+    attention = GlobalAttention(32, 32, FreeWeighting(mapping))
+    query, memory = torch.randn(16, 32), torch.randn(16, 40, 32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        source = attention.attend_to(memory, torch.ones(16, 40, dtype=torch.bool), None)
+        _, weights = attention(query, source)
+    assert weights.dtype == torch.float32
+    torch.testing.assert_close(weights.sum(1), torch.ones(16), rtol=0, atol=1e-6)

@@ -138,9 +138,9 @@ class GlobalAttention(nn.Module):
 
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> Attended:
         """What the steps read: keys ``W h_j``, computed once for a sentence, nothing spent."""
-        keys = self.key(memory)
         spent = memory.new_zeros(mask.shape) if self.remembers else None
-        return Attended(keys, memory, mask, spent, fertility)
+        memory = _in_precision_of_products(memory)
+        return Attended(self.key(memory), memory, mask, spent, fertility)
 
     def forward(self, query: Tensor, source: Attended) -> tuple[Tensor, Tensor]:
         """Return the context and the weights.
@@ -155,6 +155,16 @@ class GlobalAttention(nn.Module):
         scores = torch.bmm(source.keys, query.unsqueeze(-1)).squeeze(-1)
         if self.coverage is not None and source.spent is not None:
             scores = scores + self.coverage(query) * source.spent
-        weights = self.weighting(scores, source)
+        # Half precision would decide which weights are zero, and round what has been spent.
+        whole = torch.promote_types(scores.dtype, torch.float32)
+        weights = self.weighting(scores.to(whole), source)
         context = torch.bmm(weights.unsqueeze(1), source.memory).squeeze(1)
         return context, weights
+
+
+def _in_precision_of_products(memory: Tensor) -> Tensor:
+    """As autocast would turn it for a product, but once instead of at every step."""
+    device = memory.device.type
+    if not torch.is_autocast_enabled(device):
+        return memory
+    return memory.to(torch.get_autocast_dtype(device))
