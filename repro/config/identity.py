@@ -1,7 +1,8 @@
 """The identity of a run: a hash of everything that may change its numbers."""
 
 import json
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Collection
+from dataclasses import MISSING, Field, fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -25,14 +26,34 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
     Returns:
         Twelve hexadecimal digits.
     """
-    content = {key: value for key, value in _content(run).items() if key not in NUISANCE}
-    content["training"].pop("checkpoint_minutes")
-    return _digest({"config": content, "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
+    return _digest({"config": _settings(run), "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
+
+
+def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> str:
+    """Name what a run trains: runs of one name have the same weights.
+
+    Args:
+        run: the resolved configuration.
+        fingerprint: of the corpus that it reads.
+        unread: settings that training does not read, ``<group>.<field>`` each.
+    """
+    content = _settings(run)
+    for setting in unread:
+        group, key = setting.split(".")
+        content[group].pop(key, None)
+    return _digest({"training": content, "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
 
 
 def ensemble_id(members: list[str]) -> str:
     """Name an ensemble by its members, whatever their order."""
     return _digest({"ensemble": sorted(members), "epoch": NUMERIC_EPOCH})
+
+
+def _settings(run: RunConfig) -> dict[str, Any]:
+    """All that may change a run's numbers."""
+    content = {key: value for key, value in _content(run).items() if key not in NUISANCE}
+    content["training"].pop("checkpoint_minutes")
+    return content
 
 
 def _content(node: Any) -> Any:
@@ -46,7 +67,10 @@ def _content(node: Any) -> Any:
 
 
 def _is_late_default(field: Field[Any], value: object) -> bool:
-    return field.metadata.get(LATE, False) and value == field.default
+    if not field.metadata.get(LATE, False):
+        return False
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return bool(value == default)
 
 
 def _digest(content: dict[str, object]) -> str:

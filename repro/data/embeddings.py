@@ -8,6 +8,7 @@ References:
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,13 +31,14 @@ class WordVectorChoice:
     """Which word vectors a run uses; part of its identity.
 
     Attributes:
-        source: ``"glove"`` reads a file; ``"random"`` draws every vector.
+        source: ``"glove"`` reads a file; ``"text"`` counts what stands together in plain text,
+            see :mod:`repro.data.cooccurrence`; ``"random"`` draws every vector.
         trainable: whether training changes the vectors.
         dimension: numbers of a vector.
         deviation: standard deviation of the normal numbers of a vector that is drawn.
     """
 
-    source: Literal["glove", "random"]
+    source: Literal["glove", "text", "random"]
     trainable: bool
     dimension: int
     deviation: float
@@ -55,7 +57,7 @@ class WordVectors:
 
     Attributes:
         matrix: shape ``(len(vocabulary), dimension)``, float32; the row of ``PAD`` is zero.
-        known: number of words whose vector was read from a file.
+        known: number of words whose vector was not drawn.
     """
 
     matrix: Tensor
@@ -64,7 +66,7 @@ class WordVectors:
 
 @dataclass(frozen=True, eq=False)
 class FoundVectors:
-    """The vectors of a file that a vocabulary needs.
+    """The vectors of a file or a text that a vocabulary needs.
 
     Attributes:
         rows: ids of the words, rising, shape ``(k,)``.
@@ -95,18 +97,27 @@ def word_vectors(
         DataError: the source is ``"glove"`` and no file is given, or it is missing or malformed,
             or holds no word of the vocabulary.
     """
-    generator = torch.Generator().manual_seed(seed)
-    size = (len(vocabulary), choice.dimension)
-    matrix = torch.normal(0.0, choice.deviation, size, generator=generator)
-    matrix[Vocabulary.PAD] = 0.0
     if choice.source == "random":
-        return WordVectors(matrix, 0)
+        return place_vectors(vocabulary, choice, seed, None)
     if glove is None:
         raise DataError(
             "word vectors of GloVe are asked for and no file is named: name one (see "
             "https://nlp.stanford.edu/projects/glove), or choose random vectors, fixed or trainable"
         )
     found = _found(glove, vocabulary, choice.dimension, cache_dir)
+    return place_vectors(vocabulary, choice, seed, found)
+
+
+def place_vectors(
+    vocabulary: Vocabulary, choice: WordVectorChoice, seed: int, found: FoundVectors | None
+) -> WordVectors:
+    """Vectors that were found, and for all other words vectors drawn from a normal distribution."""
+    generator = torch.Generator().manual_seed(seed)
+    size = (len(vocabulary), choice.dimension)
+    matrix = torch.normal(0.0, choice.deviation, size, generator=generator)
+    matrix[Vocabulary.PAD] = 0.0
+    if found is None:
+        return WordVectors(matrix, 0)
     matrix[found.rows] = found.vectors
     return WordVectors(matrix, len(found.rows))
 
@@ -162,10 +173,15 @@ def _found(
         return read_glove(path, vocabulary, dimension)
     words = sha256_of("\n".join(vocabulary.tokens).encode())
     place = cache_dir / f"{_key(glove_fingerprint(path, cache_dir), words, dimension)}.safetensors"
+    return kept_vectors(place, lambda: read_glove(path, vocabulary, dimension))
+
+
+def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
+    """Read what a file keeps; make and keep it where there is no such file or it is damaged."""
     try:
         return FoundVectors(**load_file(place))
     except (FileNotFoundError, SafetensorError, TypeError):
-        found = read_glove(path, vocabulary, dimension)
+        found = make()
     with atomic_path(place) as temporary:
         save_file({"rows": found.rows, "vectors": found.vectors}, temporary)
     return found

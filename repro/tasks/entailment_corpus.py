@@ -10,10 +10,18 @@ from torch import Tensor
 
 from repro.config.schema import RunConfig
 from repro.config.schema.nli import PairCorpusConfig, PairModelConfig
+from repro.data.cooccurrence import cooccurrence_vectors
 from repro.data.demo.nli import PREMISES, write_demo_nli
-from repro.data.embeddings import WordVectorChoice, glove_fingerprint, word_vectors
+from repro.data.embeddings import (
+    FoundVectors,
+    WordVectorChoice,
+    glove_fingerprint,
+    kept_vectors,
+    place_vectors,
+    word_vectors,
+)
 from repro.data.errors import DataError
-from repro.data.files import sha256_of
+from repro.data.files import numbered_lines, sha256_of, sha256_of_file
 from repro.data.nli import (
     MULTINLI,
     SNLI,
@@ -25,6 +33,7 @@ from repro.data.nli import (
     nli_fingerprint,
 )
 from repro.data.nli_batching import EncodedPairs
+from repro.data.nli_tokens import punctuation_words
 from repro.data.vocabulary import Vocabulary
 from repro.tasks.location import corpus_dir
 from repro.tasks.protocol import CorpusIdentity
@@ -62,14 +71,16 @@ def identify(config: RunConfig) -> CorpusIdentity:
     vectors = glove_file(config)
     if vectors is not None:
         found = sha256_of(f"{found} {glove_fingerprint(vectors, _cache_dir(config))}".encode())
+    for path in text_files(config):
+        found = sha256_of(f"{found} {sha256_of_file(path)}".encode())
     return CorpusIdentity(f"{data.corpus}: {source.name}", found)
 
 
 def encode_corpus(config: RunConfig) -> EncodedCorpus:
     """Vocabulary and ids of the corpus of a configuration.
 
-    The vocabulary holds the words of the training data; with vectors from a file also those of
-    the other splits, for which the file may have vectors.
+    The vocabulary holds the words of the training data; with vectors from a file or a text also
+    those of the other splits, for which these may have vectors.
 
     Raises:
         DataError: the corpus is missing or malformed.
@@ -82,23 +93,27 @@ def encode_corpus(config: RunConfig) -> EncodedCorpus:
         expected=cast(Literal["official", "any"], data.expected),
     )
     folder = _folder(config).resolve()
-    return _encode(folder, data.source, reading, data.min_count, model.vectors == "glove")
+    return _encode(folder, data.source, reading, data.min_count, model.vectors != "random")
 
 
 def vectors_of(config: RunConfig, vocabulary: Vocabulary) -> Tensor:
     """First word vectors of a model, shape ``(len(vocabulary), vector_size)``.
 
     Raises:
-        DataError: a file of vectors is asked for, and is missing or malformed.
+        DataError: a file of vectors is asked for, and is missing or malformed; or the text holds
+            too few words.
     """
     model = config.model
     assert isinstance(model, PairModelConfig)
     choice = WordVectorChoice(
-        cast(Literal["glove", "random"], model.vectors),
+        cast(Literal["glove", "text", "random"], model.vectors),
         model.trainable_vectors,
         model.vector_size,
         model.vector_deviation,
     )
+    if choice.source == "text":
+        found = _text_vectors(config, vocabulary)
+        return place_vectors(vocabulary, choice, config.seed, found).matrix
     glove, cache = glove_file(config), _cache_dir(config)
     return word_vectors(vocabulary, choice, config.seed, glove, cache).matrix
 
@@ -121,6 +136,46 @@ def glove_file(config: RunConfig) -> Path | None:
         )
     assert config.data_dir is not None
     return Path(config.data_dir) / name
+
+
+def text_files(config: RunConfig) -> list[Path]:
+    """Files of plain text whose words are counted for word vectors, beside the training pairs.
+
+    Raises:
+        DataError: one is missing.
+    """
+    model = config.model
+    assert isinstance(model, PairModelConfig)
+    if model.vectors != "text" or not _data(config).text:
+        return []
+    assert config.data_dir is not None
+    paths = [Path(config.data_dir) / name for name in _data(config).text]
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path} of data.text is missing: one sentence a line is expected")
+    return paths
+
+
+def _text_vectors(config: RunConfig, vocabulary: Vocabulary) -> FoundVectors:
+    """Vectors from the training pairs and ``data.text``, kept below the results."""
+    model = config.model
+    assert isinstance(model, PairModelConfig)
+    content = [identify(config).fingerprint, *vocabulary.tokens]
+    content += [str(model.vector_size), str(model.vector_deviation)]
+    name = f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
+    size, deviation = model.vector_size, model.vector_deviation
+    return kept_vectors(
+        _cache_dir(config) / name,
+        lambda: cooccurrence_vectors(_text(config), vocabulary, size, deviation),
+    )
+
+
+def _text(config: RunConfig) -> Iterator[Sequence[str]]:
+    """Words of the training pairs, then of the files of ``data.text``."""
+    yield from _sentences([encode_corpus(config).train.examples])
+    for path in text_files(config):
+        for _, line in numbered_lines(path.read_bytes(), path):
+            yield punctuation_words(line.lower() if _data(config).lowercase else line)
 
 
 def _data(config: RunConfig) -> PairCorpusConfig:

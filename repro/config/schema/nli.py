@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import require, require_choice
+from repro.config.schema.checks import LATE, require, require_choice
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -27,6 +27,8 @@ class PairCorpusConfig(DataConfig):
             takes a subset.
         min_count: a rarer word of the training data is unknown.
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
+        text: files of plain English below ``data_dir``, one sentence a line, whose words are
+            counted beside those of the training pairs, for ``model.vectors=text``.
         premises: training premises of a generated corpus, three pairs each; its other splits have
             no more.
     """
@@ -38,6 +40,7 @@ class PairCorpusConfig(DataConfig):
     min_count: int = 1
     glove: str | None = None
     premises: int = 3000
+    text: list[str] = field(default_factory=list, metadata={LATE: True})
 
     def __post_init__(self) -> None:
         """Refuse unknown choices, and numbers below one."""
@@ -53,7 +56,7 @@ class PairModelConfig(ModelConfig):
     """What both models of sentence pairs share.
 
     Attributes:
-        vectors: where word vectors come from: ``glove`` or ``random``.
+        vectors: where word vectors come from: ``glove``, ``text`` or ``random``.
         trainable_vectors: whether training changes them.
         vector_size: numbers of a vector.
         vector_deviation: standard deviation of the numbers of a vector that no file gives.
@@ -70,7 +73,7 @@ class PairModelConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         """Refuse values that no model has."""
-        require_choice("model.vectors", self.vectors, ("glove", "random"))
+        require_choice("model.vectors", self.vectors, ("glove", "text", "random"))
         for key in ("vector_size", "vector_deviation", "hidden_size"):
             require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "a number > 0")
         require(0 <= self.dropout < 1, "model.dropout", self.dropout, "a number in [0, 1)")

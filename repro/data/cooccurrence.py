@@ -1,0 +1,97 @@
+r"""Word vectors from co-occurrences in plain text, where no vectors of a large corpus are at hand.
+
+A word and a context are counted together when they stand at most ``WINDOW`` words apart, with
+weight ``1 / distance``. The positive part of their pointwise mutual information, contexts smoothed
+by the power 0.75,
+
+.. math:: M_{wc} = \max\Bigl(0, \log \frac{n_{wc}\, \sum_{c'} n_{c'}^{0.75}}{n_w\, n_c^{0.75}}
+    \Bigr) \approx U \Sigma V^\top,
+
+is decomposed, and the vectors are the rows of :math:`U \Sigma^{1/2}`, scaled to a given deviation.
+
+References:
+    Levy, Goldberg and Dagan (2015), Improving distributional similarity with lessons learned from
+    word embeddings, §2 and §3; Bullinaria and Levy (2012).
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from repro.data.embeddings import FoundVectors
+from repro.data.errors import DataError
+from repro.data.vocabulary import Vocabulary
+
+WINDOW = 5
+SMOOTHING = 0.75
+_OUTSIDE = -1
+
+
+def cooccurrence_vectors(
+    sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, dimension: int, deviation: float
+) -> FoundVectors:
+    """Vectors of the words of a vocabulary that stand beside others of it in a text.
+
+    Args:
+        sentences: the text; words outside the vocabulary only keep others apart.
+        vocabulary: words and contexts.
+        dimension: numbers of a vector.
+        deviation: standard deviation of all numbers together.
+
+    Raises:
+        DataError: so few words stand beside others that they have no such number of dimensions.
+    """
+    counts = _count(sentences, vocabulary)
+    rows = np.flatnonzero(np.asarray(counts.sum(1)).ravel())
+    if len(rows) <= dimension:
+        raise DataError(
+            f"word vectors of {dimension} numbers need more than {dimension} words that stand "
+            f"beside others in the text, found {len(rows)}"
+        )
+    information = _positive_information(counts[rows][:, rows])
+    left, values, _ = svds(information, k=dimension, rng=0)
+    vectors = left * np.sqrt(values)
+    vectors *= deviation / vectors.std()
+    return FoundVectors(torch.from_numpy(rows), torch.from_numpy(vectors.astype(np.float32)))
+
+
+def _count(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> sparse.csr_array:
+    """Weighted counts of word and context, symmetric, shape ``(words, words)``."""
+    text = _joined(sentences, vocabulary)
+    size = (len(vocabulary), len(vocabulary))
+    total = sparse.csr_array(size, dtype=np.float64)
+    for distance in range(1, WINDOW + 1):
+        word, context = text[:-distance], text[distance:]
+        inside = (word != _OUTSIDE) & (context != _OUTSIDE)
+        weights = np.full(int(inside.sum()), 1.0 / distance)
+        pairs = (word[inside], context[inside])
+        total = total + sparse.coo_array((weights, pairs), shape=size).tocsr()
+    return (total + total.T).tocsr()
+
+
+def _joined(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Ids of the text in a row; sentences stand a window apart."""
+    ids = {token: index for index, token in enumerate(vocabulary.tokens)}
+    gap = [_OUTSIDE] * WINDOW
+    return np.array(
+        [i for sentence in sentences for i in (*(ids.get(w, _OUTSIDE) for w in sentence), *gap)]
+        or gap,
+        dtype=np.int64,
+    )
+
+
+def _positive_information(counts: sparse.csr_array) -> sparse.csr_array:
+    """Positive pointwise mutual information, contexts smoothed."""
+    occurrences = np.asarray(counts.sum(1)).ravel()
+    contexts = occurrences**SMOOTHING
+    contexts /= contexts.sum()
+    found = counts.tocoo()
+    word, context = found.coords
+    information = np.log(found.data / (occurrences[word] * contexts[context]))
+    kept = information > 0
+    shape, pairs = counts.shape, (word[kept], context[kept])
+    return sparse.coo_array((information[kept], pairs), shape=shape).tocsr()
