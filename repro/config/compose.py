@@ -6,20 +6,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from repro.config import schema
 from repro.config.errors import ConfigError
-from repro.config.paths import conf_dir, default_data_dir, default_results_dir
+from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, schema_classes
+
+
+class ExtensionSearchPath(SearchPathPlugin):
+    """Lets Hydra find the configuration groups of extensions behind the package's own."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Append the folders of extensions."""
+        for folder in conf_dirs()[1:]:
+            search_path.append("extension", f"file://{folder}")
 
 
 def register_schemas() -> None:
     """Store the schemas where the YAML files' defaults lists find them."""
+    Plugins.instance().register(ExtensionSearchPath)
     store = ConfigStore.instance()
     store.store(name="schema", node=schema.RunConfig)
     for group, options in registered_schemas().items():
@@ -29,7 +42,7 @@ def register_schemas() -> None:
 
 def group_choices(group: str) -> list[str]:
     """Names of the options of a configuration group."""
-    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+    return sorted(path.stem for conf in conf_dirs() for path in (conf / group).glob("*.yaml"))
 
 
 def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
@@ -93,7 +106,7 @@ def explain(error: BaseException) -> str:
 
 
 def _unused_group(group: str) -> str:
-    if group not in {path.name for path in conf_dir().iterdir()}:
+    if not any((conf / group).is_dir() for conf in conf_dirs()):
         return f"no group {group!r}; the groups are {', '.join(sorted(registered_schemas()))}"
     return f"the task uses no {group}; leave {group}= out, or choose another task"
 

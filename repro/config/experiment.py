@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from repro.config.errors import ConfigError
-from repro.config.paths import experiments_dir
+from repro.config.paths import experiments_dirs
 
 ROW_SEPARATOR = " / "
 
@@ -106,6 +106,7 @@ class ScalePlan:
         seeds: in place of the experiment's own.
         columns: the columns that this scale runs, with further overrides; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
+        extensions: in place of that of ``tune``: at most so many values are added for one cell.
         column_seeds: seeds of single columns, in place of this scale's.
         column_tuned: values of the tuned setting for single columns, in place of this scale's;
             a single value is used as it is.
@@ -115,6 +116,7 @@ class ScalePlan:
     seeds: list[int] | None = None
     columns: dict[str, list[str]] | None = None
     tuned: list[float] | None = None
+    extensions: int | None = None
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
 
@@ -124,6 +126,7 @@ class Experiment:
     """One artefact; ``name`` is ``<paper>/<artefact>``.
 
     A figure that shows the library itself needs no run: it has no base, rows, columns and seeds.
+    ``baseline`` is the label of the row with which the others are compared by paired tests.
     """
 
     paper: str
@@ -136,6 +139,7 @@ class Experiment:
     rows: list[Axis] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
+    baseline: str | None = None
     tune: Tuning | None = None
     published: Published = field(default_factory=Published)
     drawing: Drawing | None = None
@@ -174,11 +178,26 @@ class Experiment:
         plan = self.scales[scale]
         return sorted(plan.column_tuned.get(column) or plan.tuned or self.tune.values)
 
+    def extensions_at(self, scale: str) -> int:
+        """How many values this scale may add to the grid of a cell."""
+        assert self.tune is not None
+        own = self.scales[scale].extensions
+        return self.tune.extensions if own is None else own
+
 
 def list_experiments() -> list[str]:
     """Names of every artefact that has an experiment file: by paper, tables first, by number."""
-    files = experiments_dir().glob("*/*.yaml")
-    return sorted((f"{path.parent.name}/{path.stem}" for path in files), key=_reading_order)
+    return sorted(_experiment_files(), key=_reading_order)
+
+
+def _experiment_files() -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for path in (path for folder in experiments_dirs() for path in folder.glob("*/*.yaml")):
+        name = f"{path.parent.name}/{path.stem}"
+        if name in files:
+            raise ConfigError(f"{path}: {name} stands in {files[name]} already")
+        files[name] = path
+    return files
 
 
 def _reading_order(name: str) -> tuple[str, int, int, str]:
@@ -197,10 +216,10 @@ def load_experiment(name: str) -> Experiment:
     Raises:
         ConfigError: no such artefact, or a key of the file is unknown or of the wrong type.
     """
-    path = experiments_dir() / f"{name}.yaml"
-    if name not in list_experiments():
+    files = _experiment_files()
+    if name not in files:
         raise ConfigError(f"no experiment {name!r}; choose from: {', '.join(list_experiments())}")
-    return _parse(path)
+    return _parse(files[name])
 
 
 def _parse(path: Path) -> Experiment:
@@ -239,6 +258,10 @@ def _check(experiment: Experiment, path: Path) -> None:
 
 def _check_references(experiment: Experiment, path: Path) -> None:
     known = {None, *experiment.row_labels()}
+    if experiment.baseline not in known:
+        raise ConfigError(
+            f"{path}: baseline {experiment.baseline!r} is not a row of the experiment"
+        )
     unknown = [column.name for column in experiment.columns if column.relative_to not in known]
     if unknown:
         raise ConfigError(f"{path}: relative_to of {unknown} is not a row of the experiment")

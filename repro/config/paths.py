@@ -21,14 +21,50 @@ def _asset_dir(name: str) -> Path:
     return path
 
 
+def extension_dirs() -> list[Path]:
+    """Folders of ``REPRO_EXTENSIONS``, joined as those of ``PATH``: what is kept elsewhere.
+
+    Each is laid out like the checkout: ``conf``, ``experiments`` and ``repro``, as far as it has
+    them.
+
+    Raises:
+        ConfigError: one of them is no folder.
+    """
+    named = os.environ.get("REPRO_EXTENSIONS", "").split(os.pathsep)
+    folders = [Path(name).resolve() for name in named if name]
+    for folder in folders:
+        if not folder.is_dir():
+            raise ConfigError(f"REPRO_EXTENSIONS names {folder}; expected a folder")
+    return folders
+
+
+def extended(package: str) -> list[str]:
+    """The folders in which extensions keep further modules of a package, for its ``__path__``.
+
+    Args:
+        package: full name, for example ``"repro.tasks"``.
+    """
+    return [str(folder.joinpath(*package.split("."))) for folder in extension_dirs()]
+
+
 def conf_dir() -> Path:
     """Folder of the Hydra groups; from the checkout, or inside the installed wheel."""
     return _asset_dir("conf")
 
 
-def experiments_dir() -> Path:
-    """Folder of the experiment files; from the checkout, or inside the installed wheel."""
-    return _asset_dir("experiments")
+def conf_dirs() -> list[Path]:
+    """Every folder of Hydra groups: the package's own, then those of extensions."""
+    return [conf_dir(), *_of_extensions("conf")]
+
+
+def experiments_dirs() -> list[Path]:
+    """Every folder of experiment files: the package's own, then those of extensions."""
+    return [_asset_dir("experiments"), *_of_extensions("experiments")]
+
+
+def _of_extensions(name: str) -> list[Path]:
+    found = [folder / name for folder in extension_dirs()]
+    return [path for path in found if path.is_dir()]
 
 
 def default_results_dir() -> Path:

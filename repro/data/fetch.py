@@ -54,7 +54,7 @@ def fetch(
     Raises:
         DataError: a file cannot be downloaded, or its checksum is wrong; nothing of it stays.
     """
-    base = _checked_address(source.base_url if base_url is None else base_url)
+    base = checked_address(source.base_url if base_url is None else base_url)
     downloaded = 0
     for done, (path, checksum) in enumerate(source.files.items(), start=1):
         place = _place(source, data_dir, path)
@@ -78,7 +78,12 @@ def verify(source: CorpusSource, data_dir: Path) -> Verification:
     return Verification(missing, corrupt, len(source.files) - len(missing) - len(corrupt))
 
 
-def _checked_address(base_url: str) -> str:
+def checked_address(base_url: str) -> str:
+    """An address of the web without a slash at its end.
+
+    Raises:
+        DataError: it is none.
+    """
     if urlsplit(base_url).scheme not in ("http", "https"):
         raise DataError(f"expected an address that begins with https:// or http://, not {base_url}")
     return base_url.rstrip("/")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from repro.data.errors import DataError
 from repro.data.files import sha256_of
+from repro.data.hub import parquet_rows
 from repro.data.nli import (
     LABELS,
     MULTINLI,
@@ -79,7 +79,7 @@ def load_from_hub(hub: HubSource, reading: NliReading, folder: Path | None = Non
     base = f"hf://datasets/{hub.repository}@{hub.revision}" if folder is None else str(folder)
     parts = {}
     for part, pattern in hub.files.items():
-        rows = _parquet_rows(f"{base}/{pattern}")
+        rows = parquet_rows(f"{base}/{pattern}")
         parts[part] = examples_of(rows, part, reading, f"{hub.repository} {part}")
         check_size(hub.source, part, len(parts[part]), reading)
     fingerprint = _fingerprint(parts)
@@ -120,18 +120,6 @@ def _record(part: str, row: tuple[int, Mapping[str, object]]) -> dict[str, objec
         if f"{name}_binary_parse" in values:
             record[f"{key}_binary_parse"] = values[f"{name}_binary_parse"]
     return record
-
-
-def _parquet_rows(pattern: str) -> Iterable[Mapping[str, object]]:
-    from datasets import load_dataset  # slow to import, and only this source needs it
-
-    try:
-        rows: Iterable[Mapping[str, object]] = load_dataset(
-            "parquet", data_files={"rows": pattern}, split="rows"
-        )
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {pattern}: {error}") from error
-    return rows
 
 
 def _fingerprint(parts: Mapping[str, list[NliExample]]) -> str:

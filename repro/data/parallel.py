@@ -1,10 +1,11 @@
 """Line-aligned text files: sentence ``n`` of one side belongs to sentence ``n`` of the other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from repro.atomic import atomic_path
 from repro.data.errors import DataError
 from repro.data.files import sha256_of, sha256_of_file
 
@@ -44,18 +45,25 @@ class ParallelCorpus:
         return tuple(split for split in self.splits if split.startswith("test"))
 
 
-def check_sizes(splits: Mapping[str, ParallelText], sizes: Mapping[str, int]) -> None:
-    """Compare the number of pairs with what it should be.
+def about(size: int) -> range:
+    """Sizes that differ by a hundredth at most."""
+    return range(size - size // 100, size + size // 100 + 1)
+
+
+def check_sizes(splits: Mapping[str, ParallelText], sizes: Mapping[str, int | range]) -> None:
+    """Compare the number of pairs with what it should be, or with what it may be.
 
     Raises:
         DataError: a split has another size.
     """
-    for split, expected in sizes.items():
+    for split, size in sizes.items():
         path = splits[split].source
         count = sum(1 for _ in stream_lines(path))
-        if count != expected:
+        expected = range(size, size + 1) if isinstance(size, int) else size
+        if count not in expected:
+            wanted = f"{size}" if isinstance(size, int) else f"{size.start} to {size.stop - 1}"
             raise DataError(
-                f"{path} has {count} lines, the corpus has {expected}; to use a part of it, say so"
+                f"{path} has {count} lines, the corpus has {wanted}; to use a part of it, say so"
             )
 
 
@@ -84,7 +92,7 @@ def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
     """
     sides = stream_lines(text.source), stream_lines(text.target)
     number = 0
-    for number, (source, target) in enumerate(_in_step(*sides, text), start=1):
+    for number, (source, target) in enumerate(in_step(*sides, text), start=1):
         pair = source.strip(), target.strip()
         if not all(pair):
             path = text.source if not pair[0] else text.target
@@ -94,9 +102,19 @@ def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
         raise DataError(f"{text.source} is empty: expected one sentence on each line")
 
 
-def _in_step(
+def in_step(
     source: Iterator[str], target: Iterator[str], text: ParallelText
 ) -> Iterator[tuple[str, str]]:
+    """Pairs of lines of both sides.
+
+    Args:
+        source: lines of the source.
+        target: lines of the target.
+        text: where they stand, for messages.
+
+    Raises:
+        DataError: one side has fewer lines.
+    """
     number = 0
     while True:
         pair = next(source, None), next(target, None)
@@ -107,6 +125,19 @@ def _in_step(
     if pair != (None, None):
         short, long = (text.source, text.target) if pair[0] is None else (text.target, text.source)
         raise DataError(f"{short} ends after {number} lines, but {long} goes on")
+
+
+def write_lines(pairs: Iterable[tuple[str, str]], into: ParallelText) -> None:
+    """Write both sides of all pairs, one pair at a time; both files appear whole or not at all."""
+    with (
+        atomic_path(into.source) as first,
+        atomic_path(into.target) as second,
+        first.open("w", encoding="utf-8", newline="\n") as source_stream,
+        second.open("w", encoding="utf-8", newline="\n") as target_stream,
+    ):
+        for source, target in pairs:
+            source_stream.write(source + "\n")
+            target_stream.write(target + "\n")
 
 
 def fingerprint(splits: Mapping[str, ParallelText]) -> str:

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from repro.atomic import atomic_path, atomic_write_json
+from repro.atomic import atomic_write_json
 from repro.data.arrow import ArrowPairs, write_pairs
 from repro.data.batching import Pair
-from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs
+from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
 from repro.data.segmentation import SubwordSegmenter, moses_tokeniser
 from repro.data.stages import cached_stage, identity_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
@@ -128,21 +128,12 @@ def _splits(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.source"))
 
 
-def _map_files(
-    pairs: Iterator[tuple[str, str]],
-    change: tuple[Callable[[str], str], Callable[[str], str]],
-    into: ParallelText,
-) -> None:
-    """Write both sides of all pairs, changed, one pair at a time."""
-    with (
-        atomic_path(into.source) as first,
-        atomic_path(into.target) as second,
-        first.open("w", encoding="utf-8", newline="\n") as source_stream,
-        second.open("w", encoding="utf-8", newline="\n") as target_stream,
-    ):
-        for source, target in pairs:
-            source_stream.write(change[0](source) + "\n")
-            target_stream.write(change[1](target) + "\n")
+def _changed(
+    pairs: Iterator[tuple[str, str]], change: tuple[Callable[[str], str], Callable[[str], str]]
+) -> Iterator[tuple[str, str]]:
+    """Each side of all pairs, changed."""
+    for source, target in pairs:
+        yield change[0](source), change[1](target)
 
 
 def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
@@ -151,7 +142,7 @@ def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -
         _normaliser(corpus.target, corpus.tokenised, settings, strip=False),
     )
     for split, text in corpus.splits.items():
-        _map_files(read_pairs(text), change, _files(folder, split))
+        write_lines(_changed(read_pairs(text), change), _files(folder, split))
 
 
 def _normaliser(
@@ -167,17 +158,23 @@ def _normaliser(
 
 def _write_subwords(words: Path, settings: TextSettings, folder: Path) -> None:
     train = _files(words, "train")
-    sides = [[pair[side] for pair in read_pairs(train)] for side in (0, 1)]
     if settings.joint:
-        both = SubwordSegmenter.learn([*sides[0], *sides[1]], settings.merges)
+        both = SubwordSegmenter.learn(_sentences(train, 0, 1), settings.merges)
         segmenters = (both, both)
     else:
-        one, other = (SubwordSegmenter.learn(side, settings.merges) for side in sides)
+        one, other = (SubwordSegmenter.learn(_sentences(train, k), settings.merges) for k in (0, 1))
         segmenters = (one, other)
     for name, segmenter in zip(("source", "target"), segmenters, strict=True):
         segmenter.save(folder / f"{name}.codes")
     for split in _splits(words):
-        _map_files(read_pairs(_files(words, split)), segmenters, _files(folder, split))
+        write_lines(_changed(read_pairs(_files(words, split)), segmenters), _files(folder, split))
+
+
+def _sentences(text: ParallelText, *sides: int) -> Iterator[str]:
+    """All sentences of one side after the other, one at a time."""
+    for side in sides:
+        for pair in read_pairs(text):
+            yield pair[side]
 
 
 def _write_ids(pieces: Path, settings: EncodingSettings, folder: Path) -> None:

@@ -17,6 +17,8 @@ from repro.data.errors import DataError
 SEPARATOR = "@@"
 """Ends every subword that does not end a word."""
 _INNER = re.compile(rf"{SEPARATOR} ")
+_REMEMBERED = 1 << 19
+"""Words whose subwords are kept; after that many the table starts anew."""
 
 
 @lru_cache(maxsize=8)
@@ -59,10 +61,13 @@ class SubwordSegmenter:
     def __init__(self, codes: str) -> None:
         self._codes = codes
         self._bpe = BPE(io.StringIO(codes), separator=SEPARATOR)
+        self._pieces: dict[str, str] = {}
 
     @classmethod
     def learn(cls, sentences: Iterable[str], merges: int) -> "SubwordSegmenter":
         """Learn merges from tokenised sentences; ties are broken by the text alone.
+
+        Sentences are read once and not kept: memory grows with the number of distinct words.
 
         Raises:
             ValueError: fewer than one merge is asked for.
@@ -96,7 +101,16 @@ class SubwordSegmenter:
 
     def __call__(self, sentence: str) -> str:
         """Split the words of a tokenised sentence into subwords."""
-        return str(self._bpe.segment(sentence))
+        return " ".join(self._split(word) for word in sentence.strip("\r\n ").split(" ") if word)
+
+    def _split(self, word: str) -> str:
+        """Subwords of one word; the library's own table would grow without bound."""
+        if word not in self._pieces:
+            if len(self._pieces) >= _REMEMBERED:
+                self._pieces.clear()
+            self._pieces[word] = " ".join(self._bpe.segment_tokens([word]))
+            self._bpe.cache.clear()
+        return self._pieces[word]
 
 
 def join_subwords(tokens: Sequence[str]) -> list[str]:

@@ -55,18 +55,6 @@ def corpus_sources() -> Mapping[str, CorpusSource]:
     return {source.name: source for source in (sigmorphon,)}
 
 
-def corpus_source(name: str) -> CorpusSource:
-    """One corpus by name.
-
-    Raises:
-        DataError: no corpus of that name; names those there are.
-    """
-    sources = corpus_sources()
-    if name not in sources:
-        raise DataError(f"unknown corpus {name!r}; there are: {', '.join(sorted(sources))}")
-    return sources[name]
-
-
 def read_manifest(text: str, root: str, origin: str) -> dict[str, str]:
     """Read checksums in the format of ``sha256sum``.
 
@@ -95,11 +83,14 @@ def read_manifest(text: str, root: str, origin: str) -> dict[str, str]:
     return files
 
 
+def is_plain_path(path: str) -> bool:
+    """Whether ``path`` is relative and made of plain names, never ``..``."""
+    return all(_SAFE_PART.fullmatch(part) for part in path.split("/"))
+
+
 def is_safe_path(path: str, root: str) -> bool:
-    """Whether ``path`` is relative, below ``root`` and made of plain names, never ``..``."""
-    parts = path.split("/")
-    plain = all(_SAFE_PART.fullmatch(part) for part in parts)
-    return plain and len(parts) > 1 and PurePosixPath(path).is_relative_to(root)
+    """Whether a plain path is below ``root``."""
+    return is_plain_path(path) and "/" in path and PurePosixPath(path).is_relative_to(root)
 
 
 def _packaged_manifest(name: str, root: str) -> dict[str, str]:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from repro.data.assembly import assemble, locate
 from repro.data.errors import DataError
 from repro.data.parallel import ParallelCorpus, ParallelText, check_sizes, fingerprint
+from repro.data.recipes import RECIPES, Recipe
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,41 @@ LAYOUTS: Mapping[str, Layout] = {
 """Corpora that can be read, by name."""
 
 
+_OBTAIN: Mapping[str, str] = {
+    "multi30k": "task 1, raw, of https://github.com/multi30k/dataset",
+    "tatoeba": "sentence pairs of https://tatoeba.org, split by yourself",
+    "small_parallel_enja": "https://github.com/odashi/small_parallel_enja",
+    "kftt": "repro data fetch kftt",
+    "iwslt2014": "repro data fetch iwslt2014",
+    "iwslt2017": "repro data fetch iwslt2017, or iwslt2017@hub",
+    **{
+        name: f"repro data fetch {name}, or {name}@hub"
+        for name in LAYOUTS
+        if name.startswith("wmt")
+    },
+    **{
+        name: "the NMT-Benchmark project, http://scorer.nmt-benchmark.net, published the texts; "
+        "ask it for them, no copy is known; the news tests are those of https://www.statmt.org"
+        for name in LAYOUTS
+        if name.startswith("benchmark")
+    },
+}
+"""Where each corpus comes from, or the command that fetches it."""
+
+
 def open_corpus(
-    data_dir: Path, name: str, source: str, target: str, *, subset: bool = False
+    data_dir: Path,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    subset: bool = False,
+    cache: Path | None = None,
 ) -> ParallelCorpus:
     """Find a corpus and check its sizes.
+
+    Plain files are taken as they are. Without them, a corpus in :data:`RECIPES` is put together
+    from the files of its archives, once.
 
     Args:
         data_dir: folder that holds the corpus's folder.
@@ -88,23 +121,48 @@ def open_corpus(
         source: language to translate from.
         target: language to translate into.
         subset: accept another number of pairs than the corpus has.
+        cache: where a corpus that was put together is kept; ``data_dir/assembled`` by default.
 
     Raises:
-        DataError: no such corpus or language, a file is missing, or a size is wrong.
+        DataError: no such corpus or language, a file is missing or malformed, or a size is wrong.
     """
     if name not in LAYOUTS:
         raise DataError(f"no translation corpus {name!r}; there are: {', '.join(sorted(LAYOUTS))}")
-    layout = LAYOUTS[name]
+    layout, folder = LAYOUTS[name], Path(data_dir)
     _check_languages(name, layout, source, target)
-    folder = Path(data_dir) / layout.folder
-    splits = {
+    splits = _plain(layout, folder, source, target)
+    sizes: Mapping[str, int | range] = layout.sizes
+    absent = [path for text in splits.values() for path in text if not path.is_file()]
+    if absent:
+        recipe = _published(name, absent[0], folder)
+        assembled = assemble(name, recipe, folder, cache or folder / "assembled")
+        turn = -1 if source == "en" else 1
+        splits = {split: ParallelText(*text[::turn]) for split, text in assembled.items()}
+        sizes = recipe.sizes
+    digest = fingerprint(splits)
+    if not subset:
+        check_sizes(splits, sizes)
+    return ParallelCorpus(name, source, target, splits, layout.tokenised, digest)
+
+
+def _plain(layout: Layout, data_dir: Path, source: str, target: str) -> dict[str, ParallelText]:
+    folder = data_dir / layout.folder
+    return {
         split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
         for split, stem in layout.stems.items()
     }
-    digest = fingerprint(splits)
-    if not subset:
-        check_sizes(splits, layout.sizes)
-    return ParallelCorpus(name, source, target, splits, layout.tokenised, digest)
+
+
+def _published(name: str, absent: Path, data_dir: Path) -> Recipe:
+    """The recipe of a corpus whose plain files are not there, and whose published files are."""
+    obtain = f"; to obtain it: {_OBTAIN[name]}" if name in _OBTAIN else ""
+    if name not in RECIPES:
+        raise DataError(f"{absent} is missing{obtain}")
+    try:
+        locate(RECIPES[name], data_dir)
+    except DataError as error:
+        raise DataError(f"{absent} is missing, and {error}{obtain}") from None
+    return RECIPES[name]
 
 
 def _check_languages(name: str, layout: Layout, source: str, target: str) -> None:

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from repro.data.errors import DataError
+from repro.evaluation.sufficient_statistics import statistics_of_ratios, statistics_of_scores
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,30 @@ class AttachmentScores:
         }
 
 
+def attachment_statistics(
+    gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]]
+) -> dict[str, NDArray[np.float64]]:
+    """What each sentence adds to the metrics, by their short names.
+
+    Args:
+        gold: as for :func:`score_attachment`.
+        predicted: as there.
+
+    Returns:
+        Rows of two numbers: right heads and words; whether all are right, and one.
+
+    Raises:
+        DataError: as there.
+    """
+    correct = _correct_words(gold, predicted)
+    lengths = [len(heads) for heads in gold]
+    exact = [right == length for right, length in zip(correct, lengths, strict=True)]
+    return {
+        "uas": statistics_of_ratios(correct, lengths),
+        "exact_trees": statistics_of_scores(exact),
+    }
+
+
 def score_attachment(
     gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]]
 ) -> AttachmentScores:
@@ -53,15 +81,19 @@ def score_attachment(
     References:
         Zeman et al. (2017), §5.
     """
-    if len(gold) != len(predicted) or not gold:
-        raise DataError(f"expected predictions for {len(gold)} sentences, found {len(predicted)}")
-    correct = [_correct(n, *pair) for n, pair in enumerate(zip(gold, predicted, strict=True))]
+    correct = _correct_words(gold, predicted)
     return AttachmentScores(
         words=sum(map(len, gold)),
         correct=sum(correct),
         sentences=len(gold),
         exact=sum(right == len(heads) for right, heads in zip(correct, gold, strict=True)),
     )
+
+
+def _correct_words(gold: Sequence[Sequence[int]], predicted: Sequence[Sequence[int]]) -> list[int]:
+    if len(gold) != len(predicted) or not gold:
+        raise DataError(f"expected predictions for {len(gold)} sentences, found {len(predicted)}")
+    return [_correct(n, *pair) for n, pair in enumerate(zip(gold, predicted, strict=True))]
 
 
 def _correct(number: int, gold: Sequence[int], predicted: Sequence[int]) -> int:

@@ -63,21 +63,35 @@ def detokenised_bleu(
     return _score(BLEU(lowercase=lowercase), hypotheses, references)
 
 
-def bleu_of_statistics(sums: NDArray[np.int64]) -> float:
-    """BLEU of summed counts, as significance tests need it for many samples.
+def bleu_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
+    r"""BLEU in percent of summed counts, as significance tests need it for many samples.
+
+    .. math:: 100 \, \min\{1, e^{1 - r/c}\} \prod_{n=1}^4 p_n^{1/4}
+
+    ``c`` and ``r`` are the lengths of translations and references. An order without a match has
+    :math:`p_n = 1 / (2^k t_n)`, where ``t_n`` counts its n-grams and ``k`` the orders up to it
+    without a match (sacrebleu's ``smooth:exp``). Without any match, or any n-gram of one order,
+    BLEU is 0.
 
     Args:
-        sums: the sum of rows of :attr:`BleuScore.statistics`.
+        sums: sums of rows of :attr:`BleuScore.statistics`, shape ``(..., 2 + 2 * 4)``.
+
+    Returns:
+        Shape ``(...)``.
+
+    References:
+        Papineni et al. (2002), §2.3; Chen & Cherry (2014), smoothing 3.
     """
-    lengths, counts = sums[:2].tolist(), sums[2:].tolist()
-    score = BLEU.compute_bleu(
-        correct=counts[:MAX_ORDER],
-        total=counts[MAX_ORDER:],
-        sys_len=lengths[0],
-        ref_len=lengths[1],
-        smooth_method="exp",
-    )
-    return float(score.score)
+    counts = np.asarray(sums, np.float64)
+    ours, theirs = counts[..., 0], counts[..., 1]
+    matches, totals = counts[..., 2 : 2 + MAX_ORDER], counts[..., 2 + MAX_ORDER :]
+    defined = (matches > 0).any(-1) & (totals > 0).all(-1)
+    halvings = np.cumsum(matches == 0, axis=-1)
+    smoothed = np.where(matches == 0, 0.5**halvings, matches)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        brevity = np.minimum(0.0, 1.0 - theirs / ours)
+        logarithms = np.log(smoothed / totals).mean(-1)
+        return np.where(defined, 100.0 * np.exp(brevity + logarithms), 0.0)
 
 
 def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from repro.data.alignment import Links
 
 Words = Sequence[str]
@@ -31,6 +34,11 @@ class RatioScore:
         """The score; 0 where nothing is counted at all."""
         total = sum(self.denominators)
         return 100.0 * sum(self.numerators) / total if total else 0.0
+
+    @property
+    def statistics(self) -> NDArray[np.float64]:
+        """Numerator and denominator of each sentence, shape ``(sentences, 2)``."""
+        return np.stack([np.array(self.numerators), np.array(self.denominators)], axis=1)
 
 
 def rep_score(

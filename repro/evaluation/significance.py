@@ -1,21 +1,37 @@
 r"""Paired tests of the difference between two systems on the same examples.
 
-With groups (languages) the statistic is the macro average
-:math:`\sum_i w_i (a_i - b_i)`, :math:`w_i = 1 / (G\, n_{g(i)})`; without, the plain mean.
+A system is given by the sufficient statistics of its runs, one array ``(n, k)`` for each seed. The
+value of a system is the mean over groups ``g`` and runs ``r`` of the metric of summed statistics,
+
+.. math:: m = \frac{1}{G R} \sum_{g, r} f\Bigl(\sum_{i \in g} s_{r, i}\Bigr),
+
+with a single group unless the metric is an average over languages. Both tests ask what other test
+examples could have given: the runs of a system stay together, so the p-values say nothing about
+other seeds.
+
+References:
+    Clark et al. (2011), Better hypothesis testing for statistical machine translation.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from repro.evaluation.sufficient_statistics import Form
 
 BOOTSTRAP_TRIALS = 1000
 RANDOMISATION_TRIALS = 10_000
 SEED = 12345
 _ROUNDING = 1e-9
+_CELLS = 2**22
+"""Trials are taken in portions of at most so many random numbers."""
 
 Array = NDArray[np.float64]
+Runs = Sequence[NDArray[np.number]]
+Draw = Callable[[np.random.Generator, Array, int], Array]
+"""From a group's examples ``(n, columns)`` and a number of trials to sums ``(trials, columns)``."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +39,7 @@ class PairedTest:
     """Outcome of a paired test.
 
     Attributes:
-        difference: statistic of the first system less that of the second, in units of the scores.
+        difference: value of the first system less that of the second, in units of the metric.
         p_value: two-sided, in ``(0, 1]``.
         signature: method, trials and seed.
     """
@@ -34,8 +50,9 @@ class PairedTest:
 
 
 def paired_bootstrap(
-    first: ArrayLike,
-    second: ArrayLike,
+    first: Runs,
+    second: Runs,
+    form: Form,
     *,
     groups: Sequence[Hashable] | None = None,
     trials: int = BOOTSTRAP_TRIALS,
@@ -46,91 +63,156 @@ def paired_bootstrap(
     .. math:: p = \frac{1 + \#\{t : |\Delta_t - \bar\Delta| \ge |\Delta|\}}{1 + \text{trials}}
 
     Args:
-        first: score of every example under one system, shape ``(n,)``.
-        second: scores of the same examples under the other system, shape ``(n,)``.
+        first: statistics of one system, arrays of shape ``(n, k)``, one for each of its runs.
+        second: those of the other system for the same examples, of as many runs.
+        form: from sums ``(..., k)`` to values ``(...)`` of the metric.
         groups: group of every example; ``None`` puts all in one.
         trials: number of draws.
         seed: seed of the draws.
 
     Raises:
-        ValueError: shapes differ, no example, a score that is not finite, or no trial.
+        ValueError: shapes differ, no example, a number that is not finite, or no trial.
 
     References:
-        Koehn (2004), Statistical significance tests for machine translation evaluation;
-        centred as in sacrebleu (Post, 2018).
+        Koehn (2004), Statistical significance tests for machine translation evaluation; centred
+        as in sacrebleu (Post, 2018), which takes absolute differences before it centres them.
     """
-    differences, starts, sizes = _prepare(first, second, groups, trials)
-    generator = np.random.default_rng(seed)
-    draws = np.empty(trials)
-    for trial in range(trials):
-        chosen = starts + np.floor(generator.random(len(differences)) * sizes).astype(np.int64)
-        draws[trial] = differences[chosen].sum()
-    observed = differences.sum()
-    p_value = _share_as_large(draws - draws.mean(), observed)
-    return PairedTest(float(observed), p_value, f"bootstrap|trials:{trials}|seed:{seed}")
+    pair = _Pair(first, second, form, groups)
+    draws = pair.differences(_resampled_sums, trials, seed)
+    p_value = _share_as_large(draws - draws.mean(), pair.observed)
+    return PairedTest(pair.observed, p_value, bootstrap_signature(trials, seed))
 
 
 def approximate_randomisation(
-    first: ArrayLike,
-    second: ArrayLike,
+    first: Runs,
+    second: Runs,
+    form: Form,
     *,
     groups: Sequence[Hashable] | None = None,
     trials: int = RANDOMISATION_TRIALS,
     seed: int = SEED,
 ) -> PairedTest:
-    r"""Swap the systems' scores of each example with probability one half.
+    r"""Swap the systems' outputs for each example with probability one half.
 
     .. math:: p = \frac{1 + \#\{t : |\Delta_t| \ge |\Delta|\}}{1 + \text{trials}}
 
     Args:
-        first: score of every example under one system, shape ``(n,)``.
-        second: scores of the same examples under the other system, shape ``(n,)``.
+        first: statistics of one system, arrays of shape ``(n, k)``, one for each of its runs.
+        second: those of the other system for the same examples, of as many runs.
+        form: from sums ``(..., k)`` to values ``(...)`` of the metric.
         groups: group of every example; ``None`` puts all in one.
         trials: number of random swaps.
         seed: seed of the swaps.
 
     Raises:
-        ValueError: shapes differ, no example, a score that is not finite, or no trial.
+        ValueError: shapes differ, no example, a number that is not finite, or no trial.
 
     References:
         Riezler & Maxwell (2005), On some pitfalls in automatic evaluation and significance
         testing for MT.
     """
-    differences, _, _ = _prepare(first, second, groups, trials)
-    changed = differences[differences != 0]
-    generator = np.random.default_rng(seed)
-    draws = np.empty(trials)
-    for trial in range(trials):
-        signs = 1.0 - 2.0 * generator.integers(0, 2, len(changed), dtype=np.int8)
-        draws[trial] = signs @ changed
-    observed = differences.sum()
-    signature = f"randomisation|trials:{trials}|seed:{seed}"
-    return PairedTest(float(observed), _share_as_large(draws, observed), signature)
+    pair = _Pair(first, second, form, groups)
+    draws = pair.differences(_swapped_sums, trials, seed)
+    signature = randomisation_signature(trials, seed)
+    return PairedTest(pair.observed, _share_as_large(draws, pair.observed), signature)
 
 
-def _prepare(
-    first: ArrayLike, second: ArrayLike, groups: Sequence[Hashable] | None, trials: int
-) -> tuple[Array, Array, Array]:
-    """Weighted differences sorted by group, and each example's group start and group size."""
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if a.ndim != 1 or a.shape != b.shape or a.size == 0:
-        raise ValueError(f"expected two equally long, nonempty lists, not {a.shape} and {b.shape}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("scores must be finite")
-    if trials < 1:
-        raise ValueError(f"expected at least one trial, not {trials}")
-    labels: Sequence[Hashable] = [0] * a.size if groups is None else groups
-    if len(labels) != a.size:
-        raise ValueError(f"{len(labels)} groups for {a.size} examples")
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    codes = np.array([numbers[label] for label in labels])
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes)
-    sizes = np.repeat(counts, counts).astype(np.float64)
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    return (a - b)[order] / (sizes * len(counts)), starts, sizes
+def bootstrap_signature(trials: int = BOOTSTRAP_TRIALS, seed: int = SEED) -> str:
+    """Method, trials and seed of :func:`paired_bootstrap`."""
+    return f"bootstrap|trials:{trials}|seed:{seed}"
+
+
+def randomisation_signature(trials: int = RANDOMISATION_TRIALS, seed: int = SEED) -> str:
+    """Method, trials and seed of :func:`approximate_randomisation`."""
+    return f"randomisation|trials:{trials}|seed:{seed}"
+
+
+def metric_value(
+    rows: NDArray[np.number], form: Form, groups: Sequence[Hashable] | None = None
+) -> float:
+    """The metric of one run's statistics ``(n, k)``, averaged over groups."""
+    parts = _parted(np.asarray(rows, np.float64), groups)
+    return float(np.mean([form(part.sum(0)) for part in parts]))
+
+
+class _Pair:
+    """Both systems' examples, group by group: columns of the first, then those of the second."""
+
+    def __init__(
+        self, first: Runs, second: Runs, form: Form, groups: Sequence[Hashable] | None
+    ) -> None:
+        stacked = _stacked(first, second)
+        self.form, self.shape = form, (2, len(first), stacked.shape[1] // (2 * len(first)))
+        self.parts = _parted(stacked, groups)
+        self.observed = float(self._difference([part.sum(0) for part in self.parts]))
+
+    def differences(self, draw: Draw, trials: int, seed: int) -> Array:
+        """The difference in each trial."""
+        if trials < 1:
+            raise ValueError(f"expected at least one trial, not {trials}")
+        generator = np.random.default_rng(seed)
+        return self._difference([draw(generator, part, trials) for part in self.parts])
+
+    def _difference(self, sums: Sequence[Array]) -> Array:
+        """From sums of every group, ``(..., columns)``, to differences ``(...)``."""
+        each = [self.form(one.reshape(*one.shape[:-1], *self.shape)) for one in sums]
+        values: Array = np.mean(each, axis=0).mean(-1)
+        return values[..., 0] - values[..., 1]
+
+
+def _stacked(first: Runs, second: Runs) -> Array:
+    shapes = {np.shape(run) for run in (*first, *second)}
+    if len(first) != len(second) or len(shapes) != 1 or len(shape := shapes.pop()) != 2:
+        raise ValueError("expected as many runs of both systems, with as many examples and numbers")
+    if 0 in shape:
+        raise ValueError("expected at least one example with at least one number")
+    stacked = np.concatenate([np.asarray(run, np.float64) for run in (*first, *second)], axis=1)
+    if not np.isfinite(stacked).all():
+        raise ValueError("statistics must be finite")
+    return stacked
+
+
+def _parted(rows: Array, groups: Sequence[Hashable] | None) -> list[Array]:
+    """The rows of each group, groups in the order of their first example."""
+    if groups is None:
+        return [rows]
+    if len(groups) != len(rows):
+        raise ValueError(f"{len(groups)} groups for {len(rows)} examples")
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(groups))}
+    codes = np.array([numbers[label] for label in groups])
+    return [rows[codes == number] for number in range(len(numbers))]
+
+
+def _resampled_sums(generator: np.random.Generator, rows: Array, trials: int) -> Array:
+    """Sums over as many examples as there are, drawn with replacement."""
+    examples, sums = len(rows), []
+    for size in _portions(trials, examples):
+        chosen = generator.integers(0, examples, (size, examples))
+        chosen += examples * np.arange(size)[:, None]
+        counts = np.bincount(chosen.ravel(), minlength=size * examples)
+        sums.append(counts.reshape(size, examples).astype(np.float64) @ rows)
+    return np.concatenate(sums)
+
+
+def _swapped_sums(generator: np.random.Generator, rows: Array, trials: int) -> Array:
+    """Sums over all examples, each with its two systems swapped by the toss of a coin."""
+    half = rows.shape[1] // 2
+    change = rows[:, half:] - rows[:, :half]
+    change = change[change.any(1)]
+    moved = [
+        generator.integers(0, 2, (size, len(change)), np.int8).astype(np.float64) @ change
+        for size in _portions(trials, len(change))
+    ]
+    total = np.concatenate(moved)
+    return rows.sum(0) + np.concatenate([total, -total], axis=1)
+
+
+def _portions(trials: int, examples: int) -> Iterator[int]:
+    most = max(1, _CELLS // max(1, examples))
+    for start in range(0, trials, most):
+        yield min(most, trials - start)
 
 
 def _share_as_large(draws: Array, observed: float) -> float:
-    as_large = np.abs(draws) >= abs(observed) * (1 - _ROUNDING)
+    as_large = np.abs(draws) >= abs(observed) - _ROUNDING
     return float((1 + as_large.sum()) / (1 + len(draws)))

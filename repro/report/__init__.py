@@ -1,5 +1,6 @@
 """Tables and figures from tidy records: data first, then Markdown, LaTeX, CSV and HTML."""
 
+from repro.config.paths import extended
 from repro.report.build import build_report
 from repro.report.cell import Cell
 from repro.report.computed import Origin, compute_figure_data
@@ -17,3 +18,5 @@ __all__ = [
     "compute_figure_data",
     "draw_figure_data",
 ]
+
+__path__ += extended(__name__)

@@ -54,6 +54,14 @@ def drawable(text: str) -> str:
     return "".join(letter if ord(letter) in known else f"U+{ord(letter):04X}" for letter in text)
 
 
+def text_width(text: str, size: float) -> float:
+    """Inches that a text of so many points takes."""
+    font = _font()
+    font.set_size(100, 72)  # so large that rounding to whole pixels does not count
+    font.set_text(text)
+    return float(font.get_width_height()[0]) / 64 / 72 * size / 100
+
+
 def token_label(token: str) -> str:
     """A token for the eye: ``<lang:x>`` and ``<tag:V>`` without their marks, a visible space."""
     for mark in ("<lang:", "<tag:"):
@@ -68,5 +76,10 @@ def is_mark(token: str) -> bool:
 
 
 @cache
+def _font() -> FT2Font:
+    return FT2Font(str(FONT))
+
+
+@cache
 def _known_letters() -> frozenset[int]:
-    return frozenset(FT2Font(str(FONT)).get_charmap())
+    return frozenset(_font().get_charmap())

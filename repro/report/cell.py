@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from repro.config.experiment import Column
-from repro.results import Record, ResultsError
+from repro.results import Comparison, Record, ResultsError
 
 MISSING = "—"
 BLANK = ""
+SIGN = "*"
+LEVEL = 0.05
+"""Below this p-value a difference is called significant."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Cell:
         digits: decimals that the metric is printed with.
         published: the value in the paper, None if it prints none.
         comparable: whether the runs follow the paper's protocol.
+        comparison: with the baseline of the table, None if there is none.
     """
 
     values: tuple[float, ...]
@@ -28,6 +32,13 @@ class Cell:
     digits: int
     published: float | None
     comparable: bool
+    comparison: Comparison | None = None
+
+    @property
+    def significant(self) -> bool:
+        """Whether both tests find a difference from the baseline."""
+        one = self.comparison
+        return one is not None and max(one.p_bootstrap, one.p_randomisation) < LEVEL
 
     @property
     def found(self) -> int:
@@ -53,12 +64,16 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """``mean ± std``, with ``(found/wanted)`` if runs are missing and ``—`` without any."""
+        """``mean* ± std``, with ``(found/wanted)`` if runs are missing and ``—`` without any.
+
+        The sign stands where the value differs significantly from the baseline.
+        """
         if self.mean is None:
             return MISSING
         spread = BLANK if self.std is None else f" ± {self.std:.{self.digits}f}"
         count = BLANK if self.found == self.wanted else f" ({self.found}/{self.wanted})"
-        return f"{self.mean:.{self.digits}f}{spread}{count}"
+        sign = SIGN if self.significant else BLANK
+        return f"{self.mean:.{self.digits}f}{sign}{spread}{count}"
 
     @property
     def published_text(self) -> str:

@@ -13,9 +13,16 @@ from repro.report.drawings import drawing
 from repro.report.figure import FigureData, read_figure_data
 from repro.report.grid import Grid, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
+from repro.report.significance import significance_grid, significance_note
 from repro.report.table import Table, build_table
 from repro.report.tuning import tuning_grid, tuning_remarks
-from repro.results import Record, figure_path, read_experiment_records
+from repro.results import (
+    Comparison,
+    Record,
+    figure_path,
+    read_comparisons,
+    read_experiment_records,
+)
 
 _EXACT = (
     "values computed by the library alone, without corpus and training; the same at every scale, "
@@ -121,7 +128,8 @@ def _part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Ab
         return _not_run(experiment, scale)
     data = read_figure_data(results_dir, scale, experiment.name)
     figure = None if data is None else _figure_view(results_dir, scale, experiment, data)
-    return build_section(experiment, records, scale, figure)
+    comparisons = read_comparisons(results_dir, scale, experiment.name)
+    return build_section(experiment, records, scale, figure, comparisons)
 
 
 def _not_run(experiment: Experiment, scale: str) -> Absent:
@@ -130,10 +138,14 @@ def _not_run(experiment: Experiment, scale: str) -> Absent:
 
 
 def build_section(
-    experiment: Experiment, records: Sequence[Record], scale: str, figure: FigureView | None
+    experiment: Experiment,
+    records: Sequence[Record],
+    scale: str,
+    figure: FigureView | None,
+    comparisons: Sequence[Comparison] = (),
 ) -> Section:
     """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
-    table = build_table(experiment, records, scale)
+    table = build_table(experiment, records, scale, comparisons)
     shown = experiment.kind == "table"
     grids = tuple(table_grids(table))
     command = reproduce_command(experiment, scale)
@@ -149,6 +161,7 @@ def build_section(
         figure=figure,
         facts=(("command", command), *_metric_facts(table), *provenance_items(table.provenance)),
         notes=(
+            *_nonblank(significance_note(table)),
             *experiment.notes,
             *tuning_remarks(experiment, records, scale),
             *_remarks(table),
@@ -159,6 +172,7 @@ def build_section(
 def _details(table: Table, records: Sequence[Record]) -> list[Grid]:
     chosen = chosen_records(table.experiment, records, table.scale)
     found = [
+        significance_grid(table),
         summary_grid(table, chosen),
         *language_grids(table, chosen),
         tuning_grid(table.experiment, records, table.scale),
@@ -177,16 +191,26 @@ def _figure_view(
         png=figure_path(results_dir, scale, experiment.name, "png"),
         description=spec.describe(data.example),
         lines=_lines(experiment, spec.remark(data.example)),
-        run=f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed}): "
-        f"the largest {record.metric} of this experiment, {value}; example "
-        f"{data.example.get('index')}",
+        run=_shown_run(data, value),
+    )
+
+
+def _shown_run(data: FigureData, value: str) -> str:
+    record, index = data.record, data.example.get("index")
+    run = f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed})"
+    largest = f"the largest {record.metric} of this experiment, {value}"
+    return (
+        f"all runs; {run} has {largest}" if index is None else f"{run}: {largest}; example {index}"
     )
 
 
 def _lines(experiment: Experiment, remark: str) -> tuple[str, ...]:
     plan = experiment.drawing
     published = f"In the paper: {plan.published}" if plan and plan.published else ""
-    lines = (plan.caption if plan else "", remark, published)
+    return _nonblank(plan.caption if plan else "", remark, published)
+
+
+def _nonblank(*lines: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 

@@ -1,14 +1,11 @@
 """Attention of several runs over one premise, as in Niculae & Blondel (2017), Figures 3 and 6."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from repro.report.canvas import INK, MUTED_INK, drawable, new_figure
 from repro.report.compared_pairs import (
@@ -21,18 +18,15 @@ from repro.report.compared_pairs import (
     preference,
     runs_remark,
 )
+from repro.report.strips import BAR_WIDTH, draw_bar, draw_strip
 from repro.results import ResultsError
 
 LONGEST = 24
-SHADES = LinearSegmentedColormap.from_list("weights", ["#ffffff", "#9cc6e6", "#1f5f9e", "#08264d"])
-ZERO = "#c9c9c9"
-LINE = "#3d4c5a"
 WRONG = "#b3422d"
 CELL, STRIP = 0.36, 0.27
 LEFT, RIGHT, MARGIN = 1.0, 1.25, 0.15
 TITLE, LETTER = 0.34, 0.068
-BAR_WIDTH, BAR_GAP = 1.6, 0.42
-SAME = 1e-6
+BAR_GAP = 0.42
 
 
 def gather_premises(
@@ -84,7 +78,7 @@ def draw_premises(row: Row) -> Figure:
     for pair, lines, height in zip(pairs, weights, heights, strict=True):
         _draw_pair(figure, pair, lines, scale, top)
         top -= height
-    _draw_bar(figure, scale)
+    draw_bar(figure, scale, LEFT, "weight (grey: exactly 0)")
     return figure
 
 
@@ -104,11 +98,6 @@ def describe_premises(row: Row) -> str:
 def remark_premises(row: Row) -> str:
     """Which runs are shown, and which of them are wrong."""
     return runs_remark(row, _pairs(row))
-
-
-def segments(line: Sequence[float]) -> list[int]:
-    """Places after which a weight differs from the one before: where lines are drawn."""
-    return [n for n, (a, b) in enumerate(pairwise(line), start=1) if abs(a - b) > SAME * max(a, b)]
 
 
 def _pairs(row: Row) -> list[ComparedPair]:
@@ -167,7 +156,7 @@ def _draw_pair(
     axes.set_xlim(0, len(pair.premise))
     axes.set_ylim(len(lines), 0)
     for y, (label, line) in enumerate(lines.items()):
-        _draw_strip(axes, y, line, scale)
+        draw_strip(axes, y, line, scale)
         predicted = str(pair.panels[label]["predicted"])
         right = predicted == pair.gold
         axes.text(
@@ -177,15 +166,6 @@ def _draw_pair(
     _label_axes(axes, pair, list(lines))
 
 
-def _draw_strip(axes: Axes, y: int, line: Sequence[float], scale: Normalize) -> None:
-    for x, weight in enumerate(line):
-        colour = SHADES(scale(weight)) if weight > 0 else ZERO
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="none"))
-    for x in segments(line):
-        axes.plot([x, x], [y, y + 1], color=LINE, linewidth=0.7, solid_capstyle="butt")
-    axes.plot([0, len(line)], [y + 1, y + 1], color="white", linewidth=2.5)
-
-
 def _label_axes(axes: Axes, pair: ComparedPair, labels: Sequence[str]) -> None:
     axes.tick_params(length=0, pad=3, labelcolor=INK, labelsize=9)
     words = [drawable(word) for word in pair.premise]
@@ -193,13 +173,3 @@ def _label_axes(axes: Axes, pair: ComparedPair, labels: Sequence[str]) -> None:
     axes.set_yticks([y + 0.5 for y in range(len(labels))], labels, parse_math=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-def _draw_bar(figure: Figure, scale: Normalize) -> None:
-    width, height = figure.get_size_inches()
-    box = (LEFT / width, 0.24 / height, BAR_WIDTH / width, 0.1 / height)
-    axes = figure.add_axes(box)
-    figure.colorbar(ScalarMappable(scale, SHADES), cax=axes, orientation="horizontal")
-    axes.tick_params(length=2, labelsize=7, labelcolor=INK)
-    x, y = (LEFT + BAR_WIDTH + 0.15) / width, 0.29 / height
-    figure.text(x, y, "weight (grey: exactly 0)", fontsize=7, color=MUTED_INK, va="center")

@@ -8,7 +8,9 @@ from repro.report.cell import Cell
 from repro.report.grid import NOT_COMPARABLE, PAPER
 from repro.report.table import Table
 
-MEASURED = ("mean", "std", "seeds_found", "seeds_wanted", "values")
+MEASURED = (
+    "mean", "std", "seeds_found", "seeds_wanted", "values", "p_bootstrap", "p_randomisation",
+)  # fmt: skip
 
 
 def csv_table(table: Table) -> str:
@@ -16,8 +18,9 @@ def csv_table(table: Table) -> str:
 
     Returns:
         The columns are the row's axes, ``column``, ``metric``, ``scale``, mean, sample standard
-        deviation, numbers of seeds, values joined by blanks, and the paper's value; at full scale
-        also the difference, at any other the paper's column says that it is not comparable.
+        deviation, numbers of seeds, values joined by blanks, p-values of the paired tests against
+        the baseline (blank without a test), and the paper's value; at full scale also the
+        difference, at any other the paper's column says that it is not comparable.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -44,7 +47,13 @@ def _lines(table: Table) -> Iterator[list[str]]:
 
 def _measured(cell: Cell) -> list[str]:
     values = " ".join(repr(value) for value in cell.values)
-    return [_number(cell.mean), _number(cell.std), str(cell.found), str(cell.wanted), values]
+    counts = [str(cell.found), str(cell.wanted)]
+    return [_number(cell.mean), _number(cell.std), *counts, values, *_p_values(cell)]
+
+
+def _p_values(cell: Cell) -> list[str]:
+    one = cell.comparison
+    return ["", ""] if one is None else [_number(one.p_bootstrap), _number(one.p_randomisation)]
 
 
 def _paper(table: Table, cell: Cell) -> list[str]:

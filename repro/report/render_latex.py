@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from repro.report.document import Section
 from repro.report.grid import Grid
+from repro.report.significance import significance_note
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -48,12 +49,15 @@ def latex_table(section: Section) -> str:
     """A ``table`` environment for the main tables of one artefact.
 
     Returns:
-        One ``tabular`` per grid; needs ``booktabs``, and ``xcolor`` for the published block.
+        One ``tabular`` per grid, and what the sign of significance means; needs ``booktabs``, and
+        ``xcolor`` for the published block.
     """
     caption = f"{section.experiment.title} ({section.experiment.place})."
     words = escape_latex(" ".join([caption, section.banner]).strip())
     grids = section.grids or tuple(section.details[:1])
-    blocks = "\n\n\\medskip\n\n".join(latex_grid(grid) for grid in grids)
+    note = escape_latex(significance_note(section.table))
+    below = [f"{{\\footnotesize {note}\\par}}"] if note else []
+    blocks = "\n\n\\medskip\n\n".join([*(latex_grid(grid) for grid in grids), *below])
     return (
         f"% {section.command}\n% needs \\usepackage{{booktabs,xcolor}}\n"
         f"\\begin{{table}}\n\\centering\n\\caption{{{words}}}\n"

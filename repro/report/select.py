@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from repro.config.experiment import Drawing, Experiment
-from repro.report.drawings import ComparisonSpec, drawing
+from repro.report.curves import ShownRun
+from repro.report.drawings import ComparisonSpec, SeriesSpec, drawing
 from repro.report.figure import FigureData, write_figure_data
 from repro.results import Record, ResultsError, read_experiment_records, run_folder
 
@@ -32,6 +33,8 @@ def draw_figure_data(results_dir: Path, scale: str, experiment: Experiment) -> P
     best = best_record(records, plan.best, experiment.name)
     if isinstance(spec, ComparisonSpec):
         example = _compared(results_dir, scale, experiment, spec, records)
+    elif isinstance(spec, SeriesSpec):
+        example = spec.gather(_series(results_dir, scale, experiment, records), plan.best)
     else:
         rows = spec.read(run_folder(results_dir, scale, best.run_id))
         try:
@@ -57,6 +60,18 @@ def _compared(
             runs[label] = best_record(mine, plan.best, experiment.name).run_id
     kept = {label: spec.read(run_folder(results_dir, scale, run)) for label, run in runs.items()}
     return {**spec.gather(kept, plan.prefer), "runs": runs}
+
+
+def _series(
+    results_dir: Path, scale: str, experiment: Experiment, records: Sequence[Record]
+) -> list[ShownRun]:
+    """Runs with a record of the drawn metric, by row, then by seed."""
+    metric, labels = _plan(experiment).best, experiment.row_labels()
+    found = [r for r in records if (r.kind, r.metric) == ("run", metric) and r.row in labels]
+    return [
+        ShownRun(r.row, r.seed or 0, r.value, run_folder(results_dir, scale, r.run_id))
+        for r in sorted(found, key=lambda r: (labels.index(r.row), r.seed or 0))
+    ]
 
 
 def best_record(records: Sequence[Record], metric: str, experiment_name: str) -> Record:

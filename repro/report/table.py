@@ -9,7 +9,7 @@ from repro.evaluation.metrics import metric_of
 from repro.report.cell import Cell, measured_values, wanted_values
 from repro.report.chosen import chosen_records
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
-from repro.results import Record, ResultsError
+from repro.results import Comparison, Record, ResultsError
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
@@ -62,6 +62,12 @@ class Table:
         return self.scale == FULL_SCALE
 
     @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """All comparisons with the baseline, row by row."""
+        found = (cell.comparison for row in self.rows for cell in row.cells)
+        return tuple(one for one in found if one is not None)
+
+    @property
     def cells_found(self) -> int:
         """Number of cells that have all their runs."""
         return sum(cell.found == cell.wanted for row in self.rows for cell in row.cells)
@@ -72,13 +78,19 @@ class Table:
         return len(self.rows) * len(self.experiment.columns)
 
 
-def build_table(experiment: Experiment, records: Sequence[Record], scale: str) -> Table:
+def build_table(
+    experiment: Experiment,
+    records: Sequence[Record],
+    scale: str,
+    comparisons: Sequence[Comparison] = (),
+) -> Table:
     """Lay out the records of an experiment.
 
     Args:
         experiment: says the rows, the columns, the seeds and the published values.
         records: of this experiment at this scale, in any order.
         scale: one of the experiment's scales.
+        comparisons: of its rows with the baseline; those of other runs are left out.
 
     Returns:
         A cell for every row and column, empty where no run is recorded.
@@ -91,11 +103,13 @@ def build_table(experiment: Experiment, records: Sequence[Record], scale: str) -
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
     chosen = chosen_records(experiment, records, scale)
     by_cell = index_records(chosen)
+    compared = _current(experiment, comparisons, by_cell)
+    rows = [_row(experiment, label, by_cell, scale) for label in experiment.row_labels()]
     return Table(
         experiment=experiment,
         scale=scale,
         seeds=_seeds(experiment, scale),
-        rows=tuple(_row(experiment, label, by_cell, scale) for label in experiment.row_labels()),
+        rows=tuple(_with_comparisons(experiment, row, compared) for row in rows),
         other_rows=_other_rows(experiment, scale),
         signatures=_signatures(experiment, records),
         provenance=provenance_of(records),
@@ -153,6 +167,37 @@ def _row(
         digits = cell.digits if column.relative_to is None else RATIO_DIGITS
         cells.append(replace(cell, digits=digits))
     return TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells))
+
+
+def _current(
+    experiment: Experiment,
+    comparisons: Sequence[Comparison],
+    by_cell: dict[CellKey, list[Record]],
+) -> dict[CellKey, Comparison]:
+    """Comparisons with the baseline of the runs that the cells are made of."""
+
+    def made_of(row: str, column: str, metric: str, runs: str) -> bool:
+        found = {record.run_id for record in by_cell.get((row, column, metric), [])}
+        return set(runs.split()) <= found
+
+    return {
+        (one.row, one.column, one.metric): one
+        for one in comparisons
+        if one.baseline == experiment.baseline
+        and made_of(one.row, one.column, one.metric, one.runs)
+        and made_of(one.baseline, one.column, one.metric, one.baseline_runs)
+    }
+
+
+def _with_comparisons(
+    experiment: Experiment, row: TableRow, compared: dict[CellKey, Comparison]
+) -> TableRow:
+    pairs = zip(experiment.columns, row.cells, strict=True)
+    cells = (
+        replace(cell, comparison=compared.get((row.label, column.name, column.metric)))
+        for column, cell in pairs
+    )
+    return replace(row, cells=tuple(cells))
 
 
 def _ratios(records: Sequence[Record], references: Sequence[Record]) -> list[Record]:

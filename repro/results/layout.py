@@ -18,6 +18,11 @@ def records_path(results_dir: Path, scale: str, experiment_name: str) -> Path:
     return results_dir / scale / "records" / f"{experiment_name}.csv"
 
 
+def comparisons_path(results_dir: Path, scale: str, experiment_name: str) -> Path:
+    """Comparisons of one experiment's rows with its baseline."""
+    return results_dir / scale / "significance" / f"{experiment_name}.csv"
+
+
 def table_path(results_dir: Path, scale: str, experiment_name: str, suffix: str) -> Path:
     """One rendering of a table; ``suffix`` is ``"md"``, ``"tex"`` or ``"csv"``."""
     return results_dir / scale / "tables" / f"{experiment_name}.{suffix}"

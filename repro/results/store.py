@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from repro.atomic import atomic_write_json, atomic_write_text
+from repro.results.arrays import Array, read_arrays, write_arrays
 from repro.results.errors import ResultsError
 from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
 from repro.results.layout import runs_dir
@@ -31,10 +32,13 @@ class RunFolder:
         self.history = path / "history.jsonl"
         self.checkpoint = path / "checkpoint.pt"
         self.model = path / "model.safetensors"
+        self.training = path / "training.json"
         self.predictions = path / "predictions"
         self.hypotheses = path / "hypotheses.jsonl"
         self.attention = path / "attention.jsonl"
         self.candidates = path / "candidates.jsonl"
+        self.forced = path / "forced.jsonl"
+        self.statistics = path / "statistics.npz"
         self.traceback = path / "traceback.txt"
         self.done = path / "DONE"
         self.failed = path / "FAILED"
@@ -116,6 +120,14 @@ class RunFolder:
         rows = enumerate(read_rows(self.records), start=1)
         return [record_from_dict(row, f"{self.records}:{number}") for number, row in rows]
 
+    def write_training(self, training: Mapping[str, Any]) -> None:
+        """Keep what was trained and what it took, values of JSON, once training has ended."""
+        atomic_write_json(self.training, dict(training))
+
+    def read_training(self) -> dict[str, Any]:
+        """What :meth:`write_training` wrote; nothing if training has not ended."""
+        return _read_object(self.training) if self.training.exists() else {}
+
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Add one row, usually one per epoch; it is on disk before this returns."""
         append_row(self.history, row)
@@ -151,6 +163,26 @@ class RunFolder:
     def read_candidates(self) -> list[Row]:
         """What :meth:`write_candidates` wrote; no rows if the run kept none."""
         return _read_optional(self.candidates)
+
+    def write_statistics(self, arrays: Mapping[str, Array]) -> None:
+        """Keep what each example adds to the metrics, by full metric name."""
+        write_arrays(self.statistics, arrays)
+
+    def read_statistics(self) -> dict[str, Array]:
+        """What :meth:`write_statistics` wrote; nothing if the run kept none.
+
+        Raises:
+            ResultsError: the file is damaged.
+        """
+        return read_arrays(self.statistics) if self.statistics.exists() else {}
+
+    def write_forced(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep what a model would have said along given targets, one row per example."""
+        write_rows(self.forced, rows)
+
+    def read_forced(self) -> list[Row]:
+        """What :meth:`write_forced` wrote; no rows if the run kept none."""
+        return _read_optional(self.forced)
 
     def _refuse_done(self) -> None:
         if self.done.exists():

@@ -23,6 +23,7 @@ from repro.runs.environment import (
     source_commit,
 )
 from repro.runs.locking import run_lock
+from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
 from repro.training import Checkpoint
 from repro.training.checkpoint import load_weights
@@ -114,7 +115,7 @@ def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
     environment = capture_environment(device, command_of(overrides))
     folder.write_environment(environment)
     task = build_task(config, device)
-    progress = _train(task, run, on_step)
+    progress = _train_once(task, run, environment["device"], on_step)
     started = time.monotonic()
     scores = evaluate_best(task, folder)
     trained = max(progress.seconds, 1e-9)
@@ -139,6 +140,19 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
     return task.evaluate(folder)
 
 
+def _train_once(
+    task: Task[Any], run: LocatedRun, device: str, on_step: StepCallback | None
+) -> Checkpoint:
+    """Train, unless another run has done just that."""
+    folder, training = run.folder, training_of(run.config, run.corpus)
+    progress = take_over_training(folder, run.config, training, device)
+    if progress is None:
+        progress = _train(task, run, on_step)
+    folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
+    keep_training(folder, training, device, progress)
+    return progress
+
+
 def _train(task: Task[Any], run: LocatedRun, on_step: StepCallback | None) -> Checkpoint:
     folder, config = run.folder, run.config
     logger = build_logger(config.logger.name, folder.path / "tensorboard")
@@ -152,9 +166,7 @@ def _train(task: Task[Any], run: LocatedRun, on_step: StepCallback | None) -> Ch
             on_step(config, progress, batches)
 
     files = Files(folder.checkpoint, folder.model)
-    progress = fit(task, config.training, files, on_epoch, show)
-    folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
-    return progress
+    return fit(task, config.training, files, on_epoch, show)
 
 
 def capture_environment(device: torch.device, command: str) -> dict[str, str]:

@@ -16,11 +16,13 @@ from repro.results import (
     Record,
     RunFolder,
     read_experiment_records,
+    write_comparisons,
     write_experiment_records,
 )
 from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import LocatedRun, Outcome, command_of, locate
+from repro.runs.significance import compare_rows
 from repro.runs.sweep import Job, run_jobs
 from repro.runs.tuning import Measure, following_runs
 
@@ -86,12 +88,15 @@ def _refuse_columns(
 
 
 def _store(results_dir: Path, scale: str, experiment: Experiment, records: list[Record]) -> None:
-    """Write the records of an artefact, and the data of its figure."""
+    """Write the records of an artefact, its comparisons, and the data of its figure."""
     if experiment.computed:
         origin = Origin(describe_versions(), source_commit())
         compute_figure_data(results_dir, scale, experiment, origin)
         return
     write_experiment_records(results_dir, scale, experiment.name, records)
+    compared = compare_rows(experiment, records, results_dir, scale)
+    if compared:
+        write_comparisons(results_dir, scale, experiment.name, compared)
     if experiment.drawing is not None and records:
         draw_figure_data(results_dir, scale, experiment)
 

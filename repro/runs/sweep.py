@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -15,8 +15,9 @@ from rich.table import Table
 
 from repro.config.schema import RunConfig
 from repro.runs.environment import choose_device
-from repro.runs.execute import Outcome, StepCallback, execute
+from repro.runs.execute import Outcome, StepCallback, execute, locate
 from repro.runs.progress import RunProgress
+from repro.runs.shared_training import training_of
 
 
 @dataclass(frozen=True)
@@ -86,20 +87,33 @@ def _side_by_side(
     context = get_context("spawn")
     stop = context.Event()
     with ProcessPoolExecutor(workers, context, _start_worker, (workers, stop)) as pool:
-        waiting = {pool.submit(_execute_unless_stopped, job): n for n, job in enumerate(jobs)}
+        groups = _by_training(jobs)
+        waiting = {pool.submit(_execute_group, [jobs[n] for n in group]): group for group in groups}
         try:
             for future in as_completed(waiting):
-                outcome = future.result()
-                if outcome is None:
-                    continue
-                outcomes[waiting[future]] = outcome
-                finished(outcome)
-                if outcome.status == "failed" and jobs[0].config.fail_fast:
+                ended = dict(zip(waiting[future], future.result(), strict=False))
+                outcomes |= ended
+                for outcome in ended.values():
+                    finished(outcome)
+                if jobs[0].config.fail_fast and _any_failed(ended.values()):
                     stop.set()
         except BaseException:
             stop.set()
             raise
     return [outcomes[n] for n in sorted(outcomes)]
+
+
+def _by_training(jobs: Sequence[Job]) -> list[list[int]]:
+    """Numbers of the jobs; those that share a training go to one worker, one after the other."""
+    groups: dict[str, list[int]] = {}
+    for number, job in enumerate(jobs):
+        training = training_of(job.config, locate(job.config).corpus)
+        groups.setdefault(training, []).append(number)
+    return list(groups.values())
+
+
+def _any_failed(outcomes: Iterable[Outcome]) -> bool:
+    return any(outcome.status == "failed" for outcome in outcomes)
 
 
 _worker_stop: Event | None = None
@@ -121,7 +135,12 @@ def _stop_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _execute_unless_stopped(job: Job) -> Outcome | None:
-    if _worker_stop is not None and _worker_stop.is_set():
-        return None
-    return execute(job.config, job.overrides)
+def _execute_group(jobs: Sequence[Job]) -> list[Outcome]:
+    """Run jobs in turn; the later ones are left out once no further job may start."""
+    outcomes: list[Outcome] = []
+    for job in jobs:
+        failed = job.config.fail_fast and _any_failed(outcomes)
+        if failed or (_worker_stop is not None and _worker_stop.is_set()):
+            break
+        outcomes.append(execute(job.config, job.overrides))
+    return outcomes

@@ -29,14 +29,16 @@ def following_runs(
     found: list[PlannedRun] = []
     cells = sorted(planned, key=lambda run: (run.row, run.column))
     for (_, column), runs in groupby(cells, key=lambda run: (run.row, run.column)):
-        grid, seeds = experiment.grid_at(scale, column), experiment.seeds_at(scale, column)
-        found += _following_of_cell(experiment.tune, grid, seeds, [*runs], measure)
+        seeds = experiment.seeds_at(scale, column)
+        grid = experiment.grid_at(scale, column)
+        most = len(grid) + experiment.extensions_at(scale) if len(grid) > 1 else 1
+        found += _following_of_cell(experiment.tune, most, seeds, [*runs], measure)
     return found
 
 
 def _following_of_cell(
     tune: Tuning,
-    grid: Sequence[float],
+    most: int,
     seeds: Sequence[int],
     planned: Sequence[PlannedRun],
     measure: Measure,
@@ -46,8 +48,8 @@ def _following_of_cell(
     if not measured:
         return
     best = best_value(measured, tune.metric)
-    wider = _beyond(tune, best, list(tried)) if len(grid) > 1 else None
-    if wider is not None and len(tried) < len(grid) + tune.extensions:
+    wider = _beyond(tune, best, list(tried)) if len(tried) < most else None
+    if wider is not None:
         yield tried[best].repeated(value=wider)
         return
     done = {(run.seed, run.value) for run in planned}

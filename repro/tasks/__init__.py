@@ -4,9 +4,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from repro.config.errors import ConfigError
+from repro.config.paths import extended
 from repro.tasks.protocol import CorpusIdentity, EnsembleEvaluation, Task, TaskSpec
 
 __all__ = ["TASKS", "CorpusIdentity", "EnsembleEvaluation", "Task", "TaskSpec", "task_spec"]
+
+__path__ += extended(__name__)
 
 TASKS = {found.name: f"{__name__}.{found.name}" for found in iter_modules(__path__) if found.ispkg}
 """Name of a task, and the package of this name, whose ``SPEC`` builds it."""

@@ -1,32 +1,39 @@
 """What the tasks of natural language inference share: batches, loss, predictions, weights."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from repro.config.instantiate import build_loss, build_loss_mapping
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
-from repro.config.schema.nli import PairTaskConfig
+from repro.config.schema.nli import PairModelConfig, PairTaskConfig
 from repro.data.batching import epoch_batches, ordered_batches
 from repro.data.nli import LABELS
 from repro.data.nli_batching import EncodedPairs, NliBatch
 from repro.data.nli_tokens import bare_sentence
 from repro.evaluation.classification import score_labels, write_labels
+from repro.evaluation.sufficient_statistics import statistics_of_scores
 from repro.results import RunFolder
-from repro.tasks.entailment_corpus import EncodedCorpus, PairSplit
+from repro.tasks.entailment_corpus import EncodedCorpus, PairSplit, encode_corpus, vectors_of
 from repro.tasks.protocol import Scores
 from repro.training.protocol import Validation
 
 NO_LABEL = -1
 """Target that no pair has: every pair counts in the loss."""
 
-FoundT = TypeVar("FoundT")
-"""What a model returns for a batch."""
+
+class ScoredLabels(Protocol):
+    """What a model returns for a batch: at least the scores of the labels, ``(B, 3)``."""
+
+    logits: Tensor
+
+
+FoundT = TypeVar("FoundT", bound=ScoredLabels)
 
 
 class LazyPairBatches(Sequence[NliBatch]):
@@ -70,6 +77,8 @@ class EntailmentTask(ABC, Generic[FoundT]):
     selectors = ("label_accuracy",)
     nonzeros: ClassVar[str]
     """Name of the metric of the share of nonzero weights."""
+    classifier: ClassVar[Callable[[Tensor, bool, int, float, Any], nn.Module]]
+    """Makes a model of word vectors, whether they are trained, sizes, dropout and weighting."""
 
     def __init__(
         self, config: RunConfig, data: EncodedCorpus, model: nn.Module, device: torch.device
@@ -81,9 +90,24 @@ class EntailmentTask(ABC, Generic[FoundT]):
         self.model = model.to(device)
         self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), NO_LABEL)
 
+    @classmethod
+    def build(cls, config: RunConfig, device: torch.device) -> Self:
+        """Read the corpus and make an untrained model; the random state decides its weights."""
+        data, sizes = encode_corpus(config), config.model
+        assert isinstance(sizes, PairModelConfig)
+        model = cls.classifier(
+            vectors_of(config, data.vocabulary),
+            sizes.trainable_vectors,
+            sizes.hidden_size,
+            sizes.dropout,
+            cls.weighting(config),
+        )
+        return cls(config, data, model, device)
+
+    @staticmethod
     @abstractmethod
-    def logits(self, found: FoundT) -> Tensor:
-        """Scores of the labels, shape ``(B, 3)``."""
+    def weighting(config: RunConfig) -> nn.Module:
+        """What turns scores of words into weights: the last argument of the model."""
 
     @abstractmethod
     def count_weights(self, found: FoundT, batch: NliBatch) -> tuple[int, int]:
@@ -102,7 +126,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
     def loss(self, batch: NliBatch) -> tuple[Tensor, Tensor]:
         """Mean loss of a pair, and the number of labels: one a pair."""
         self.tally["pairs_per_second"] += len(batch)
-        logits = self.logits(self.read(batch)).float()
+        logits = self.read(batch).logits.float()
         count = torch.tensor(len(batch), device=self.device)
         total: Tensor = self.criterion(logits, batch.labels)
         return total / count, count
@@ -126,14 +150,18 @@ class EntailmentTask(ABC, Generic[FoundT]):
     def evaluate(self, folder: RunFolder) -> Scores:
         """Accuracy, recall and nonzero weights on validation and test data; stored weights."""
         scores: Scores = {}
+        statistics = {}
         for name, split in (("dev", self.data.dev), ("test", self.data.test)):
             found = self.judge(split)
+            right = [a.label == b for a, b in zip(split.examples, found.predicted, strict=True)]
+            statistics[f"{name}/label_accuracy"] = statistics_of_scores(right)
             scores |= self._scores(name, split, found)
             scores[f"{name}/{self.nonzeros}"] = found.nonzeros
             scores[f"{name}/label_loss"] = found.loss
             identifiers = [example.pair_id for example in split.examples]
             predicted = [LABELS[label] for label in found.predicted]
             write_labels(folder.predictions / f"{name}.jsonl", identifiers, predicted)
+        folder.write_statistics(statistics)
         folder.write_attention(self.weight_rows())
         return scores
 
@@ -144,7 +172,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
         total, nonzero, cells = 0.0, 0, 0
         for batch in self._ordered(split, range(len(split.examples))):
             found = self.read(batch)
-            logits = self.logits(found).float()
+            logits = found.logits.float()
             total += float(self.criterion(logits, batch.labels))
             for place, label in zip(batch.indices.tolist(), logits.argmax(1).tolist(), strict=True):
                 predicted[place] = label
@@ -158,7 +186,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
         rows: list[dict[str, Any]] = []
         for batch in self._ordered(self.data.dev, self._analysed()):
             found = self.read(batch)
-            labels = self.logits(found).argmax(1).tolist()
+            labels = found.logits.argmax(1).tolist()
             described = self.describe_weights(found, batch)
             places = batch.indices.tolist()
             for place, label, weights in zip(places, labels, described, strict=True):

@@ -1,7 +1,6 @@
 """Fertilities of source words for bounded attention: constant, by an aligner, or by a tagger."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -10,14 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from repro.atomic import atomic_write_json
 from repro.config.schema.seq2seq import FertilityConfig
 from repro.data.alignment import (
     AlignerSettings,
     Links,
+    StoredLinks,
     fertilities,
     largest_fertilities,
     train_two_way,
+    write_links,
 )
 from repro.data.batching import Pair, collate, epoch_batches
 from repro.data.preparation import SINK, PreparedCorpus
@@ -32,7 +32,7 @@ from repro.models.seq2seq import (
 from repro.tasks.seq2seq import source_lengths
 from repro.training.checkpoint import load_weights, save_weights
 
-_LINKS, _WEIGHTS = "links.json", "tagger.safetensors"
+_LINKS, _WEIGHTS = "links.arrow", "tagger.safetensors"
 _IGNORED = -100
 """Class of padding and of the sink, which have no fertility to learn."""
 
@@ -59,8 +59,8 @@ def build_fertility(
     if config.strategy == "constant":
         return ConstantFertility(config.value, sink)
     identity = {"prepared": prepared, "aligner": asdict(AlignerSettings())}
-    folder = cached_stage(cache, "links", identity, partial(_write_links, data, sink))
-    links = _read_links(folder)
+    folder = cached_stage(cache, "alignment", identity, partial(_write_links, data, sink))
+    links = StoredLinks(folder / _LINKS)
     if config.strategy == "guided":
         return TableFertility(_largest(data, links, sink), sink)
     tagger = new_tagger(config, len(data.source), seed)
@@ -81,19 +81,19 @@ def _words(ids: Sequence[int], sink: int | None = None) -> list[str]:
     return [str(number) for number in ids if number != sink]
 
 
+def _training_words(data: PreparedCorpus, sink: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The training pairs as the aligner reads them, one at a time."""
+    for pair in data.splits["train"]:
+        yield _words(pair.source, sink), _words(pair.target)
+
+
 def _write_links(data: PreparedCorpus, sink: int, folder: Path) -> None:
-    pairs = [(_words(pair.source, sink), _words(pair.target)) for pair in data.splits["train"]]
-    found = train_two_way(pairs).align(pairs)
-    atomic_write_json(folder / _LINKS, [sorted(links) for links in found])
-
-
-def _read_links(folder: Path) -> list[Links]:
-    rows = json.loads((folder / _LINKS).read_text(encoding="utf-8"))
-    return [frozenset((j, i) for j, i in row) for row in rows]
+    aligner = train_two_way(_training_words(data, sink))
+    write_links(folder / _LINKS, aligner.stream(_training_words(data, sink)))
 
 
 def _largest(data: PreparedCorpus, links: Sequence[Links], sink: int) -> Tensor:
-    sentences = [_words(pair.source, sink) for pair in data.splits["train"]]
+    sentences = (source for source, _ in _training_words(data, sink))
     table = torch.ones(len(data.source))
     for word, count in largest_fertilities(sentences, links).items():
         table[int(word)] = count

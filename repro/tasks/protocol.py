@@ -43,8 +43,11 @@ class TaskSpec:
         build: makes the model and loads the data.
         evaluate_ensemble: evaluates trained tasks of one configuration and several seeds as one;
             ``None`` where the task has no ensembles.
+        unread_in_training: settings, ``<group>.<field>`` each, that only the evaluation reads:
+            runs that differ in nothing else share their training.
     """
 
     identify: Callable[[RunConfig], CorpusIdentity]
     build: Callable[[RunConfig, torch.device], Task[Any]]
     evaluate_ensemble: EnsembleEvaluation | None = None
+    unread_in_training: frozenset[str] = frozenset()

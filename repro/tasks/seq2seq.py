@@ -104,7 +104,7 @@ class Seq2SeqTraining:
             coverage_vector=coverage_vector,
             fertility=fertility,
         )
-        initialise(self.model)
+        initialise(self.model, model.initial_bound)
         self.model.to(device)
 
     def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches:
@@ -160,13 +160,13 @@ def build_weighting(config: MappingConfig, has_fertility: bool = False) -> Weigh
     return FreeWeighting(build_mapping(config))
 
 
-def initialise(model: Seq2Seq, bound: float = 0.1) -> None:
+def initialise(model: Seq2Seq, bound: float) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
 
     Parameters of mappings keep their values, and so does what has been learned of fertilities.
 
     References:
-        OpenNMT's default, with which the sequence-to-sequence papers trained.
+        OpenNMT draws from ``[-0.1, 0.1]``; the sequence-to-sequence papers trained with it.
     """
     for name, parameter in model.named_parameters():
         if "mapping" not in name and not name.startswith("fertility."):

@@ -1,13 +1,15 @@
 """Tasks from text to text: preparation, training, rescored search; scorers are the tasks' own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.atomic import atomic_write_text
@@ -30,22 +32,46 @@ from repro.data.segmentation import join_subwords
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.decoding import BeamResult, Hypothesis
 from repro.decoding.penalties import Penalties, replace_unknown, rescored
+from repro.evaluation.sufficient_statistics import Statistics
 from repro.models.seq2seq import Fertility, Seq2Seq
 from repro.results import RunFolder
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
 from repro.tasks.seq2seq import LazyBatches, Seq2SeqTraining, TeacherForcedStatistics, search
-from repro.tasks.text_examples import attention_rows
+from repro.tasks.text_examples import attention_rows, forced_rows
 from repro.training.protocol import Validation
 
 Words = list[str]
+
+SEARCH_SETTINGS = frozenset(
+    {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
+) | {"task.analysed"}
+"""Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
+
+
+@dataclass(frozen=True)
+class ScoredOutputs:
+    """Metrics of a split, and what each example adds to them; both by ``<split>/<metric>``."""
+
+    values: Scores
+    statistics: Statistics
+
+
+def scored_outputs(
+    split: str, values: Mapping[str, float], statistics: Statistics
+) -> ScoredOutputs:
+    """Metrics of one split by their short names."""
+    return ScoredOutputs(
+        {f"{split}/{name}": value for name, value in values.items()},
+        {f"{split}/{name}": rows for name, rows in statistics.items()},
+    )
 
 
 class Scorer(Protocol):
     """What outputs are worth."""
 
-    def score(self, split: str, outputs: Sequence[Words]) -> Scores:
-        """Metrics of the outputs of a whole split, named ``<split>/<metric>``."""
+    def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
+        """Metrics of the outputs of a whole split."""
         ...
 
     def quality(self, outputs: Sequence[Words]) -> float:
@@ -139,23 +165,26 @@ class TextPairsTask:
         return Validation(statistics.loss, {"token_accuracy": 100 * statistics.accuracy})
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Search every split, score it, store outputs, and attention of validation examples."""
-        statistics, penalties = self._statistics(), self._penalties()
+        """Search every split, score it, store outputs, and what figures show of examples."""
+        forced, penalties = self._statistics(), self._penalties()
         scores: Scores = {
-            "dev/loss": statistics.loss,
-            "dev/token_accuracy": 100 * statistics.accuracy,
-            "dev/attention_nonzeros": statistics.attention_nonzeros,
-            "dev/output_nonzeros": statistics.output_nonzeros,
+            "dev/loss": forced.loss,
+            "dev/token_accuracy": 100 * forced.accuracy,
+            "dev/attention_nonzeros": forced.attention_nonzeros,
+            "dev/output_nonzeros": forced.output_nonzeros,
         }
         if self.decoding.tune_penalties:
             scores["dev/length_penalty"] = penalties.length
             scores["dev/coverage_penalty"] = penalties.coverage
+        statistics: dict[str, NDArray[np.number]] = {}
         for split in ("dev", *self.data.corpus.tests):
             outputs = self._outputs(split, self._search(split, penalties), penalties)
             lines = "".join(f"{' '.join(words)}\n" for words in outputs)
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
-            scores |= self.scorer.score(split, outputs)
-        self._store_attention(folder, penalties)
+            scored = self.scorer.score(split, outputs)
+            scores, statistics = scores | scored.values, statistics | dict(scored.statistics)
+        folder.write_statistics(statistics)
+        self._store_examples(folder, penalties)
         return scores
 
     def _statistics(self) -> TeacherForcedStatistics:
@@ -206,14 +235,15 @@ class TextPairsTask:
         unknown = SPECIALS[Vocabulary.UNK]
         return replace_unknown(self._words(found), unknown, found[0], read)
 
-    def _store_attention(self, folder: RunFolder, penalties: Penalties) -> None:
-        """Attention of the best hypotheses of the first validation examples."""
+    def _store_examples(self, folder: RunFolder, penalties: Penalties) -> None:
+        """Attention and forced decoding of the first validation examples."""
         assert isinstance(self.config.task, TextTaskConfig)
         dev = self.data.splits["dev"]
         pairs = [dev[number] for number in range(min(self.config.task.analysed, len(dev)))]
         found = search(self.model, pairs, self.decoding, self.device, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]
         folder.write_attention(attention_rows(self.data, pairs, best))
+        folder.write_forced(forced_rows(self.model, self.data, pairs, self.device))
 
 
 def _fertility(config: RunConfig, text: PreparedText) -> Fertility | None:

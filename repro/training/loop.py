@@ -110,6 +110,7 @@ class Fit(Generic[BatchT]):
         row: dict[str, Any] = {
             "epoch": progress.epoch + 1,
             "step": progress.step,
+            "seconds": progress.seconds,
             "train_loss": progress.epoch_loss / max(1, min(batches, progress.batch)),
             "learning_rate": self._learning_rate(),
         }

@@ -23,7 +23,7 @@ scales: {demo: {}, small: {seeds: [7], overrides: [decoding.beam_size=2]}}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "paper").mkdir()
-    monkeypatch.setattr(experiment, "experiments_dir", lambda: tmp_path)
+    monkeypatch.setattr(experiment, "experiments_dirs", lambda: [tmp_path])
     return tmp_path / "paper"
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.identity import ensemble_id, run_id
+from repro.config.identity import ensemble_id, run_id, training_id
+from repro.tasks.nmt import SPEC
 
 BASE = ["mapping.alpha=1.5", "seed=1"]
 
@@ -40,12 +41,35 @@ def test_writing_out_a_default_changes_nothing() -> None:
     assert identity("training.max_grad_norm=5.0") == identity()
 
 
+def training(*overrides: str) -> str:
+    return training_id(compose_run(["task=nmt", *overrides]), "f", SPEC.unread_in_training)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "decoding.beam_size=3", "decoding.max_length=9", "decoding.tune_penalties=true",
+        "decoding.coverage_penalty=0.2", "task.analysed=3", "hardware=cpu",
+    ],
+)  # fmt: skip
+def test_what_only_search_reads_changes_no_training(override: str) -> None:
+    assert training(override) == training()
+
+
+@pytest.mark.parametrize(
+    "override", ["decoding.batch_size=3", "seed=2", "mapping=softmax", "training.max_epochs=3"]
+)
+def test_what_training_reads_changes_it(override: str) -> None:
+    assert training(override) != training()
+
+
 def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
     assert ensemble_id(["a", "b"]) == ensemble_id(["b", "a"]) != ensemble_id(["a"])
 
 
-def test_recorded_runs_keep_their_names() -> None:
+def test_recorded_runs_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field that came later leaves earlier runs alone until it is used."""
+    monkeypatch.setattr("repro.config.identity.NUMERIC_EPOCH", 3)
     assert run_id(compose_run(["task.setting=medium"]), "f") == "3cc5ed1fee63"
     assert run_id(compose_run(["scale=small"]), "f") == "4b6e05935808"
     assert identity("training.patience=3") != identity()

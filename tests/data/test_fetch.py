@@ -170,7 +170,6 @@ def test_commands_fetch_verify_and_list(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(commands, "corpus_sources", lambda: {"toy": source})
-    monkeypatch.setattr(commands, "corpus_source", {"toy": source}.__getitem__)
     data_dir = tmp_path / "data"
     assert commands.run("verify", "toy", data_dir) == 1
     assert "missing  toy/all/a-dev" in capsys.readouterr().out
@@ -186,7 +185,7 @@ def test_commands_fetch_verify_and_list(
     ("action", "corpus", "message"),
     [
         ("fetch", None, "fetch needs a corpus; there are: sigmorphon2018"),
-        ("verify", "nothing", "unknown corpus 'nothing'"),
+        ("verify", "nothing", "unknown corpus 'nothing'; there are: iwslt2014, iwslt2017, "),
         ("delete", None, "unknown action 'delete'"),
     ],
 )

@@ -1,12 +1,15 @@
 """Tokenisation and byte pair encoding, against the definition of the latter."""
 
+import io
 import itertools
 from collections import Counter
 
 import pytest
+from subword_nmt.apply_bpe import BPE
 
 from repro.data.errors import DataError
 from repro.data.segmentation import (
+    SEPARATOR,
     SubwordSegmenter,
     join_subwords,
     moses_detokeniser,
@@ -54,6 +57,17 @@ def test_frequent_words_stay_whole_and_rare_ones_are_split():
     segmenter = SubwordSegmenter.learn(TEXT, merges=12)
     assert segmenter("newest") == "newest"
     assert "@@" in segmenter("slowly")
+
+
+def test_a_small_memory_of_words_changes_nothing(monkeypatch):
+    sentences = [*TEXT, " slowly  lowest\u00a0wide ", "newest lower slowly"]
+    codes = SubwordSegmenter.learn(TEXT, merges=8)._codes
+    library = BPE(io.StringIO(codes), separator=SEPARATOR)
+    monkeypatch.setattr("repro.data.segmentation._REMEMBERED", 2)
+    segmenter = SubwordSegmenter(codes)
+    for sentence in sentences:
+        assert segmenter(sentence) == library.segment(sentence)
+        assert len(segmenter._pieces) <= 2
 
 
 def test_an_unfinished_word_at_the_end_is_kept():

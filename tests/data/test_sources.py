@@ -1,13 +1,13 @@
 import pytest
 
 from repro.data.errors import DataError
-from repro.data.sources import corpus_source, is_safe_path, read_manifest
+from repro.data.sources import corpus_sources, is_safe_path, read_manifest
 
 DIGEST = "0" * 64
 
 
 def test_sigmorphon_manifest_holds_the_used_files_and_no_stub() -> None:
-    source = corpus_source("sigmorphon2018")
+    source = corpus_sources()["sigmorphon2018"]
     endings = ("-train-high", "-train-medium", "-dev", "-test")
     counts = [sum(path.endswith(ending) for path in source.files) for ending in endings]
     assert counts == [86, 102, 103, 103]
@@ -20,15 +20,10 @@ def test_sigmorphon_manifest_holds_the_used_files_and_no_stub() -> None:
 
 
 def test_source_is_pinned() -> None:
-    assert corpus_source("sigmorphon2018").base_url == (
+    assert corpus_sources()["sigmorphon2018"].base_url == (
         "https://raw.githubusercontent.com/sigmorphon/conll2018/"
         "490e2e0693241f708670d9d1c56803b754fab7cd"
     )
-
-
-def test_unknown_corpus_names_the_choices() -> None:
-    with pytest.raises(DataError, match="unknown corpus 'snli'; there are: sigmorphon2018"):
-        corpus_source("snli")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from repro.evaluation.bleu import bleu_of_statistics, detokenised_bleu, tokenised_bleu
 
@@ -51,6 +52,25 @@ def test_case_counts_unless_it_is_ignored():
 def test_statistics_of_sentences_sum_to_the_corpus_score(bleu):
     score = bleu(HYPOTHESES, REFERENCES)
     assert bleu_of_statistics(score.statistics.sum(0)) == pytest.approx(score.value, abs=1e-9)
+
+
+def test_bleu_of_many_sums_is_that_of_sacrebleu():
+    generator = np.random.default_rng(3)
+    totals = -np.sort(-generator.integers(0, 12, (400, 4)), axis=1)
+    matches = generator.integers(0, totals + 1)
+    sums = np.column_stack([totals[:, 0], generator.integers(1, 15, 400), matches, totals])
+    expected = [
+        BLEU.compute_bleu(
+            correct=row[2:6].tolist(), total=row[6:].tolist(), sys_len=int(row[0]),
+            ref_len=int(row[1]), smooth_method="exp",
+        ).score
+        for row in sums
+    ]  # fmt: skip
+    found = bleu_of_statistics(sums.reshape(20, 20, 10))
+    assert found.shape == (20, 20)
+    assert found.ravel() == pytest.approx(expected, abs=1e-9)
+    assert 0 in expected
+    assert max(expected) > 50
 
 
 def test_lists_of_different_length_are_refused():

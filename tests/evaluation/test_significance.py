@@ -1,108 +1,243 @@
-from collections.abc import Callable
+"""Paired tests against enumeration, and against those of sacrebleu."""
+
+import time
+from collections.abc import Callable, Iterable
 from itertools import product
 
 import numpy as np
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest as SacrebleuTest
 
-from repro.evaluation.significance import PairedTest, approximate_randomisation, paired_bootstrap
+from repro.evaluation.bleu import bleu_of_statistics, tokenised_bleu
+from repro.evaluation.significance import (
+    PairedTest,
+    approximate_randomisation,
+    metric_value,
+    paired_bootstrap,
+)
+from repro.evaluation.sufficient_statistics import (
+    Form,
+    mean_of_sums,
+    percentage_of_sums,
+    statistics_of_ratios,
+    statistics_of_scores,
+)
 
 MONTE_CARLO = 0.02  # four standard errors of a share estimated from 10,000 trials
 
-FIRST = [1.0, 1.0, 0.0, 1.0, 0.3]
-SECOND = [0.0, 1.0, 0.4, 0.0, 0.0]
-GROUPS = ["a", "b", "a", "b", "b"]
+Runs = list[np.ndarray]
+FIRST = [[1.0, 0.7, 0.0, 0.35], [0.9, 1.0, 0.1, 0.4]]
+SECOND = [[0.0, 0.93, 0.41, 0.13], [0.2, 0.7, 0.0, 0.55]]
+LENGTHS = [3.0, 1.1, 4.3, 5.7]
+GROUPS = ["a", "b", "a", "b"]
 
+
+def ratios(runs: Iterable[list[float]]) -> Runs:
+    return [statistics_of_ratios(run, LENGTHS) for run in runs]
+
+
+def bleus(*runs: list[str]) -> Runs:
+    gold = ["a b c d e", "b a d c e f", "f e d c", "d e f a b c d"]
+    return [tokenised_bleu(run, gold).statistics for run in runs]
+
+
+MEANS = ([statistics_of_scores(FIRST[0])], [statistics_of_scores(SECOND[0])], mean_of_sums)
+RATIOS = (ratios(FIRST), ratios(SECOND), percentage_of_sums)
+BLEUS = (
+    bleus(["a b c d e", "b a d c f", "f e d c c", "d e a b c d"]),
+    bleus(["a b d c e", "b a c d e f", "f e d c", "d e f b a c d"]),
+    bleu_of_statistics,
+)
+SYSTEMS = pytest.mark.parametrize("systems", [MEANS, RATIOS, BLEUS], ids=["mean", "ratio", "bleu"])
 TESTS = pytest.mark.parametrize("test", [paired_bootstrap, approximate_randomisation])
+IN_GROUPS = pytest.mark.parametrize("groups", [None, GROUPS])
 
 
-def macro_difference(differences: np.ndarray, groups: list[str] | None) -> float:
-    labels = np.array(groups if groups else ["all"] * len(differences))
-    return float(np.mean([differences[labels == label].mean() for label in np.unique(labels)]))
+def by_definition(runs: Runs, form: Form, chosen: Iterable[int], groups: list[str] | None) -> float:
+    """Mean over groups and runs of the metric of the chosen examples, each as often as chosen."""
+    labels, picked = groups or ["all"] * len(runs[0]), list(chosen)
+    return float(
+        np.mean(
+            [
+                form(sum(run[i] for i in picked if labels[i] == label))
+                for label in sorted(set(labels))
+                for run in runs
+            ]
+        )
+    )
 
 
-def exact_randomisation(groups: list[str] | None) -> float:
-    differences = np.array(FIRST) - np.array(SECOND)
-    observed = abs(macro_difference(differences, groups))
-    swapped = [
-        abs(macro_difference(differences * np.array(signs), groups))
-        for signs in product([1, -1], repeat=len(differences))
-    ]
-    return float(np.mean(np.array(swapped) >= observed - 1e-12))
+def observed(first: Runs, second: Runs, form: Form, groups: list[str] | None) -> float:
+    everything = range(len(first[0]))
+    return by_definition(first, form, everything, groups) - by_definition(
+        second, form, everything, groups
+    )
 
 
-def exact_bootstrap(groups: list[str] | None) -> float:
-    differences = np.array(FIRST) - np.array(SECOND)
-    labels = groups if groups else ["all"] * len(differences)
+def exact_randomisation(first: Runs, second: Runs, form: Form, groups: list[str] | None) -> float:
+    drawn = []
+    for swaps in product([False, True], repeat=len(first[0])):
+        mask = np.array(swaps)[:, None]
+        ours = [np.where(mask, b, a) for a, b in zip(first, second, strict=True)]
+        theirs = [np.where(mask, a, b) for a, b in zip(first, second, strict=True)]
+        drawn.append(observed(ours, theirs, form, groups))
+    least = abs(observed(first, second, form, groups)) - 1e-9
+    return float(np.mean(np.abs(drawn) >= least))
+
+
+def exact_bootstrap(first: Runs, second: Runs, form: Form, groups: list[str] | None) -> float:
+    labels = groups or ["all"] * len(first[0])
     peers = [[j for j, other in enumerate(labels) if other == label] for label in labels]
-    drawn = [macro_difference(differences[list(choice)], groups) for choice in product(*peers)]
-    centred = np.abs(np.array(drawn) - np.mean(drawn))
-    return float(np.mean(centred >= abs(macro_difference(differences, groups)) - 1e-12))
+    drawn = np.array(
+        [
+            by_definition(first, form, choice, groups) - by_definition(second, form, choice, groups)
+            for choice in product(*peers)
+        ]
+    )
+    least = abs(observed(first, second, form, groups)) - 1e-9
+    return float(np.mean(np.abs(drawn - drawn.mean()) >= least))
 
 
-@pytest.mark.parametrize("groups", [None, GROUPS])
+@SYSTEMS
+@IN_GROUPS
 @pytest.mark.parametrize(
     ("test", "exact"),
     [(approximate_randomisation, exact_randomisation), (paired_bootstrap, exact_bootstrap)],
 )
 def test_p_value_is_near_the_enumerated_one(
     test: Callable[..., PairedTest],
-    exact: Callable[[list[str] | None], float],
+    exact: Callable[..., float],
     groups: list[str] | None,
+    systems: tuple[Runs, Runs, Form],
 ) -> None:
-    found = test(FIRST, SECOND, groups=groups, trials=10_000)
-    differences = np.array(FIRST) - np.array(SECOND)
-    assert found.difference == pytest.approx(macro_difference(differences, groups))
-    assert abs(found.p_value - exact(groups)) < MONTE_CARLO
+    found = test(*systems, groups=groups, trials=10_000)
+    assert found.difference == pytest.approx(observed(*systems, groups), abs=1e-12)
+    assert abs(found.p_value - exact(*systems, groups)) < MONTE_CARLO
+
+
+def corrupted(texts: list[list[str]], share: float, seed: int) -> list[str]:
+    generator = np.random.default_rng(seed)
+    return [" ".join("x" if generator.random() < share else w for w in text) for text in texts]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[list[str]]:
+    generator = np.random.default_rng(7)
+    lengths = generator.integers(4, 20, 150)
+    return [[f"w{n}" for n in generator.integers(0, 30, length)] for length in lengths]
+
+
+def test_bootstrap_of_bleu_is_near_that_of_sacrebleu(corpus: list[list[str]]) -> None:
+    gold, metric = [" ".join(text) for text in corpus], BLEU(tokenize="none", force=True)
+    better, worse = corrupted(corpus, 0.25, 5), corrupted(corpus, 0.33, 6)
+    _, theirs = SacrebleuTest(
+        [("worse", worse), ("better", better)], {"bleu": metric}, [gold], "bs", 1000
+    )()
+    ours = paired_bootstrap(
+        [tokenised_bleu(better, gold).statistics],
+        [tokenised_bleu(worse, gold).statistics],
+        bleu_of_statistics,
+    )
+    # The same seed draws the same examples. Sacrebleu centres absolute differences: the same,
+    # where almost all draws have one sign.
+    assert 0.004 < ours.p_value < 0.01
+    assert abs(ours.p_value - theirs["BLEU"][1].p_value) < 0.0015
+
+
+def test_randomisation_of_bleu_is_near_that_of_sacrebleu(corpus: list[list[str]]) -> None:
+    gold, metric = [" ".join(text) for text in corpus], BLEU(tokenize="none", force=True)
+    first, second = corrupted(corpus, 0.30, 3), corrupted(corpus, 0.32, 4)
+    _, theirs = SacrebleuTest(
+        [("second", second), ("first", first)], {"bleu": metric}, [gold], "ar", 2000
+    )()
+    ours = approximate_randomisation(
+        [tokenised_bleu(first, gold).statistics],
+        [tokenised_bleu(second, gold).statistics],
+        bleu_of_statistics,
+    )
+    assert 0.05 < ours.p_value < 0.95
+    assert abs(ours.p_value - theirs["BLEU"][1].p_value) < 0.045  # of 2,000 trials
 
 
 @TESTS
 def test_equal_systems_do_not_differ(test: Callable[..., PairedTest]) -> None:
-    found = test(FIRST, FIRST, trials=100)
+    found = test(RATIOS[0], RATIOS[0], percentage_of_sums, trials=100)
     assert (found.difference, found.p_value) == (0.0, 1.0)
 
 
 @TESTS
 def test_clear_difference_is_found_and_signed(test: Callable[..., PairedTest]) -> None:
-    better, worse = [1.0] * 80 + [0.0] * 20, [1.0] * 40 + [0.0] * 60
-    found = test(better, worse, trials=1000)
+    better = [statistics_of_scores([1.0] * 80 + [0.0] * 20)]
+    worse = [statistics_of_scores([1.0] * 40 + [0.0] * 60)]
+    found = test(better, worse, mean_of_sums, trials=1000)
     assert found.difference == pytest.approx(0.4)
     assert found.p_value == 1 / 1001
-    assert test(worse, better, trials=1000).difference == pytest.approx(-0.4)
+    assert test(worse, better, mean_of_sums, trials=1000).difference == pytest.approx(-0.4)
 
 
 @TESTS
 def test_seed_decides_everything(test: Callable[..., PairedTest]) -> None:
-    first = test(FIRST, SECOND, trials=200, seed=1)
-    assert first == test(FIRST, SECOND, trials=200, seed=1)
-    assert first.p_value != test(FIRST, SECOND, trials=200, seed=2).p_value
+    first = test(*RATIOS, trials=200, seed=1)
+    assert first == test(*RATIOS, trials=200, seed=1)
+    assert first.p_value != test(*RATIOS, trials=200, seed=2).p_value
+
+
+@TESTS
+def test_portions_do_not_change_the_draws(
+    test: Callable[..., PairedTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = test(*MEANS, trials=100)
+    monkeypatch.setattr("repro.evaluation.significance._CELLS", 40)  # eight trials of five
+    assert abs(test(*MEANS, trials=100).p_value - whole.p_value) < 0.2
+    assert test(*MEANS, trials=100).difference == whole.difference
+
+
+def test_a_thousand_sentences_are_tested_in_a_moment() -> None:
+    generator = np.random.default_rng(1)
+    rows = [generator.integers(1, 20, (1000, 10)) for _ in range(2)]
+    started = time.process_time()
+    paired_bootstrap(rows[:1], rows[1:], bleu_of_statistics)
+    approximate_randomisation(rows[:1], rows[1:], bleu_of_statistics)
+    assert time.process_time() - started < 2
 
 
 def test_defaults_are_those_of_the_field() -> None:
-    bootstrap = paired_bootstrap(FIRST, SECOND)
-    assert bootstrap.signature == "bootstrap|trials:1000|seed:12345"
-    randomisation = approximate_randomisation(FIRST, SECOND)
-    assert randomisation.signature == "randomisation|trials:10000|seed:12345"
+    assert paired_bootstrap(*MEANS).signature == "bootstrap|trials:1000|seed:12345"
+    found = approximate_randomisation(*MEANS).signature
+    assert found == "randomisation|trials:10000|seed:12345"
+
+
+def test_value_of_one_run_averages_over_groups() -> None:
+    rows = statistics_of_scores([1.0, 0.0, 1.0, 1.0])
+    assert metric_value(rows, mean_of_sums) == 0.75
+    assert metric_value(rows, mean_of_sums, [0, 0, 0, 1]) == pytest.approx((2 / 3 + 1) / 2)
+
+
+ONE, TWO = np.ones((1, 2)), np.ones((2, 2))
 
 
 @TESTS
 @pytest.mark.parametrize(
     ("first", "second", "groups", "trials", "message"),
     [
-        ([], [], None, 10, "nonempty"),
-        ([1.0], [1.0, 2.0], None, 10, "equally long"),
-        ([[1.0]], [[1.0]], None, 10, "equally long"),
-        ([1.0], [float("nan")], None, 10, "finite"),
-        ([1.0], [1.0], ["a", "b"], 10, "2 groups for 1 examples"),
-        ([1.0], [1.0], None, 0, "at least one trial"),
+        ([], [], None, 10, "as many runs"),
+        ([np.ones((0, 2))], [np.ones((0, 2))], None, 10, "at least one example"),
+        ([ONE], [TWO], None, 10, "as many runs of both systems, with as many examples"),
+        ([ONE], [ONE, ONE], None, 10, "as many runs"),
+        ([np.ones(3)], [np.ones(3)], None, 10, "as many runs"),
+        ([ONE], [np.full((1, 2), np.nan)], None, 10, "finite"),
+        ([ONE], [ONE], ["a", "b"], 10, "2 groups for 1 examples"),
+        ([ONE], [ONE], None, 0, "at least one trial"),
     ],
 )
 def test_bad_input_is_refused(
     test: Callable[..., PairedTest],
-    first: list[float],
-    second: list[float],
+    first: Runs,
+    second: Runs,
     groups: list[str] | None,
     trials: int,
     message: str,
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        test(first, second, groups=groups, trials=trials)
+        test(first, second, mean_of_sums, groups=groups, trials=trials)

@@ -20,13 +20,12 @@ from repro.report.alignment_grids import (
 from repro.report.canvas import plain_style, svg_bytes
 from repro.report.compared_pairs import common_pairs
 from repro.report.premise_attention import (
-    ZERO,
     describe_premises,
     draw_premises,
     gather_premises,
     remark_premises,
-    segments,
 )
+from repro.report.strips import ZERO, segments
 from repro.results import Record, ResultsError, run_folder, write_experiment_records
 
 Row = dict[str, Any]

@@ -1,6 +1,5 @@
 import json
 import math
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from repro.evaluation.inflection import align_predictions, read_predictions, sco
 from repro.results import Record, RunFolder
 from repro.runs.execute import execute, locate
 from repro.runs.locking import run_lock
-from repro.tasks import seq2seq
 from repro.tasks.location import corpus_dir
 
 
@@ -53,12 +51,9 @@ def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str
     )
 
 
-def test_stored_attention_sums_to_one_and_keeps_exact_zeros(
-    tiny: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wide = partial(seq2seq.initialise, bound=2.0)  # scores far apart: sparse from the start
-    monkeypatch.setattr(seq2seq, "initialise", wide)
-    folder = RunFolder(execute(compose_run([*tiny, "mapping=sparsemax"])).folder)
+def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> None:
+    wide = "model.initial_bound=2.0"  # scores far apart: sparse from the start
+    folder = RunFolder(execute(compose_run([*tiny, "mapping=sparsemax", wide])).folder)
     rows = folder.read_attention()
     assert rows
     for row in rows:

@@ -10,7 +10,7 @@ from repro.models.entailment import MatchingAligner, SequentialAligner, WordAlig
 from repro.report.drawings import ComparisonSpec, drawing
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.nli_alignment.task import NliAlignmentTask, build
+from repro.tasks.nli_alignment.task import NliAlignmentTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def made(root: Path, alignment: str, *overrides: str) -> NliAlignmentTask:
     seed_everything(1)
-    return build(config(root, f"model.alignment={alignment}", *overrides), CPU)
+    return NliAlignmentTask.build(config(root, f"model.alignment={alignment}", *overrides), CPU)
 
 
 @pytest.mark.parametrize("alignment", ALIGNERS)

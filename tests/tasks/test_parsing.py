@@ -180,6 +180,8 @@ def test_a_killed_run_continues_to_the_same_numbers(
     assert finished.run_id == whole.run_id
     assert numbers(finished.scores) == numbers(whole.scores)
     histories = [RunFolder(outcome.folder).read_history() for outcome in (whole, finished)]
+    for row in (*histories[0], *histories[1]):
+        assert row.pop("seconds") > 0
     assert histories[0] == histories[1]
 
 

@@ -1,6 +1,7 @@
 import os
 import pickle
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -63,7 +64,8 @@ def run(task: Regression, folder: Path, **changes: Any) -> Checkpoint:
 
 
 def rows(progress: Checkpoint) -> list[dict[str, Any]]:
-    return progress.history
+    """The history without the time, which no two trainings share."""
+    return [{**row, "seconds": None} for row in progress.history]
 
 
 @pytest.mark.parametrize("stop_at", [1, 4, 5, 12, 29])
@@ -191,3 +193,16 @@ def test_seed_zero_is_a_seed() -> None:
     assert torch.equal(first, torch.rand(3))
     seed_everything(1)
     assert not torch.equal(first, torch.rand(3))
+
+
+def test_the_history_counts_the_seconds_of_training_alone(tmp_path: Path) -> None:
+    class Slow(Regression):
+        def validate(self) -> Validation:
+            time.sleep(0.2)
+            return super().validate()
+
+    started = time.monotonic()
+    progress = run(Slow(), tmp_path, max_epochs=3, validate_every=1)
+    elapsed = time.monotonic() - started
+    seconds = [row["seconds"] for row in progress.history]
+    assert 0 < seconds[0] < seconds[1] < seconds[2] == progress.seconds <= elapsed - 3 * 0.2

@@ -3,6 +3,7 @@
 One module for each task, found by ``registry``; the names below are shared by all tasks.
 """
 
+from repro.config.paths import extended
 from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig, LossConfig, StructuredLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -24,3 +25,5 @@ __all__ = [
     "TaskConfig",
     "TrainingConfig",
 ]
+
+__path__ += extended(__name__)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import require, require_choice
+from repro.config.schema.checks import late, require, require_choice
 from repro.config.schema.groups import DecodingConfig, ModelConfig
 
 FERTILITIES = ("constant", "guided", "predicted")
@@ -12,12 +12,23 @@ FERTILITIES = ("constant", "guided", "predicted")
 
 @dataclass
 class Seq2SeqConfig(ModelConfig):
-    """An LSTM sequence-to-sequence model with attention and input feeding."""
+    """An LSTM sequence-to-sequence model with attention and input feeding.
+
+    Attributes:
+        embedding_size: of source and target symbols.
+        hidden_size: of every state.
+        layers: of the encoder and of the decoder.
+        dropout: probability.
+        initial_bound: parameters start uniformly between its negative and itself. Sums over ``n``
+            inputs have a spread of ``initial_bound * sqrt(n / 3)`` times theirs: a small model
+            needs a larger bound than 0.1, which belongs to sizes of 500.
+    """
 
     embedding_size: int = MISSING
     hidden_size: int = MISSING
     layers: int = MISSING
     dropout: float = MISSING
+    initial_bound: float = late(0.1)
 
     def __post_init__(self) -> None:
         """Refuse sizes that no model has."""
@@ -25,6 +36,7 @@ class Seq2SeqConfig(ModelConfig):
             require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "a number > 0")
         require(self.hidden_size % 2 == 0, "model.hidden_size", self.hidden_size, "an even number")
         require(0 <= self.dropout < 1, "model.dropout", self.dropout, "a number in [0, 1)")
+        require(self.initial_bound > 0, "model.initial_bound", self.initial_bound, "a number > 0")
 
 
 @dataclass

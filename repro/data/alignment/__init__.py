@@ -2,12 +2,14 @@
 
 from repro.data.alignment.fertility import fertilities, largest_fertilities
 from repro.data.alignment.model import AlignerSettings, WordAligner, train_aligner
+from repro.data.alignment.storage import StoredLinks, write_links
 from repro.data.alignment.symmetry import Links, grow_diag_final_and
 from repro.data.alignment.two_way import TwoWayAligner, train_two_way
 
 __all__ = [
     "AlignerSettings",
     "Links",
+    "StoredLinks",
     "TwoWayAligner",
     "WordAligner",
     "fertilities",
@@ -15,4 +17,5 @@ __all__ = [
     "largest_fertilities",
     "train_aligner",
     "train_two_way",
+    "write_links",
 ]

@@ -20,7 +20,7 @@ def fertilities(links: Links, length: int) -> list[int]:
 
 
 def largest_fertilities(
-    sentences: Sequence[Sequence[str]], alignments: Iterable[Links]
+    sentences: Iterable[Sequence[str]], alignments: Iterable[Links]
 ) -> dict[str, int]:
     """The largest fertility of every word, at least 1.
 

@@ -1,17 +1,16 @@
 """One direction of the aligner: training by expectation maximisation, and best links."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.alignment import expectation
-from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten
+from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
 from repro.data.alignment.diagonal import best_tension, sentence_sizes
 from repro.data.alignment.symmetry import Links
 from repro.data.alignment.table import PairTable, collect_pairs
-from repro.data.errors import DataError
 
 Progress = Callable[[int, float], None]
 """Called after each pass with its number and the log-likelihood per target word before it."""
@@ -72,15 +71,18 @@ class WordAligner:
         Raises:
             DataError: a sentence is empty.
         """
-        if not pairs:
-            return []
-        corpus = flatten(pairs, self.source, self.target)
+        return list(self.best_links(flatten(pairs, self.source, self.target)))
+
+    def best_links(self, corpus: FlatCorpus) -> Iterator[Links]:
+        """Likewise, of pairs that are encoded already."""
+        if not len(corpus):
+            return
         links = expectation.best_links(
             corpus.source, corpus.target, corpus.source_starts, corpus.target_starts,
             self.table.keys, self.probabilities, self.table.width, self.null, self.tension,
         )  # fmt: skip
-        parts = np.split(links, corpus.target_starts[1:-1])
-        return [frozenset((int(j), i) for i, j in enumerate(part) if j >= 0) for part in parts]
+        for part in np.split(links, corpus.target_starts[1:-1]):
+            yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
 
     def translation_probability(self, source: str, target: str) -> float:
         """``t(target | source)``; 0 for words that never occurred together."""
@@ -97,15 +99,23 @@ def train_aligner(
 ) -> WordAligner:
     """Train on sentence pairs; the result does not depend on anything but the arguments.
 
+    The pairs are read once. Memory: 4 bytes a word of the corpus, and at most 96 bytes for each
+    pair of a source and a target word that stand in one sentence pair.
+
     Raises:
         DataError: there is no pair, or a sentence is empty.
     """
-    settings = settings or AlignerSettings()
-    if not pairs:
-        raise DataError("no sentence pair to train a word aligner on")
-    source = WordNumbers.of(pair[0] for pair in pairs)
-    target = WordNumbers.of(pair[1] for pair in pairs)
-    corpus = flatten(pairs, source, target)
+    return fit_aligner(*number_words(pairs), settings or AlignerSettings(), progress)
+
+
+def fit_aligner(
+    corpus: FlatCorpus,
+    source: WordNumbers,
+    target: WordNumbers,
+    settings: AlignerSettings,
+    progress: Progress | None = None,
+) -> WordAligner:
+    """Train on pairs that :func:`~repro.data.alignment.corpus.number_words` encoded."""
     table = collect_pairs(corpus, len(target))
     probabilities, tension = _fit(corpus, table, len(source), len(target), settings, progress)
     return WordAligner(source, target, table, probabilities, settings.null, tension)
@@ -122,8 +132,9 @@ def _fit(
     """Passes of expectation maximisation from the uniform table."""
     probabilities = np.full(len(table.keys), 1.0 / targets)
     tension, sizes = settings.tension, sentence_sizes(corpus)
+    counts = np.empty(len(table.keys))
     for number in range(settings.passes):
-        counts = np.zeros(len(table.keys))
+        counts.fill(0.0)
         likelihood, links, near = expectation.expected_counts(
             corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
             probabilities, table.width, settings.null, tension, counts,

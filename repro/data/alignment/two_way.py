@@ -1,10 +1,14 @@
 """Both directions of the aligner as one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from repro.data.alignment.corpus import Pairs
-from repro.data.alignment.model import AlignerSettings, WordAligner, train_aligner
+from repro.data.alignment.corpus import Pairs, flatten, number_words
+from repro.data.alignment.model import AlignerSettings, WordAligner, fit_aligner
 from repro.data.alignment.symmetry import Links, grow_diag_final_and
+
+_PIECE = 10_000
 
 
 @dataclass(frozen=True)
@@ -25,22 +29,25 @@ class TwoWayAligner:
         Raises:
             DataError: a sentence is empty.
         """
-        backward = self.backward.align(_reversed(pairs))
-        turned = [frozenset((j, i) for i, j in links) for links in backward]
-        return [
-            grow_diag_final_and(*both)
-            for both in zip(self.forward.align(pairs), turned, strict=True)
-        ]
+        return list(self.stream(pairs))
+
+    def stream(self, pairs: Pairs) -> Iterator[Links]:
+        """Like :meth:`align`, ten thousand pairs at a time: memory does not grow with them."""
+        rest = iter(pairs)
+        while piece := list(islice(rest, _PIECE)):
+            corpus = flatten(piece, self.forward.source, self.forward.target)
+            both = self.forward.best_links(corpus), self.backward.best_links(corpus.turned())
+            for links, backward in zip(*both, strict=True):
+                yield grow_diag_final_and(links, frozenset((j, i) for i, j in backward))
 
 
 def train_two_way(pairs: Pairs, settings: AlignerSettings | None = None) -> TwoWayAligner:
-    """Train both directions.
+    """Train both directions; see :func:`~repro.data.alignment.train_aligner` for memory.
 
     Raises:
         DataError: there is no pair, or a sentence is empty.
     """
-    return TwoWayAligner(train_aligner(pairs, settings), train_aligner(_reversed(pairs), settings))
-
-
-def _reversed(pairs: Pairs) -> Pairs:
-    return [(target, source) for source, target in pairs]
+    settings = settings or AlignerSettings()
+    corpus, source, target = number_words(pairs)
+    forward = fit_aligner(corpus, source, target, settings)
+    return TwoWayAligner(forward, fit_aligner(corpus.turned(), target, source, settings))

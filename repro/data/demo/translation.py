@@ -7,8 +7,8 @@ What makes translation hard stands in it on purpose:
 - fertility above one: a compound is one source word and three target words, some verbs are two
   target words that stand apart;
 - fertility zero: the source marks objects with a word that has no counterpart;
-- lists of similar nouns, and words that are said twice for emphasis: nothing in the language model
-  tells which of them have been translated, only the attention does;
+- lists of nouns that may name the same noun again, and words that are said several times for
+  emphasis: nothing but the attention tells which of them have been translated;
 - words of two meanings, told apart by the noun that follows.
 """
 
@@ -47,6 +47,7 @@ class Lexicon:
         adverbs: they end the source sentence and begin the target sentence.
         ambiguous: source adjective with two translations: after nouns of the first half of the
             noun list, and after the others.
+        compounds: pairs of nouns that make one source word.
     """
 
     nouns: Sequence[tuple[str, str]]
@@ -55,6 +56,7 @@ class Lexicon:
     particle_verbs: Sequence[tuple[str, str, str]]
     adverbs: Sequence[tuple[str, str]]
     ambiguous: tuple[str, str, str]
+    compounds: Sequence[tuple[tuple[str, str], tuple[str, str]]]
 
 
 def build_lexicon(seed: int) -> Lexicon:
@@ -66,13 +68,15 @@ def build_lexicon(seed: int) -> Lexicon:
     def pairs(count: int) -> list[tuple[str, str]]:
         return [(source(), target()) for _ in range(count)]
 
+    nouns = pairs(20)
     return Lexicon(
-        nouns=pairs(30),
-        adjectives=pairs(12),
-        verbs=pairs(10),
-        particle_verbs=[(source(), target(), target()) for _ in range(5)],
-        adverbs=pairs(6),
+        nouns=nouns,
+        adjectives=pairs(8),
+        verbs=pairs(8),
+        particle_verbs=[(source(), target(), target()) for _ in range(4)],
+        adverbs=pairs(4),
         ambiguous=(source(), target(), target()),
+        compounds=random.sample([(a, b) for a in nouns for b in nouns if a != b], 10),
     )
 
 
@@ -125,10 +129,13 @@ class Grammar:
         return source, target, []
 
     def _nominal(self) -> Phrase:
-        """One noun phrase, or a list of two to four joined by "and"."""
-        if self.random.random() < 0.7:
+        """One noun phrase, or a list of two to five, of which some may be the one before again."""
+        if self.random.random() < 0.6:
             return self._noun_phrase()
-        items = [self._noun_phrase(plain=True) for _ in range(self.random.choice((2, 3, 3, 4)))]
+        items = [self._noun_phrase(plain=True)]
+        for _ in range(self.random.choice((1, 2, 3, 4))):
+            again = self.random.random() < 0.4
+            items.append(items[-1] if again else self._noun_phrase(plain=True))
         return _joined([item[0] for item in items], AND[0]), _joined(
             [item[1] for item in items], AND[1]
         )
@@ -146,17 +153,17 @@ class Grammar:
 
     def _compound(self) -> Phrase:
         """One word, "ship+o+house"; in the target "house GEN ship"."""
-        first, second = self.random.sample(list(self.lexicon.nouns), 2)
+        first, second = self.random.choice(self.lexicon.compounds)
         return [first[0] + LINKING_VOWEL + second[0]], [second[1], GENITIVE, first[1]]
 
     def _adjective(self, first_half: bool) -> Phrase:
-        """An adjective, sometimes emphasised by one or two intensifiers."""
+        """An adjective, sometimes emphasised by one to four intensifiers."""
         if self.random.random() < 0.25:
             source, one, other = self.lexicon.ambiguous
             target = one if first_half else other
         else:
             source, target = self.random.choice(self.lexicon.adjectives)
-        times = self.random.choice((0, 0, 0, 1, 2))
+        times = self.random.choice((0, 0, 1, 2, 3, 4))
         return [source, *[EMPHASIS[0]] * times], [*[EMPHASIS[1]] * times, target]
 
 

@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from repro.config.instantiate import build_mapping
-from repro.config.schema import MappingConfig, RunConfig
+from repro.config.schema import RunConfig
 from repro.config.schema.nli import EsimConfig
 from repro.data.nli_batching import NliBatch
-from repro.data.vocabulary import Vocabulary
 from repro.models.entailment import (
     AlignedLabels,
     Aligner,
@@ -21,7 +17,6 @@ from repro.models.entailment import (
 )
 from repro.structures import Solution
 from repro.tasks.entailment import EntailmentTask
-from repro.tasks.entailment_corpus import encode_corpus, vectors_of
 
 DIRECTIONS = ("premise_to_hypothesis", "hypothesis_to_premise")
 
@@ -30,10 +25,18 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels]):
     """ESIM, whose two sentences are aligned word by word or by a structure."""
 
     nonzeros = "alignment_nonzeros"
+    classifier = Esim
 
-    def logits(self, found: AlignedLabels) -> Tensor:
-        """Scores of the labels."""
-        return found.logits
+    @staticmethod
+    def weighting(config: RunConfig) -> Aligner:
+        """The aligner of the run; that of words takes its mapping."""
+        model, mapping = config.model, config.mapping
+        assert isinstance(model, EsimConfig)
+        assert mapping is not None
+        if model.alignment == "words":
+            return WordAligner(build_mapping(mapping))
+        structured = SequentialAligner if model.alignment == "sequential" else MatchingAligner
+        return structured(model.max_iter)
 
     def count_weights(self, found: AlignedLabels, batch: NliBatch) -> tuple[int, int]:
         """Pairs of words with nonzero weight, and pairs of words, both directions together."""
@@ -56,32 +59,6 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels]):
                 {**dict(zip(DIRECTIONS, (forth, back), strict=True)), "structures": structures}
             )
         return rows
-
-
-def build(config: RunConfig, device: torch.device) -> NliAlignmentTask:
-    """Read the corpus and make an untrained model; the random state decides its weights."""
-    data = encode_corpus(config)
-    return NliAlignmentTask(config, data, _build_model(config, data.vocabulary), device)
-
-
-def _build_model(config: RunConfig, vocabulary: Vocabulary) -> Esim:
-    model = config.model
-    assert isinstance(model, EsimConfig)
-    assert config.mapping is not None
-    return Esim(
-        vectors_of(config, vocabulary),
-        model.trainable_vectors,
-        model.hidden_size,
-        model.dropout,
-        _aligner(model, config.mapping),
-    )
-
-
-def _aligner(model: EsimConfig, mapping: MappingConfig) -> Aligner:
-    if model.alignment == "words":
-        return WordAligner(build_mapping(mapping))
-    structured = SequentialAligner if model.alignment == "sequential" else MatchingAligner
-    return structured(model.max_iter)
 
 
 def _selected(solution: Solution, place: int, size: int) -> list[dict[str, Any]]:

@@ -3,5 +3,6 @@
 from repro.tasks.nmt.corpus import identify
 from repro.tasks.nmt.task import build
 from repro.tasks.protocol import TaskSpec
+from repro.tasks.text_pairs import SEARCH_SETTINGS
 
-SPEC = TaskSpec(identify=identify, build=build)
+SPEC = TaskSpec(identify=identify, build=build, unread_in_training=SEARCH_SETTINGS)

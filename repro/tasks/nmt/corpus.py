@@ -33,7 +33,9 @@ def parallel_corpus(config: RunConfig) -> ParallelCorpus:
     assert isinstance(data, TranslationDataConfig)
     if data.generated:
         _generate(folder, data.seed)
-    return _open(folder, data.corpus, data.source, data.target, data.subset)
+    assert config.results_dir is not None
+    cache = Path(config.results_dir).resolve() / config.scale.name / "corpora" / "prepared"
+    return _open(folder, data.corpus, data.source, data.target, data.subset, cache)
 
 
 @lru_cache(maxsize=8)
@@ -42,5 +44,7 @@ def _generate(folder: Path, seed: int) -> None:
 
 
 @lru_cache(maxsize=8)
-def _open(folder: Path, name: str, source: str, target: str, subset: bool) -> ParallelCorpus:
-    return open_corpus(folder, name, source, target, subset=subset)
+def _open(
+    folder: Path, name: str, source: str, target: str, subset: bool, cache: Path
+) -> ParallelCorpus:
+    return open_corpus(folder, name, source, target, subset=subset, cache=cache)

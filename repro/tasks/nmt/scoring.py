@@ -10,11 +10,11 @@ from repro.data.alignment import Links, TwoWayAligner, train_two_way
 from repro.data.parallel import ParallelText, read_pairs
 from repro.data.preparation import PreparedCorpus
 from repro.data.segmentation import moses_detokeniser
-from repro.evaluation.bleu import detokenised_bleu, tokenised_bleu
-from repro.evaluation.coverage import drop_score, rep_score
+from repro.evaluation.bleu import BleuScore, detokenised_bleu, tokenised_bleu
+from repro.evaluation.coverage import RatioScore, drop_score, rep_score
 from repro.evaluation.meteor import meteor
 from repro.tasks.location import corpus_dir
-from repro.tasks.protocol import Scores
+from repro.tasks.text_pairs import ScoredOutputs, scored_outputs
 
 METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
 """Where METEOR is looked for below the data folder; without it there is no METEOR score."""
@@ -40,7 +40,7 @@ class TranslationScorer:
         """Tokenised BLEU on the validation data."""
         return tokenised_bleu(_lines(outputs), _lines(self._references("dev"))).value
 
-    def score(self, split: str, outputs: Sequence[Words]) -> Scores:
+    def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
         """BLEU of several kinds, REP, DROP, and METEOR where its program is.
 
         References:
@@ -48,41 +48,45 @@ class TranslationScorer:
         """
         references = self._references(split)
         ours, gold = _lines(outputs), _lines(references)
-        scores = {
-            "bleu": tokenised_bleu(ours, gold).value,
-            "bleu_lc": tokenised_bleu(ours, gold, lowercase=True).value,
-            "rep": rep_score(outputs, references).value,
-            "drop": self._drop(split, outputs, references),
+        bleus = {
+            "bleu": tokenised_bleu(ours, gold),
+            "bleu_lc": tokenised_bleu(ours, gold, lowercase=True),
         }
         if not self.data.corpus.tokenised:
-            scores["bleu_13a"] = self._plain_bleu(split, ours)
+            bleus["bleu_13a"] = self._plain_bleu(split, ours)
+        ratios = {
+            "rep": rep_score(outputs, references),
+            "drop": self._drop(split, outputs, references),
+        }
+        values = {name: score.value for name, score in (bleus | ratios).items()}
+        statistics = {name: score.statistics for name, score in (bleus | ratios).items()}
         if self.meteor_jar is not None:
             language = self.data.corpus.target
-            scores["meteor"] = meteor(ours, gold, jar=self.meteor_jar, language=language)
-        return {f"{split}/{name}": value for name, value in scores.items()}
+            values["meteor"] = meteor(ours, gold, jar=self.meteor_jar, language=language)
+        return scored_outputs(split, values, statistics)
 
     def _references(self, split: str) -> list[Words]:
         return [target.split() for _, target in read_pairs(self.data.texts[split])]
 
-    def _drop(self, split: str, outputs: Sequence[Words], references: Sequence[Words]) -> float:
+    def _drop(
+        self, split: str, outputs: Sequence[Words], references: Sequence[Words]
+    ) -> RatioScore:
         aligner = trained_aligner(self.data.texts["train"])
         sources = [source.split() for source, _ in read_pairs(self.data.texts[split])]
-        return drop_score(
-            _align(aligner, sources, outputs), _align(aligner, sources, references)
-        ).value
+        return drop_score(_align(aligner, sources, outputs), _align(aligner, sources, references))
 
-    def _plain_bleu(self, split: str, lines: Sequence[str]) -> float:
+    def _plain_bleu(self, split: str, lines: Sequence[str]) -> BleuScore:
         """BLEU of plain text against the references as they were before tokenisation."""
         detokenise = moses_detokeniser(self.data.corpus.target)
         references = [target for _, target in read_pairs(self.data.corpus.splits[split])]
         plain = [detokenise(line) for line in lines]
-        return detokenised_bleu(plain, references, lowercase=True).value
+        return detokenised_bleu(plain, references, lowercase=True)
 
 
 @lru_cache(maxsize=2)
 def trained_aligner(train: ParallelText) -> TwoWayAligner:
     """The aligner of a training corpus, trained on its words once for each process."""
-    return train_two_way([(source.split(), target.split()) for source, target in read_pairs(train)])
+    return train_two_way((source.split(), target.split()) for source, target in read_pairs(train))
 
 
 def _align(

@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.config.instantiate import build_structured_loss
@@ -16,7 +18,7 @@ from repro.config.schema.parsing import ParserConfig, ParsingConfig
 from repro.data.batching import epoch_batches
 from repro.data.conllu import write_conllu
 from repro.data.trees import Tree, TreeBatch, collate_trees, word_batches
-from repro.evaluation.attachment import AttachmentScores, score_attachment
+from repro.evaluation.attachment import AttachmentScores, attachment_statistics, score_attachment
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
 from repro.structures import Arborescence
@@ -131,6 +133,8 @@ class ParsingTask:
         scores = self._attachment(self.data.dev, dev).as_metrics("dev")
         scores |= self._attachment(self.data.test, test).as_metrics("test")
         scores["dev/tree_loss"] = dev.loss
+        counted = self._statistics("dev", self.data.dev, dev)
+        folder.write_statistics(counted | self._statistics("test", self.data.test, test))
         write_conllu(folder.predictions / "dev.conllu", treebank.dev, dev.heads)
         write_conllu(folder.predictions / "test.conllu", treebank.test, test.heads)
         if dev.candidates is not None:
@@ -190,6 +194,12 @@ class ParsingTask:
 
     def _attachment(self, trees: Sequence[Tree], found: Analysis) -> AttachmentScores:
         return score_attachment([tree.heads for tree in trees], found.heads)
+
+    def _statistics(
+        self, split: str, trees: Sequence[Tree], found: Analysis
+    ) -> dict[str, NDArray[np.float64]]:
+        counted = attachment_statistics([tree.heads for tree in trees], found.heads)
+        return {f"{split}/{name}": rows for name, rows in counted.items()}
 
     def _autocast(self) -> AbstractContextManager[None]:
         enabled = self.config.precision == "bf16"

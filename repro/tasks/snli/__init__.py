@@ -2,6 +2,6 @@
 
 from repro.tasks.entailment_corpus import identify
 from repro.tasks.protocol import TaskSpec
-from repro.tasks.snli.task import build
+from repro.tasks.snli.task import SnliTask
 
-SPEC = TaskSpec(identify=identify, build=build)
+SPEC = TaskSpec(identify=identify, build=SnliTask.build)

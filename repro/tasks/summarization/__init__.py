@@ -3,5 +3,6 @@
 from repro.tasks.protocol import TaskSpec
 from repro.tasks.summarization.corpus import identify
 from repro.tasks.summarization.task import build
+from repro.tasks.text_pairs import SEARCH_SETTINGS
 
-SPEC = TaskSpec(identify=identify, build=build)
+SPEC = TaskSpec(identify=identify, build=build, unread_in_training=SEARCH_SETTINGS)

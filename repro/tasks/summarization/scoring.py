@@ -7,7 +7,8 @@ from statistics import fmean
 from repro.data.parallel import read_pairs, stream_lines
 from repro.data.preparation import PreparedCorpus
 from repro.evaluation.rouge import Overlap, RougeSettings, corpus_rouge, rouge
-from repro.tasks.protocol import Scores
+from repro.evaluation.sufficient_statistics import statistics_of_scores
+from repro.tasks.text_pairs import ScoredOutputs, scored_outputs
 
 MAX_BYTES = 75
 """Length of a summary in DUC 2004, task 1."""
@@ -29,30 +30,31 @@ class SummaryScorer:
 
     def quality(self, outputs: Sequence[Words]) -> float:
         """Mean of the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on the validation data."""
-        found = self._rouge("dev", outputs, MAX_BYTES)
+        found = corpus_rouge(self._rouge("dev", outputs, MAX_BYTES))
         return fmean(found[kind].fmeasure for kind in ("rouge1", "rouge2", "rougeL"))
 
-    def score(self, split: str, outputs: Sequence[Words]) -> Scores:
+    def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
         """F scores of every kind, and precision and recall of ROUGE-L, cut and whole.
 
         References:
             Niculae & Blondel (2017), §4.3, Tables 6 and 7.
         """
-        scores: Scores = {}
+        scores: dict[str, list[float]] = {}
         for suffix, cut in _CUTS.items():
             found = self._rouge(split, outputs, cut)
             for kind, name in _NAMES.items():
-                scores[f"{split}/{name}{suffix}"] = found[kind].fmeasure
-            scores[f"{split}/rougeL_precision{suffix}"] = found["rougeL"].precision
-            scores[f"{split}/rougeL_recall{suffix}"] = found["rougeL"].recall
-        return scores
+                scores[name + suffix] = [one.fmeasure for one in found[kind]]
+            scores[f"rougeL_precision{suffix}"] = [one.precision for one in found["rougeL"]]
+            scores[f"rougeL_recall{suffix}"] = [one.recall for one in found["rougeL"]]
+        values = {name: fmean(each) for name, each in scores.items()}
+        statistics = {name: statistics_of_scores(each) for name, each in scores.items()}
+        return scored_outputs(split, values, statistics)
 
     def _rouge(
         self, split: str, outputs: Sequence[Words], max_bytes: int | None
-    ) -> dict[str, Overlap]:
+    ) -> dict[str, list[Overlap]]:
         summaries = [" ".join(words) for words in outputs]
-        settings = RougeSettings(max_bytes=max_bytes)
-        return corpus_rouge(rouge(summaries, self._references(split), settings))
+        return rouge(summaries, self._references(split), RougeSettings(max_bytes=max_bytes))
 
     def _references(self, split: str) -> list[tuple[str, ...]]:
         """All titles of each article."""

@@ -1,0 +1,95 @@
+"""Text in the markup of evaluation campaigns: transcripts with tags, segments of SGM and XML.
+
+Both are read line by line with patterns, never by an XML parser: the files of the campaigns are
+often not well-formed, and a parser would expand entities that a hostile file defines.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from repro.data.errors import DataError
+from repro.data.parallel import stream_lines
+
+_HEADING = re.compile(r"<(title|description)>(.*?)(?:</\1>)?")
+_SEGMENT_TAG = re.compile(r"<(/?)seg\b[^>]*>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(amp|lt|gt|quot|apos);")
+_SIGNS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_COLUMNS = "|||"
+
+
+def transcript_lines(path: Path) -> Iterator[str]:
+    """Sentences of ``train.tags.<pair>.<language>`` of IWSLT: lines that begin with no tag.
+
+    Raises:
+        DataError: the file is missing, or a line is not UTF-8.
+    """
+    return (line for line in stream_lines(path) if not line.lstrip().startswith("<"))
+
+
+def transcript_lines_with_headings(path: Path) -> Iterator[str]:
+    """Likewise, and the titles and descriptions of the talks where they stand.
+
+    Raises:
+        DataError: the file is missing, or a line is not UTF-8.
+    """
+    for line in stream_lines(path):
+        heading = _HEADING.fullmatch(line.strip())
+        if heading:
+            yield heading[2]
+        elif not line.lstrip().startswith("<"):
+            yield line
+
+
+def segments(path: Path) -> Iterator[str]:
+    """Texts between ``<seg …>`` and ``</seg>``, with the five entities of XML resolved.
+
+    Raises:
+        DataError: no segment, one inside another, one without an end or a beginning; names the
+            line. Also a missing file, and a line that is not UTF-8.
+    """
+    parts: list[str] | None = None
+    found = number = 0
+    for number, line in enumerate(stream_lines(path), start=1):
+        position = 0
+        for tag in _SEGMENT_TAG.finditer(line):
+            if bool(tag[1]) == (parts is None):
+                where = "outside a segment" if parts is None else "inside a segment"
+                raise DataError(f"{path}:{number}: {tag[0]} {where}")
+            if parts is not None:
+                yield _resolved([*parts, line[position : tag.start()]])
+                found += 1
+            parts, position = (None if tag[1] else []), tag.end()
+        if parts is not None:
+            parts.append(line[position:])
+    if parts is not None:
+        raise DataError(f"{path}:{number}: the file ends inside a segment")
+    if not found:
+        raise DataError(f"{path}: no <seg> … </seg> in it")
+
+
+def _resolved(parts: list[str]) -> str:
+    text = " ".join(part.strip() for part in parts).strip()
+    return _ENTITY.sub(lambda entity: _SIGNS[entity[1]], text)
+
+
+def first_column(path: Path) -> Iterator[str]:
+    """What stands before ``|||`` on every line.
+
+    Raises:
+        DataError: the file is missing, or a line does not have two columns.
+    """
+    return _column(path, 0)
+
+
+def second_column(path: Path) -> Iterator[str]:
+    """What stands behind ``|||`` on every line; errors as of :func:`first_column`."""
+    return _column(path, 1)
+
+
+def _column(path: Path, index: int) -> Iterator[str]:
+    for number, line in enumerate(stream_lines(path), start=1):
+        columns = line.split(_COLUMNS)
+        if len(columns) != 2:
+            raise DataError(f"{path}:{number}: expected two columns joined by {_COLUMNS}")
+        yield columns[index]

@@ -1,0 +1,35 @@
+"""Sequences that are generated symbol by symbol: loss, attention, speed."""
+
+from repro.evaluation.metrics.metric import Metric, signed
+
+METRICS = (
+    Metric(
+        "loss", "", 4, False, signed("loss", "mean:token|forcing:teacher"),
+        "Mean loss per target symbol, each predicted from the gold symbols before it.",
+    ),
+    Metric(
+        "attention_nonzeros", "symbols", 2, None,
+        signed("attnnz", "mean:token|forcing:teacher"),
+        "Mean number of source symbols with nonzero attention per target symbol.",
+    ),
+    Metric(
+        "output_nonzeros", "symbols", 2, None, signed("outnz", "mean:token|forcing:teacher"),
+        "Mean number of symbols with nonzero probability per target symbol.",
+    ),
+    Metric(
+        "tokens_per_second", "symbols/s", 0, True, signed("speed", "count:target|clock:wall"),
+        "Target symbols, end symbol included, per second of wall time.",
+    ),
+    Metric(
+        "token_accuracy", "%", 2, True, signed("tokacc", "mean:token|forcing:teacher"),
+        "Share of target symbols with the largest score, given the gold symbols before them.",
+    ),
+    Metric(
+        "length_penalty", "", 1, None, signed("alpha", "chosen:dev"),
+        "Exponent of the length penalty, chosen on validation data.",
+    ),
+    Metric(
+        "coverage_penalty", "", 1, None, signed("beta", "chosen:dev"),
+        "Weight of the coverage penalty, chosen on validation data.",
+    ),
+)  # fmt: skip

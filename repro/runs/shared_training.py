@@ -1,0 +1,58 @@
+"""Trainings that runs share: those that differ only in what the evaluation reads."""
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+from repro.atomic import atomic_path
+from repro.config.identity import training_id
+from repro.config.schema import RunConfig
+from repro.results import RunFolder, list_runs
+from repro.tasks import CorpusIdentity, task_spec
+from repro.training import Checkpoint
+
+
+def training_of(config: RunConfig, corpus: CorpusIdentity) -> str:
+    """The identity of a run's training."""
+    unread = task_spec(config.task.name).unread_in_training
+    return training_id(config, corpus.fingerprint, unread)
+
+
+def keep_training(folder: RunFolder, training: str, device: str, progress: Checkpoint) -> None:
+    """Say what has been trained in a folder, and what it took.
+
+    Args:
+        folder: of the run, with the weights.
+        training: the identity of the training.
+        device: where it was trained, in words.
+        progress: at the end; its history stands in a file of its own.
+    """
+    ended = {key: value for key, value in asdict(progress).items() if key != "history"}
+    folder.write_training({"training": training, "device": device, "progress": ended})
+
+
+def take_over_training(
+    folder: RunFolder, config: RunConfig, training: str, device: str
+) -> Checkpoint | None:
+    """Copy the weights of a run of the same training on the same kind of device.
+
+    Args:
+        folder: of the run that is to be trained.
+        config: of that run.
+        training: the identity of the training.
+        device: where the run would be trained, in words.
+
+    Returns:
+        How that training ended; None if there is none, or if this run has begun its own.
+    """
+    if folder.checkpoint.exists():
+        return None
+    assert config.results_dir is not None
+    for other in list_runs(Path(config.results_dir), config.scale.name):
+        ended = other.read_training()
+        same = (ended.get("training"), ended.get("device")) == (training, device)
+        if same and other.model.exists():
+            with atomic_path(folder.model) as temporary:
+                shutil.copyfile(other.model, temporary)
+            return Checkpoint(**ended["progress"], history=other.read_history())
+    return None

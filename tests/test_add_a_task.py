@@ -1,0 +1,76 @@
+"""The page on adding a task: its files, in a folder of their own, make a task that runs."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repro.results import figure_path, list_runs, read_experiment_records, table_path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "add-a-task.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
+COMMANDS = re.findall(r"^\$ repro (.+)$", PAGE, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the page's commands, run with its files as an extension."""
+    folder = tmp_path_factory.mktemp("page")
+    for path, text in FILES.items():
+        (folder / "extension" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "extension" / path).write_text(text, encoding="utf-8")
+    for command in COMMANDS:
+        done = repro(folder, *command.split())
+        assert done.returncode == 0, done.stderr
+    return folder / "results"
+
+
+def repro(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        **os.environ,
+        "REPRO_EXTENSIONS": str(folder / "extension"),
+        "REPRO_RESULTS_DIR": str(folder / "results"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    command = [sys.executable, "-W", "error::UserWarning", "-m", "repro", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+
+def test_the_page_touches_no_file_that_exists() -> None:
+    assert len(FILES) >= 10
+    assert [path for path in FILES if (ROOT / path).exists()] == []
+    assert {path.split("/")[0] for path in FILES} == {"repro", "conf", "experiments"}
+
+
+def test_the_table_holds_what_the_runs_measured(results: Path) -> None:
+    records = read_experiment_records(results, "demo", "example/table1")
+    accuracy = [r for r in records if r.metric == "test/marked_accuracy"]
+    assert {(r.row, r.seed) for r in accuracy} == {
+        (row, seed) for row in ("softmax", "sparsemax") for seed in (1, 2)
+    }
+    assert min(r.value for r in accuracy) > 2 * 100 / 6  # six symbols
+    nonzeros = {(r.row, r.seed): r.value for r in records if r.metric == "test/marked_nonzeros"}
+    assert nonzeros["softmax", 1] == 100 > nonzeros["sparsemax", 1]
+    table = table_path(results, "demo", "example/table1", "md").read_text()
+    mean = sum(r.value for r in accuracy if r.row == "softmax") / 2
+    assert f"{mean:.1f}" in table
+
+
+def test_the_figure_shares_a_run_with_the_table(results: Path) -> None:
+    assert len(list_runs(results, "demo")) == 4
+    assert figure_path(results, "demo", "example/figure1", "png").exists()
+    report = (results / "demo" / "report.html").read_text()
+    assert "Naming the marked symbol" in report
+    assert "Weights: " in report
+
+
+def test_its_ranges_are_checked_and_its_artefacts_listed(results: Path) -> None:
+    refused = repro(results.parent, "run", "task=marked", "data.symbols=1")
+    assert refused.returncode == 2
+    assert "data.symbols is 1; expected a number > 1" in refused.stderr
+    listed = repro(results.parent, "reproduce", "--list")
+    assert "example/table1" in listed.stdout
