@@ -56,7 +56,8 @@ def cooccurrence_vectors(
     left, values, _ = svds(information, k=dimension, rng=0)
     vectors = left * np.sqrt(values)
     vectors *= deviation / vectors.std()
-    return FoundVectors(torch.from_numpy(rows), torch.from_numpy(vectors.astype(np.float32)))
+    kept = np.ascontiguousarray(vectors, dtype=np.float32)
+    return FoundVectors(torch.from_numpy(rows), torch.from_numpy(kept))
 
 
 def _count(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> sparse.csr_array:

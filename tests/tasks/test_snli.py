@@ -14,7 +14,7 @@ from repro.evaluation.classification import read_labels, score_labels
 from repro.report.drawings import ComparisonSpec, drawing
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.entailment_corpus import encode_corpus, identify
+from repro.tasks.entailment_corpus import encode_corpus, identify, vectors_of
 from repro.tasks.snli.task import SnliTask
 from repro.training.seeding import seed_everything
 
@@ -179,6 +179,23 @@ def test_vectors_of_a_file_reach_the_model(tmp_path: Path) -> None:
     assert task.model.embedding.weight[row].tolist() == [1, 2, 3, 4, 5, 6]
     assert not task.model.embedding.weight.requires_grad
     assert task.model.embedding.weight[Vocabulary.PAD].abs().sum() == 0
+
+
+def test_vectors_of_a_text_depend_on_it_and_are_kept(tmp_path: Path) -> None:
+    text = tmp_path / "more.txt"
+    text.write_text("Some dog halts\nno dog halts\n" * 20)
+    chosen = config(tmp_path, "model.vectors=text", "data.text=[more.txt]", f"data_dir={tmp_path}")
+    fingerprint, words = identify(chosen).fingerprint, encode_corpus(chosen).vocabulary
+    first = vectors_of(chosen, words)
+    assert first[words.encode(["some", "dog"])].std().item() > 0
+    assert torch.equal(vectors_of(chosen, words), first)
+    assert len([*tmp_path.rglob("text-*.safetensors")]) == 1
+    text.write_text("a dog halts some boy\n" * 40)
+    assert identify(chosen).fingerprint != fingerprint
+    assert not torch.equal(vectors_of(chosen, words), first)
+    text.unlink()
+    with pytest.raises(DataError, match=r"more.txt of data.text is missing: one sentence a line"):
+        identify(chosen)
 
 
 def test_vectors_without_a_file_are_refused(tmp_path: Path) -> None:
