@@ -5,8 +5,9 @@ from dataclasses import asdict
 
 from repro.config.errors import ConfigError
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
+from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
-from repro.losses import FenchelYoungLoss
+from repro.losses import FenchelYoungLoss, LinearEntmaxLoss
 from repro.losses.structured import (
     CRFLoss,
     MarginCRFLoss,
@@ -29,6 +30,9 @@ _BOUNDED: dict[str, Callable[[], Csoftmax | Csparsemax]] = {
     "csoftmax": Csoftmax,
     "csparsemax": Csparsemax,
 }
+
+_ALPHA = {"sparsemax": 2.0}
+"""α of the losses that have another name."""
 
 _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
     "structured_perceptron": StructuredPerceptronLoss,
@@ -80,6 +84,18 @@ def build_loss(
         reduction="sum",
         label_smoothing=config.label_smoothing,
     )
+
+
+def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> LinearEntmaxLoss | None:
+    """The loss of a linear layer that never holds all scores, one value for each target.
+
+    ``None`` unless it is an α-entmax loss with α > 1: only there is it the faster way as well.
+    """
+    alpha = config.alpha if isinstance(config, EntmaxLossConfig) else _ALPHA.get(config.name, 1.0)
+    if alpha == 1:
+        return None
+    smoothing = config.label_smoothing
+    return LinearEntmaxLoss(alpha, ignore_index, reduction="none", label_smoothing=smoothing)
 
 
 def build_structured_loss(config: StructuredLossConfig, structure: Structure) -> StructuredLoss:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from repro.config.instantiate import (
     build_bounded_mapping,
+    build_linear_loss,
     build_loss,
     build_loss_mapping,
     build_mapping,
@@ -21,6 +22,7 @@ from repro.data.arrow import ArrowPairs
 from repro.data.batching import Pair, Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, StepModel, beam_search
+from repro.losses import LinearEntmaxLoss
 from repro.models.seq2seq import (
     BoundedWeighting,
     Fertility,
@@ -28,6 +30,9 @@ from repro.models.seq2seq import (
     Seq2Seq,
     Weighting,
 )
+
+LARGE_VOCABULARY = 16_384
+"""From so many target symbols on the scores of a batch are not held where that is also faster."""
 
 
 class LazyBatches(Sequence[Seq2SeqBatch]):
@@ -92,6 +97,8 @@ class Seq2SeqTraining:
         self.evaluation_batch = decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
+        large = len(target) >= LARGE_VOCABULARY
+        self.linear_loss = build_linear_loss(config.loss, Vocabulary.PAD) if large else None
         self.model = Seq2Seq(
             len(source),
             len(target),
@@ -120,9 +127,19 @@ class Seq2SeqTraining:
 
     def loss(self, batch: Seq2SeqBatch) -> Tensor:
         """Sum of the losses of a batch over its symbols, per sentence."""
+        if self.linear_loss is not None:
+            return self._loss_without_scores(self.linear_loss, batch)
         with self._autocast():
             scores = self.model(batch.source, batch.source_lengths, batch.target).scores
         return self.criterion(scores.float(), batch.target) / len(batch)
+
+    def _loss_without_scores(self, criterion: LinearEntmaxLoss, batch: Seq2SeqBatch) -> Tensor:
+        """:meth:`loss`, a few tokens' scores at a time."""
+        layer = self.model.scores
+        with self._autocast():
+            hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
+            losses = criterion(hidden, layer.weight, layer.bias, batch.target)
+        return losses.float().sum() / len(batch)
 
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:

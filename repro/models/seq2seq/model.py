@@ -80,6 +80,13 @@ class Seq2Seq(nn.Module):
             source_lengths: shape ``(batch,)``.
             target: gold symbols ending in ``</s>``, padded, shape ``(batch, target)``.
         """
+        outputs, attention = self.outputs(source, source_lengths, target)
+        return TeacherForced(self.scores(outputs), attention)
+
+    def outputs(
+        self, source: Tensor, source_lengths: Tensor, target: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
         state = self._start(source, source_lengths, _length_mask(source_lengths, source.shape[1]))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
@@ -88,8 +95,7 @@ class Seq2Seq(nn.Module):
             weights, state = self.decoder(state, embedded)
             outputs.append(state.feed)
             attention.append(weights)
-        scores = self.scores(torch.stack(outputs, dim=1))
-        return TeacherForced(scores, torch.stack(attention, dim=1))
+        return torch.stack(outputs, dim=1), torch.stack(attention, dim=1)
 
     def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
         """Encode, and return the decoder's initial state (one row for each sentence)."""
