@@ -1,4 +1,4 @@
-"""Memory and seconds of the preparation of a parallel corpus.
+"""Memory of the preparation of a parallel corpus, and the processor seconds of its stages.
 
 Each corpus is prepared in a process of its own, whose memory is read from ``/proc`` all the while.
 ``python -m benchmarks.corpus_memory`` generates corpora of two sizes over the same words; with
@@ -12,23 +12,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
+from repro.data import preparation
 from repro.data.alignment import train_two_way, write_links
 from repro.data.parallel import ParallelCorpus, ParallelText, fingerprint, read_pairs
-from repro.data.preparation import EncodingSettings, PreparedCorpus, TextSettings, prepare
+from repro.data.preparation import EncodingSettings, PreparedCorpus, TextSettings
+from repro.data.stages import cached_stage
 from repro.data.translation import open_corpus
 
 WORDS = 30_000
 LONGEST = 20
 _PIECE = 10_000
 _MEGABYTE = 1 << 20
-_STAGES = ("words", "subwords", "encoded")
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Usage:
         start: resident bytes before.
         resident: most resident bytes, mapped files included.
         anonymous: most bytes that no file stands behind.
-        seconds: of each stage.
+        seconds: that the processor spent on each stage.
     """
 
     pairs: int = 0
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _TITLE = (
-    "| pairs | text | memory before | peak resident | peak anonymous | seconds of each stage |\n"
+    "| pairs | text | memory before | peak resident | peak anonymous | processor seconds |\n"
     "| ---: | ---: | ---: | ---: | ---: | --- |"
 )
 
@@ -104,36 +106,37 @@ def _measured(given: argparse.Namespace, pairs: int) -> Usage:
         else:
             corpus = open_corpus(given.data_dir, given.corpus, given.source, given.target)
         usage = Usage(text=sum(path.stat().st_size for path in corpus.splits["train"]))
-        with _watched(usage):
-            began = time.time()
-            prepared = prepare(
-                corpus, TextSettings(merges=given.merges), EncodingSettings(), place / "cache"
-            )
-            usage.seconds |= _seconds_of_stages(place / "cache", began)
+        with _watched(usage), patch.object(preparation, "cached_stage", _timed(usage)):
+            text = TextSettings(merges=given.merges)
+            prepared = preparation.prepare(corpus, text, EncodingSettings(), place / "cache")
             if given.links:
-                usage.seconds["links"] = _align(prepared, place / "links.arrow")
+                began = time.process_time()
+                _align(prepared, place / "links.arrow")
+                usage.seconds["links"] = time.process_time() - began
         usage.pairs = sum(1 for _ in read_pairs(corpus.splits["train"]))
     return usage
 
 
-def _align(prepared: PreparedCorpus, path: Path) -> float:
-    began = time.time()
-
+def _align(prepared: PreparedCorpus, path: Path) -> None:
     def words() -> Iterator[tuple[list[str], list[str]]]:
         for pair in prepared.splits["train"]:
             yield [str(n) for n in pair.source], [str(n) for n in pair.target]
 
     write_links(path, train_two_way(words()).stream(words()))
-    return time.time() - began
 
 
-def _seconds_of_stages(cache: Path, began: float) -> dict[str, float]:
-    """A stage ends when it writes its identity."""
-    seconds = {}
-    for stage in _STAGES:
-        ended = next(cache.glob(f"{stage}-*/identity.json")).stat().st_mtime
-        seconds[stage], began = ended - began, ended
-    return seconds
+def _timed(usage: Usage) -> Callable[..., Path]:
+    """The function that builds stages, which also notes how long each took."""
+
+    def build(
+        root: Path, name: str, identity: Mapping[str, object], fill: Callable[[Path], None]
+    ) -> Path:
+        began = time.process_time()
+        folder = cached_stage(root, name, identity, fill)
+        usage.seconds[name] = time.process_time() - began
+        return folder
+
+    return build
 
 
 @contextmanager

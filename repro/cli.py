@@ -22,9 +22,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
         return _guarded(lambda: _run(arguments[1:]))
-    parsed = _parser().parse_args(arguments)
+    parsed = _parse(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command
     return _guarded(lambda: command(parsed))
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """Parse a command; settings may stand before, between and behind its options."""
+    parser = _parser()
+    parsed, behind = parser.parse_known_args(arguments)
+    unknown = [argument for argument in behind if argument.startswith("-")]
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    parsed.settings += behind  # argparse itself takes no positional arguments behind an option
+    return parsed
 
 
 def _guarded(command: Callable[[], int]) -> int:
@@ -106,6 +117,8 @@ def _reproduce(parsed: argparse.Namespace) -> int:
     columns = None if parsed.columns is None else parsed.columns.split(",")
     done = reproduce(names, scale, overrides, collect=parsed.collect, columns=columns)
     failed = print_failures(done.outcomes)
+    if done.empty:
+        print(f"repro: no finished run of {', '.join(done.empty)}", file=sys.stderr)
     print(done.report)
     return 1 if failed else 0
 

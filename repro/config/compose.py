@@ -42,7 +42,7 @@ def register_schemas() -> None:
 
 def group_choices(group: str) -> list[str]:
     """Names of the options of a configuration group."""
-    return sorted(path.stem for conf in conf_dirs() for path in (conf / group).glob("*.yaml"))
+    return sorted({path.stem for conf in conf_dirs() for path in (conf / group).glob("*.yaml")})
 
 
 def compose_run(overrides: Sequence[str]) -> schema.RunConfig:

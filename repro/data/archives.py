@@ -5,6 +5,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -157,6 +158,16 @@ def extract(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[Path]:
         DataError: neither tar nor zip; a wanted member is a link or a device, or its path is not
             plain and relative; more than :data:`MOST_BYTES` come out of it; nothing is wanted.
     """
+    try:
+        written = _extracted(file, folder, wanted)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise DataError(f"{file.name}: cannot be unpacked ({error})") from error
+    if not written:
+        raise DataError(f"{file.name}: no file in it is named {' or '.join(wanted)}")
+    return written
+
+
+def _extracted(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[Path]:
     written: list[Path] = []
     left = MOST_BYTES
     for name, stream in _members(file):
@@ -166,27 +177,22 @@ def extract(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[Path]:
             raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
         left -= _copy(stream, folder / name, left)
         written.append(folder / name)
-    if not written:
-        raise DataError(f"{file.name}: no file in it is named {' or '.join(wanted)}")
     return written
 
 
 def _members(file: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
     """Names of all members but folders; a stream where a member is a plain file."""
-    try:
-        if zipfile.is_zipfile(file):
-            with zipfile.ZipFile(file) as zipped:
-                for entry in zipped.infolist():
-                    if not entry.is_dir():
-                        yield entry.filename, zipped.open(entry)
-            return
-        with tarfile.open(file, "r:*") as tar:
-            for member in tar:
-                if not member.isdir():
-                    name = member.name.removeprefix("./")
-                    yield name, tar.extractfile(member) if member.isreg() else None
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise DataError(f"{file.name}: cannot be unpacked ({error})") from error
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as zipped:
+            for entry in zipped.infolist():
+                if not entry.is_dir():
+                    yield entry.filename, zipped.open(entry)
+        return
+    with tarfile.open(file, "r:*") as tar:
+        for member in tar:
+            if not member.isdir():
+                name = member.name.removeprefix("./")
+                yield name, tar.extractfile(member) if member.isreg() else None
 
 
 def _copy(stream: IO[bytes], path: Path, most: int) -> int:

@@ -29,6 +29,7 @@ class ParallelCorpus:
         tokenised: whether words are parted from signs already.
         fingerprint: over the bytes of all files.
         references: further targets of a test set, in files aligned with it.
+        unknown: words that stand for an unknown one, like the symbol of the vocabulary.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ParallelCorpus:
     tokenised: bool
     fingerprint: str
     references: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     @property
     def tests(self) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ def prepare(
         "corpus": corpus.fingerprint,
         "languages": [corpus.source, corpus.target],
         "tokenised": corpus.tokenised,
+        **_unknown(corpus),
     }
     words_of = asdict(replace(text, merges=0, joint=True))
     words = cached_stage(cache, "words", start | words_of, partial(_write_words, corpus, text))
@@ -111,7 +112,13 @@ def prepare(
 def stage_name(corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings) -> str:
     """A name for a corpus with all settings of its preparation."""
     settings = {"text": asdict(text), "encoding": asdict(encoding)}
-    return identity_digest({"corpus": corpus.fingerprint, "version": _VERSION} | settings)
+    start = {"corpus": corpus.fingerprint, "version": _VERSION} | _unknown(corpus)
+    return identity_digest(start | settings)
+
+
+def _unknown(corpus: ParallelCorpus) -> dict[str, object]:
+    """What an identity says of a corpus's unknown words; nothing where it has none."""
+    return {"unknown": list(corpus.unknown)} if corpus.unknown else {}
 
 
 def strip_diacritics(text: str) -> str:
@@ -138,20 +145,24 @@ def _changed(
 
 def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
     change = (
-        _normaliser(corpus.source, corpus.tokenised, settings, strip=True),
-        _normaliser(corpus.target, corpus.tokenised, settings, strip=False),
+        _normaliser(corpus.source, corpus, settings, strip=True),
+        _normaliser(corpus.target, corpus, settings, strip=False),
     )
     for split, text in corpus.splits.items():
         write_lines(_changed(read_pairs(text), change), _files(folder, split))
 
 
 def _normaliser(
-    language: str, tokenised: bool, settings: TextSettings, strip: bool
+    language: str, corpus: ParallelCorpus, settings: TextSettings, strip: bool
 ) -> Callable[[str], str]:
+    unknown = dict.fromkeys(corpus.unknown, SPECIALS[Vocabulary.UNK])
+
     def normalise(text: str) -> str:
+        if unknown:
+            text = " ".join(unknown.get(word, word) for word in text.split())
         text = text.lower() if settings.lowercase else text
         text = strip_diacritics(text) if strip and settings.strip_source_diacritics else text
-        return " ".join(text.split()) if tokenised else moses_tokeniser(language)(text)
+        return " ".join(text.split()) if corpus.tokenised else moses_tokeniser(language)(text)
 
     return normalise
 

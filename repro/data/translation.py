@@ -135,14 +135,20 @@ def open_corpus(
     absent = [path for text in splits.values() for path in text if not path.is_file()]
     if absent:
         recipe = _published(name, absent[0], folder)
-        assembled = assemble(name, recipe, folder, cache or folder / "assembled")
-        turn = -1 if source == "en" else 1
-        splits = {split: ParallelText(*text[::turn]) for split, text in assembled.items()}
+        splits = _assembled(name, recipe, source, folder, cache or folder / "assembled")
         sizes = recipe.sizes
     digest = fingerprint(splits)
     if not subset:
         check_sizes(splits, sizes)
     return ParallelCorpus(name, source, target, splits, layout.tokenised, digest)
+
+
+def _assembled(
+    name: str, recipe: Recipe, source: str, data_dir: Path, cache: Path
+) -> dict[str, ParallelText]:
+    splits = assemble(name, recipe, data_dir, cache)
+    turn = -1 if source == "en" else 1
+    return {split: ParallelText(*text[::turn]) for split, text in splits.items()}
 
 
 def _plain(layout: Layout, data_dir: Path, source: str, target: str) -> dict[str, ParallelText]:

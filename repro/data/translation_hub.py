@@ -13,7 +13,7 @@ from pathlib import Path
 from repro.data.errors import DataError
 from repro.data.fetch import FetchReport, Progress
 from repro.data.hub import parquet_rows
-from repro.data.parallel import ParallelText, check_sizes, write_lines
+from repro.data.parallel import ParallelText, about, check_sizes, write_lines
 from repro.data.receipts import receipt_of, write_receipt
 
 _PARQUET = "refs/convert/parquet"
@@ -60,7 +60,7 @@ def _wmt(name: str, train: int, dev: int, test: int, first: int | None = None) -
         {split: f"{other}-en/{stem}-*.parquet" for split, stem in stems.items()},
         f"{name}_en",
         (other, "en"),
-        {"train": range(train - train // 100, train + train // 100), "dev": dev, "test": test},
+        {"train": about(train), "dev": dev, "test": test},
         {} if first is None else {"test": first},
     )
 

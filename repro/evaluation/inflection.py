@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+from numpy.typing import NDArray
+
 from repro.data.errors import DataError
 from repro.data.files import numbered_lines, write_if_changed
 from repro.data.sigmorphon import Inflection
+from repro.evaluation.sufficient_statistics import statistics_of_scores
 
 Cell = tuple[str, tuple[str, ...]]
 
@@ -88,17 +92,44 @@ def score_inflections(examples: Sequence[Inflection], predicted: Sequence[str]) 
     Raises:
         ValueError: no example, or a different number of predictions.
     """
+    accuracy, distance = {}, {}
+    for language, pairs in _pairs(examples, predicted).items():
+        accuracy[language] = word_accuracy([g for g, _ in pairs], [p for _, p in pairs])
+        distance[language] = fmean(levenshtein(g, p) for g, p in pairs)
+    return InflectionScores(accuracy, distance)
+
+
+def inflection_statistics(
+    examples: Sequence[Inflection], predicted: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What each scored form adds to the accuracy, and the number of its language.
+
+    Args:
+        examples: as for :func:`score_inflections`.
+        predicted: as there.
+
+    Returns:
+        Rows of two numbers, whether the form is right, and one; the languages by rising name.
+
+    Raises:
+        ValueError: as there.
+    """
+    tables = _pairs(examples, predicted).values()
+    right = [gold == guess for pairs in tables for gold, guess in pairs]
+    languages = [number for number, pairs in enumerate(tables) for _ in pairs]
+    return statistics_of_scores(right), np.array(languages)
+
+
+def _pairs(
+    examples: Sequence[Inflection], predicted: Sequence[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Gold and guessed form of every key, by rising name of the language."""
     _check_lengths(len(examples), len(predicted))
     tables: dict[str, dict[Cell, tuple[str, str]]] = {}
     for example, form in zip(examples, predicted, strict=True):
         cell = (example.lemma, example.tags)
         tables.setdefault(example.language, {})[cell] = (example.form, form)
-    accuracy, distance = {}, {}
-    for language in sorted(tables):
-        pairs = list(tables[language].values())
-        accuracy[language] = word_accuracy([g for g, _ in pairs], [p for _, p in pairs])
-        distance[language] = fmean(levenshtein(g, p) for g, p in pairs)
-    return InflectionScores(accuracy, distance)
+    return {language: list(tables[language].values()) for language in sorted(tables)}
 
 
 def write_predictions(path: Path, examples: Sequence[Inflection], predicted: Sequence[str]) -> None:

@@ -6,8 +6,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from repro.errors import UserError
 
+LANGUAGE = "en"
+"""Target language whose parameters :func:`meteor_of_statistics` has."""
+STATISTICS = 23
+_CHUNKS = 20
+_ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.20, 0.60, 0.75
+_MODULE_WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])
 _FINAL = "Final score:"
 _TIMEOUT = 3600
 
@@ -37,17 +46,84 @@ def meteor(
     References:
         Denkowski & Lavie (2014), Meteor universal.
     """
-    if len(hypotheses) != len(references) or not hypotheses:
-        raise ValueError("expected as many translations as references and at least one")
-    command = _command(jar, language)
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("hypotheses", "references")]
-        for path, lines in zip(files, (hypotheses, references), strict=True):
-            path.write_text("".join(f"{_one_line(line)}\n" for line in lines), encoding="utf-8")
-        return _run([*command[:4], *map(str, files), *command[4:]])
+    output = _run(hypotheses, references, jar, language)
+    scores = [line for line in output if line.startswith(_FINAL)]
+    if not scores:
+        raise MeteorError(f"{jar} printed no line {_FINAL!r}: {' '.join(output[-3:])}")
+    return 100.0 * float(scores[-1].removeprefix(_FINAL))
 
 
-def _command(jar: Path, language: str) -> list[str]:
+def meteor_statistics(
+    hypotheses: Sequence[str], references: Sequence[str], *, jar: Path
+) -> NDArray[np.float64]:
+    """What each English sentence adds to the corpus score, as the program counts it (``-ssOut``).
+
+    Args:
+        hypotheses: translations into English, tokenised.
+        references: one for each.
+        jar: as for :func:`meteor`.
+
+    Returns:
+        Shape ``(sentences, 23)``: lengths of hypothesis and reference; their function words; for
+        each of four modules the matched content words of both and the matched function words of
+        both; chunks, none where a whole sentence is one; matched words of both.
+
+    Raises:
+        ValueError: the lists differ in length or are empty.
+        MeteorError: as for :func:`meteor`.
+    """
+    rows = [line.split() for line in _run(hypotheses, references, jar, LANGUAGE, "-ssOut")]
+    if len(rows) != len(hypotheses) or any(len(row) != STATISTICS for row in rows):
+        raise MeteorError(f"{jar} -ssOut: expected {STATISTICS} numbers for each sentence")
+    return without_whole_matches(np.array(rows, dtype=np.float64))
+
+
+def without_whole_matches(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows as the program adds them up: a sentence that is all one chunk has none.
+
+    Args:
+        rows: what ``-ssOut`` prints, shape ``(sentences, 23)``.
+    """
+    whole = (rows[:, 21:23] == rows[:, 0:2]).all(1) & (rows[:, _CHUNKS] == 1)
+    added = rows.copy()
+    added[whole, _CHUNKS] = 0
+    return added
+
+
+def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
+    r"""METEOR 1.5 for English in percent, of summed statistics.
+
+    .. math:: 100 \, \Bigl(1 - \gamma \bigl(\tfrac{c}{m}\bigr)^\beta\Bigr)
+              \frac{P R}{\alpha P + (1 - \alpha) R}
+
+    ``P`` and ``R`` are the shares of matched words of hypotheses and references: content words
+    weigh δ, function words 1 − δ, matches of module ``i`` ``w_i``. ``c`` counts chunks, ``m``
+    matched words. α = 0.85, β = 0.2, γ = 0.6, δ = 0.75, w = (1, 0.6, 0.8, 0.6).
+
+    Args:
+        sums: sums of rows of :func:`meteor_statistics`, shape ``(..., 23)``.
+
+    Returns:
+        Shape ``(...)``; 0 without any match.
+
+    References:
+        Denkowski & Lavie (2014), Meteor universal, §2 and the parameters for English.
+    """
+    counts = np.asarray(sums, np.float64)
+    lengths, function = counts[..., 0:2], counts[..., 2:4]
+    modules = counts[..., 4:20].reshape(*counts.shape[:-1], 4, 2, 2)  # module, kind, side
+    matched = np.einsum("...mks,m,k->...s", modules, _MODULE_WEIGHTS, [_DELTA, 1 - _DELTA])
+    weighed = _DELTA * (lengths - function) + (1 - _DELTA) * function
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision, recall = np.moveaxis(matched / weighed, -1, 0)
+        mean = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
+        fragments = counts[..., _CHUNKS] / counts[..., 21:23].mean(-1)
+        scores = 100.0 * mean * (1 - _GAMMA * fragments**_BETA)
+    return np.where(np.isfinite(scores), np.maximum(scores, 0.0), 0.0)
+
+
+def _command(jar: Path, language: str) -> tuple[list[str], list[str]]:
+    """What stands before the two files, and after them."""
     java = shutil.which("java")
     if java is None:
         raise MeteorError("METEOR 1.5 needs Java, and there is no `java` on the PATH")
@@ -56,16 +132,28 @@ def _command(jar: Path, language: str) -> list[str]:
             f"{jar} is missing: METEOR 1.5 is not part of this package; get meteor-1.5.tar.gz "
             "from https://www.cs.cmu.edu/~alavie/METEOR/ and name its jar"
         )
-    return [java, "-Xmx2G", "-jar", str(jar), "-l", language]
+    return [java, "-Xmx2G", "-jar", str(jar)], ["-l", language]
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _run(command: Sequence[str]) -> float:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
-    scores = [line for line in done.stdout.splitlines() if line.startswith(_FINAL)]
-    if done.returncode or not scores:
+def _run(
+    hypotheses: Sequence[str], references: Sequence[str], jar: Path, language: str, *options: str
+) -> list[str]:
+    """Lines that the program prints."""
+    if len(hypotheses) != len(references) or not hypotheses:
+        raise ValueError("expected as many translations as references and at least one")
+    start, settings = _command(jar, language)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("hypotheses", "references")]
+        for path, lines in zip(files, (hypotheses, references), strict=True):
+            path.write_text("".join(f"{_one_line(line)}\n" for line in lines), encoding="utf-8")
+        command = [*start, *map(str, files), *settings, *options]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+        )
+    if done.returncode:
         raise MeteorError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout}")
-    return 100.0 * float(scores[-1].removeprefix(_FINAL))
+    return done.stdout.splitlines()

@@ -2,7 +2,7 @@ r"""Sufficient statistics: what each example adds to a corpus metric, and the me
 
 A metric of a corpus is :math:`f(\sum_i s_i)`, where the vector :math:`s_i` belongs to example
 ``i``. Means and shares have :math:`s_i = (\text{numerator}, \text{denominator})`; BLEU has the
-counts of :class:`repro.evaluation.bleu.BleuScore`.
+counts of :class:`repro.evaluation.bleu.BleuScore`, METEOR those of its own program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from repro.evaluation.bleu import bleu_of_statistics
+from repro.evaluation.meteor import meteor_of_statistics
 
 Array = NDArray[np.float64]
 Statistics = Mapping[str, NDArray[np.number]]
@@ -20,7 +21,7 @@ Form = Callable[[Array], Array]
 GROUPS = ".groups"
 """Added to the name of a metric: the group of each example, for averages over groups."""
 
-_SHARES = ("rep", "drop", "label_accuracy", "uas", "exact_trees")
+_SHARES = ("accuracy", "rep", "drop", "label_accuracy", "uas", "exact_trees")
 _ROUGE = tuple(
     name + cut
     for name in ("rouge1", "rouge2", "rougeL", "rougeW", "rougeL_precision", "rougeL_recall")
@@ -42,6 +43,7 @@ def percentage_of_sums(sums: Array) -> Array:
 
 FORMS: Mapping[str, Form] = {
     **dict.fromkeys(("bleu", "bleu_lc", "bleu_13a"), bleu_of_statistics),
+    "meteor": meteor_of_statistics,
     **dict.fromkeys(_SHARES, percentage_of_sums),
     **dict.fromkeys(_ROUGE, mean_of_sums),
 }

@@ -4,7 +4,7 @@ from repro.config.paths import extended
 from repro.report.build import build_report
 from repro.report.cell import Cell
 from repro.report.computed import Origin, compute_figure_data
-from repro.report.drawings import DRAWINGS
+from repro.report.drawings import registered_drawings
 from repro.report.select import draw_figure_data
 from repro.report.table import Table, build_table
 
@@ -20,3 +20,6 @@ __all__ = [
 ]
 
 __path__ += extended(__name__)
+
+DRAWINGS = registered_drawings()
+"""Every drawing by name, found at once, so that long sweeps end with the code they began with."""

@@ -20,6 +20,7 @@ from repro.report.compared_pairs import (
     preference,
     runs_remark,
 )
+from repro.report.strips import ZERO
 from repro.results import ResultsError
 
 LONGEST = (14, 12)
@@ -28,7 +29,7 @@ WANTED = "neutral"
 """Label of the paper's example."""
 CELL = 0.24
 GAP, MARGIN, TITLE, LETTER = 0.35, 0.15, 0.62, 0.075
-PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b")
+PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
 MOST = 6
 """Paths or matchings that are drawn, the heaviest ones."""
 
@@ -188,6 +189,7 @@ def _draw_cells(
     axes: Axes, pair: ComparedPair, weights: Sequence[Sequence[float]], labelled: bool
 ) -> None:
     _frame(axes, pair)
+    axes.set_facecolor(ZERO)
     for y, line in enumerate(weights):
         for x, weight in enumerate(line):
             if weight > 0:

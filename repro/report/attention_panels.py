@@ -1,9 +1,9 @@
 """Attention of several runs to the same sentence, as in Niculae & Blondel (2017), C.3 and C.4."""
 
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
@@ -12,91 +12,21 @@ from matplotlib.figure import Figure
 from repro.report.canvas import INK, MUTED_INK, drawable, new_figure
 from repro.report.compared_sentences import (
     ComparedSentence,
-    Rank,
     Row,
-    chosen_sentences,
     runs_shown,
     shown_sentences,
 )
 from repro.report.examples import AttentionExample
-from repro.report.strips import BAR_WIDTH, draw_bar, draw_bullets, draw_strip
-from repro.results import ResultsError
+from repro.report.strips import bar_room, draw_bar, draw_bullets, draw_strip
 
 CLUSTERED = "oscarmax"
 """Label of the run whose groups of equal weights are marked by bullets."""
-SUMMARIES = ("fusedmax", "oscarmax")
+SOFT = "softmax"
 CELL, STRIP = 0.23, 0.2
 LETTER, MARGIN, LABEL, GAP = 0.066, 0.15, 0.3, 0.25
-TITLE_LINE, TITLE_LETTER, FOOT = 0.19, 0.078, 0.55
+TITLE_LINE, TITLE_LETTER, FOOT = 0.19, 0.072, 0.5
 WIDEST = 14.0
 """Panels stand beside each other within so many inches, else below each other."""
-
-
-def gather_sentences(
-    kept: Mapping[str, Sequence[Row]], prefer: Sequence[str], count: int, longest: int
-) -> dict[str, Any]:
-    """Choose sentences: preferred sources, else the longest ones that fit.
-
-    Args:
-        kept: rows of each run, by the label of the run.
-        prefer: sources, the first one first.
-        count: how many sentences are shown.
-        longest: symbols of a source that fit; outputs may have four more.
-
-    Raises:
-        ResultsError: the runs kept no sentence in common, or a row is malformed.
-    """
-    return chosen_sentences(kept, prefer, longest_that_fits(longest), count)
-
-
-def gather_longer_summary(
-    kept: Mapping[str, Sequence[Row]], prefer: Sequence[str], longest: int
-) -> dict[str, Any]:
-    """Choose the sentence whose fusedmax output exceeds the longest of the others the most.
-
-    Raises:
-        ResultsError: as :func:`gather_sentences`, or no run is labelled fusedmax.
-    """
-    label, _ = SUMMARIES
-    _require(kept, [label])
-
-    def rank(sentence: ComparedSentence) -> tuple[int, ...]:
-        others = [len(panel.output) for name, panel in sentence.panels.items() if name != label]
-        longer = len(sentence.panels[label].output) - max(others, default=0)
-        return not _fits(sentence, longest), -longer, -len(sentence.source)
-
-    return chosen_sentences(kept, prefer, rank, 1)
-
-
-def gather_shorter_summary(
-    kept: Mapping[str, Sequence[Row]], prefer: Sequence[str], longest: int
-) -> dict[str, Any]:
-    """Choose the sentence whose fusedmax and oscarmax outputs are shorter than the others'.
-
-    The shortest of the others exceeds the longer of these two the most.
-
-    Raises:
-        ResultsError: as :func:`gather_sentences`, or no run is labelled fusedmax or oscarmax.
-    """
-    _require(kept, SUMMARIES)
-
-    def rank(sentence: ComparedSentence) -> tuple[int, ...]:
-        lengths = {name: len(panel.output) for name, panel in sentence.panels.items()}
-        ours = [lengths.pop(name) for name in SUMMARIES]
-        shorter = min(lengths.values(), default=0) - max(ours)
-        return not _fits(sentence, longest), -shorter, -len(sentence.source)
-
-    return chosen_sentences(kept, prefer, rank, 1)
-
-
-def longest_that_fits(longest: int) -> Rank:
-    """Sources of at most so many symbols first, the longest of them first."""
-
-    def rank(sentence: ComparedSentence) -> tuple[int, ...]:
-        fits, size = _fits(sentence, longest), len(sentence.source)
-        return not fits, -size if fits else size
-
-    return rank
 
 
 def draw_attention_panels(row: Row) -> Figure:
@@ -111,17 +41,18 @@ def draw_attention_panels(row: Row) -> Figure:
     blocks = [Block(sentence) for sentence in shown_sentences(row)]
     beside = all(block.width(True) <= WIDEST for block in blocks)
     widest = max(block.width(beside) for block in blocks)
-    across = 1 if beside else max(1, min(len(blocks), int(WIDEST // widest)))
+    across = 1 if beside else _across(len(blocks), widest)
     lines = [blocks[n : n + across] for n in range(0, len(blocks), across)]
     heights = [max(block.height(beside, widest) for block in line) for line in lines]
     scale = weight_scale([block.sentence for block in blocks])
-    figure = new_figure(max(across * widest, MARGIN + BAR_WIDTH + 4.6), sum(heights) + FOOT)
+    note = legend([block.sentence for block in blocks])
+    figure = new_figure(max(across * widest, MARGIN + bar_room(note)), sum(heights) + FOOT)
     top = sum(heights) + FOOT
     for line, height in zip(lines, heights, strict=True):
         for column, block in enumerate(line):
             block.draw(figure, column * widest, top, widest, beside, scale)
         top -= height
-    draw_bar(figure, scale, MARGIN, legend([block.sentence for block in blocks]))
+    draw_bar(figure, scale, MARGIN, note)
     return figure
 
 
@@ -135,16 +66,21 @@ def describe_attention_panels(row: Row) -> str:
 
 
 def remark_attention_panels(row: Row) -> str:
-    """Which runs and examples are shown."""
-    shown_sentences(row)
-    return runs_shown(row)
+    """Which runs and examples are shown, and whether weights of softmax are zero."""
+    return joined(underflow(shown_sentences(row)), runs_shown(row))
 
 
-def remark_lengths(row: Row) -> str:
-    """Which runs are shown, and how long their outputs are."""
-    (sentence,) = shown_sentences(row)
-    lengths = [f"{label} {len(sentence.words(label))}" for label in sentence.panels]
-    return f"Words of the outputs: {', '.join(lengths)}. {runs_shown(row)}".strip()
+def joined(*remarks: str) -> str:
+    """One text of the remarks that are not blank."""
+    return " ".join(remark for remark in remarks if remark)
+
+
+def underflow(sentences: Sequence[ComparedSentence]) -> str:
+    """Says so if softmax has weights of zero."""
+    panels = [sentence.panels[SOFT] for sentence in sentences if SOFT in sentence.panels]
+    lines = [line for panel in panels for line in panel.weights]
+    zeros = any(weight == 0 for line in lines for weight in line)
+    return f"Weights of {SOFT} below the least single-precision number are zero." if zeros else ""
 
 
 def weight_scale(sentences: Sequence[ComparedSentence]) -> Normalize:
@@ -255,15 +191,11 @@ def _panel_in_words(label: str, panel: AttentionExample) -> str:
     return f"{label}: {panel.prediction!r}, {nonzero} of {len(weights)} weights are nonzero"
 
 
-def _fits(sentence: ComparedSentence, longest: int) -> bool:
-    return len(sentence.source) <= longest and sentence.longest <= longest + 4
+def _across(count: int, width: float) -> int:
+    """How many blocks stand beside each other, so that lines are as even as they can be."""
+    most = max(1, int(WIDEST // width))
+    return math.ceil(count / math.ceil(count / most))
 
 
 def _room(words: Sequence[str]) -> float:
     return LETTER * max(len(drawable(word)) for word in words) + 0.12
-
-
-def _require(kept: Mapping[str, Sequence[Row]], labels: Sequence[str]) -> None:
-    lacking = [label for label in labels if label not in kept]
-    if lacking:
-        raise ResultsError(f"no run is labelled {', '.join(lacking)}: nothing to compare")

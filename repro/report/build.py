@@ -15,7 +15,7 @@ from repro.results import atomic_write_text, scale_dir, table_path
 def build_report(results_dir: Path, scale: str) -> Path:
     """Write tables, figures, ``report.md`` and ``report.html`` of one scale.
 
-    Reads records, figure data and published values, nothing else; the same input gives the same
+    Reads records, comparisons, figure data and published values; the same input gives the same
     bytes.
 
     Args:

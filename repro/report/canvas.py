@@ -54,9 +54,9 @@ def drawable(text: str) -> str:
     return "".join(letter if ord(letter) in known else f"U+{ord(letter):04X}" for letter in text)
 
 
-def text_width(text: str, size: float) -> float:
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Inches that a text of so many points takes."""
-    font = _font()
+    font = _font("DejaVuSans-Bold.ttf" if bold else FONT.name)
     font.set_size(100, 72)  # so large that rounding to whole pixels does not count
     font.set_text(text)
     return float(font.get_width_height()[0]) / 64 / 72 * size / 100
@@ -76,10 +76,10 @@ def is_mark(token: str) -> bool:
 
 
 @cache
-def _font() -> FT2Font:
-    return FT2Font(str(FONT))
+def _font(name: str) -> FT2Font:
+    return FT2Font(str(FONT.with_name(name)))
 
 
 @cache
 def _known_letters() -> frozenset[int]:
-    return frozenset(_font().get_charmap())
+    return frozenset(_font(FONT.name).get_charmap())

@@ -199,9 +199,11 @@ def _shown_run(data: FigureData, value: str) -> str:
     record, index = data.record, data.example.get("index")
     run = f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed})"
     largest = f"the largest {record.metric} of this experiment, {value}"
-    return (
-        f"all runs; {run} has {largest}" if index is None else f"{run}: {largest}; example {index}"
-    )
+    if index is None:
+        return f"all runs; {run} has {largest}"
+    if "runs" in data.example:
+        return f"the best run of each row, example {index}; {run} has {largest}"
+    return f"{run}: {largest}; example {index}"
 
 
 def _lines(experiment: Experiment, remark: str) -> tuple[str, ...]:

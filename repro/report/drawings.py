@@ -26,11 +26,7 @@ from repro.report.attention import describe_attention, draw_attention, remark_at
 from repro.report.attention_panels import (
     describe_attention_panels,
     draw_attention_panels,
-    gather_longer_summary,
-    gather_sentences,
-    gather_shorter_summary,
     remark_attention_panels,
-    remark_lengths,
 )
 from repro.report.choose import choose_attention, choose_lattice
 from repro.report.curves import ShownRun
@@ -43,6 +39,13 @@ from repro.report.examples import attention_example, lattice_example
 from repro.report.forced_decoding import describe_forced, draw_forced, remark_forced
 from repro.report.forced_steps import choose_forced
 from repro.report.lattice import describe_lattice, draw_lattice, remark_lattice
+from repro.report.panel_choice import (
+    gather_longer_summary,
+    gather_sentences,
+    gather_shorter_summary,
+    remark_longer_summary,
+    remark_shorter_summary,
+)
 from repro.report.parses import choose_parses, parsed_sentence
 from repro.report.premise_attention import (
     describe_premises,
@@ -223,10 +226,10 @@ DRAWINGS: dict[str, Spec] = {
         partial(gather_sentences, count=6, longest=LONGEST_OF_MANY)
     ),
     "longer_summary": _panels(
-        partial(gather_longer_summary, longest=LONGEST_SUMMARIZED), remark_lengths
+        partial(gather_longer_summary, longest=LONGEST_SUMMARIZED), remark_longer_summary
     ),
     "shorter_summary": _panels(
-        partial(gather_shorter_summary, longest=LONGEST_SUMMARIZED), remark_lengths
+        partial(gather_shorter_summary, longest=LONGEST_SUMMARIZED), remark_shorter_summary
     ),
     "translations": ComparisonSpec(
         read=RunFolder.read_attention,

@@ -18,8 +18,8 @@ MOST = 8
 """Continuations of a step that are listed, the most probable ones."""
 WIDTH, LETTERS = 9.6, 90
 SIZE, LINE, PAD, GAP, MARGIN = 9.0, 0.19, 0.09, 0.07, 0.15
-BOLD = 1.16
-"""How much wider bold letters are, at most."""
+SLACK = 1.04
+"""How much wider letters are at most once they are drawn on whole pixels."""
 COMPLETED, BORDER, ZERO = "#dcefe2", "#7d8a96", "#b3422d"
 LEGEND = (
     "Bold: the given target. Boxes list every continuation with nonzero probability; shaded: "
@@ -42,7 +42,7 @@ class Box:
     def width(self) -> float:
         """In inches, with its padding."""
         texts = [
-            text_width(text, SIZE) * (BOLD if target else 1) + _beside(share)
+            SLACK * text_width(text, SIZE, bold=target) + _beside(share)
             for text, share, target in self.lines
         ]
         return max(texts) + 2 * PAD
@@ -111,7 +111,10 @@ def _boxes(example: ForcedExample) -> list[Box]:
     for completed, steps in groupby(example.steps, key=lambda step: step.completed):
         if completed:
             text = drawable(" ".join(step.target for step in steps))
-            boxes += [Box(((part, "", True),), True) for part in textwrap.wrap(text, LETTERS)]
+            boxes += [
+                Box(((part, "", True),), True)
+                for part in textwrap.wrap(text, LETTERS, break_on_hyphens=False)
+            ]
         else:
             boxes += [_choice(step) for step in steps]
     return boxes

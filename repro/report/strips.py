@@ -9,14 +9,14 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from repro.report.canvas import INK, MUTED_INK
+from repro.report.canvas import INK, MUTED_INK, text_width
 
 SHADES = LinearSegmentedColormap.from_list("weights", ["#ebf3fa", "#9cc6e6", "#1f5f9e", "#08264d"])
 ZERO = "#c9c9c9"
 LINE = "#3d4c5a"
 SAME = 1e-6
 """Weights that differ by less than this share of the larger one are equal."""
-BAR_WIDTH, BAR_HEIGHT = 1.6, 0.1
+BAR_WIDTH, BAR_HEIGHT, BAR_GAP, NOTE_SIZE = 1.6, 0.1, 0.15, 7
 BULLETS = [(shape, filled) for filled in (True, False) for shape in "o^sDvPX*"]
 """Marks of groups of equal weights: shape, and whether it is filled."""
 
@@ -76,6 +76,11 @@ def draw_bullets(axes: Axes, y: int, line: Sequence[float], scale: Normalize) ->
         )  # fmt: skip
 
 
+def bar_room(note: str) -> float:
+    """Inches that a bar with its note takes."""
+    return BAR_WIDTH + BAR_GAP + 1.05 * text_width(note, NOTE_SIZE) + BAR_GAP
+
+
 def draw_bar(figure: Figure, scale: Normalize, left: float, note: str) -> None:
     """Draw the scale of shades at the foot of a figure, with a note beside it.
 
@@ -90,5 +95,5 @@ def draw_bar(figure: Figure, scale: Normalize, left: float, note: str) -> None:
     axes = figure.add_axes(box)
     figure.colorbar(ScalarMappable(scale, SHADES), cax=axes, orientation="horizontal")
     axes.tick_params(length=2, labelsize=7, labelcolor=INK)
-    x, y = (left + BAR_WIDTH + 0.15) / width, 0.29 / height
-    figure.text(x, y, note, fontsize=7, color=MUTED_INK, va="center")
+    x, y = (left + BAR_WIDTH + BAR_GAP) / width, 0.29 / height
+    figure.text(x, y, note, fontsize=NOTE_SIZE, color=MUTED_INK, va="center")

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from repro.report.attention_panels import Block, legend, weight_scale
+from repro.report.attention_panels import Block, legend, underflow, weight_scale
 from repro.report.canvas import INK, MUTED_INK, drawable, new_figure, text_width
 from repro.report.compared_sentences import (
     ComparedSentence,
@@ -94,7 +94,9 @@ def remark_translations(row: Row) -> str:
         f"{label} {sum(_repeats(sentence.words(label)) for sentence in sentences)}"
         for label in sentences[0].panels
     ]
-    return f"Words that follow themselves: {', '.join(counts)}. {runs_shown(row)}".strip()
+    repeated = f"Words that follow themselves: {', '.join(counts)}."
+    remarks = (repeated, underflow([mapped_sentence(sentences)]), runs_shown(row))
+    return " ".join(remark for remark in remarks if remark)
 
 
 def mapped_sentence(sentences: Sequence[ComparedSentence]) -> ComparedSentence:

@@ -1,6 +1,7 @@
 """Named arrays of numbers in one compressed file, ``.npz`` without any pickled object."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from repro.atomic import atomic_path
 from repro.results.errors import ResultsError
 
 Array = NDArray[np.number]
+_SUFFIX = ".npy"
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -39,7 +41,14 @@ def read_arrays(path: Path) -> dict[str, Array]:
         ResultsError: the file is missing or damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as content:
-            return {name: content[name] for name in content.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+            names = [name.removesuffix(_SUFFIX) for name in archive.namelist()]
+            return {name: _member(archive, name + _SUFFIX) for name in names}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise ResultsError(f"{path}: no file of arrays ({error})") from error
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as member:
+        array: Array = np.lib.format.read_array(member, allow_pickle=False)
+    return array

@@ -32,10 +32,14 @@ Located = dict[tuple[str, ...], LocatedRun]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction did: how its runs ended, and the report that shows them."""
+    """What a reproduction did: how its runs ended, and the report that shows them.
+
+    ``empty`` names the artefacts that have nothing to show, for none of their runs is done.
+    """
 
     outcomes: list[Outcome]
     report: Path
+    empty: tuple[str, ...] = ()
 
 
 def reproduce(
@@ -73,11 +77,13 @@ def reproduce(
         for experiment, plan in zip(experiments, plans, strict=True):
             plan += following_runs(experiment, scale, plan, _measure(experiment, located))
     results_dir = _results_dir(located, scale, extra)
+    empty = []
     for experiment, plan in zip(experiments, plans, strict=True):
         records = _collect(experiment, plan, located, extra, collect)
         records += _records_of_others(results_dir, scale, experiment, columns)
         _store(results_dir, scale, experiment, records)
-    return Reproduction(outcomes, build_report(results_dir, scale))
+        empty += [] if records or experiment.computed else [experiment.name]
+    return Reproduction(outcomes, build_report(results_dir, scale), tuple(empty))
 
 
 def _refuse_columns(

@@ -1,6 +1,6 @@
 """Comparison of a table's rows with its baseline, from the statistics that their runs stored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -48,28 +48,38 @@ def compare_rows(
     Raises:
         ResultsError: stored statistics are damaged, or do not give the recorded value.
     """
-    baseline = experiment.baseline
-    if baseline is None:
-        return []
     known = {one.identity: one for one in read_comparisons(results_dir, scale, experiment.name)}
-    by_cell = index_records(chosen_records(experiment, records, scale))
 
     @cache
     def read(run_id: str) -> Arrays:
         return run_folder(results_dir, scale, run_id).read_statistics()
 
     found = []
+    for row, column, pairs in _cells(experiment, records, scale):
+        before = known.get((column.metric, *_run_ids(pairs), SIGNATURE))
+        comparison = before or _compared(pairs, read)
+        if comparison is not None:
+            baseline = pairs[0][1].row
+            found.append(replace(comparison, row=row, column=column.name, baseline=baseline))
+    return found
+
+
+def _cells(
+    experiment: Experiment, records: Sequence[Record], scale: str
+) -> Iterator[tuple[str, Column, Pairs]]:
+    """Row, column and records of every cell that has a counterpart in the baseline."""
+    baseline = experiment.baseline
+    if baseline is None:
+        return
+    by_cell = index_records(chosen_records(experiment, records, scale))
     for column in experiment.columns:
+        seeds = experiment.seeds_at(scale, column.name)
         gold = by_cell.get((baseline, column.name, column.metric), [])
         for row in experiment.row_labels():
             ours = by_cell.get((row, column.name, column.metric), [])
-            seeds = experiment.seeds_at(scale, column.name)
-            pairs = _paired(ours, gold, column, seeds) if row != baseline else []
-            before = known.get((column.metric, *_run_ids(pairs), SIGNATURE))
-            comparison = before or _compared(pairs, read)
-            if comparison is not None:
-                found.append(replace(comparison, row=row, column=column.name, baseline=baseline))
-    return found
+            pairs = _paired(ours, gold, column, seeds)
+            if row != baseline and pairs:
+                yield row, column, pairs
 
 
 def _paired(
@@ -91,8 +101,6 @@ def _run_ids(pairs: Pairs) -> tuple[str, str]:
 
 def _compared(pairs: Pairs, read: ReadStatistics) -> Comparison | None:
     """Both tests of one cell; None where statistics are lacking."""
-    if not pairs:
-        return None
     metric = pairs[0][0].metric
     form = form_of(metric)
     kept = all(metric in read(record.run_id) for pair in pairs for record in pair)

@@ -1,7 +1,7 @@
 """What the tasks of natural language inference share: batches, loss, predictions, weights."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -77,8 +77,8 @@ class EntailmentTask(ABC, Generic[FoundT]):
     selectors = ("label_accuracy",)
     nonzeros: ClassVar[str]
     """Name of the metric of the share of nonzero weights."""
-    classifier: ClassVar[Callable[[Tensor, bool, int, float, Any], nn.Module]]
-    """Makes a model of word vectors, whether they are trained, sizes, dropout and weighting."""
+    classifier: ClassVar[type[nn.Module]]
+    """Made of word vectors, whether they are trained, the size of states, dropout and weighting."""
 
     def __init__(
         self, config: RunConfig, data: EncodedCorpus, model: nn.Module, device: torch.device

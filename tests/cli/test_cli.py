@@ -127,6 +127,19 @@ def test_the_artefacts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list_experiments()
 
 
+def test_settings_may_stand_behind_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = f"results_dir={tmp_path}"
+    assert main(["reproduce", "peters2019/figure5", "--collect", "scale=demo", where]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "repro: no finished run of peters2019/figure5\n"
+    assert (tmp_path / "demo" / "report.html").exists()
+    with pytest.raises(SystemExit):
+        main(["reproduce", "peters2019/figure5", "--colect", where])
+    assert "unrecognized arguments: --colect" in capsys.readouterr().err
+
+
 def test_corpora_are_listed_and_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_scale_has_its_own_seeds_and_overrides(folder: Path) -> None:
         ('"x": [1.0]', '"x": [1.0, 2.0]', "has 2 values, not 1"),
         ('"x": [1.0]', '"z": [1.0]', "are not rows"),
         ("title:", "titel:", "titel"),
+        ("seeds: [1, 2]", "seeds: [1]\nbaseline: z", "baseline 'z' is not a row"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds"),
         ("metric: test/accuracy", "metric: test/accuracy, relative_to: z", "relative_to of ['c']"),
     ],

@@ -1,11 +1,15 @@
 """The layout of article–title pairs, on the demo corpus."""
 
+from dataclasses import replace
+
 import pytest
 
 from repro.data.demo.summaries import DEEDS, REFERENCES, SIZES, summary_rows, write_summary_demo
 from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
+from repro.data.preparation import EncodingSettings, TextSettings, prepare, stage_name
 from repro.data.summarization import open_summaries
+from repro.data.vocabulary import Vocabulary
 
 
 @pytest.fixture
@@ -41,6 +45,17 @@ def test_the_place_of_the_actor_does_not_tell_the_title():
     assert leading < 0.5 * len(rows)
 
 
+def test_the_order_of_two_deeds_does_not_tell_the_title():
+    """Each article has the deed of its title and another clause with one, in either order."""
+    rows = summary_rows(2018)["train"]
+    places = []
+    for article, titles in rows:
+        deeds = [DEEDS[word] for word in article.split() if word in DEEDS]
+        assert len(deeds) == 2
+        places.append(deeds.index(titles[0].split()[2]))
+    assert 0.4 * len(rows) < sum(places) < 0.6 * len(rows)
+
+
 def test_a_further_reference_is_part_of_the_fingerprint(demo):
     before = open_summaries(demo, subset=True).fingerprint
     path = demo / "sumdata" / "DUC2004" / "task1_ref3.txt"
@@ -50,7 +65,7 @@ def test_a_further_reference_is_part_of_the_fingerprint(demo):
 
 def test_sizes_of_the_whole_corpus_are_asserted(tmp_path):
     write_summary_demo(tmp_path)
-    with pytest.raises(DataError, match=r"train\.article\.txt has 1200 lines"):
+    with pytest.raises(DataError, match=r"train\.article\.txt has 800 lines"):
         open_summaries(tmp_path)
 
 
@@ -58,5 +73,34 @@ def test_missing_folders_and_files_are_named(tmp_path):
     with pytest.raises(DataError, match=r"sumdata is missing.*licence"):
         open_summaries(tmp_path)
     (tmp_path / "sumdata" / "train").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"neither train\.article\.txt"):
+    with pytest.raises(DataError, match=r"neither train\.article\.txt.*sent-summary"):
         open_summaries(tmp_path)
+
+
+def test_a_duc_folder_that_lacks_files_tells_how_to_obtain_them(demo):
+    (demo / "sumdata" / "DUC2004" / "task1_ref2.txt").unlink()
+    with pytest.raises(DataError, match=r"DUC2004 has no task1_ref2\.txt: .*duc\.nist\.gov"):
+        open_summaries(demo, subset=True)
+    (demo / "sumdata" / "Giga" / "input.txt").unlink()
+    with pytest.raises(DataError, match=r"Giga has no input\.txt: .*sent-summary"):
+        open_summaries(demo, subset=True)
+
+
+def test_both_spellings_of_unknown_words_become_one(demo, tmp_path):
+    folder = demo / "sumdata"
+    for path, word in (
+        (folder / "train/train.article.txt", "<unk>"),
+        (folder / "Giga/input.txt", "UNK"),
+    ):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("\n".join([f"{word} {lines[0]}", *lines[1:]]) + "\n", encoding="utf-8")
+    corpus = open_summaries(demo, subset=True)
+    text, encoding = TextSettings(lowercase=True), EncodingSettings()
+    prepared = prepare(corpus, text, encoding, tmp_path / "cache")
+    for split in ("train", "test"):
+        assert next(read_pairs(prepared.texts[split]))[0].startswith("<unk> ")
+        assert prepared.splits[split][0].source[0] == Vocabulary.UNK
+    assert "unk" not in prepared.source
+    assert stage_name(corpus, text, encoding) != stage_name(
+        replace(corpus, unknown=()), text, encoding
+    )

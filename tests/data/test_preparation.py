@@ -1,5 +1,7 @@
 """Preparation on the demo corpus and on lines made for each setting."""
 
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from repro.data.preparation import (
     SINK,
     EncodingSettings,
     TextSettings,
+    _write_subwords,
+    _write_words,
     prepare,
     stage_name,
     strip_diacritics,
@@ -94,6 +98,24 @@ def test_stages_are_not_run_twice(demo, tmp_path, monkeypatch):
     monkeypatch.setattr("repro.data.preparation.read_pairs", pytest.fail)
     second = prepare(demo, TextSettings(merges=20), EncodingSettings(), cache)
     assert list(second.splits["dev"]) == list(first.splits["dev"])
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_subwords_hold_no_more_than_a_few_sentences(raw, joint):
+    """The files are two megabytes each; splitting their words takes a small part of that."""
+    data_dir = raw("low lower newest widest " * 80 + "\n", "new low wide lowest " * 80 + "\n")
+    for language in ("ro", "en"):
+        path = data_dir / "raw" / f"train.{language}"
+        path.write_text(path.read_text(encoding="utf-8") * 1000, encoding="utf-8")
+    corpus = open_corpus(data_dir, "raw", "ro", "en", subset=True)
+    words = data_dir / "words"
+    (data_dir / "subwords").mkdir()
+    _write_words(replace(corpus, tokenised=True), TextSettings(), words)
+    tracemalloc.start()
+    _write_subwords(words, TextSettings(merges=4, joint=joint), data_dir / "subwords")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (words / "train.source").stat().st_size / 3
 
 
 def test_every_setting_changes_the_name(demo):

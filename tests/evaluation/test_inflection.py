@@ -9,6 +9,7 @@ from repro.data.errors import DataError
 from repro.data.sigmorphon import Inflection
 from repro.evaluation.inflection import (
     align_predictions,
+    inflection_statistics,
     levenshtein,
     read_predictions,
     score_inflections,
@@ -16,6 +17,8 @@ from repro.evaluation.inflection import (
     write_predictions,
 )
 from repro.evaluation.metrics import metric_of
+from repro.evaluation.significance import metric_value
+from repro.evaluation.sufficient_statistics import percentage_of_sums
 
 short = st.text(alphabet="abü", max_size=6)
 
@@ -82,6 +85,16 @@ def test_of_duplicates_the_last_gold_and_the_last_guess_count_once() -> None:
     assert score_inflections(gold, ["dreamed", "dreamt", "x"]).accuracy == {"english": 50.0}
     assert score_inflections(gold, ["dreamt", "dreamed", "x"]).accuracy == {"english": 0.0}
     assert score_inflections(gold, ["x", "dreamt", "burnt"]).accuracy == {"english": 100.0}
+
+
+def test_statistics_of_each_language_give_the_accuracy() -> None:
+    gold = [*reversed(EXAMPLES), Inflection("english", "draw", "drew", ("V", "PST"))]
+    predicted = ["Tag", "Tags", "", "Häuser", "drawn", "drew", "drawed"]  # the last one counts
+    rows, languages = inflection_statistics(gold, predicted)
+    assert rows.tolist() == [[1, 1], [0, 1], [1, 1], [1, 1], [0, 1], [1, 1]]
+    assert languages.tolist() == [0, 0, 1, 1, 1, 1]
+    value = metric_value(rows, percentage_of_sums, languages.tolist())
+    assert value == score_inflections(gold, predicted).macro_accuracy == 62.5
 
 
 def test_same_lemma_and_tags_of_two_languages_are_two_items() -> None:

@@ -5,13 +5,21 @@ from pathlib import Path
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.experiment import list_experiments, load_experiment
+from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
+from repro.evaluation.sufficient_statistics import form_of
 from repro.report.chosen import chosen_records
-from repro.results import figure_path, list_runs, read_experiment_records, records_path, table_path
+from repro.results import (
+    figure_path,
+    list_runs,
+    read_comparisons,
+    read_experiment_records,
+    records_path,
+    table_path,
+)
 from repro.runs.reproduce import reproduce
 
-ONE_STEP = ["hardware=cpu", "hardware.jobs=1", "task.analysed=3", "training.max_steps=1"]
+ONE_STEP = ["hardware=cpu", "hardware.jobs=1", "training.max_steps=1"]
 TINY_PAIRS = ["model.vector_size=4", "model.hidden_size=4", "data.premises=30"]
 TINY_TEXT = [
     "model.embedding_size=6", "model.hidden_size=6", "model.fertility.epochs=1",
@@ -31,7 +39,7 @@ TINY = {
     "nmt": TINY_TEXT,
     "summarization": TINY_TEXT,
 }  # fmt: skip
-"""Overrides for each task that make its model small."""
+"""Overrides that make a large model small, by task."""
 
 
 @pytest.mark.parametrize("name", list_experiments())
@@ -41,6 +49,11 @@ def test_every_configuration_composes(name: str, scale: str) -> None:
     cells = {(run.cell, run.seed): run.overrides for run in planned}  # one value of what is tuned
     configs = [compose_run(overrides) for overrides in dict.fromkeys(cells.values())]
     assert all(config.scale.name == scale for config in configs)
+
+
+def made_small(task: str) -> list[str]:
+    """Overrides of a task; one that is not listed is small as it is."""
+    return ["task.analysed=3", *TINY[task]] if task in TINY else []
 
 
 COMPUTED = [name for name in list_experiments() if load_experiment(name).computed]
@@ -59,7 +72,7 @@ def test_every_experiment_takes_one_step(
 ) -> None:
     monkeypatch.setattr("repro.runs.reproduce.load_experiment", _with_two_seeds)
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}
-    tiny = [*ONE_STEP, *TINY[task.removeprefix("task=")], f"results_dir={shared}"]
+    tiny = [*ONE_STEP, *made_small(task.removeprefix("task=")), f"results_dir={shared}"]
     done = reproduce([name], "demo", tiny)
     assert done.outcomes
     assert {outcome.status for outcome in done.outcomes} <= {"done", "skipped"}
@@ -77,6 +90,8 @@ def test_every_experiment_takes_one_step(
                 and record.metric == column.metric
             ]
             assert len(found) == (1 if kind == "ensemble" else 2), (row, column.name)
+    compared = read_comparisons(shared, "demo", name)
+    assert {(one.row, one.column) for one in compared} == _comparable(experiment)
     assert experiment.title in done.report.read_text()
     written = table_path if experiment.kind == "table" else figure_path
     ending = "md" if experiment.kind == "table" else "svg"
@@ -98,6 +113,15 @@ def test_every_figure_of_the_library_is_drawn_without_a_run(
     assert load_experiment(name).title in done.report.read_text()
 
 
+def _comparable(experiment: Experiment) -> set[tuple[str, str]]:
+    """Cells whose metric is a function of sums, in other rows than the baseline."""
+    if experiment.baseline is None:
+        return set()
+    columns = [c.name for c in experiment.columns_at("demo") if form_of(c.metric) is not None]
+    others = [row for row in experiment.row_labels() if row != experiment.baseline]
+    return {(row, column) for row in others for column in columns}
+
+
 def _with_two_seeds(name: str):  # type: ignore[no-untyped-def]
     experiment = load_experiment(name)
     demo = experiment.scales["demo"]
@@ -112,5 +136,6 @@ def _with_two_seeds(name: str):  # type: ignore[no-untyped-def]
 def test_collecting_starts_no_run(tmp_path: Path) -> None:
     done = reproduce(["peters2019/figure5"], "demo", [f"results_dir={tmp_path}"], collect=True)
     assert done.outcomes == []
+    assert done.empty == ("peters2019/figure5",)
     assert list_runs(tmp_path, "demo") == []
     assert "not run" in done.report.read_text()

@@ -59,6 +59,29 @@ PREMISES: Row = {
     "index": 0,
     "pairs": [{**PAIR, "panels": {"softmax": {"predicted": "neutral", "weights": [0.5, 0.5]}}}],
 }
+SENTENCES: Row = {
+    "index": 0,
+    "sentences": [
+        {
+            "index": 0,
+            "language": "a to b",
+            "source": ["a", "b"],
+            "gold": "c",
+            "separator": " ",
+            "panels": {
+                name: {"source": ["a", "b"], "output": ["c", "</s>"], "weights": [[0.5, 0.5]] * 2}
+                for name in ("fusedmax", "oscarmax")
+            },
+        }
+    ],
+}
+CURVES: Row = {
+    "metric": "dev/token_accuracy",
+    "curves": [
+        {"label": "output", "seed": seed, "x": [1.0, 2.0], "y": [5.0, 6.0 * seed]}
+        for seed in (1, 2)
+    ],
+}
 ROWS: Mapping[str, Row] = {
     "attention": attention_row(),
     "lattice": lattice_row(),
@@ -82,6 +105,26 @@ ROWS: Mapping[str, Row] = {
             }
         },
     },
+    "forced_decoding": {
+        "index": 0,
+        "language": "a to b",
+        "source": ["a"],
+        "target": ["c", "</s>"],
+        "separator": " ",
+        "steps": [
+            {"probability": 0.5, "support": 2, "alternatives": [["c", 0.5], ["d", 0.5]]},
+            {"probability": 1.0, "support": 1, "alternatives": [["</s>", 1.0]]},
+        ],
+    },
+    "attention_to_summarized": SENTENCES,
+    "attention_to_two_summarized": SENTENCES,
+    "attention_to_translated": SENTENCES,
+    "attention_to_six_translated": SENTENCES,
+    "longer_summary": SENTENCES,
+    "shorter_summary": SENTENCES,
+    "translations": SENTENCES,
+    "alpha_sweep": CURVES,
+    "accuracy_over_time": CURVES,
     "sparsity_over_training": {
         "index": 0,
         "epochs": [1, 2],

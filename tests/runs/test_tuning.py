@@ -10,6 +10,7 @@ GRID = [0.5, 1.0, 2.0]
 
 
 def tuned(**changes: object) -> Experiment:
+    scales = changes.pop("scales", {"full": ScalePlan()})
     settings: dict[str, object] = {"extend": 2.0, "extensions": 2} | changes
     return Experiment(
         paper="p",
@@ -21,7 +22,7 @@ def tuned(**changes: object) -> Experiment:
         rows=[Axis("loss", {"a": ["loss=crf"]})],
         columns=[Column("x", "test/uas")],
         seeds=[4, 5, 6],
-        scales={"full": ScalePlan()},
+        scales=scales,  # type: ignore[arg-type]
         tune=Tuning("training.learning_rate", list(GRID), "dev/uas", **settings),  # type: ignore[arg-type]
     )
 
@@ -42,6 +43,15 @@ def run_to_the_end(
 
 
 FIRST = [(4, value) for value in GRID]
+
+
+def test_a_scale_may_add_fewer_values_than_the_experiment() -> None:
+    rising = {value: value for value in (*GRID, 4.0, 8.0)}
+    wide, narrow = tuned(), tuned(scales={"full": ScalePlan(extensions=1)})
+    assert run_to_the_end(wide, rising)[3:] == [(4, 4.0), (4, 8.0), (5, 8.0), (6, 8.0)]
+    assert run_to_the_end(narrow, rising)[3:] == [(4, 4.0), (5, 4.0), (6, 4.0)]
+    kept = tuned(scales={"full": ScalePlan(extensions=0)})
+    assert run_to_the_end(kept, rising)[3:] == [(5, 2.0), (6, 2.0)]
 
 
 @pytest.mark.parametrize(

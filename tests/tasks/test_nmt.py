@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -55,6 +56,15 @@ def test_an_epoch_holds_every_pair_once(root: Path) -> None:
     assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
 
 
+def test_parameters_start_within_their_bound(root: Path) -> None:
+    for bound in (0.1, 0.3):
+        model = made(root, f"model.initial_bound={bound}").model
+        largest = max(float(parameter.abs().max()) for parameter in model.parameters())
+        assert 0.99 * bound < largest <= bound
+    with pytest.raises(ConfigError, match=r"model\.initial_bound is 0\.0; expected a number > 0"):
+        config(root, "model.initial_bound=0")
+
+
 def test_only_bounded_attention_reads_a_sink(root: Path) -> None:
     free, bounded = made(root), made(root, *BOUNDED)
     assert SINK not in free.data.source.tokens
@@ -85,6 +95,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         ]
         wanted = aligner.align(list(zip(sources, theirs, strict=True)))
         assert outcome.scores[f"{split}/drop"] == drop_score(links, wanted).value
+    assert_sums_give_the_records(folder)
     rows = folder.read_attention()
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert rows[0]["source"][-1] == SINK
@@ -124,7 +135,8 @@ def test_constant_and_guided_fertilities(root: Path) -> None:
 
 
 def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
-    learned = ["model.fertility.epochs=8", "model.fertility.learning_rate=0.01"]
+    settings = ("margin=1", "epochs=8", "learning_rate=0.01")
+    learned = [f"model.fertility.{setting}" for setting in settings]
     task = made(root, *BOUNDED, *learned)
     fertility = task.model.fertility
     assert isinstance(fertility, PredictedFertility)

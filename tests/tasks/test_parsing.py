@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -142,6 +143,7 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
         assert [s.column("FORM") for s in predicted] == [s.column("FORM") for s in gold]
         counted = score_attachment([s.heads for s in gold], [s.heads for s in predicted])
         assert outcome.scores[f"{split}/uas"] == counted.uas
+    assert_sums_give_the_records(folder)
     assert {"dev/trees", "dev/parents", "train/inference_share", "train/sentences_per_second"} <= (
         outcome.scores.keys()
     )

@@ -3,9 +3,12 @@ from typing import Any
 
 import pytest
 import torch
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
+from repro.config.experiment import load_experiment
+from repro.config.planning import plan_runs
 from repro.config.schema import RunConfig
 from repro.data.errors import DataError
 from repro.data.nli import LABELS
@@ -13,7 +16,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.evaluation.classification import read_labels, score_labels
 from repro.report.drawings import ComparisonSpec, drawing
 from repro.results import RunFolder
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.tasks.entailment_corpus import encode_corpus, identify, vectors_of
 from repro.tasks.snli.task import SnliTask
 from repro.training.seeding import seed_everything
@@ -21,7 +24,7 @@ from repro.training.seeding import seed_everything
 CPU = torch.device("cpu")
 SMALL = [
     "task=snli", "hardware=cpu", "hardware.jobs=1", "model.vector_size=6", "model.hidden_size=6",
-    "data.premises=40", "task.analysed=5", "training.max_epochs=2",
+    "data.premises=40", "task.analysed=5", "training.max_epochs=2", "training.batch_size=32",
 ]  # fmt: skip
 CLOCKS = ("tokens_per_second", "pairs_per_second")
 
@@ -116,6 +119,7 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
         recall = outcome.scores[f"{name}/label_recall/neutral"]
         assert recall == counted.recall["neutral"]
     assert 0 < outcome.scores["test/premise_nonzeros"] <= 100
+    assert_sums_give_the_records(folder)
     signatures = {record.metric: record.signature for record in folder.read_records()}
     assert "label:neutral" in signatures["dev/label_recall/neutral"]
     spec = drawing("premise_attention")
@@ -155,6 +159,19 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
     assert outcome.scores["test/label_accuracy"] > 45
+
+
+def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:
+    few = ["data.premises=16", f"results_dir={tmp_path}"]
+
+    def runs(artefact: str) -> set[str]:
+        planned = plan_runs(load_experiment(f"niculae2017/{artefact}"), "demo")
+        return {locate(compose_run([*run.overrides, *few])).folder.run_id for run in planned}
+
+    tuned, timed = runs("table1"), runs("table3")
+    assert runs("figure3") == runs("figure6") == tuned
+    assert len(timed) == 4
+    assert timed < tuned
 
 
 def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from statistics import fmean
 
 import pytest
 import torch
+from stored_statistics import assert_sums_give_the_records
 
 from repro.config.compose import compose_run
 from repro.evaluation.rouge import RougeSettings, rouge
@@ -46,6 +47,10 @@ def test_rouge_of_the_stored_summaries(outcome: Outcome, split: str, count: int)
             assert outcome.scores[f"{split}/{name}{suffix}"] == pytest.approx(mean)
         recall = fmean(one.recall for one in found["rougeL"])
         assert outcome.scores[f"{split}/rougeL_recall{suffix}"] == pytest.approx(recall)
+
+
+def test_scores_of_each_summary_give_the_records(outcome: Outcome) -> None:
+    assert_sums_give_the_records(RunFolder(outcome.folder))
 
 
 def test_attention_joins_words(outcome: Outcome) -> None:

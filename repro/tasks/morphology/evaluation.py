@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from repro.config.schema import RunConfig
 from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.seq2seq import BeamConfig
 from repro.data.sigmorphon import Inflection
 from repro.decoding import BeamResult, StepModel
-from repro.evaluation.inflection import score_inflections, write_predictions
+from repro.evaluation.inflection import inflection_statistics, score_inflections, write_predictions
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
+from repro.evaluation.sufficient_statistics import GROUPS
 from repro.results import RunFolder
 from repro.tasks.location import corpus_dir
 from repro.tasks.morphology.corpus import EncodedCorpus
@@ -50,6 +53,8 @@ class Evaluator:
         test = search(model, self.data.test, self.decoding, self.device)
         scores = self._score("dev", self.data.corpus.dev, dev, folder)
         scores |= self._score("test", self.data.corpus.test, test, folder)
+        counted = self._statistics("dev", self.data.corpus.dev, dev)
+        folder.write_statistics(counted | self._statistics("test", self.data.corpus.test, test))
         scores["dev/certified"] = _percent([result.certified for result in dev])
         scores["dev/optimal"] = _percent([result.optimal for result in dev])
         scores["dev/single"] = _percent([result.single for result in dev])
@@ -75,6 +80,12 @@ class Evaluator:
             path = folder.predictions_file(split, language)
             write_predictions(path, [examples[n] for n in own], [predicted[n] for n in own])
         return score_inflections(examples, predicted).as_metrics(split)
+
+    def _statistics(
+        self, split: str, examples: Sequence[Inflection], results: Sequence[BeamResult]
+    ) -> dict[str, NDArray[np.number]]:
+        rows, languages = inflection_statistics(examples, self._texts(results))
+        return {f"{split}/accuracy": rows, f"{split}/accuracy{GROUPS}": languages}
 
 
 def _rule_baseline(config: RunConfig, languages: Sequence[str]) -> Scores:

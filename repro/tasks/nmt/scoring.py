@@ -12,7 +12,7 @@ from repro.data.preparation import PreparedCorpus
 from repro.data.segmentation import moses_detokeniser
 from repro.evaluation.bleu import BleuScore, detokenised_bleu, tokenised_bleu
 from repro.evaluation.coverage import RatioScore, drop_score, rep_score
-from repro.evaluation.meteor import meteor
+from repro.evaluation.meteor import LANGUAGE, meteor, meteor_statistics
 from repro.tasks.location import corpus_dir
 from repro.tasks.text_pairs import ScoredOutputs, scored_outputs
 
@@ -63,6 +63,8 @@ class TranslationScorer:
         if self.meteor_jar is not None:
             language = self.data.corpus.target
             values["meteor"] = meteor(ours, gold, jar=self.meteor_jar, language=language)
+            if language == LANGUAGE:
+                statistics["meteor"] = meteor_statistics(ours, gold, jar=self.meteor_jar)
         return scored_outputs(split, values, statistics)
 
     def _references(self, split: str) -> list[Words]:

@@ -1,6 +1,7 @@
 """The demo translation corpus says in the target what the source says, once each."""
 
 from collections import Counter
+from itertools import groupby, pairwise
 
 import pytest
 
@@ -9,6 +10,7 @@ from repro.data.demo.translation import (
     EMPHASIS,
     GENITIVE,
     LINKING_VOWEL,
+    LONGEST_LIST,
     OBJECT_MARK,
     SIZES,
     SOURCE,
@@ -74,16 +76,46 @@ def test_splits_have_their_sizes_and_share_no_source(splits):
 
 def test_what_is_hard_occurs_often(splits, lexicon):
     rows = splits["train"]
-    compounds = sum(
-        any(LINKING_VOWEL in word and len(word) > 7 for word in source.split())
-        for source, _ in rows
-    )
+    words = {first[0] + LINKING_VOWEL + second[0] for first, second in lexicon.compounds}
+    compounds = sum(bool(words & set(source.split())) for source, _ in rows)
     lists = sum(AND[0] in source.split() for source, _ in rows)
+    again = sum(longest_run(source) > 1 for source, _ in rows)
     twice = sum(f"{EMPHASIS[0]} {EMPHASIS[0]}" in source for source, _ in rows)
     particles = {verb for verb, _, _ in lexicon.particle_verbs}
     apart = sum(bool(particles & set(source.split())) for source, _ in rows)
-    assert min(compounds, lists, apart) > 0.2 * len(rows)
-    assert twice > 0.05 * len(rows)
+    assert min(compounds, lists, again, twice, apart) > 0.2 * len(rows)
+
+
+def nominals(source):
+    """The words before and after the object mark, the verb and the adverb among them."""
+    words = source.split()
+    mark = words.index(OBJECT_MARK)
+    return words[:mark], words[mark + 1 :]
+
+
+def longest_run(source):
+    """How often in a row the items of a list name the same thing."""
+    return max(
+        len(list(run))
+        for words in nominals(source)
+        for _, run in groupby(
+            one for one, following in pairwise([*words, AND[0]]) if following == AND[0]
+        )
+    )
+
+
+def test_only_lists_of_other_splits_are_longer_than_those_of_training(splits):
+    for name, rows in splits.items():
+        items = [1 + words.count(AND[0]) for source, _ in rows for words in nominals(source)]
+        assert max(items) == LONGEST_LIST[name]
+    assert LONGEST_LIST["train"] < LONGEST_LIST["val"] == LONGEST_LIST["test"]
+
+
+def test_every_compound_is_seen_often_in_training(splits, lexicon):
+    """A word that stands in validation or test data only would be unknown to every model."""
+    seen = Counter(word for source, _ in splits["train"] for word in source.split())
+    for name in ("val", "test"):
+        assert all(seen[word] >= 5 for source, _ in splits[name] for word in source.split())
 
 
 def test_verbs_move_to_the_end_and_their_particles_stand_after_them(splits, lexicon):
@@ -104,6 +136,7 @@ def test_lexicon_gives_no_word_two_meanings_but_one(lexicon):
         *(word for word, _ in lexicon.verbs),
         *(word for word, *_ in lexicon.particle_verbs),
         *(word for word, _ in lexicon.adverbs),
+        *(first[0] + LINKING_VOWEL + second[0] for first, second in lexicon.compounds),
         lexicon.ambiguous[0],
     ]
     assert len(set(sources)) == len(sources)

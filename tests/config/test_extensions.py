@@ -1,0 +1,81 @@
+"""Folders beside the checkout that add settings, experiments and modules."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run, group_choices
+from repro.config.experiment import list_experiments, load_experiment
+from repro.config.paths import experiments_dirs, extended, extension_dirs
+from repro.config.schema.mapping import EntmaxConfig
+
+MILD = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
+EXPERIMENT = """
+kind: figure
+title: "t"
+place: "p"
+drawing: {name: lattice}
+scales: {demo: {}}
+"""
+
+
+@pytest.fixture
+def extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REPRO_EXTENSIONS", os.pathsep.join([str(tmp_path), ""]))
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_without_any_there_are_the_package_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REPRO_EXTENSIONS", raising=False)
+    assert extension_dirs() == []
+    assert extended("repro.tasks") == []
+    assert len(experiments_dirs()) == 1
+
+
+def test_a_choice_of_a_group_may_lie_in_an_extension(extension: Path) -> None:
+    with pytest.raises(ConfigError, match="no mapping 'mild'; choose mapping="):
+        compose_run(["mapping=mild"])
+    write(extension / "conf" / "mapping" / "mild.yaml", MILD)
+    assert {"mild", "softmax"} <= set(group_choices("mapping"))
+    mapping = compose_run(["mapping=mild"]).mapping
+    assert isinstance(mapping, EntmaxConfig)
+    assert mapping.alpha == 1.125
+
+
+def test_a_choice_of_the_package_cannot_be_taken(extension: Path) -> None:
+    write(extension / "conf" / "mapping" / "entmax.yaml", MILD)
+    mapping = compose_run(["mapping=entmax"]).mapping
+    assert isinstance(mapping, EntmaxConfig)
+    assert mapping.alpha == 1.5
+
+
+def test_an_experiment_may_lie_in_an_extension(extension: Path) -> None:
+    before = list_experiments()
+    write(extension / "experiments" / "mine" / "figure1.yaml", EXPERIMENT)
+    assert set(list_experiments()) == {*before, "mine/figure1"}
+    assert load_experiment("mine/figure1").title == "t"
+
+
+def test_an_experiment_that_stands_twice_is_refused(extension: Path) -> None:
+    path = extension / "experiments" / "peters2019" / "table1.yaml"
+    write(path, EXPERIMENT)
+    with pytest.raises(ConfigError) as caught:
+        list_experiments()
+    assert str(caught.value).startswith(f"{path}: peters2019/table1 stands in ")
+
+
+def test_modules_are_looked_for_where_the_checkout_has_them(extension: Path) -> None:
+    assert extended("repro.config.schema") == [str(extension / "repro" / "config" / "schema")]
+
+
+def test_an_extension_that_is_no_folder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRO_EXTENSIONS", "/nowhere/at/all")
+    with pytest.raises(ConfigError, match=r"REPRO_EXTENSIONS names .*all; expected a folder"):
+        extension_dirs()

@@ -1,0 +1,80 @@
+"""All tables and figures of the four papers have a target, and figures share runs with tables."""
+
+import re
+import shlex
+from itertools import product
+
+import pytest
+
+from repro.config.compose import compose_run
+from repro.config.experiment import list_experiments, load_experiment
+from repro.config.identity import run_id
+from repro.config.paths import experiments_dirs
+from repro.config.planning import plan_runs
+
+ARTEFACTS = {
+    "malaviya2018/table1", "malaviya2018/table2",
+    "malaviya2018/figure1", "malaviya2018/figure2", "malaviya2018/appendix_b",
+    "niculae2017/table1", "niculae2017/table2", "niculae2017/table3", "niculae2017/table4",
+    "niculae2017/table5", "niculae2017/table6", "niculae2017/table7",
+    "niculae2017/figure1", "niculae2017/figure2", "niculae2017/figure3", "niculae2017/figure4",
+    "niculae2017/figure5", "niculae2017/figure6", "niculae2017/figure7", "niculae2017/figure8",
+    "niculae2017/figure9", "niculae2017/appendix_c3",
+    "niculae2018/table1", "niculae2018/table2",
+    "niculae2018/figure1", "niculae2018/figure2", "niculae2018/figure3", "niculae2018/figure4",
+    "niculae2018/figure5",
+    "peters2019/table1", "peters2019/table2", "peters2019/table3",
+    "peters2019/figure1", "peters2019/figure2", "peters2019/figure3", "peters2019/figure4",
+    "peters2019/figure5", "peters2019/figure6",
+}  # fmt: skip
+SHARED = {
+    "malaviya2018/appendix_b": "malaviya2018/table1",
+    "niculae2017/appendix_c3": "niculae2017/table5",
+    "niculae2017/figure1": "niculae2017/table2",
+    "niculae2017/figure4": "niculae2017/table5",
+    "niculae2017/figure7": "niculae2017/table6",
+    "niculae2017/figure8": "niculae2017/table6",
+    "niculae2017/figure9": "niculae2017/table6",
+    "peters2019/figure2": "peters2019/figure4",
+}
+"""Figures, and the artefacts whose runs they show."""
+
+
+def identities(name: str, scale: str) -> set[str]:
+    planned = dict.fromkeys(run.overrides for run in plan_runs(load_experiment(name), scale))
+    return {run_id(compose_run(overrides), "corpus") for overrides in planned}
+
+
+def test_every_table_and_figure_of_the_papers_has_an_experiment() -> None:
+    assert set(list_experiments()) >= ARTEFACTS
+    kinds = [re.sub(r"\d+$|_.*$", "", name.split("/")[1]) for name in ARTEFACTS]
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    assert counts == {"table": 14, "figure": 22, "appendix": 2}
+
+
+@pytest.mark.parametrize("name", ARTEFACTS)
+def test_kinds_are_those_of_the_papers(name: str) -> None:
+    experiment = load_experiment(name)
+    assert experiment.kind == ("table" if "/table" in name else "figure")
+    assert set(experiment.scales) == {"demo", "small", "full"}
+    drawing = experiment.drawing
+    words = [] if drawing is None else [drawing.published]
+    assert experiment.published.rows or any(words) or "paper prints" in " ".join(experiment.notes)
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
+def test_figures_need_no_runs_of_their_own(name: str, scale: str) -> None:
+    assert identities(name, scale) <= identities(SHARED[name], scale)
+
+
+def test_the_multiruns_of_the_sweep_are_its_runs() -> None:
+    text = (experiments_dirs()[0] / "peters2019" / "figure4.yaml").read_text(encoding="utf-8")
+    commands = re.findall(r"repro run -m (.*)", text)
+    found = set()
+    for command in commands:
+        settings = [setting.split("=", 1) for setting in shlex.split(command)]
+        choices = [[f"{key}={value}" for value in values.split(",")] for key, values in settings]
+        found |= {run_id(compose_run(choice), "corpus") for choice in product(*choices)}
+    assert len(commands) == 2
+    assert found == identities("peters2019/figure4", "full")

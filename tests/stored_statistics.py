@@ -1,0 +1,21 @@
+"""What a run keeps of each example must give the metrics that it records."""
+
+import pytest
+
+from repro.evaluation.significance import metric_value
+from repro.evaluation.sufficient_statistics import GROUPS, form_of
+from repro.results import RunFolder
+
+
+def assert_sums_give_the_records(folder: RunFolder) -> None:
+    """Every recorded metric that is a function of sums has its statistics, and is that function."""
+    kept = folder.read_statistics()
+    recorded = {record.metric: record.value for record in folder.read_records()}
+    summed = {metric for metric in recorded if form_of(metric) is not None}
+    assert {name for name in kept if not name.endswith(GROUPS)} == summed != set()
+    for metric in summed:
+        form = form_of(metric)
+        assert form is not None
+        groups = kept.get(metric + GROUPS)
+        value = metric_value(kept[metric], form, None if groups is None else groups.tolist())
+        assert value == pytest.approx(recorded[metric], abs=1e-9), metric
