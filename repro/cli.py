@@ -1,6 +1,7 @@
 """The command line. Every command imports what it needs when it runs, so that help is quick."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,13 +44,18 @@ def _guarded(command: Callable[[], int]) -> int:
     from repro.errors import UserError
 
     try:
-        return command()
+        status = command()
+        sys.stdout.flush()
     except UserError as error:
         print(f"repro: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # who read the output has left, as in repro ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         print("repro: stopped; the same command continues", file=sys.stderr)
         return 130
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

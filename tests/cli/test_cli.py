@@ -54,6 +54,18 @@ def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
     assert "task.setting=medium" in shown.stdout
 
 
+def test_a_reader_may_leave_early() -> None:
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "repro", "reproduce", "--list"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert listing.stdout is not None
+    assert listing.stderr is not None
+    listing.stdout.close()
+    assert listing.stderr.read() == ""
+    assert listing.wait(60) == 141
+
+
 def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Path) -> None:
     results = f"results_dir={tmp_path}"
     long = [item for item in TINY if "max_steps" not in item]
