@@ -55,15 +55,14 @@ def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
 
 
 def test_a_reader_may_leave_early() -> None:
-    listing = subprocess.Popen(
-        [sys.executable, "-m", "repro", "reproduce", "--list"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert listing.stdout is not None
-    assert listing.stderr is not None
-    listing.stdout.close()
-    assert listing.stderr.read() == ""
-    assert listing.wait(60) == 141
+    command = [sys.executable, "-m", "repro", "reproduce", "--list"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as listing:
+        assert listing.stdout is not None
+        assert listing.stderr is not None
+        listing.stdout.close()
+        assert listing.stderr.read() == ""
+    assert listing.returncode == 141
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Path) -> None:
