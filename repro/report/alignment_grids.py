@@ -91,7 +91,7 @@ def draw_alignments(row: Row) -> Figure:
     left, foot = _room(pair.premise), _room(pair.hypothesis)
     across, down = CELL * len(pair.hypothesis), CELL * len(pair.premise)
     width = left + len(panels) * (across + GAP) + MARGIN
-    figure = new_figure(width, 2 * (down + foot) + 2 * TITLE)
+    figure = new_figure(width, 2 * (down + foot) + 1.4 * TITLE)
     for number, (label, panel) in enumerate(panels.items()):
         x = left + number * (across + GAP)
         upper = _axes(figure, x, 2 * foot + down + TITLE * 0.55, across, down)

@@ -102,11 +102,11 @@ def test_stages_are_not_run_twice(demo, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_subwords_hold_no_more_than_a_few_sentences(raw, joint):
-    """The files are two megabytes each; splitting their words takes a small part of that."""
+    """The files are half a megabyte each; splitting their words takes a small part of that."""
     data_dir = raw("low lower newest widest " * 80 + "\n", "new low wide lowest " * 80 + "\n")
     for language in ("ro", "en"):
         path = data_dir / "raw" / f"train.{language}"
-        path.write_text(path.read_text(encoding="utf-8") * 1000, encoding="utf-8")
+        path.write_text(path.read_text(encoding="utf-8") * 300, encoding="utf-8")
     corpus = open_corpus(data_dir, "raw", "ro", "en", subset=True)
     words = data_dir / "words"
     (data_dir / "subwords").mkdir()

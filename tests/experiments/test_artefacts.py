@@ -36,6 +36,7 @@ SHARED = {
     "niculae2017/figure8": "niculae2017/table6",
     "niculae2017/figure9": "niculae2017/table6",
     "peters2019/figure2": "peters2019/figure4",
+    "peters2019/figure5": "peters2019/table2",
 }
 """Figures, and the artefacts whose runs they show."""
 

@@ -14,7 +14,7 @@ from repro.report.accuracy_over_time import describe_times, draw_times, gather_t
 from repro.report.alpha_sweep import describe_sweep, draw_sweep, gather_sweep, remark_sweep
 from repro.report.canvas import plain_style
 from repro.report.curves import ShownRun, curves_of, metric_label
-from repro.report.figure import read_figure_data
+from repro.report.figure import FigureData, read_figure_data
 from repro.results import Record, ResultsError, RunFolder, run_folder, write_experiment_records
 
 Row = dict[str, Any]
@@ -159,3 +159,18 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     monkeypatch.setattr(document, "load_experiment", lambda _name: experiment)
     html = build_report(tmp_path, "demo").read_text(encoding="utf-8")
     assert "Shown: all runs; run 12 (row output 1, column dev, seed 2) has the largest" in html
+
+
+@pytest.mark.parametrize(
+    ("example", "words"),
+    [
+        ({"index": 3}, "run run (row 1 / a, column avg, seed 1): the largest test/accuracy of"),
+        ({"index": 3, "runs": {}}, "the best run of each row, example 3; run run (row 1 / a,"),
+        ({"curves": []}, "all runs; run run (row 1 / a, column avg, seed 1) has the largest"),
+    ],
+)
+def test_it_is_said_which_runs_are_shown(
+    example: Row, words: str, make_record: Callable[..., Record]
+) -> None:
+    data = FigureData("paper2020/figure9", "attention", make_record(), example)
+    assert document._shown_run(data, "50.00").startswith(words)

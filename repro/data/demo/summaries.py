@@ -19,24 +19,9 @@ REFERENCES = 4
 
 FIRST = ("north", "south", "united", "royal", "first", "new", "grand", "old")
 PLACES = ("avaro", "belmont", "corvia", "dunmar", "estrel", "farrow", "galdin", "hestra")
-NAMES = tuple(
-    head + tail
-    for head in (
-        "bren",
-        "cor",
-        "dal",
-        "fen",
-        "gra",
-        "hol",
-        "jas",
-        "kel",
-        "lor",
-        "mar",
-        "pel",
-        "tor",
-    )
-    for tail in ("bach", "dine", "fold", "gate", "mond", "nell", "rick", "stad", "tide", "vane")
-)
+_HEADS = ["bren", "cor", "dal", "fen", "gra", "hol", "jas", "kel", "lor", "mar", "pel", "tor"]
+_TAILS = ["bach", "dine", "fold", "gate", "mond", "nell", "rick", "stad", "tide", "vane"]
+NAMES = tuple(head + tail for head in _HEADS for tail in _TAILS)
 BODIES = ("council", "bank", "union", "company", "ministry", "court", "institute", "guild")
 DEEDS = {
     "announced": "announces", "cancelled": "cancels", "approved": "approves",
