@@ -21,6 +21,8 @@ ROOT = "root"
 WRONG = "#b3422d"
 FAINTEST = 0.35
 HEADROOM = 0.45
+MOST_WEIGHTS = 8
+"""Weights of trees that the title lists."""
 LABEL = (0.27, 0.14)
 """Width and height of a probability and the space around it, in inches."""
 
@@ -187,6 +189,8 @@ def _title(example: ParsedSentence) -> str:
     if example.gold_place is not None:
         weights[example.gold_place] += " (gold)"
     count = f"{len(weights)} trees" if len(weights) > 1 else "1 tree"
+    if len(weights) > MOST_WEIGHTS:
+        weights[MOST_WEIGHTS:] = ["…"]
     return drawable(f"{example.sentence}   {count}: {', '.join(weights)}")
 
 

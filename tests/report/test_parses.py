@@ -108,6 +108,12 @@ def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: i
     assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
 
 
+def test_the_title_lists_the_heaviest_trees_only() -> None:
+    with plain_style():
+        title = draw_dependency_arcs(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
+    assert title == f"s0   10 trees: 0.10 (gold), {'0.10, ' * 7}…"
+
+
 def test_the_words_say_what_is_in_doubt() -> None:
     text = describe_dependency_arcs(AMBIGUOUS)
     assert "2 with nonzero weight" in text
