@@ -14,10 +14,13 @@ from benchmarks.linear_loss import Setting
 from benchmarks.machine import describe_machine
 from benchmarks.measurement import Measurement, measure
 from benchmarks.rows import SHAPES, Row, Shape, all_rows
+from benchmarks.structures import CASES, Case, Solved, solve_case
 from benchmarks.timing import clock_for, copy_bandwidth
 from repro.atomic import atomic_write_text
 
 _RESULTS = Path(__file__).parent / "results"
+_CASE_SHARE = 6
+"""A case of SparseMAP, and the loop beside it, get so many times the seconds of a row."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Plan:
     Attributes:
         rows: of the table.
         linear: the fused linear loss, or None.
+        cases: of SparseMAP; measured on the processor, with the most threads only.
         shapes: of the scores.
         threads: numbers of threads, one after the other; peers get the largest only.
         device: where.
@@ -36,6 +40,7 @@ class Plan:
 
     rows: list[Row]
     linear: Setting | None
+    cases: list[Case]
     shapes: list[Shape]
     threads: list[int]
     device: torch.device
@@ -45,7 +50,8 @@ class Plan:
     @property
     def kinds(self) -> set[str]:
         """Kinds of rows, each of which has tests."""
-        return {row.kind for row in self.rows} | ({"linear"} if self.linear else set())
+        more = {"linear": self.linear, "structure": self.cases}
+        return {row.kind for row in self.rows} | {kind for kind, part in more.items() if part}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,11 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
     bandwidths, found = run(plan)
+    solved = solve(plan)
     comparison = compare(plan.linear) if plan.linear else None
-    page = tables.markdown(machine, found, comparison, bandwidths)
+    page = tables.markdown(machine, found, solved, comparison, bandwidths)
     print(f"\n{page}")
     if plan.output:
-        _write(plan.output / machine.folder, page, plan.rows, found)
+        _write(plan.output / machine.folder, page, plan.rows, found, solved)
     return 0
 
 
@@ -88,12 +95,29 @@ def run(plan: Plan) -> tuple[dict[int, float], list[Measurement]]:
     return bandwidths, found
 
 
+def solve(plan: Plan) -> list[Solved]:
+    """Measure the cases of SparseMAP."""
+    before, solved = torch.get_num_threads(), []
+    try:
+        torch.set_num_threads(max(plan.threads))
+        for case in plan.cases:
+            solved.append(solve_case(case, _CASE_SHARE * plan.seconds))
+            print(" ".join(tables.solved_cells(solved[-1])), flush=True)
+    finally:
+        torch.set_num_threads(before)
+    return solved
+
+
 def _cells(plan: Plan, threads: int) -> list[tuple[Row, Shape]]:
     rows = [row for row in plan.rows if row.kind != "peer" or threads == max(plan.threads)]
     return [(row, shape) for row in rows for shape in plan.shapes if row.takes(shape)]
 
 
-def _write(folder: Path, page: str, rows: list[Row], found: list[Measurement]) -> None:
+def _write(
+    folder: Path, page: str, rows: list[Row], found: list[Measurement], solved: list[Solved]
+) -> None:
+    if solved:
+        tables.write_csv(folder / "structures.csv", solved)
     if found:
         tables.write_csv(folder / "measurements.csv", found)
         plot.draw(folder / "ratios.png", rows, found)
@@ -110,14 +134,18 @@ def _plan(arguments: Sequence[str] | None) -> Plan:
     patterns = options.only or ["*"]
     rows = [row for row in all_rows() if any(fnmatch(row.name, p) for p in patterns)]
     linear = any(fnmatch(LINEAR, p) for p in patterns)
-    if not rows and not linear:
-        names = ", ".join([*(row.name for row in all_rows()), LINEAR])
+    on_cpu = options.device == "cpu"
+    cases = [case for case in CASES if on_cpu and any(fnmatch(case.name, p) for p in patterns)]
+    if not (rows or linear or cases):
+        structures = dict.fromkeys(case.name for case in CASES)
+        names = ", ".join([*(row.name for row in all_rows()), LINEAR, *structures])
         parser.error(f"--only {' '.join(patterns)} matches no row; rows: {names}")
     threads = options.threads if options.device == "cpu" else [torch.get_num_threads()]
     setting = Setting(threads=max(threads), device=options.device)
     return Plan(
         rows=rows,
         linear=setting if linear else None,
+        cases=cases,
         shapes=options.shapes,
         threads=threads,
         device=torch.device(options.device),

@@ -12,6 +12,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "peer": _MAPPINGS,
     "loss": ("tests/losses/test_fenchel_young.py",),
     "linear": ("tests/losses/test_linear.py",),
+    "structure": ("tests/structures/test_oracles.py", "tests/structures/test_sparsemap.py"),
 }
 """The tests of every kind of row."""
 

@@ -1,18 +1,12 @@
-"""Time of SparseMAP, forward and backward, against a loop over examples with an oracle in Python.
+"""SparseMAP, forward and backward, beside a loop over examples with an oracle in Python.
 
 The loop solves the same problems to the same gap with the same active set, one example after the
 other: matchings by ``scipy.optimize.linear_sum_assignment``, sequences by Viterbi in numpy, trees
-by the oracle of this library. The floor of a row is the time of its oracle calls alone.
-
-    python -m benchmarks.structures --threads 2
+by the oracle of this library. No peer with compiled oracles installs today.
 """
 
-import argparse
-import csv
-import io
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -20,56 +14,86 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from benchmarks.machine import describe_machine
-from benchmarks.timing import cpu_seconds, paired
-from repro.atomic import atomic_write_text
+from benchmarks.targets import Target, target_for
+from benchmarks.timing import cpu_seconds, paired, processor_seconds
 from repro.structures import Arborescence, Matching, Sequence, Structure, sparsemap
 
-_COLUMNS = "| {:<14} | {:>9} | {:>9} | {:>9} | {:>7} | {:>9} | {:>10} | {:>10} | {:>8} |"
+BATCH = 32
+_IN_THE_LOOP = 2
+"""Examples of the batch that the loop takes, which is slow."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem: its structure, the shape of its scores, and whether there are transitions."""
+    """A problem: its structure, the shape of its scores, and whether there are transitions.
+
+    Attributes:
+        name: key in tables and for ``--only``.
+        size: what tables call the shape: words of trees, and both sides of others.
+    """
 
     name: str
     structure: Structure
+    size: str
     shape: tuple[int, int]
     transitions: bool = False
 
-    def scores(self, batch: int, dtype: torch.dtype) -> list[Tensor]:
-        """Normal scores, the same in every run."""
+    def scores(self, batch: int) -> list[Tensor]:
+        """Scores from N(0, 1), in single precision; the same in every call."""
         generator = torch.Generator().manual_seed(0)
         shapes: list[tuple[int, ...]] = [self.shape]
         if self.transitions:
             shapes.append((self.shape[0] - 1, self.shape[1], self.shape[1]))
-        drawn = [torch.randn(batch, *s, generator=generator, dtype=dtype) for s in shapes]
+        drawn = [torch.randn(batch, *s, generator=generator) for s in shapes]
         return [scores.requires_grad_() for scores in drawn]
 
 
 CASES = (
-    Case("seq 20x20", Sequence(), (20, 20), True),
-    Case("seq 50x50", Sequence(), (50, 50), True),
-    Case("matching 20x20", Matching(), (20, 20)),
-    Case("matching 30x30", Matching(), (30, 30)),
-    Case("tree n=20", Arborescence(), (21, 21)),
-    Case("tree n=40", Arborescence(), (41, 41)),
+    Case("sparsemap_sequence", Sequence(), "20x20", (20, 20), transitions=True),
+    Case("sparsemap_sequence", Sequence(), "50x50", (50, 50), transitions=True),
+    Case("sparsemap_matching", Matching(), "20x20", (20, 20)),
+    Case("sparsemap_matching", Matching(), "30x30", (30, 30)),
+    Case("sparsemap_tree", Arborescence(), "20", (21, 21)),
+    Case("sparsemap_tree", Arborescence(), "40", (41, 41)),
 )
 
 
 @dataclass(frozen=True)
-class Timed:
-    """A row of the table; times in milliseconds for each instance."""
+class Solved:
+    """A row of the table; times in milliseconds for each instance.
 
-    problem: str
+    Attributes:
+        name: of the case.
+        shape: of the case.
+        threads: of torch.
+        milliseconds: median.
+        fastest: the least.
+        processor: processor time of all threads together, the least.
+        loop: median of the loop.
+        ratio: how many times as long the loop takes, median over rounds.
+        iterations: oracle calls, mean over the batch.
+        structures: selected ones, mean over the batch.
+        gap: the largest.
+        target: of the milliseconds, if there is one.
+    """
+
+    name: str
+    shape: str
+    threads: int
     milliseconds: float
     fastest: float
+    processor: float
     loop: float
     ratio: float
-    floor: float
     iterations: float
     structures: float
     gap: float
+    target: Target | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median keeps the target; None without one."""
+        return None if self.target is None else self.target.met(self.milliseconds)
 
 
 class LoopOracle:
@@ -111,55 +135,34 @@ def _viterbi(unary: np.ndarray, between: np.ndarray) -> np.ndarray:
     return np.array(tags[::-1])
 
 
-def main() -> None:
-    """Print a table, and write it as Markdown and CSV where a folder is named."""
-    options = _options()
-    torch.set_num_threads(options.threads)
-    dtype = torch.float64 if options.double else torch.float32
-    chosen = [case for case in CASES if options.only in case.name]
-    lines = list(_heading(options))
-    rows = []
-    print("\n".join(lines), flush=True)
-    for case in chosen:
-        rows.append(time_case(case, options.batch, dtype, options.seconds))
-        lines.append(_line(rows[-1]))
-        print(lines[-1], flush=True)
-    if options.folder:
-        _write(Path(options.folder), lines, rows)
+def solve_case(case: Case, seconds: float) -> Solved:
+    """Time a case and the loop in turn, with the present number of threads.
 
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--double", action="store_true", help="double precision, gap 1e-10")
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each problem")
-    parser.add_argument("--only", default="", help="problems with this in their name")
-    parser.add_argument("--folder", default="", help="where to write structures.md and .csv")
-    return parser.parse_args()
-
-
-def time_case(case: Case, batch: int, dtype: torch.dtype, seconds: float) -> Timed:
-    """Time a case and the loop in turn; the loop takes a few of the instances."""
-    scores, few = case.scores(batch, dtype), case.scores(min(batch, 2), dtype)
+    Args:
+        case: what to solve.
+        seconds: how long, see :func:`benchmarks.timing.paired`.
+    """
+    scores, few = case.scores(BATCH), case.scores(_IN_THE_LOOP)
     solution = sparsemap(case.structure, *scores)
     measured = _pass(lambda: sparsemap(case.structure, *scores).marginals, scores)
     oracle = LoopOracle(case)
     flat = [s.detach().flatten(1).requires_grad_() for s in few]
     loop = _pass(lambda: sparsemap(oracle, *flat).marginals, flat)
     timing = paired(measured, loop, cpu_seconds, seconds)
-    calls = [cpu_seconds(lambda: case.structure.map(*scores)) for _ in range(20)]
-    iterations = float(solution.iterations.double().mean())
-    return Timed(
-        problem=case.name,
-        milliseconds=1000 * median(timing.measured) / batch,
-        fastest=1000 * min(timing.measured) / batch,
-        loop=1000 * median(timing.baseline) / len(few[0]),
-        ratio=batch / len(few[0]) / timing.ratio,
-        floor=1000 * min(calls) / batch * (iterations + 1),
-        iterations=iterations,
+    threads, middle = torch.get_num_threads(), 1000 * median(timing.measured) / BATCH
+    return Solved(
+        name=case.name,
+        shape=case.size,
+        threads=threads,
+        milliseconds=middle,
+        fastest=1000 * min(timing.measured) / BATCH,
+        processor=1000 * min(processor_seconds(measured) for _ in range(5)) / BATCH,
+        loop=1000 * median(timing.baseline) / _IN_THE_LOOP,
+        ratio=BATCH / _IN_THE_LOOP / timing.ratio,
+        iterations=float(solution.iterations.double().mean()),
         structures=float(solution.counts.double().mean()),
         gap=float(solution.gap.max()),
+        target=target_for("cpu", threads, case.name, case.size),
     )
 
 
@@ -172,47 +175,3 @@ def _pass(forward: Callable[[], Tensor], inputs: list[Tensor]) -> Callable[[], N
         torch.autograd.grad(marginals, inputs, direction.to(marginals.dtype))
 
     return run
-
-
-def _heading(options: argparse.Namespace) -> Iterable[str]:
-    machine = describe_machine(torch.device("cpu"))
-    yield f"# SparseMAP, {machine.day}\n"
-    yield f"- device: {machine.device}, {machine.processors} processors, {options.threads} used"
-    yield f"- versions: {machine.versions}"
-    yield f"- commit: {machine.commit}"
-    precision = "double" if options.double else "single"
-    yield f"- batch {options.batch}, scores from N(0, 1), {precision} precision"
-    yield f"- load average at the start: {machine.load:.2f}"
-    if machine.busy:
-        yield "- **warning: the machine was busy; times are too long and ratios noisy**"
-    yield "\nMilliseconds for each instance, forward and backward, medians of rounds in turn.\n"
-    yield _COLUMNS.format(
-        "problem", "median", "fastest", "loop", "ratio", "floor", "iterations", "structures", "gap"
-    )
-    yield "|---" + "|---:" * 8 + "|"
-
-
-def _line(row: Timed) -> str:
-    return _COLUMNS.format(
-        row.problem, f"{row.milliseconds:.3f}", f"{row.fastest:.3f}", f"{row.loop:.1f}",
-        f"{row.ratio:.0f}", f"{row.floor:.3f}", f"{row.iterations:.1f}", f"{row.structures:.1f}",
-        f"{row.gap:.0e}",
-    )  # fmt: skip
-
-
-def _write(folder: Path, lines: list[str], rows: list[Timed]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    atomic_write_text(folder / "structures.md", "\n".join(lines) + "\n")
-    atomic_write_text(folder / "structures.csv", _csv(rows))
-
-
-def _csv(rows: list[Timed]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(Timed.__dataclass_fields__))
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
-    return out.getvalue()
-
-
-if __name__ == "__main__":
-    main()

@@ -9,10 +9,15 @@ from pathlib import Path
 from benchmarks.linear_comparison import LinearComparison
 from benchmarks.machine import Machine
 from benchmarks.measurement import Measurement
+from benchmarks.structures import BATCH, Solved
 from repro.atomic import atomic_write_text
 
 COLUMNS = (
     "row", "shape", "threads", "median ms", "ratio", "target", "met", "GB/s", "of roofline",
+)  # fmt: skip
+SOLVED_COLUMNS = (
+    "row", "shape", "threads", "median ms", "target", "met", "fastest ms", "processor ms",
+    "loop ms", "times", "iterations", "structures", "gap",
 )  # fmt: skip
 _WIDTHS = (22, 11, 7, 9, 8, 7, 4, 7, 11)
 _TEXT = ("row", "shape", "path")
@@ -21,17 +26,21 @@ _BASELINES = {
     "loss": "Losses: ratio to `torch.nn.functional.cross_entropy`, forward and backward",
     "peer": "Peers: how many times as long as the mapping here takes",
 }
+_SOLVED = f"SparseMAP: milliseconds for each instance of {BATCH}, forward and backward"
 _NOTES = """\
 Float32, scores from N(0, 1). The two passes of a ratio run in turn in one process; times and ratios are medians over rounds.
 GB/s counts the bytes that have to move: a mapping reads z and writes p, then reads p and g and writes dz (5 numbers for each
 score); under bounds it also reads u and writes du (7); a loss reads z twice and writes dz (3). The roofline is the bandwidth of a
 copy of 256 MB in the same process; small shapes stay in the cache and may exceed it.
+SparseMAP stops at a gap of 1e-6; processor ms are those of all threads together; the loop takes examples one by one, with an oracle
+in Python, and *times* is how many times as long it takes.
 """  # noqa: E501
 
 
 def markdown(
     machine: Machine,
     measurements: Sequence[Measurement],
+    solved: Sequence[Solved],
     comparison: LinearComparison | None,
     bandwidths: dict[int, float],
 ) -> str:
@@ -41,6 +50,8 @@ def markdown(
         chosen = [found for found in measurements if found.kind == kind]
         if chosen:
             parts += [f"## {title}\n", table(COLUMNS, map(cells, chosen))]
+    if solved:
+        parts += [f"## {_SOLVED}\n", table(SOLVED_COLUMNS, map(solved_cells, solved))]
     if comparison:
         parts += [f"## {comparison.title}\n", table(*comparison.table()), comparison.summary()]
     return "\n".join([*parts, _NOTES])
@@ -76,6 +87,25 @@ def cells(found: Measurement) -> list[str]:
     ]
 
 
+def solved_cells(found: Solved) -> list[str]:
+    """One line of the table of SparseMAP."""
+    return [
+        found.name,
+        found.shape,
+        str(found.threads),
+        f"{found.milliseconds:.3f}",
+        str(found.target or ""),
+        {None: "", True: "yes", False: "no"}[found.met],
+        f"{found.fastest:.3f}",
+        f"{found.processor:.3f}",
+        f"{found.loop:.1f}",
+        f"{found.ratio:.0f}",
+        f"{found.iterations:.1f}",
+        f"{found.structures:.1f}",
+        f"{found.gap:.0e}",
+    ]
+
+
 def progress(line: Sequence[str]) -> str:
     """The same line, or the header, for a terminal."""
     names, numbers = zip(line[:2], _WIDTHS, strict=False), zip(line[2:], _WIDTHS[2:], strict=True)
@@ -89,10 +119,10 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
 
 
-def write_csv(path: Path, measurements: Sequence[Measurement]) -> None:
+def write_csv(path: Path, measurements: Sequence[Measurement] | Sequence[Solved]) -> None:
     """Every field of every measurement, unrounded."""
     stream = io.StringIO()
-    names = [field.name for field in fields(Measurement)]
+    names = [field.name for field in fields(measurements[0])]
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([*names, "met"])
     for found in measurements:

@@ -49,6 +49,13 @@ def cpu_seconds(work: Work) -> float:
     return time.perf_counter() - start
 
 
+def processor_seconds(work: Work) -> float:
+    """Processor time of a pass, all threads together; other programs do not count."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def _cuda_clock(device: torch.device) -> Clock:
     flush = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device=device)
 

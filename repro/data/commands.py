@@ -84,7 +84,8 @@ def _list(source: Fetchable, data_dir: Path) -> int:
 def _list_files(source: CorpusSource, data_dir: Path) -> int:
     present = sum((data_dir / path).is_file() for path in source.files)
     print(f"{source.name}  {source.title}")
-    print(f"  files     {len(source.files)} ({source.size / 1e6:.1f} MB), {present} in {data_dir}")
+    size = "" if source.size is None else f" ({source.size / 1e6:.1f} MB)"
+    print(f"  files     {len(source.files)}{size}, {present} in {data_dir}")
     print(f"  source    {source.base_url}")
     print(f"  licence   {source.licence}")
     print(f"  cite      {source.citation}")

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import urlopen
 
 from repro.data.errors import DataError
-from repro.data.files import sha256_of, write_if_changed
+from repro.data.files import checksum_like, write_if_changed
 from repro.data.sources import CorpusSource, is_safe_path
 
 TIMEOUT_SECONDS = 60.0
@@ -58,8 +58,8 @@ def fetch(
     downloaded = 0
     for done, (path, checksum) in enumerate(source.files.items(), start=1):
         place = _place(source, data_dir, path)
-        if _checksum(place) != checksum:
-            url = f"{base}/{quote(path.removeprefix(source.root + '/'))}"
+        if _checksum(place, checksum) != checksum:
+            url = f"{base}/{quote(source.address(path))}"
             write_if_changed(place, _download(url, path, checksum))
             downloaded += 1
         progress(done, len(source.files), path)
@@ -70,7 +70,7 @@ def verify(source: CorpusSource, data_dir: Path) -> Verification:
     """Compare every file of a corpus below ``data_dir`` with its checksum."""
     missing, corrupt = [], []
     for path, checksum in source.files.items():
-        found = _checksum(_place(source, data_dir, path))
+        found = _checksum(_place(source, data_dir, path), checksum)
         if found is None:
             missing.append(path)
         elif found != checksum:
@@ -95,8 +95,8 @@ def _place(source: CorpusSource, data_dir: Path, path: str) -> Path:
     return Path(data_dir) / path
 
 
-def _checksum(path: Path) -> str | None:
-    return sha256_of(path.read_bytes()) if path.is_file() else None
+def _checksum(path: Path, known: str) -> str | None:
+    return checksum_like(known, path.read_bytes()) if path.is_file() else None
 
 
 def _download(url: str, path: str, checksum: str) -> bytes:
@@ -107,7 +107,7 @@ def _download(url: str, path: str, checksum: str) -> bytes:
         raise DataError(
             f"{path}: cannot download {url} ({error}); run the same command again to go on"
         ) from error
-    found = sha256_of(content)
+    found = checksum_like(checksum, content)
     if found != checksum:
-        raise DataError(f"{path}: wrong SHA-256 from {url}: expected {checksum}, found {found}")
+        raise DataError(f"{path}: wrong checksum from {url}: expected {checksum}, found {found}")
     return content

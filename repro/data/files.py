@@ -7,6 +7,9 @@ from pathlib import Path
 from repro.atomic import atomic_write_bytes
 from repro.data.errors import DataError
 
+GIT_DIGITS = 40
+"""Hexadecimal digits of a git blob id; SHA-256 has 64."""
+
 
 def write_if_changed(path: Path, content: bytes) -> None:
     """Write a whole file or nothing; an existing file with the same bytes is left alone."""
@@ -17,6 +20,17 @@ def write_if_changed(path: Path, content: bytes) -> None:
 def sha256_of(content: bytes) -> str:
     """SHA-256 of ``content`` as 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
+
+
+def git_blob_id(content: bytes) -> str:
+    """The name git gives to a file with this content: 40 hexadecimal digits of SHA-1."""
+    header = f"blob {len(content)}\0".encode()
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+def checksum_like(known: str, content: bytes) -> str:
+    """The checksum of ``content`` of the same kind: a git blob id if it has 40 digits."""
+    return git_blob_id(content) if len(known) == GIT_DIGITS else sha256_of(content)
 
 
 def sha256_of_file(path: Path) -> str:

@@ -1,6 +1,7 @@
 """A sentence between its gold tree and SparseMAP's arcs, as in Niculae et al. (2018), Figure 3."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -20,6 +21,10 @@ ROOT = "root"
 WRONG = "#b3422d"
 FAINTEST = 0.35
 HEADROOM = 0.45
+MOST_WEIGHTS = 8
+"""Weights of trees that the title lists."""
+LABEL = (0.27, 0.14)
+"""Width and height of a probability and the space around it, in inches."""
 
 
 def draw_dependency_arcs(row: Mapping[str, Any]) -> Figure:
@@ -50,10 +55,8 @@ def draw_dependency_arcs(row: Mapping[str, Any]) -> Figure:
         axes.text(
             x, 0, label, ha="center", va="center", fontsize=10, color=colour, parse_math=False
         )
-    for arc, weight in sorted(above.items()):
-        _draw_arc(axes, centres, arc, weight, 1, INK)
-    for arc, weight in sorted(below.items()):
-        _draw_arc(axes, centres, arc, weight, -1, WRONG)
+    _draw_arcs(axes, centres, above, 1, INK)
+    _draw_arcs(axes, centres, below, -1, WRONG)
     top = high + WORD_HEIGHT / 2 + TITLE_HEIGHT - 0.1
     axes.text(0.1, top, _title(example), fontsize=9, color=INK, va="top", parse_math=False)
     return figure
@@ -104,26 +107,81 @@ def _level(arc: Arc) -> float:
     return float(abs(arc[0] - arc[1]) ** 0.75)
 
 
-def _draw_arc(
-    axes: Axes, centres: Sequence[float], arc: Arc, weight: float, side: int, colour: str
+@dataclass(frozen=True)
+class _Curve:
+    """A cubic curve from word to word, in inches; it comes as near as 3/4 of its controls."""
+
+    start: float
+    end: float
+    base: float
+    control: float
+
+    @property
+    def path(self) -> Path:
+        """What is drawn."""
+        points = [
+            (self.start, self.base), (self.start, self.control),
+            (self.end, self.control), (self.end, self.base),
+        ]  # fmt: skip
+        return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+
+    def at(self, t: float) -> tuple[float, float]:
+        """The point after a share ``t`` of the way."""
+        share, rise = t * t * (3 - 2 * t), 3 * t * (1 - t)
+        x = self.start + share * (self.end - self.start)
+        return x, self.base + rise * (self.control - self.base)
+
+
+def _draw_arcs(
+    axes: Axes, centres: Sequence[float], arcs: Mapping[Arc, float], side: int, colour: str
 ) -> None:
+    """Draw the arcs of one side, then the probabilities of those that are not certain."""
+    taken: list[tuple[float, float]] = []
+    for arc, weight in sorted(arcs.items()):
+        curve = _curve(centres, arc, side)
+        _draw_arc(axes, curve, weight, side, colour)
+        if 0 < weight < 1 - 1e-6:
+            taken.append(_free_place(curve, taken, side))
+            axes.text(
+                *taken[-1], f"{weight:.2f}", ha="center", va="center", fontsize=8, color=colour,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            )  # fmt: skip
+
+
+def _curve(centres: Sequence[float], arc: Arc, side: int) -> _Curve:
     start, end = (centres[place] for place in arc)
     end += 0.04 if start > end else -0.04
     base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
-    control = base + 4 / 3 * (peak - base)  # a cubic curve comes as near as 3/4 of its controls
-    path = Path(
-        [(start, base), (start, control), (end, control), (end, base)],
-        [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
-    )
+    return _Curve(start, end, base, base + 4 / 3 * (peak - base))
+
+
+def _draw_arc(axes: Axes, curve: _Curve, weight: float, side: int, colour: str) -> None:
     strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
     style = "solid" if weight > 0 else (0, (3, 2))
-    axes.add_patch(PathPatch(path, fill=False, edgecolor=colour, alpha=strength, linestyle=style))
+    axes.add_patch(
+        PathPatch(curve.path, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
+    )
     tip = "v" if side > 0 else "^"
-    axes.plot([end], [base], tip, markersize=4, color=colour, alpha=strength)
-    if 0 < weight < 1 - 1e-6:
-        middle, outward = (start + end) / 2, peak + side * 0.02
-        va = "bottom" if side > 0 else "top"
-        axes.text(middle, outward, f"{weight:.2f}", ha="center", va=va, fontsize=8, color=colour)
+    axes.plot([curve.end], [curve.base], tip, markersize=4, color=colour, alpha=strength)
+
+
+def _free_place(
+    curve: _Curve, taken: Sequence[tuple[float, float]], side: int
+) -> tuple[float, float]:
+    """The middle of a label on its curve, near the top, clear of those that are there already.
+
+    Where the whole curve is taken the label moves outward from the top.
+    """
+    places = [curve.at(0.5 + sign * step / 50) for step in range(20) for sign in (1, -1)]
+    x, y = curve.at(0.5)
+    outward = 1.01 * side * LABEL[1]
+    places += [(x, y + outward * step) for step in range(1, 2 * len(taken) + 2)]
+    return next(place for place in places if all(_apart(place, other) for other in taken))
+
+
+def _apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    """Whether labels at two places do not touch."""
+    return any(abs(a - b) > size for a, b, size in zip(first, second, LABEL, strict=True))
 
 
 def _title(example: ParsedSentence) -> str:
@@ -131,6 +189,8 @@ def _title(example: ParsedSentence) -> str:
     if example.gold_place is not None:
         weights[example.gold_place] += " (gold)"
     count = f"{len(weights)} trees" if len(weights) > 1 else "1 tree"
+    if len(weights) > MOST_WEIGHTS:
+        weights[MOST_WEIGHTS:] = ["…"]
     return drawable(f"{example.sentence}   {count}: {', '.join(weights)}")
 
 

@@ -7,10 +7,8 @@ from torch import Tensor
 
 from repro.structures.any_oracle import MapOracle, OracleStructure
 from repro.structures.device_solution import solve_on_device, solves
-from repro.structures.mixture import attach
-from repro.structures.oracle_solving import solve_with_oracle
+from repro.structures.selection import Selection
 from repro.structures.solution import ConvergenceWarning, Solution
-from repro.structures.solving import Selection, solve
 from repro.structures.structure import Problem, Structure
 
 MAX_ITER = 10_000
@@ -67,7 +65,12 @@ def _solution(
     limits: tuple[float, int],
     start: Solution | None,
 ) -> Solution:
-    """Solve a checked problem where its scores are, and tie the solution to them."""
+    """Solve a checked problem where its scores are, and tie the solution to them.
+
+    What needs numba is imported with the first problem.
+    """
+    from repro.structures.mixture import attach
+
     tol, max_iter = limits
     if start is None and solves(problem, unary):
         found = solve_on_device(structure, problem, unary, additional, tol, max_iter)
@@ -83,6 +86,9 @@ def _select(
     structure: Structure, problem: Problem, tol: float, max_iter: int, start: Solution | None
 ) -> Selection:
     """Solve a batch on the CPU."""
+    from repro.structures.oracle_solving import solve_with_oracle
+    from repro.structures.solving import solve
+
     if not isinstance(structure, OracleStructure):
         return solve(problem, tol, max_iter, None if start is None else start.selection)
     if start is not None:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from repro.structures.kernels import conditional_gradient as kernel
-from repro.structures.kernels.active_set import CONVERGED
+from repro.structures.kernels.codes import CONVERGED
 from repro.structures.solving import refuse
 from repro.structures.structure import Problem, Structure
 

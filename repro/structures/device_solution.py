@@ -14,7 +14,7 @@ from torch import Tensor
 
 from repro.structures.device import ActiveSets, SequenceScores, solve, systems
 from repro.structures.kernels.codes import SEQUENCE
-from repro.structures.solving import Selection
+from repro.structures.selection import Selection
 from repro.structures.structure import InfeasibleError, Problem, Structure
 
 

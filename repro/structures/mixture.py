@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from repro.structures.kernels import entries
-from repro.structures.kernels._compile import Array
-from repro.structures.kernels.codes import PARTS
-from repro.structures.solving import Selection
+from repro.structures.kernels.codes import PARTS, Array
+from repro.structures.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,6 @@ class _Transposed(Function):
         return *_Forward.apply(unary, additional, ctx.mixture, False), None, None
 
 
-@torch.compiler.disable
 def attach(unary: Tensor, additional: Tensor | None, selection: Selection) -> tuple[Tensor, Tensor]:
     """Marginals like ``unary`` and weights ``(B, K)``, differentiable in both groups of scores."""
     shape = None if additional is None else additional.detach()

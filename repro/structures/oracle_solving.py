@@ -5,11 +5,11 @@ import torch
 
 from repro.structures.any_oracle import OracleStructure
 from repro.structures.kernels import entries
-from repro.structures.kernels._compile import Array
-from repro.structures.kernels.active_set import INFEASIBLE, INVALID, RUNNING
 from repro.structures.kernels.batch import Found
+from repro.structures.kernels.codes import INFEASIBLE, INVALID, RUNNING, Array
 from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State
-from repro.structures.solving import Selection, empty_report, joined, no_structures, refuse
+from repro.structures.selection import Selection
+from repro.structures.solving import empty_report, joined, no_structures, refuse
 from repro.structures.structure import Problem
 
 _ROOM = 32

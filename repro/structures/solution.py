@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.solving import Selection
+from repro.structures.selection import Selection
 from repro.structures.structure import Structure
 
 

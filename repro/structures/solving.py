@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -11,56 +10,14 @@ import torch
 from torch import Tensor
 
 from repro.structures.kernels import entries
-from repro.structures.kernels._compile import Array
-from repro.structures.kernels.active_set import CONVERGED, INFEASIBLE, INVALID
 from repro.structures.kernels.batch import Found, Report
+from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, Array
+from repro.structures.selection import Selection
 from repro.structures.structure import InfeasibleError, Problem
 
 T = TypeVar("T")
 _GRAIN = 20_000
 """Multiplications of an oracle, summed over the batch, that are worth a thread."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The selected structures of a batch, one instance after the other.
-
-    Args:
-        problem: what was solved.
-        marginals: ``(B, R, C)`` in double precision.
-        vertices: ``(N, width)`` structures in the form of the kernels.
-        weights: ``(N,)``.
-        inverses: for each instance the square inverse of ``H`` (see ``kernels/gram.py``), flat.
-        counts: ``(B,)`` structures of each instance.
-        rounds: ``(B,)`` oracle calls.
-        gaps: ``(B,)`` Frank-Wolfe gaps.
-        converged: ``(B,)``.
-    """
-
-    problem: Problem
-    marginals: Tensor
-    vertices: Array
-    weights: Array
-    inverses: Array
-    counts: Array
-    rounds: Array
-    gaps: Array
-    converged: Array
-
-    @property
-    def offsets(self) -> Array:
-        """``(B + 1,)`` where the structures of an instance begin."""
-        return starts(self.counts)
-
-    @property
-    def squares(self) -> Array:
-        """``(B + 1,)`` where the inverse of an instance begins."""
-        return starts(self.counts**2)
-
-
-def starts(counts: Array) -> Array:
-    """Where each group begins, and the end of the last."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
 def no_structures(batch: int, width: int) -> tuple[Array, Found]:

@@ -1,11 +1,16 @@
 """The command from its arguments to its files; a red gate stops it."""
 
+import csv
+from dataclasses import replace
+
 import pytest
 import torch
 
 from benchmarks import command, gate
 from benchmarks.linear_loss import FUSED, IN_A_ROW, Setting, in_subprocess
 from benchmarks.rows import Row, Shape
+from benchmarks.structures import CASES, LoopOracle
+from repro.structures import sparsemap
 
 QUICK = ["--threads", "1", "--shapes", "2x3", "--seconds", "0"]
 
@@ -68,7 +73,8 @@ def test_the_gate_runs_the_tests_of_what_is_measured():
     chosen = {only: command._plan(["--only", only]).kinds for only in ("softmax", "sparsemax_loss")}
     assert chosen == {"softmax": {"mapping"}, "sparsemax_loss": {"loss"}}
     assert command._plan(["--only", "linear_loss"]).kinds == {"linear"}
-    assert command._plan([]).kinds == {"mapping", "loss", "peer", "linear"}
+    assert command._plan([]).kinds == {"mapping", "loss", "peer", "linear", "structure"}
+    assert command._plan(["--only", "sparsemap_tree"]).kinds == {"structure"}
 
 
 def test_peers_are_measured_with_the_most_threads_only():
@@ -109,11 +115,36 @@ def test_threads_are_those_asked_for_and_given_back(monkeypatch):
 
     monkeypatch.setattr("benchmarks.timing._COPY_FLOATS", 8)
     row = Row("a", "mapping", passes, 5, "red")
-    plan = command.Plan([row], None, [Shape(2, 3)], [1, 2], torch.device("cpu"), 0.0, None)
+    plan = command.Plan([row], None, [], [Shape(2, 3)], [1, 2], torch.device("cpu"), 0.0, None)
     before = torch.get_num_threads()
     bandwidths, found = command.run(plan)
     assert seen == [1, 2] == [measurement.threads for measurement in found] == list(bandwidths)
     assert torch.get_num_threads() == before
+
+
+def test_sparsemap_is_timed_beside_the_loop_with_the_most_threads(gate_of, tmp_path, monkeypatch):
+    """The loop finds what is compiled; every case has a target there."""
+    gate_of("assert True")
+    small = [replace(case, shape=(4, 4)) for case in CASES[::2]]
+    monkeypatch.setattr(command, "CASES", small)
+    arguments = ["--only", "sparsemap_*", "--seconds", "0", "--output", str(tmp_path)]
+    assert command.main(arguments) == 0
+    (folder,) = tmp_path.iterdir()
+    lines = csv.DictReader((folder / "structures.csv").read_text(encoding="utf-8").splitlines())
+    rows = list(lines)
+    assert [row["name"] for row in rows] == [case.name for case in small]
+    assert all(row["threads"] == "2" and row["target"] for row in rows)
+    assert all(float(row["ratio"]) > 1 and float(row["gap"]) <= 1e-6 for row in rows)
+    assert "| sparsemap_tree | 20 | 2 |" in (folder / "table.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES[::2], ids=lambda case: case.name)
+def test_the_loop_solves_the_same_problem(case):
+    small = replace(case, shape=(5, 5))
+    scores = small.scores(2)
+    expected = sparsemap(case.structure, *scores).marginals.flatten(1)
+    found = sparsemap(LoopOracle(small), *(s.detach().flatten(1) for s in scores)).marginals
+    torch.testing.assert_close(found, expected.detach(), rtol=0, atol=2e-3)
 
 
 def test_the_fused_loss_needs_less_memory_than_the_two_in_a_row():

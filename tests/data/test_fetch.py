@@ -9,7 +9,7 @@ import pytest
 from repro.data import commands, fetch
 from repro.data.errors import DataError
 from repro.data.fetch import FetchReport
-from repro.data.files import sha256_of
+from repro.data.files import git_blob_id, sha256_of
 from repro.data.sources import CorpusSource
 
 FILES = {"toy/all/a-dev": b"one\n", "toy/all/b-dev": "zwölf\n".encode(), "toy/c-test": b"three\n"}
@@ -106,6 +106,25 @@ def test_right_files_are_skipped_and_wrong_ones_replaced(
     assert fetch.fetch(source, tmp_path / "data", quiet) == FetchReport(downloaded=1, present=2)
     assert server.asked == ["/all/b-dev"]
     assert fetch.verify(source, tmp_path / "data").complete
+
+
+def test_files_may_lie_elsewhere_and_be_known_by_the_ids_of_git(
+    source: CorpusSource, server: Server, tmp_path: Path
+) -> None:
+    """As the treebanks, whose test data have a tag of their own."""
+    moved = {"toy/c-test": "tag/c-test"}
+    (server.folder / "tag").mkdir()
+    (server.folder / "c-test").rename(server.folder / "tag/c-test")
+    known = {path: git_blob_id(content) for path, content in FILES.items()}
+    tagged = replace(source, files=known, moved=moved, size=None)
+    assert fetch.fetch(tagged, tmp_path / "data", quiet).downloaded == 3
+    assert "/tag/c-test" in server.asked
+    assert fetch.verify(tagged, tmp_path / "data").complete
+    (tmp_path / "data/toy/c-test").write_bytes(b"changed")
+    assert fetch.verify(tagged, tmp_path / "data").corrupt == ["toy/c-test"]
+    (server.folder / "tag/c-test").write_bytes(b"forged")
+    with pytest.raises(DataError, match=f"toy/c-test: wrong .*found {git_blob_id(b'forged')}"):
+        fetch.fetch(tagged, tmp_path / "data", quiet)
 
 
 def test_wrong_checksum_names_both_and_leaves_nothing(source: CorpusSource, tmp_path: Path) -> None:

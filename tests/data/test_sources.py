@@ -1,6 +1,7 @@
 import pytest
 
 from repro.data.errors import DataError
+from repro.data.files import git_blob_id
 from repro.data.sources import corpus_sources, is_safe_path, read_manifest
 
 DIGEST = "0" * 64
@@ -26,6 +27,24 @@ def test_source_is_pinned() -> None:
     )
 
 
+def test_treebanks_are_pinned_to_tags_and_lie_where_the_reader_looks() -> None:
+    treebanks = [s for name, s in corpus_sources().items() if name.startswith("ud2.0-")]
+    assert len(treebanks) == 5
+    vietnamese = corpus_sources()["ud2.0-vietnamese"]
+    folder = "ud-treebanks-v2.0/UD_Vietnamese"
+    for source in treebanks:
+        assert len(source.files) == 3
+        assert {len(known) for known in source.files.values()} == {40}
+    assert vietnamese.address(f"{folder}/vi-ud-train.conllu") == "r2.0/vi-ud-train.conllu"
+    assert vietnamese.address(f"{folder}/vi-ud-test.conllu") == "r2.0-test/vi-ud-test.conllu"
+
+
+def test_git_names_files_by_length_and_content() -> None:
+    """The id of the empty file, and that of ``test content`` in the book Pro Git, chapter 10.2."""
+    assert git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert git_blob_id(b"test content\n") == "d670460b4b4aece5915caf5c68d12f560a9fe3e4"
+
+
 @pytest.mark.parametrize(
     "path",
     ["../x", "c/../../x", "/etc/x", "c//x", "c/./x", "c", "d/x", "c\\x", "c/.x", "C:/x", "c/x\x00"],
@@ -44,9 +63,9 @@ def test_manifest_reads_both_modes_of_sha256sum() -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (f"{DIGEST[:-1]}  c/b", "m:2: expected a SHA-256"),
-        (f"{DIGEST} c/b", "m:2: expected a SHA-256"),
-        ("", "m:2: expected a SHA-256"),
+        (f"{DIGEST[:-1]}  c/b", "m:2: expected a checksum"),
+        (f"{DIGEST} c/b", "m:2: expected a checksum"),
+        ("", "m:2: expected a checksum"),
         (f"{DIGEST}  c/a", "m:2: c/a stands twice"),
     ],
 )

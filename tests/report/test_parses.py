@@ -1,6 +1,9 @@
+import random
+from itertools import combinations
 from typing import Any
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from repro.report.canvas import plain_style, svg_bytes
 from repro.report.dependency_arcs import (
@@ -83,6 +86,32 @@ def test_the_drawing_shows_arcs_words_and_weights() -> None:
     paths = [patch.get_path().vertices for patch in figure.axes[0].patches]
     above = [path for path in paths if path[1][1] > 0]
     assert (len(above), len(paths)) == (3, 4)
+
+
+def crowded(words: int, seed: int) -> Row:
+    """A long sentence of short words, of which every word may be below many others."""
+    draw = random.Random(seed)
+    trees = [[draw.randrange(place) for place in range(1, words + 1)] for _ in range(6)]
+    trees += [[place + 1 for place in range(1, words)] + [0]]
+    return row(*[(tree, 1 / 7) for tree in trees], words=["w"] * words, gold=trees[0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("words", [3, 14, 30])
+def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: int) -> None:
+    with plain_style():
+        figure = draw_dependency_arcs(crowded(words, seed))
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        *texts, _title = figure.axes[0].texts
+        boxes = [text.get_window_extent(renderer) for text in texts]
+    assert len(texts) > words + 2
+    assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
+
+
+def test_the_title_lists_the_heaviest_trees_only() -> None:
+    with plain_style():
+        title = draw_dependency_arcs(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
+    assert title == f"s0   10 trees: 0.10 (gold), {'0.10, ' * 7}…"
 
 
 def test_the_words_say_what_is_in_doubt() -> None:

@@ -2,6 +2,7 @@
 
 import gc
 import resource
+import subprocess
 import sys
 
 import pytest
@@ -182,6 +183,27 @@ def test_a_start_that_became_forbidden() -> None:
     assert (warm.marginals[~mask] == 0).all()
     expected = sparsemap(Matching(), unary, mask=mask).marginals
     torch.testing.assert_close(warm.marginals, expected, rtol=0, atol=1e-5)
+
+
+def test_importing_is_cheap() -> None:
+    """Neither compiler is imported before there is something to solve."""
+    names = "('numba', 'torch._dynamo')"
+    code = f"import repro.structures, sys; print([m in sys.modules for m in {names}])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[False, False]"
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-6, 1e-9])
+def test_tiny_scores_of_sequences_with_transitions(scale: float) -> None:
+    """The optimum is that of larger scores in the limit, and found in a few hundred iterations."""
+    unary = torch.randn(3, 14, 8, dtype=torch.float64) * scale
+    transitions = torch.randn(3, 13, 8, 8, dtype=torch.float64) * scale
+    solution = sparsemap(Sequence(), unary, transitions, max_iter=3000)
+    assert solution.converged.all()
+    assert solution.gap.max() <= 1e-10
+    torch.testing.assert_close(
+        solution.marginals, torch.full_like(unary, 1 / 8), rtol=0, atol=60 * scale + 2e-5
+    )
 
 
 def test_a_start_of_another_shape_is_refused() -> None:

@@ -34,6 +34,11 @@ class Alignment:
         return 2 * self.lengths.prod(1)
 
     @property
+    def unsolved(self) -> int:
+        """How many solutions stopped at the bound on the solver's iterations."""
+        return sum(int((~solution.converged).sum()) for solution in self.solutions)
+
+    @property
     def nonzeros(self) -> Tensor:
         """How many of them are not zero, shape ``(B,)``."""
         forth = (self.premise_to_hypothesis != 0).sum((1, 2))

@@ -13,7 +13,11 @@ FARTHEST = 2
 """Distances of at least so much share a score, on either side."""
 
 MAX_ITER = 1000
-"""Iterations of the active set method; few pairs need more than the words of both sentences."""
+"""Iterations of the active set method.
+
+Pairs need as many as their mixture has structures where scores are larger than one, and several
+times as many while transition scores are tiny and decide among mixtures that are all but equal.
+"""
 
 
 class TransitionScores(nn.Module):
@@ -57,22 +61,64 @@ class TransitionScores(nn.Module):
         return self.end[(word == lengths.unsqueeze(1) - 1).long()]
 
 
-class SequentialAligner(Aligner):
+class StructuredAligner(Aligner):
+    """Alignment by SparseMAP; tells once if a solution was not reached.
+
+    Args:
+        max_iter: bound on the solver's iterations for each pair. A solution that reaches it is
+            taken as it is; ``Alignment.unsolved`` counts them.
+
+    Warns:
+        ConvergenceWarning: for the first batch with such a solution.
+    """
+
+    def __init__(self, max_iter: int = MAX_ITER) -> None:
+        super().__init__()
+        self.max_iter = max_iter
+        self._told = False
+
+    def _solve(
+        self,
+        structure: Structure,
+        unary: Tensor,
+        additional: Tensor | None,
+        lengths: Tensor,
+        mask: Tensor,
+    ) -> Solution:
+        """SparseMAP of a batch."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = sparsemap(
+                structure, unary, additional, lengths=lengths, mask=mask, max_iter=self.max_iter
+            )
+        unsolved = int((~solution.converged).sum())
+        if unsolved and not self._told:
+            self._told = True
+            warnings.warn(
+                f"{unsolved} of {len(lengths)} alignments reached the bound of {self.max_iter}"
+                f" iterations at gaps up to {float(solution.gap.max()):.1g}; they are taken as they"
+                " are, here and in later batches (model.max_iter)",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return solution
+
+
+class SequentialAligner(StructuredAligner):
     """Tags the words of each sentence with the words of the other; 18 parameters.
 
     A path prefers, or avoids, to move on monotonously: each direction has its own
     :class:`TransitionScores`. Weights are the SparseMAP marginals of the tags.
 
     Args:
-        max_iter: bound on the solver's iterations; a solution that reaches it is taken as it is.
+        max_iter: as in :class:`StructuredAligner`.
 
     References:
         Niculae et al. (2018), §5.2, "Sequential alignment".
     """
 
     def __init__(self, max_iter: int = MAX_ITER) -> None:
-        super().__init__()
-        self.max_iter = max_iter
+        super().__init__(max_iter)
         self.premise_to_hypothesis = TransitionScores()
         self.hypothesis_to_premise = TransitionScores()
 
@@ -93,44 +139,24 @@ class SequentialAligner(Aligner):
             lengths[:, 0],
         )
         allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-        return _solve(Sequence(), unary, steps, lengths[:, 0], allowed, self.max_iter)
+        return self._solve(Sequence(), unary, steps, lengths[:, 0], allowed)
 
 
-class MatchingAligner(Aligner):
+class MatchingAligner(StructuredAligner):
     """One symmetrical alignment: the SparseMAP mixture of maximal matchings.
 
     A word of the shorter sentence has total weight one, one of the longer at most one.
 
     Args:
-        max_iter: bound on the solver's iterations; a solution that reaches it is taken as it is.
+        max_iter: as in :class:`StructuredAligner`.
 
     References:
         Niculae et al. (2018), §5.2, "Matching alignment".
     """
 
-    def __init__(self, max_iter: int = MAX_ITER) -> None:
-        super().__init__()
-        self.max_iter = max_iter
-
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
         """Both weight matrices are each other's transpose."""
         allowed = cell_mask(scores, lengths)
-        matching = _solve(Matching(), scores, None, lengths, allowed, self.max_iter)
+        matching = self._solve(Matching(), scores, None, lengths, allowed)
         both = matching.marginals
         return Alignment(both, both.transpose(1, 2), lengths, (matching,))
-
-
-def _solve(
-    structure: Structure,
-    unary: Tensor,
-    additional: Tensor | None,
-    lengths: Tensor,
-    mask: Tensor,
-    max_iter: int,
-) -> Solution:
-    """SparseMAP without a warning where the bound is reached: the bound is a setting."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return sparsemap(
-            structure, unary, additional, lengths=lengths, mask=mask, max_iter=max_iter
-        )

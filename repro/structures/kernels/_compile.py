@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numba import njit
 
-Array = np.ndarray[Any, Any]
+from repro.structures.kernels.codes import Array as Array
+
 _OPTIONS: Any = {
     "nogil": True,
     "error_model": "numpy",
@@ -17,6 +17,9 @@ _OPTIONS: Any = {
 
 inner = njit(**_OPTIONS)
 """Compiles a function that other kernels call; sums may use vector instructions."""
+
+oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}))
+"""The same where no score can be NaN, so that maxima use vector instructions too."""
 
 
 def _fingerprint() -> int:

@@ -6,6 +6,7 @@ optimum over the active set, dropping structures whose weight would be negative.
 """
 
 from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels.codes import CONVERGED, EXHAUSTED, RUNNING
 from repro.structures.kernels.gram import (
     DRIFT,
     GAP,
@@ -24,10 +25,9 @@ from repro.structures.kernels.gram import (
     invert_again,
     product,
     remove,
+    replace,
+    row_sums,
 )
-
-RUNNING, CONVERGED, EXHAUSTED, INFEASIBLE, INVALID = range(5)
-"""How a solution stands: exhausted means that iterations, or the precision of floats, ran out."""
 
 _TINY = 1e-13
 """A weight, or a change of weights, that is rounding."""
@@ -86,14 +86,10 @@ def find_step(state: State) -> None:
     for s in range(size):
         state.residual[s] -= average
         missing -= state.weights[s]
-    inverse, residual = state.inverse, state.residual
+    product(state.inverse, state.residual, size, state.step)
+    row_sums(state.inverse, size, state.ones)
     for s in range(size):
-        solved = ones = 0.0
-        for t in range(size):
-            solved += inverse[s, t] * residual[t]
-            ones += inverse[s, t]
-        state.step[s], state.ones[s] = solved, ones
-        solved_sum, ones_sum = solved_sum + solved, ones_sum + ones
+        solved_sum, ones_sum = solved_sum + state.step[s], ones_sum + state.ones[s]
     shift = (missing - solved_sum) / ones_sum
     for s in range(size):
         state.step[s] += shift * state.ones[s]
@@ -159,14 +155,9 @@ def insert(state: State, vertex: Array, theta: float, diagonal: float) -> bool:
         append(state, vertex, theta, diagonal, left)
         return True
     leaving = exchange(state, theta)
-    if leaving < 0:
-        return False
-    weight = state.weights[leaving]
-    remove(state, leaving)
-    diagonal = compare(state, vertex)
-    append(state, vertex, theta, diagonal, max(independence(state, diagonal), 1e-9))
-    state.weights[state.counts[SIZE] - 1] = weight
-    return True
+    if leaving >= 0:
+        replace(state, leaving, vertex, theta, diagonal)
+    return leaving >= 0
 
 
 @inner

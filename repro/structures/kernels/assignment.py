@@ -8,36 +8,38 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, oracle
+from repro.structures.kernels.viterbi import argmax
 
-Market = namedtuple("Market", ("price", "profit", "distance", "owner", "source", "closed"))
-"""Space of the algorithm. ``owner``: row of each column or -1. ``source``: row before a column on
-the shortest path. ``closed``: columns whose distance is final."""
+Market = namedtuple(
+    "Market", ("price", "profit", "value", "distance", "final", "barrier", "owner", "source")
+)
+"""Space of the algorithm. ``value``: what the columns are worth to a row. ``owner``: row of each
+column or -1. ``source``: row before a column on the shortest path. ``barrier``: infinite at columns
+whose distance is final, which then stands in ``final``."""
 
 
-@inner
+@oracle
 def market(n: int, m: int) -> Market:
     """Space for ``n`` rows and ``m >= n`` columns; prices are zero."""
     return Market(
-        np.zeros(m), np.empty(n), np.empty(m), np.empty(m, np.int32), np.empty(m, np.int32),
-        np.empty(m, np.bool_),
+        np.zeros(m), np.empty(n), np.empty(m), np.empty(m), np.empty(m), np.empty(m),
+        np.empty(m, np.int32), np.empty(m, np.int32),
     )  # fmt: skip
 
 
-@inner
+@oracle
 def greedy(slots: Array, space: Market, vertex: Array) -> bool:
     """Give each row the column of most profit while it is free; False where a row has none."""
     n, m = slots.shape
-    price, owner = space.price, space.owner
+    price, owner, value = space.price, space.owner, space.value
     for i in range(n):
-        best, profit = 0, -float("inf")
         for j in range(m):
-            value = slots[i, j] - price[j]
-            if value > profit:
-                best, profit = j, value
-        if profit == -float("inf"):
+            value[j] = slots[i, j] - price[j]
+        best = argmax(value, 0)
+        if value[best] == -float("inf"):
             return False
-        space.profit[i] = profit
+        space.profit[i] = value[best]
         free = owner[best] < 0
         vertex[i] = best if free else -1
         if free:
@@ -45,44 +47,46 @@ def greedy(slots: Array, space: Market, vertex: Array) -> bool:
     return True
 
 
-@inner
+@oracle
 def scan(slots: Array, space: Market, row: int, reached: float) -> int:
     """Shorten the distances by way of a row; the closest open column, or -1."""
-    price, distance, source, closed = space.price, space.distance, space.source, space.closed
-    base = reached + space.profit[row]
-    best, shortest = -1, float("inf")
+    price, distance, source, barrier = space.price, space.distance, space.source, space.barrier
+    base, shortest = reached + space.profit[row], float("inf")
     for j in range(slots.shape[1]):
-        if closed[j]:
-            continue
-        length = base - slots[row, j] + price[j]
-        if length < distance[j]:
-            distance[j] = length
-            source[j] = row
-        if distance[j] < shortest:
-            best, shortest = j, distance[j]
-    return best
+        length = (base - slots[row, j]) + (price[j] + barrier[j])
+        nearer = length < distance[j]
+        distance[j] = length if nearer else distance[j]
+        source[j] = row if nearer else source[j]
+        shortest = distance[j] if distance[j] < shortest else shortest
+    if shortest == float("inf"):
+        return -1
+    for j in range(slots.shape[1]):
+        if distance[j] == shortest:
+            return j
+    return -1
 
 
-@inner
+@oracle
 def augment(slots: Array, space: Market, vertex: Array, start: int) -> bool:
     """Find a partner for a row, others may move; False where there is none."""
     for j in range(slots.shape[1]):
-        space.distance[j], space.closed[j] = float("inf"), False
+        space.distance[j], space.barrier[j] = float("inf"), 0.0
     row, reached = start, 0.0
     while True:
         column = scan(slots, space, row, reached)
         if column < 0:
             return False
         reached = space.distance[column]
-        space.closed[column] = True
+        space.final[column] = reached
+        space.distance[column] = space.barrier[column] = float("inf")
         if space.owner[column] < 0:
             break
         row = space.owner[column]
     space.profit[start] -= reached
     for j in range(slots.shape[1]):
-        if space.closed[j] and space.owner[j] >= 0:
-            space.price[j] += reached - space.distance[j]
-            space.profit[space.owner[j]] -= reached - space.distance[j]
+        if space.barrier[j] > 0.0 and space.owner[j] >= 0:
+            space.price[j] += reached - space.final[j]
+            space.profit[space.owner[j]] -= reached - space.final[j]
     while True:
         row = space.source[column]
         space.owner[column] = row
@@ -91,7 +95,7 @@ def augment(slots: Array, space: Market, vertex: Array, start: int) -> bool:
             return True
 
 
-@inner
+@oracle
 def assignment(slots: Array, space: Market, vertex: Array) -> bool:
     """Write the best column of each row; False where there is no matching.
 

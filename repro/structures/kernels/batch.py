@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 
 from repro.structures.kernels._compile import Array, inner
-from repro.structures.kernels.active_set import INFEASIBLE, INVALID
+from repro.structures.kernels.codes import INFEASIBLE, INVALID
 from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State, empty_state
 from repro.structures.kernels.layout import extent, load, position
 from repro.structures.kernels.oracle import best_vertex, scratch

@@ -1,4 +1,10 @@
-"""The structures that kernels know; numba is not needed to read this."""
+"""The structures that kernels know and how solutions stand; numba is not needed to read this."""
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
 
 SEQUENCE = 0
 ARBORESCENCE = 1
@@ -6,3 +12,6 @@ SINGLE_ROOT = 2
 MATCHING = 3
 PARTS = 4
 """Any set of parts: a slot for each part, with the value 0 where it is chosen and -1 elsewhere."""
+
+RUNNING, CONVERGED, EXHAUSTED, INFEASIBLE, INVALID = range(5)
+"""How a solution stands: exhausted means that iterations, or the precision of floats, ran out."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from repro.structures.kernels._compile import SOURCES, Array, inner, on_disk
-from repro.structures.kernels.active_set import INFEASIBLE, INVALID
+from repro.structures.kernels.codes import INFEASIBLE, INVALID
 from repro.structures.kernels.gram import shared_parts
 from repro.structures.kernels.layout import extent, load, position
 from repro.structures.kernels.oracle import best_vertex, score_of, scratch

@@ -36,7 +36,9 @@ last round moved the weights."""
 _DEPENDENT = 1e-7
 """Relative distance, squared, below which a structure depends on the others."""
 _ROUGH = 0.1
-"""Distance below which it is computed more precisely."""
+"""Relative distance below which it is computed more precisely, unless the inverse is good."""
+_GOOD = 1e-11
+"""Error of the inverse that changes no distance: it enters squared."""
 
 
 @inner
@@ -92,12 +94,32 @@ def dot(first: Array, second: Array, size: int) -> float:
 
 @inner
 def product(matrix: Array, vector: Array, size: int, out: Array) -> None:
-    """Product of the leading block of a symmetric matrix and a vector."""
+    """Product of the leading block of a symmetric matrix and a vector, four rows at a time."""
     for s in range(size):
-        total = 0.0
-        for t in range(size):
-            total += matrix[s, t] * vector[t]
-        out[s] = total
+        out[s] = 0.0
+    whole = size - size % 4
+    for t in range(0, whole, 4):
+        a, b, c, d = vector[t], vector[t + 1], vector[t + 2], vector[t + 3]
+        for s in range(size):
+            first, second = a * matrix[t, s] + b * matrix[t + 1, s], c * matrix[t + 2, s]
+            out[s] += first + (second + d * matrix[t + 3, s])
+    for t in range(whole, size):
+        for s in range(size):
+            out[s] += vector[t] * matrix[t, s]
+
+
+@inner
+def row_sums(matrix: Array, size: int, out: Array) -> None:
+    """Sums of the rows of the leading block of a symmetric matrix, four rows at a time."""
+    for s in range(size):
+        out[s] = 0.0
+    whole = size - size % 4
+    for t in range(0, whole, 4):
+        for s in range(size):
+            out[s] += (matrix[t, s] + matrix[t + 1, s]) + (matrix[t + 2, s] + matrix[t + 3, s])
+    for t in range(whole, size):
+        for s in range(size):
+            out[s] += matrix[t, s]
 
 
 @inner
@@ -119,7 +141,7 @@ def independence(state: State, diagonal: float) -> float:
     size, solved = state.counts[SIZE], state.solved
     product(state.inverse, state.column, size, solved)
     left = distance(state, diagonal)
-    if left < _ROUGH * diagonal:
+    if left < _ROUGH * diagonal and state.values[DRIFT] > _GOOD:
         product(state.inverse, state.residual, size, state.step)
         for s in range(size):
             solved[s] += state.step[s]
@@ -180,6 +202,30 @@ def remove(state: State, k: int) -> None:
     state.theta[k] = state.theta[last]
     state.weights[k] = state.weights[last]
     state.counts[SIZE] = last
+
+
+@inner
+def replace(state: State, k: int, vertex: Array, theta: float, diagonal: float) -> None:
+    """Put a dependent structure, the combination ``solved`` of the others, in the place of one.
+
+    With ``w = (solved - e_k) / solved_k`` the inverse ``P`` becomes
+    ``(I - w e_kᵀ) P (I - e_k wᵀ)``.
+    """
+    size, inverse, row, shift = state.counts[SIZE], state.inverse, state.residual, state.step
+    pivot = state.solved[k]
+    for s in range(size):
+        row[s] = inverse[k, s]
+        shift[s] = (state.solved[s] - (s == k)) / pivot
+    corner = row[k]
+    for s in range(size):
+        left, right = shift[s], row[s] - corner * shift[s]
+        for t in range(size):
+            inverse[s, t] -= left * row[t] + right * shift[t]
+        state.gram[s, k] = state.gram[k, s] = state.column[s]
+    state.gram[k, k] = diagonal
+    for i in range(vertex.shape[0]):
+        state.vertices[k, i] = vertex[i]
+    state.theta[k] = theta
 
 
 @inner

@@ -19,7 +19,7 @@ def scratch(code: int, n: int, m: int) -> Scratch:
     """Working space for ``n`` slots of ``m`` values."""
     is_tree = code in (ARBORESCENCE, SINGLE_ROOT)
     return Scratch(
-        np.empty((n if code == SEQUENCE else 0, m)),
+        np.empty((2 * n if code == SEQUENCE else 0, m)),
         forest(n if is_tree else 0),
         np.empty(n, np.int32),
         market(n if code == MATCHING else 0, m if code == MATCHING else 0),

@@ -3,18 +3,26 @@
 import numpy as np
 
 from repro.structures.kernels._compile import Array, inner
-from repro.structures.kernels.active_set import (
-    INFEASIBLE,
-    RUNNING,
-    advance,
-    begin,
-    insert,
-    settle,
+from repro.structures.kernels.active_set import advance, begin, insert, settle
+from repro.structures.kernels.codes import INFEASIBLE, RUNNING, SEQUENCE
+from repro.structures.kernels.gram import (
+    OFFSET,
+    ROUNDING,
+    SIZE,
+    STALLS,
+    State,
+    compare,
+    with_room,
 )
-from repro.structures.kernels.gram import OFFSET, SIZE, State, compare, with_room
 from repro.structures.kernels.oracle import Scratch, best_vertex, score_of
 
 _UNIT = 2.0**-50
+_TINY = 0.01
+"""Largest score below which scores with transitions are tiny."""
+_SMALL = 0.05
+"""Largest score that takes the place of a tiny one at first."""
+_ROUGHLY = 1e-3
+"""Gap of such a first solution, relative to its scores."""
 
 
 @inner
@@ -50,23 +58,89 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
 
 
 @inner
-def solve_slots(
-    code: int, slots: Array, transitions: Array, known: Array, shares: Array, limits: Array,
-    state: State, space: Scratch,
+def spread(scores: Array) -> float:
+    """The size of the largest finite score."""
+    largest = 0.0
+    for a in range(scores.shape[0]):
+        for b in range(scores.shape[1]):
+            size = abs(scores[a, b])
+            if size > largest and size < float("inf"):
+                largest = size
+    return largest
+
+
+@inner
+def enlargement(slots: Array, transitions: Array) -> float:
+    """What tiny scores with transitions are multiplied with at first; else one."""
+    largest = spread(slots)
+    for i in range(min(transitions.shape[0], slots.shape[0] - 1)):
+        largest = max(largest, spread(transitions[i]))
+    tiny = transitions.shape[0] > 0 and 0.0 < largest < _TINY
+    return _SMALL / largest if tiny else 1.0
+
+
+@inner
+def score_again(state: State, slots: Array, transitions: Array) -> None:
+    """Take other scores for the structures of an active set, and move to the optimum over it."""
+    for s in range(state.counts[SIZE]):
+        score, size = score_of(slots, transitions, state.vertices[s])
+        if s == 0:
+            state.values[OFFSET] = score
+            state.values[ROUNDING] = _UNIT * (size + slots.shape[0])
+        state.theta[s] = score - state.values[OFFSET]
+    state.counts[STALLS] = 0
+    settle(state)
+
+
+@inner
+def descend(
+    code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
+    space: Scratch,
 ) -> tuple[int, State]:  # fmt: skip
     """Run oracle and active set in turn until the gap is small."""
-    vertex = np.empty(slots.shape[0], np.int32)
-    if not best_vertex(code, slots, transitions, space, vertex):
-        return INFEASIBLE, state
-    score, size = score_of(slots, transitions, vertex)
-    begin(state, vertex, score, _UNIT * (size + slots.shape[0]))
-    if known.shape[0] > 0:
-        state = add_known(state, slots, transitions, known, shares)
-    reduced, status = np.empty_like(slots), RUNNING
+    vertex, reduced, status = np.empty(slots.shape[0], np.int32), np.empty_like(slots), RUNNING
     while status == RUNNING:
         lower(slots, state, reduced)
         best_vertex(code, reduced, transitions, space, vertex)
         score, _ = score_of(slots, transitions, vertex)
         state = with_room(state)
-        status = advance(state, vertex, score, limits[0], int(limits[1]))
+        status = advance(state, vertex, score, tol, rounds)
     return status, state
+
+
+@inner
+def descend_enlarged(
+    slots: Array, transitions: Array, factor: float, tol: float, rounds: int, state: State,
+    space: Scratch,
+) -> State:  # fmt: skip
+    """Find an active set for tiny scores of sequences: that of the same scores, but larger.
+
+    Where the scores vanish the best structures no longer change. From the uniform mixture, however,
+    single sequences move as little as the scores are small, and thousands are tried in vain.
+    """
+    more, between = slots * factor, np.empty_like(transitions)
+    for i in range(transitions.shape[0]):
+        between[i] = transitions[i] * factor
+    score_again(state, more, between)
+    _, state = descend(SEQUENCE, more, between, max(tol, _SMALL * _ROUGHLY), rounds, state, space)
+    score_again(state, slots, transitions)
+    return state
+
+
+@inner
+def solve_slots(
+    code: int, slots: Array, transitions: Array, known: Array, shares: Array, limits: Array,
+    state: State, space: Scratch,
+) -> tuple[int, State]:  # fmt: skip
+    """Solve one instance whose scores are loaded; see :func:`descend`."""
+    vertex, tol, rounds = np.empty(slots.shape[0], np.int32), limits[0], int(limits[1])
+    if not best_vertex(code, slots, transitions, space, vertex):
+        return INFEASIBLE, state
+    score, size = score_of(slots, transitions, vertex)
+    begin(state, vertex, score, _UNIT * (size + slots.shape[0]))
+    factor = enlargement(slots, transitions) if code == SEQUENCE else 1.0
+    if known.shape[0] > 0:
+        state = add_known(state, slots, transitions, known, shares)
+    elif factor > 1.0 and rounds > 1:
+        state = descend_enlarged(slots, transitions, factor, tol, rounds // 2, state, space)
+    return descend(code, slots, transitions, tol, rounds, state, space)

@@ -13,7 +13,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, oracle
 from repro.structures.kernels.viterbi import argmax
 
 Forest = namedtuple("Forest", ("gains", "ends", "best", "head", "end", "parent", "top", "mark"))
@@ -25,7 +25,7 @@ is in. ``mark``: 0 unseen, 1 on the path, 2 connected to the root.
 """
 
 
-@inner
+@oracle
 def forest(n: int) -> Forest:
     """Space for ``n`` words."""
     nodes = 2 * n + 1
@@ -36,7 +36,7 @@ def forest(n: int) -> Forest:
     )  # fmt: skip
 
 
-@inner
+@oracle
 def choose_arc(slots: Array, space: Forest, node: int, single: bool) -> bool:
     """Choose the best arc into a node; False where there is none."""
     n = slots.shape[0]
@@ -51,7 +51,7 @@ def choose_arc(slots: Array, space: Forest, node: int, single: bool) -> bool:
     return arcs[head] > -float("inf")
 
 
-@inner
+@oracle
 def enter_word(arcs: Array, lost: float, word: int, gains: Array, ends: Array) -> None:
     """Offer the arcs into a word of a cycle as arcs into the cycle."""
     for u in range(arcs.shape[0]):
@@ -61,7 +61,7 @@ def enter_word(arcs: Array, lost: float, word: int, gains: Array, ends: Array) -
         ends[u] = word if better else ends[u]
 
 
-@inner
+@oracle
 def enter_cycle(arcs: Array, lost: float, below: Array, gains: Array, ends: Array) -> None:
     """The same for a node that is a cycle itself; its arcs end at words below."""
     for u in range(arcs.shape[0]):
@@ -71,7 +71,7 @@ def enter_cycle(arcs: Array, lost: float, below: Array, gains: Array, ends: Arra
         ends[u] = below[u] if better else ends[u]
 
 
-@inner
+@oracle
 def contract(slots: Array, space: Forest, path: Array, start: int, stop: int, node: int) -> None:
     """Make one node of the path's nodes from ``start`` to ``stop``."""
     n = slots.shape[0]
@@ -93,7 +93,7 @@ def contract(slots: Array, space: Forest, path: Array, start: int, stop: int, no
             gains[word] = -float("inf")
 
 
-@inner
+@oracle
 def expand(space: Forest, nodes: int, vertex: Array) -> None:
     """Write the head of each word: outer arcs come before those that they replace."""
     for node in range(nodes - 1, 0, -1):
@@ -106,7 +106,7 @@ def expand(space: Forest, nodes: int, vertex: Array) -> None:
             end = space.parent[end]
 
 
-@inner
+@oracle
 def connect(slots: Array, space: Forest, start: int, nodes: int, path: Array, single: bool) -> int:
     """Follow the best arcs from a word to the root; the number of nodes, or -1 without a way."""
     path[0], count = start, 1
@@ -135,7 +135,7 @@ def connect(slots: Array, space: Forest, start: int, nodes: int, path: Array, si
     return nodes
 
 
-@inner
+@oracle
 def arborescence(slots: Array, space: Forest, path: Array, single: bool, vertex: Array) -> bool:
     """Write the heads of the best tree; False where there is none.
 

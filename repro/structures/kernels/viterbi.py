@@ -1,9 +1,9 @@
 """The best tag sequence: Viterbi's algorithm, O(n m²)."""
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, oracle
 
 
-@inner
+@oracle
 def relax(before: Array, transitions: Array, after: Array) -> None:
     """``after_b = max_a before_a + transitions_ab``, four rows at a time."""
     size = before.shape[0]
@@ -26,18 +26,16 @@ def relax(before: Array, transitions: Array, after: Array) -> None:
             after[b] = other if other > after[b] else after[b]
 
 
-@inner
-def best_previous(before: Array, transitions: Array, b: int) -> int:
-    """The tag before tag ``b``."""
-    best, top = 0, -float("inf")
+@oracle
+def best_previous(before: Array, transitions: Array, b: int, best: float) -> int:
+    """The first tag before tag ``b`` whose sum is the best, which is one of these sums exactly."""
     for a in range(before.shape[0]):
-        value = before[a] + transitions[a, b]
-        if value > top:
-            best, top = a, value
-    return best
+        if before[a] + transitions[a, b] == best:
+            return a
+    return 0
 
 
-@inner
+@oracle
 def argmax(values: Array, start: int) -> int:
     """The first position from ``start`` on of the largest value."""
     top = -float("inf")
@@ -50,14 +48,14 @@ def argmax(values: Array, start: int) -> int:
     return start
 
 
-@inner
+@oracle
 def viterbi(slots: Array, transitions: Array, table: Array, vertex: Array) -> bool:
     """Write the best tags; False where all sequences are forbidden.
 
     Args:
         slots: ``(n, m)`` scores of tags.
         transitions: ``(n - 1, m, m)`` at least, or of length zero: no transitions.
-        table: space, ``(n, m)``.
+        table: space, ``(2 n, m)``: sums up to and with a tag, and behind them those without it.
         vertex: ``(n,)`` result.
     """
     n, m = slots.shape
@@ -65,18 +63,19 @@ def viterbi(slots: Array, transitions: Array, table: Array, vertex: Array) -> bo
         return True
     chained = transitions.shape[0] > 0
     for i in range(n):
-        row = table[i]
+        reached, row = table[n + i], table[i]
         if chained and i > 0:
-            relax(table[i - 1], transitions[i - 1], row)
+            relax(table[i - 1], transitions[i - 1], reached)
         else:
-            row[:] = 0.0
+            reached[:] = 0.0
         for b in range(m):
-            row[b] += slots[i, b]
+            row[b] = reached[b] + slots[i, b]
     feasible = True
     for i in range(n - 1, -1, -1):
         if i == n - 1 or not chained:
             vertex[i] = argmax(table[i], 0)
             feasible = feasible and table[i, vertex[i]] > -float("inf")
         else:
-            vertex[i] = best_previous(table[i], transitions[i], vertex[i + 1])
+            after = vertex[i + 1]
+            vertex[i] = best_previous(table[i], transitions[i], after, table[n + i + 1, after])
     return feasible

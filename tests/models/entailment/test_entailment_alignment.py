@@ -10,7 +10,8 @@ from torch import Tensor
 from repro.mappings import Softmax, Sparsemax, sparsemax
 from repro.models.entailment import Aligner, MatchingAligner, SequentialAligner, WordAligner
 from repro.models.entailment.alignment import cell_mask
-from repro.models.entailment.structured_alignment import TransitionScores
+from repro.models.entailment.structured_alignment import StructuredAligner, TransitionScores
+from repro.structures import ConvergenceWarning
 
 LENGTHS = torch.tensor([[4, 3], [1, 3], [2, 1], [3, 2], [1, 1]])
 ALIGNERS = [
@@ -190,3 +191,31 @@ def test_solutions_give_the_structures_to_draw(aligner: Aligner, scores: Tensor)
     first = found.solutions[0]
     torch.testing.assert_close(first.marginals, found.premise_to_hypothesis)
     torch.testing.assert_close(first.weights.sum(1), torch.ones(5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("kind", [SequentialAligner, MatchingAligner])
+def test_solutions_that_stop_early_are_told_once_and_counted(
+    kind: type[StructuredAligner], scores: Tensor
+) -> None:
+    aligner = kind(max_iter=1).double()
+    with pytest.warns(ConvergenceWarning, match=r"reached the bound of 1 iterations.*max_iter"):
+        first = aligner(scores, LENGTHS)
+    again = aligner(scores, LENGTHS)
+    assert again.unsolved == first.unsolved > 0
+    assert first.unsolved == sum(int((~one.converged).sum()) for one in first.solutions)
+    assert kind().double()(scores, LENGTHS).unsolved == 0
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e-2, 0.3])
+@pytest.mark.parametrize("steps", [1e-3, 1e-2])
+def test_sentences_of_usual_lengths_are_aligned_within_the_bound(
+    scale: float, steps: float
+) -> None:
+    """Early in training scores are small, and those of transitions smaller still."""
+    generator = torch.Generator().manual_seed(3)
+    aligner = SequentialAligner()
+    for parameter in aligner.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator) * steps
+    scores = torch.randn(2, 14, 8, generator=generator) * scale
+    found = aligner(scores, torch.tensor([[14, 8], [12, 7]]))
+    assert found.unsolved == 0
