@@ -21,7 +21,7 @@ help: ## Show this list
 	@for file in $(sort $(wildcard experiments/*/*.yaml)); do \
 	  name=$${file#experiments/}; name=$${name%.yaml}; \
 	  title=$$(sed -n 's/^title: *"\(.*\)"/\1/p' $$file); \
-	  printf 'reproduce-%s\t%s\n' "$$(echo $$name | tr / -)" "$$title"; done | expand -t 32
+	  printf 'reproduce-%s\t%s\n' "$$(echo $$name | tr / -)" "$$title"; done | expand -t 40
 
 install: $(STAMP) ## Make .venv and install everything into it
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from itertools import product
 
 import pytest
@@ -41,9 +42,13 @@ SHARED = {
 """Figures, and the artefacts whose runs they show."""
 
 
+@cache
+def identity(overrides: tuple[str, ...]) -> str:
+    return run_id(compose_run(overrides), "corpus")
+
+
 def identities(name: str, scale: str) -> set[str]:
-    planned = dict.fromkeys(run.overrides for run in plan_runs(load_experiment(name), scale))
-    return {run_id(compose_run(overrides), "corpus") for overrides in planned}
+    return {identity(run.overrides) for run in plan_runs(load_experiment(name), scale)}
 
 
 def test_every_table_and_figure_of_the_papers_has_an_experiment() -> None:
@@ -53,7 +58,7 @@ def test_every_table_and_figure_of_the_papers_has_an_experiment() -> None:
     assert counts == {"table": 14, "figure": 22, "appendix": 2}
 
 
-@pytest.mark.parametrize("name", ARTEFACTS)
+@pytest.mark.parametrize("name", sorted(ARTEFACTS))
 def test_kinds_are_those_of_the_papers(name: str) -> None:
     experiment = load_experiment(name)
     assert experiment.kind == ("table" if "/table" in name else "figure")
@@ -76,6 +81,6 @@ def test_the_multiruns_of_the_sweep_are_its_runs() -> None:
     for command in commands:
         settings = [setting.split("=", 1) for setting in shlex.split(command)]
         choices = [[f"{key}={value}" for value in values.split(",")] for key, values in settings]
-        found |= {run_id(compose_run(choice), "corpus") for choice in product(*choices)}
+        found |= {identity(choice) for choice in product(*choices)}
     assert len(commands) == 2
     assert found == identities("peters2019/figure4", "full")
