@@ -31,7 +31,9 @@ def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor
     """
     if ops.usable(scores):
         _check_type(upper, scores)
-        bounds = upper.to(scores.dtype).expand_as(scores)
+        bounds = upper.to(scores.dtype)
+        if bounds.shape != scores.shape:  # an expansion has a derivative, which takes time
+            bounds = bounds.expand_as(scores)
         try:
             return apply_bounded(scores, bounds, 1.0, order, dim, _slack(upper, scores, dim))[0]
         except Unsolvable:

@@ -38,6 +38,7 @@ def box_projection(
     bound = torch.minimum(upper, limit)
     # τ <= 0: what lies above its bound is full wherever it is; now x and x - u both stay small.
     centred = torch.minimum(centred, bound).clamp(min=_REACH)
+    centred, bound, limit = centred.double(), bound.double(), limit.double()
     distance = centred - _threshold(centred, bound, limit, dim)
     for _ in range(_POLISHES):
         probs = torch.minimum(distance.relu(), bound)
@@ -48,7 +49,8 @@ def box_projection(
         surplus = (probs * inside).sum(dim, keepdim=True) - left
         distance = distance - inside * (surplus / inside.sum(dim, keepdim=True).clamp(min=1))
     probs = torch.minimum(distance.relu(), bound)
-    return _finished(probs, (distance > 0) & (probs >= upper), tight, scores, upper, dim)
+    full = (distance > 0) & (probs >= upper)
+    return _finished(probs.to(scores.dtype), full, tight, scores, upper, dim)
 
 
 def bounded_softmax(

@@ -11,6 +11,7 @@ from repro.mappings._grouped import (
     GroupedFunction,
     check_lam,
     group_means,
+    heights_below,
     is_present,
     project,
 )
@@ -127,7 +128,7 @@ class FusedFunction(GroupedFunction):
         centred, top = centre(scores, -1)
         present = is_present(centred)
         # An entry that is lower still has no mass either, and then its score does not matter.
-        levels = centred.double().clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
+        levels = heights_below(scores, top).clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
         jumps = saturated(levels, present, lam)
         segments = pad((jumps[..., :-1] != 0).cumsum(-1), (1, 0))
         levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)

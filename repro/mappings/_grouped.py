@@ -32,6 +32,17 @@ def is_present(centred: Tensor) -> Tensor:
     return ~(centred <= -torch.finfo(centred.dtype).max)
 
 
+def heights_below(scores: Tensor, top: Tensor) -> Tensor:
+    """Scores less the largest of their row, in float64, where differences lose nothing.
+
+    Args:
+        scores: with ``n >= 1`` on the last axis.
+        top: the largest score of every row, not clamped.
+    """
+    largest = torch.finfo(scores.dtype).max
+    return scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
+
+
 def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
     """Mean of every entry's group along the last axis.
 

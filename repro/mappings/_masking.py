@@ -40,6 +40,8 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
 
 def broadcasts_to(small: Tensor, large: Tensor) -> bool:
     """Whether ``small`` expands to the shape of ``large``."""
+    if small.shape == large.shape:
+        return True
     if small.dim() > large.dim():
         return False
     pairs = zip(reversed(small.shape), reversed(large.shape), strict=False)

@@ -69,12 +69,13 @@ class NormmaxFunction(Function):
     @staticmethod
     @signed
     def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
-        """Centre, solve for the threshold, normalise."""
+        """Centre, solve for the threshold, normalise; in float64."""
         if ops.usable(scores):
             return _by_kernel(scores, alpha, dim)
         centred, top = centre(scores, dim)
-        powers = _powers(centred, alpha, dim)
-        probs = powers.div_(powers.sum(dim, keepdim=True))
+        wide = alpha.double() if isinstance(alpha, Tensor) else alpha
+        powers = _powers(centred.double(), wide, dim)
+        probs = powers.div_(powers.sum(dim, keepdim=True)).to(scores.dtype)
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod

@@ -13,6 +13,7 @@ from repro.mappings._grouped import (
     GroupedFunction,
     check_lam,
     group_means,
+    heights_below,
     is_present,
     project,
 )
@@ -143,7 +144,7 @@ class OscarFunction(GroupedFunction):
         centred, top = centre(scores, -1)
         present = is_present(centred)
         # Anything lower has no mass, so that its score, and whether it exists, do not matter.
-        levels = centred.double().clamp_min_(-2 - lam * scores.size(-1))
+        levels = heights_below(scores, top).clamp_min_(-2 - lam * scores.size(-1))
         ordered, order = levels.sort(-1, descending=True)
         ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
         raised = ordered + lam * ranks

@@ -34,7 +34,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
     ("override", "expected"),
     [
         ("mapping.alfa=2", "did you mean 'alpha'"),
-        ("mapping=entmx", "entmax, fusedmax, learned_alpha_entmax, oscarmax, softmax, sparsemax"),
+        ("mapping=entmx", "entmax, fusedmax, learned_alpha_entmax, normmax, oscarmax, softmax"),
         ("mapping.alpha=0.5", "mapping.alpha is 0.5; expected a number >= 1"),
         ("loss.alpha=0.99", "loss.alpha is 0.99"),
         ("mapping.alpha=two", "could not be converted to Float"),
@@ -62,6 +62,8 @@ def test_bad_settings_are_refused_with_the_choices(override: str, expected: str)
         ("fusedmax", "mapping.gamma=0", "mapping.gamma is 0.0; expected a number > 0"),
         ("oscarmax", "mapping.lam=nan", "mapping.lam is nan"),
         ("oscarmax", "mapping.variant=fast", "one of exact, paper"),
+        ("normmax", "mapping.alpha=1", "mapping.alpha is 1.0; expected a finite number > 1"),
+        ("normmax", "mapping.alpha=inf", "mapping.alpha is inf"),
         ("sq_pnorm_max", "mapping.p=1", "mapping.p is 1.0; expected a number in (1, 2]"),
         ("sq_pnorm_max", "mapping.p=2.1", "mapping.p is 2.1"),
     ],

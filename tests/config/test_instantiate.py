@@ -20,7 +20,7 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.mappings import csoftmax, csparsemax, entmax, sparsemax
+from repro.mappings import csoftmax, csparsemax, entmax, normmax, sparsemax
 from repro.structures import Arborescence
 
 SCORES = torch.tensor([[1.2, 0.3, -0.4, 0.0]])
@@ -92,6 +92,8 @@ def test_settings_reach_the_structured_loss() -> None:
 def test_settings_reach_the_mapping() -> None:
     built = build_mapping(compose_run(["mapping=entmax", "mapping.alpha=1.25"]).mapping)
     torch.testing.assert_close(built(SCORES), entmax(SCORES, 1.25))
+    built = build_mapping(compose_run(["mapping=normmax", "mapping.alpha=1.5"]).mapping)
+    torch.testing.assert_close(built(SCORES), normmax(SCORES, 1.5))
     built = build_mapping(compose_run(["mapping=sparsemax", "mapping.gamma=0.5"]).mapping)
     torch.testing.assert_close(built(SCORES), sparsemax(SCORES, gamma=0.5))
 

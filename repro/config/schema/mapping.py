@@ -49,6 +49,17 @@ class LearnedAlphaConfig(MappingConfig):
 
 
 @dataclass
+class NormmaxConfig(MappingConfig):
+    """Normmax; ``alpha`` is the order of the norm."""
+
+    alpha: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Refuse an order for which the regulariser is not strictly convex on the simplex."""
+        require(1 < self.alpha < inf, "mapping.alpha", self.alpha, "a finite number > 1")
+
+
+@dataclass
 class FusedmaxConfig(GammaConfig):
     """Fusedmax; ``lam`` is the weight of the total variation."""
 
@@ -104,6 +115,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "gamma": GammaConfig,
         "entmax": EntmaxConfig,
         "learned_alpha": LearnedAlphaConfig,
+        "normmax": NormmaxConfig,
         "fusedmax": FusedmaxConfig,
         "oscarmax": OscarmaxConfig,
         "sq_pnorm_max": SqPnormMaxConfig,

@@ -5,12 +5,15 @@ import torch
 from torch import Tensor
 
 from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
-from repro.mappings.kernels.cpu.bounded_rows import bounded_backward_rows, bounded_rows
+from repro.mappings.kernels.cpu.bounded_backward import bounded_backward_rows
+from repro.mappings.kernels.cpu.bounded_rows import bounded_rows
 from repro.mappings.kernels.cpu.entries import Entry, matrix, vector
 from repro.mappings.kernels.cpu.workers import split
 
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 """By their types the compiled kernels are told apart."""
+_ONE = torch.ones(1, dtype=torch.float64)
+"""The total of a distribution."""
 _BOX = 1.0
 """The order of csparsemax and budget."""
 _COST = 4
@@ -58,7 +61,7 @@ def bounded_forward(
     scores: Tensor, upper: Tensor, order: float, slack: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Csoftmax or csparsemax along the last axis, by order; places; how many rows are faulty."""
-    return _forward(scores, upper.contiguous(), torch.ones(1, dtype=torch.float64), order, slack)
+    return _forward(scores, upper.contiguous(), _ONE, order, slack)
 
 
 def budget_forward(scores: Tensor, total: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,9 +1,8 @@
 """``clip(x - τ, 0, u)`` that sums to a total: a bracketed Newton method on a list of candidates.
 
 The sum is piecewise linear and decreasing in ``τ``. Newton's step is exact on the last piece;
-where it leaves the bracket or gains little, a point on the chord or the middle is tried. In a long
-row the solution for every few of its entries says roughly where ``τ`` is; what lies clearly above
-or below is added up once, and only the rest is listed.
+where it leaves the bracket or gains little, a point on the chord or the middle is tried. All is in
+double precision, for rows on which ``box_lanes.py`` gives up.
 """
 
 import math
@@ -13,18 +12,9 @@ import numpy as np
 from repro.mappings.kernels.cpu._compile import exact, inner, small
 from repro.mappings.kernels.cpu.extremes import key_of, value_of
 
-LONG = 1024
-"""Rows from this length on are searched for candidates."""
-_SAMPLE = 512
-_SPREAD = 1.3
-"""By how much the mass that is right for a sample may differ from the row's."""
-_NEAR = 0.1
-"""Part of a bracket that a second one, around the point on the chord, keeps on either side."""
-_ROUGH = 1e-2
 _PASSES = 300
 _LANES = 8
 """Lists are filled up to multiples of this."""
-_BLOCK = 16
 
 
 @small
@@ -81,12 +71,12 @@ def _filled(heights, bounds, count):
 
 
 @small
-def load(scores, uppers, step, limit, base, largest, heights, bounds):
-    """List every ``step``-th entry of a row, relative to a base; return how many, filled up."""
-    count = scores.shape[0] // step
+def load(scores, uppers, limit, base, largest, heights, bounds):
+    """List the entries of a row, relative to a base; return how many, filled up."""
+    count = scores.shape[0]
     for k in range(count):
-        heights[k] = height_of(scores[k * step], largest, base)
-        bounds[k] = bound_of(scores[k * step], uppers[k * step], limit)
+        heights[k] = height_of(scores[k], largest, base)
+        bounds[k] = bound_of(scores[k], uppers[k], limit)
     return _filled(heights, bounds, count)
 
 
@@ -137,85 +127,6 @@ def near_root(heights, bounds, count, total, low, tolerance):
 
 
 @inner
-def _root(heights, bounds, count, total, low, high, tau, tolerance):
-    """The same, compiled once for all who call it less often."""
-    return root(heights, bounds, count, total, low, high, tau, tolerance)
-
-
-@inner
-def _row_masses(scores, uppers, limit, base, largest, low, high):
-    """``Σ clip(x - τ, 0, u)`` of a whole row at two points."""
-    more = less = 0.0
-    for j in range(scores.shape[0]):
-        height = height_of(scores[j], largest, base)
-        bound = bound_of(scores[j], uppers[j], limit)
-        more += clipped(lowered(height, low), bound)
-        less += clipped(lowered(height, high), bound)
-    return more, less
-
-
-@inner
-def _gather(scores, uppers, limit, base, largest, low, high, heights, bounds):
-    """List what may be inside its bounds; return how many, and the mass of what is full."""
-    count, full, size = 0, 0.0, scores.shape[0]
-    for start in range(0, size, _BLOCK):
-        block, limits, near = scores[start : start + _BLOCK], uppers[start : start + _BLOCK], 0.0
-        for j in range(block.shape[0]):
-            height = height_of(block[j], largest, base)
-            bound = bound_of(block[j], limits[j], limit)
-            near += 1.0 if (height > low) & (height - bound < high) else 0.0
-            full += bound if height - bound >= high else 0.0
-        if near > 0.0:
-            for j in range(block.shape[0]):
-                height = height_of(block[j], largest, base)
-                bound = bound_of(block[j], limits[j], limit)
-                heights[count], bounds[count] = height, bound
-                count += (height > low) & (height - bound < high)
-    return _filled(heights, bounds, count), full
-
-
-@inner
-def _guesses(heights, bounds, count, total, start):
-    """A point above and a point below ``τ``, most likely, for a sample with its share of mass."""
-    room = 0.0
-    for j in range(count):
-        room += bounds[j]
-    low, high, tolerance = -math.inf, 0.0, _ROUGH * total
-    if room > total * _SPREAD:
-        low = _root(heights, bounds, count, total * _SPREAD, low, 0.0, start, tolerance)
-    if room > total / _SPREAD:
-        high = _root(heights, bounds, count, total / _SPREAD, -math.inf, 0.0, start, tolerance)
-    return low, high
-
-
-@inner
-def _long_root(scores, uppers, total, base, largest, heights, bounds, tolerance):
-    """``τ`` of a long row."""
-    step = scores.shape[0] // _SAMPLE
-    count = load(scores, uppers, step, total, base, largest, heights, bounds)
-    share = total * (scores.shape[0] // step) / scores.shape[0]
-    under, over = _guesses(heights, bounds, count, share, -min(1.0, total))
-    low, high, tau = -math.inf, 0.0, -min(1.0, total)
-    for _ in range(2):
-        more, less = _row_masses(scores, uppers, total, base, largest, under, over)
-        if less > total:
-            low, more = over, less
-        elif more > total:
-            low = under
-        if more <= total:
-            high, less = under, more
-        elif less <= total:
-            high = over
-        if low == -math.inf or not more - less > 0.0:
-            break
-        tau = _between(low, high, more, less, total, False)
-        under, over = tau - _NEAR * (tau - low), tau + _NEAR * (high - tau)
-    count, full = _gather(scores, uppers, total, base, largest, low, high, heights, bounds)
-    tau = tau if (low < tau) & (tau < high) else high - 1.0
-    return _root(heights, bounds, count, total - full, low, high, tau, tolerance)
-
-
-@inner
 def _row_mass(scores, uppers, limit, largest, tau):
     """``Σ clip(x - τ, 0, u)`` of a whole row, as it stands."""
     mass = 0.0
@@ -255,9 +166,9 @@ def _far_threshold(scores, uppers, total, top, largest, heights, bounds, toleran
     """The same from a base next to ``τ``, where differences have the most digits."""
     tau = _nearest(scores, uppers, total, largest)
     base = _anchor(scores, uppers, total, largest, tau)
-    count = load(scores, uppers, 1, total, base, largest, heights, bounds)
+    count = load(scores, uppers, total, base, largest, heights, bounds)
     high = min(top - base, 1.0)
-    return base, _root(heights, bounds, count, total, -math.inf, high, -0.5, tolerance)
+    return base, root(heights, bounds, count, total, -math.inf, high, -0.5, tolerance)
 
 
 @small
@@ -275,12 +186,9 @@ def threshold(scores, uppers, total, top, largest, heights, bounds, tolerance, r
         tolerance: excess mass at which to stop.
         reach: the base is moved to a score next to ``τ`` if that lies farther below the top.
     """
-    if scores.shape[0] < LONG:
-        count = load(scores, uppers, 1, total, top, largest, heights, bounds)
-        start = -min(1.0, total)
-        tau = root(heights, bounds, count, total, -math.inf, 0.0, start, tolerance)
-    else:
-        tau = _long_root(scores, uppers, total, top, largest, heights, bounds, tolerance)
+    count = load(scores, uppers, total, top, largest, heights, bounds)
+    start = -min(1.0, total)
+    tau = root(heights, bounds, count, total, -math.inf, 0.0, start, tolerance)
     if tau >= -reach:
         return top, tau
     return _far_threshold(scores, uppers, total, top, largest, heights, bounds, tolerance)

@@ -68,10 +68,11 @@ def largest(row):
 @small
 def largest_open(row, uppers):
     """The largest of the entries whose bound is positive; ``-inf`` if there is none."""
-    lowest, zero = row.dtype.type(-np.inf), row.dtype.type(0)
-    best = key_of(lowest)
-    for j in range(row.shape[0]):
-        key = key_of(row[j] if uppers[j] > zero else lowest)
+    lowest, zero = key_of(row.dtype.type(-np.inf)), row.dtype.type(0)
+    best = lowest
+    for j in range(np.uint64(row.shape[0])):
+        key = key_of(row[j])
+        key = key if uppers[j] > zero else lowest
         best = key if key > best else best
     return value_of(best)
 

@@ -11,6 +11,7 @@ import numpy as np
 from repro.mappings.kernels.cpu._compile import inner, small
 from repro.mappings.kernels.cpu.box import finite, height_of, lowered
 from repro.mappings.kernels.cpu.extremes import key_of, keys_like, largest
+from repro.mappings.kernels.cpu.fused_candidates import narrowed as fused_narrowed
 from repro.mappings.kernels.cpu.leaders import LEVELS, narrowed
 from repro.mappings.kernels.cpu.ranks import SHORT, by_comparison, by_digits
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
@@ -167,6 +168,7 @@ def fused_rows(scores, lam, limit, probs, groups, start, stop):
         if settled:
             continue
         count = reaching(scores[i], top, limit, max(floor, -limit), heights, words, places)
+        count = fused_narrowed(heights, places, count, lam)
         _gaps(scores[i], top, limit, places, count, gaps)
         found = _pieces(heights, gaps, ones, count, lam, rooms, jumps, levels, sizes, segments)
         tau, mass = simplex_level(levels, sizes, found)

@@ -18,6 +18,14 @@ def borrowed(memory, row):
 
 
 @small
+def borrowed_rows(memory, first, count):
+    """Some rows of an array, in the same way."""
+    size = memory.shape[1]
+    address = memory.ctypes.data + first * size * memory.itemsize
+    return carray(pointer(address, memory.dtype.type(0)), (count, size))
+
+
+@small
 def give_back(memory):
     """The last use of an array that was borrowed."""
     memory[0, 0] = memory.dtype.type(0)
