@@ -67,6 +67,7 @@ _OPERATORS = (
     ("entmax_forward(Tensor scores, float order) -> Tensor", _like),
     ("entmax_forward_rows(Tensor scores, Tensor orders) -> Tensor", _like),
     ("entmax_backward(Tensor probs, Tensor grad, float order) -> Tensor", _like),
+    ("entmax_backward_scores(Tensor probs, Tensor grad, Tensor orders) -> Tensor", _like),
     (
         "entmax_backward_rows(Tensor probs, Tensor grad, Tensor orders) -> (Tensor, Tensor)",
         _like_and_rows,

@@ -71,6 +71,17 @@ def test_values_of_an_output_vocabulary(alpha):
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 
+@pytest.mark.parametrize("alpha", [2.2, 2.5, 3.0, 5.0])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", SIZES)
+def test_values_above_two(size, dtype, alpha):
+    scores = (rows_of(size) / (alpha - 1)).to(dtype)
+    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    expected = oracle(scores, alpha)
+    assert_close(probs, expected, {torch.float64: 1e-6, torch.float32: 1e-6})
+    assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
 @pytest.mark.parametrize("alpha", [1.0, *ALPHAS, 2.5])
 @pytest.mark.parametrize("size", SIZES)
 def test_values_and_gradients_of_the_path_in_torch(size, alpha):
@@ -104,6 +115,7 @@ def test_an_order_for_each_row(size, dtype):
     orders = alphas - 1
     probs = ops.launch("entmax_forward_rows", scores, orders)
     moved, drift = ops.launch("entmax_backward_rows", probs, grad, orders)
+    assert torch.equal(moved, ops.launch("entmax_backward_scores", probs, grad, orders))
     for i, alpha in enumerate(alphas.tolist()):
         wide, weights = probs[i].double(), grad[i].double()
         expected = scores[i].double().softmax(-1) if alpha == 1 else oracle(scores[i], alpha)

@@ -29,6 +29,8 @@ class _Format(NamedTuple):
 
 _SINGLE = _Format(np.float32, np.int32, np.uint32, 23, 127, 7, 11)
 _DOUBLE = _Format(np.float64, np.int64, np.uint64, 52, 1023, 13, 21)
+_ROUGH_TERMS = {"exp_terms": 4, "log_terms": 5}
+"""For four digits: a first guess needs no more."""
 
 
 def _halved_log2(real: Any) -> tuple[Any, Any]:
@@ -145,8 +147,11 @@ _EXPONENTIALS = {
 }
 _RECIPROCALS = {types.float32: _reciprocal(_SINGLE), types.float64: _reciprocal(_DOUBLE)}
 _POWERS = {types.float32: _power_of(_SINGLE), types.float64: _power_of(_DOUBLE)}
-logarithm = _logarithm(_DOUBLE)
-"""``log height`` in double precision, called as ``logarithm(height - 1, height)``."""
+_ROUGH_POWERS = {
+    types.float32: _power_of(_SINGLE._replace(**_ROUGH_TERMS)),
+    types.float64: _power_of(_DOUBLE._replace(**_ROUGH_TERMS)),
+}
+_LOGARITHMS = {types.float32: _logarithm(_SINGLE), types.float64: _logarithm(_DOUBLE)}
 
 
 def power(below, height, exponent):
@@ -160,6 +165,26 @@ def power(below, height, exponent):
 @overload(power, jit_options=EXACT)
 def _power_of_type(below, height, exponent):
     return _POWERS[below]
+
+
+def rough_power(below, height, exponent):
+    """The same to four digits, fewer for a large exponent."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(rough_power, jit_options=EXACT)
+def _rough_power_of_type(below, height, exponent):
+    return _ROUGH_POWERS[below]
+
+
+def logarithm(below, height):
+    """``log height`` for ``height`` in ``(0, 1]`` with ``below = height - 1``."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(logarithm, jit_options=EXACT)
+def _logarithm_of_type(below, height):
+    return _LOGARITHMS[below].py_func
 
 
 def exponential(x):

@@ -9,15 +9,20 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, small
-from repro.mappings.kernels.cpu.elementary import power, reciprocal
+from repro.mappings.kernels.cpu._compile import full_width, inner, small
+from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
 from repro.mappings.kernels.cpu.tiles import LANES, LINE, fold
 
 LOWEST_ORDER = 0.04
 """Below, single precision loses digits: what is left of ``c`` has the power ``1 / r``."""
 _HALLEY = 0.5
-"""Up to this order Newton's first steps are made longer."""
+"""Up to this order Newton's steps are made longer."""
 _PASSES = 64
+_ROUGH_PASSES = 8
+_ROUGH = 2e-4
+"""How far from one a sum may be after passes with rough powers; they have no more digits."""
+_LEFT = 5e-4
+"""The same before the last of Halley's steps: its error, and that of the series, are cubes."""
 
 
 @small
@@ -33,41 +38,50 @@ def height_below(w, growth, one):
     return below if below > -one else -one
 
 
-@small
-def level_sums(tile, shares, growths, slownesses, totals, slopes, bends):
-    """``T``, ``S`` and ``Σ t^{1/r - 2}`` of every lane, the last two to digits.
+def _sums_with(raised):
+    """Sums over tiles by one of the powers."""
 
-    Keeps ``t^{1/r}``.
-    """
-    zero, one = tile.dtype.type(0), tile.dtype.type(1)
-    totals[:], slopes[:], bends[:] = zero, zero, zero
-    for start in range(0, tile.shape[0], LINE):
-        part, kept = tile[start : start + LINE], shares[start : start + LINE]
-        for k in range(np.uint64(LINE)):
-            below = height_below(part[k], growths[k], one)
-            height = below + one
-            share = power(below, height, slownesses[k])
-            inverse = reciprocal(height if height > zero else one)
-            kept[k] = share
-            totals[k] += share
-            share *= inverse
-            slopes[k] += share
-            bends[k] += share * inverse
-    fold(totals)
-    fold(slopes)
-    fold(bends)
+    @small
+    def sums(tile, shares, growths, slownesses, totals, slopes, bends):
+        full_width()
+        zero, one = tile.dtype.type(0), tile.dtype.type(1)
+        totals[:], slopes[:], bends[:] = zero, zero, zero
+        for start in range(0, tile.shape[0], LINE):
+            part, kept = tile[start : start + LINE], shares[start : start + LINE]
+            for k in range(np.uint64(LINE)):
+                below = height_below(part[k], growths[k], one)
+                height = below + one
+                share = raised(below, height, slownesses[k])
+                inverse = reciprocal(height if height > zero else one)
+                kept[k] = share
+                totals[k] += share
+                share *= inverse
+                slopes[k] += share
+                bends[k] += share * inverse
+        fold(totals)
+        fold(slopes)
+        fold(bends)
+
+    return sums
+
+
+level_sums = _sums_with(power)
+"""``T``, ``S`` and ``Σ t^{1/r - 2}`` of every lane, the last two to digits; keeps ``t^{1/r}``."""
+rough_sums = _sums_with(rough_power)
+"""The same to fewer digits, in less time."""
 
 
 @small
 def lower(tile, shares, growths, slownesses, cuts, totals):
     """Take the last, small share from ``c``: two terms of the power's series, no power again."""
+    full_width()
     zero, one, half = tile.dtype.type(0), tile.dtype.type(1), tile.dtype.type(0.5)
     totals[:] = 0.0
     for start in range(0, tile.shape[0], LINE):
         part, kept = tile[start : start + LINE], shares[start : start + LINE]
         for k in range(np.uint64(LINE)):
             height = height_below(part[k], growths[k], one) + one
-            cut, slowness = tile.dtype.type(cuts[k]), slownesses[k]
+            cut, slowness = cuts[k], slownesses[k]
             relative = cut * reciprocal(height if height > zero else one)
             less = slowness * relative * (one - half * (slowness - one) * relative)
             share = kept[k] - kept[k] * less
@@ -79,18 +93,19 @@ def lower(tile, shares, growths, slownesses, cuts, totals):
 
 @small
 def longer(cut, order, total, slope, bend):
-    """Halley's step for a Newton step that is far from the root."""
+    """Halley's step for a Newton step."""
     curvature = (1.0 / order - 1.0) * (bend / slope - slope / total)
     turn = 0.5 * cut * curvature
     reached = cut / (1.0 - (turn if turn < 0.5 else 0.5))
     highest = 0.5 * (1.0 + cut)
     reached = reached if reached < highest else highest
-    return reached if (order <= _HALLEY) & (cut > 0.0) else cut
+    return reached if order <= _HALLEY else cut
 
 
 @small
-def move(orders, cuts, growths, totals, slopes, bends, enough):
-    """Newton's step of every lane, longer if it is far from its root; how many took it."""
+def move(orders, cuts, growths, totals, slopes, bends, left, enough):
+    """The step of every lane, Newton's or Halley's; how many lanes took it."""
+    full_width()
     moving, one = 0, growths.dtype.type(1)
     for k in range(np.uint64(LINE)):
         total = np.float64(totals[k] if totals[k] > one else one)
@@ -101,8 +116,9 @@ def move(orders, cuts, growths, totals, slopes, bends, enough):
         far = longer(cut, orders[k], total, slope, np.float64(bends[k]))
         growth = growths.dtype.type(growths[k] / (1.0 - far))
         growth = growth if growth > one else one
-        moves = (abs(gap) > enough * orders[k]) & (growth != growths[k])
-        growths[k], cuts[k] = growth if moves else growths[k], cut
+        limit = left if orders[k] <= _HALLEY else enough
+        moves = (abs(gap) > limit * orders[k]) & (growth != growths[k])
+        growths[k], cuts[k] = growth if moves else growths[k], far
         moving += moves
     return moving
 
@@ -110,6 +126,7 @@ def move(orders, cuts, growths, totals, slopes, bends, enough):
 @small
 def wanted_totals(orders, growths, wanted):
     """``c^{1/r}``: its product with the sum of a lane's shares is to be one."""
+    full_width()
     for k in range(np.uint64(LINE)):
         c = 1.0 / np.float64(growths[k])
         wanted[k] = power(c - 1.0, c, 1.0 / orders[k])
@@ -122,16 +139,23 @@ def solve_tile(tile, shares, orders, cuts, found, growths, slownesses, totals, s
     growths[:] = tile.dtype.type(1)
     for k in range(LINE):
         slownesses[k] = tile.dtype.type(1.0 / orders[k])
+    for _ in range(_ROUGH_PASSES):
+        rough_sums(tile, shares, growths, slownesses, totals, slopes, bends)
+        if move(orders, cuts, growths, totals, slopes, bends, _ROUGH, _ROUGH) == 0:
+            break
     for _ in range(_PASSES):
         level_sums(tile, shares, growths, slownesses, totals, slopes, bends)
-        if move(orders, cuts, growths, totals, slopes, bends, enough) == 0:
+        if move(orders, cuts, growths, totals, slopes, bends, _LEFT, enough) == 0:
             break
-    lower(tile, shares, growths, slownesses, cuts, found)
+    for k in range(LINE):
+        bends[k] = tile.dtype.type(cuts[k])
+    lower(tile, shares, growths, slownesses, bends, found)
 
 
 @small
 def write_row(shares, lane, total, out):
     """Write a lane of a tile of distributions."""
+    full_width()
     scale, lanes = shares.dtype.type(1.0 / total), np.uint64(LANES)
     for j in range(np.uint64(out.shape[0])):
         out[j] = shares[j * lanes + np.uint64(lane)] * scale

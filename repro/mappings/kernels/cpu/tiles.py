@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import small
+from repro.mappings.kernels.cpu._compile import full_width, small
 
 LANES = 8
 LINE = 2 * LANES
@@ -46,6 +46,7 @@ def load_tile(scores, first, last, tops, orders, tile):
 
     Written out, as only stores of neighbours are turned into vector instructions.
     """
+    full_width()
     zero, lowest = scores.dtype.type(0), scores.dtype.type(_OUT)
     lanes = np.uint64(LANES)
     row0, row1 = scores[first], scores[min(first + 1, last)]
@@ -92,6 +93,7 @@ def _one_if(positive, zero, one):
 @small
 def linear_sums(tile, cs, totals, sizes):
     """``Σ [w + c]_+`` and how many are positive."""
+    full_width()
     zero, one, line = tile.dtype.type(0), tile.dtype.type(1), np.uint64(LINE)
     totals[:], sizes[:] = zero, zero
     for start in range(0, tile.shape[0], _STRIDE):
@@ -109,6 +111,7 @@ def linear_sums(tile, cs, totals, sizes):
 @small
 def square_sums(tile, cs, totals, seconds):
     """``Σ [w + c]_+`` and the sum of the squares."""
+    full_width()
     zero, line = tile.dtype.type(0), np.uint64(LINE)
     totals[:], seconds[:] = zero, zero
     for start in range(0, tile.shape[0], _STRIDE):
@@ -132,6 +135,7 @@ def fold(sums):
 @small
 def linear_move(cs, steps, totals, sizes, enough):
     """Newton's step of ``Σ [w + c]_+ = 1``; how many lanes took it."""
+    full_width()
     one, moving = cs.dtype.type(1), 0
     for k in range(np.uint64(LINE)):
         residual = totals[k] - one
@@ -146,6 +150,7 @@ def linear_move(cs, steps, totals, sizes, enough):
 @small
 def square_move(cs, steps, totals, seconds, enough):
     """Newton's step of ``‖[w + c]_+‖ = 1``; how many lanes took it."""
+    full_width()
     one, moving = cs.dtype.type(1), 0
     for k in range(np.uint64(LINE)):
         norm = np.sqrt(seconds[k])
@@ -185,6 +190,7 @@ def write_row(row, top, order, c, step, out):
     The last step acts on the small differences ``w + c``, whose digits are finer than those of
     ``c``: they matter where many entries are tied close to the threshold.
     """
+    full_width()
     zero, lowest, scale = row.dtype.type(0), row.dtype.type(_OUT), row.dtype.type(order)
     total, linear = zero, order == 1.0
     for j in range(np.uint64(out.shape[0])):
