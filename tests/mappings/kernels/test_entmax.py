@@ -77,8 +77,9 @@ def test_values_of_an_output_vocabulary(alpha):
 def test_values_above_two(size, dtype, alpha):
     scores = (rows_of(size) / (alpha - 1)).to(dtype)
     probs = ops.launch("entmax_forward", scores, alpha - 1)
-    expected = oracle(scores, alpha)
-    assert_close(probs, expected, {torch.float64: 1e-6, torch.float32: 1e-6})
+    # An entry next to the threshold is as uncertain as that root of a rounding.
+    bound = 2e-7 + 4 * torch.finfo(torch.float64).eps ** (1 / (alpha - 1))
+    assert_close(probs, oracle(scores, alpha), {dtype: bound})
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from repro.mappings.kernels.cpu._compile import EXACT, full_width, inner, small
+from repro.mappings.kernels.cpu._compile import EXACT, inner, small
 from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 
@@ -30,7 +30,6 @@ def has_mass(probs):
 @small
 def slopes(probs, order, out):
     """Write ``s``."""
-    full_width()
     zero, one = probs.dtype.type(0), probs.dtype.type(1)
     exponent = probs.dtype.type(1.0 - order)
     if order == 1.0:
@@ -52,7 +51,6 @@ def slopes(probs, order, out):
 @small
 def weigh(slope, grads):
     """``Σ s`` and ``Σ s g``; where ``s`` is zero, ``g`` does not count."""
-    full_width()
     zero = slope.dtype.type(0)
     total = weighted = zero
     for j in range(slope.shape[0]):
@@ -66,7 +64,6 @@ def weigh(slope, grads):
 @small
 def centre(slope, grads, mean):
     """Replace ``s`` by ``s (g - mean)``."""
-    full_width()
     zero = slope.dtype.type(0)
     for j in range(slope.shape[0]):
         weight = slope[j]
@@ -83,7 +80,6 @@ def mean_of(weighted, total):
 @small
 def flat_row(probs, grads, out):
     """The gradient of a row for sparsemax: on the support ``g`` less its mean."""
-    full_width()
     zero, size = probs.dtype.type(0), 0
     weighted = zero
     for j in range(np.uint64(probs.shape[0])):
@@ -99,7 +95,6 @@ def flat_row(probs, grads, out):
 @small
 def root_row(probs, grads, out):
     """The gradient of a row for 1.5-entmax, with ``s = √p``."""
-    full_width()
     zero = probs.dtype.type(0)
     total = weighted = zero
     for j in range(np.uint64(probs.shape[0])):
@@ -180,7 +175,6 @@ def _growth_curvature_of_type(theta):
 @inner
 def drift(probs, grads, order, mean):
     """What a part of a row adds to the gradient of its order."""
-    full_width()
     zero, one, order = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(order)
     total, farthest = zero, probs.dtype.type(0.99 * math.log(np.finfo(probs.dtype).max))
     for j in range(probs.shape[0]):
@@ -224,7 +218,6 @@ def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
 @small
 def weighted_row(probs, grad, out):
     """Write ``g p``."""
-    full_width()
     for j in range(probs.shape[0]):
         out[j] = grad * probs[j]
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import full_width, inner, small
+from repro.mappings.kernels.cpu._compile import inner, small
 
 COARSE = 1e-3
 """Excess mass that may be left where ``c`` is only a bound."""
@@ -30,7 +30,6 @@ def newton_step(lists, i, count, c, zero, order):
 
     The precision is that of ``c`` and zero, the list's or double.
     """
-    full_width()
     total, second, size = zero, zero, 0
     if order == 1.0:
         for j in range(count):
@@ -91,7 +90,6 @@ def shares(lists, i, count, c, step, order, probs):
     The last step acts on the small differences ``w + c``, whose digits are finer than those of
     ``c``: they matter where many entries are tied close to the threshold.
     """
-    full_width()
     total = moment = 0.0
     for j in range(count):
         scaled = np.float64(lists[i, j])

@@ -29,8 +29,6 @@ class _Format(NamedTuple):
 
 _SINGLE = _Format(np.float32, np.int32, np.uint32, 23, 127, 7, 11)
 _DOUBLE = _Format(np.float64, np.int64, np.uint64, 52, 1023, 13, 21)
-_ROUGH_TERMS = {"exp_terms": 4, "log_terms": 5}
-"""For four digits: a first guess needs no more."""
 
 
 def _halved_log2(real: Any) -> tuple[Any, Any]:
@@ -147,10 +145,6 @@ _EXPONENTIALS = {
 }
 _RECIPROCALS = {types.float32: _reciprocal(_SINGLE), types.float64: _reciprocal(_DOUBLE)}
 _POWERS = {types.float32: _power_of(_SINGLE), types.float64: _power_of(_DOUBLE)}
-_ROUGH_POWERS = {
-    types.float32: _power_of(_SINGLE._replace(**_ROUGH_TERMS)),
-    types.float64: _power_of(_DOUBLE._replace(**_ROUGH_TERMS)),
-}
 _LOGARITHMS = {types.float32: _logarithm(_SINGLE), types.float64: _logarithm(_DOUBLE)}
 
 
@@ -165,16 +159,6 @@ def power(below, height, exponent):
 @overload(power, jit_options=EXACT)
 def _power_of_type(below, height, exponent):
     return _POWERS[below]
-
-
-def rough_power(below, height, exponent):
-    """The same to four digits, fewer for a large exponent."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(rough_power, jit_options=EXACT)
-def _rough_power_of_type(below, height, exponent):
-    return _ROUGH_POWERS[below]
 
 
 def logarithm(below, height):

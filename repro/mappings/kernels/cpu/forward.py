@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu import closed, level, level_tiles, tiles
-from repro.mappings.kernels.cpu._compile import full_width, inner, small
+from repro.mappings.kernels.cpu._compile import inner, small
 from repro.mappings.kernels.cpu.extremes import largest
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.search import (
@@ -50,7 +50,6 @@ def scatter(shares, total, places, count, out):
 @small
 def spread(shares, count, scale, out):
     """Write shares next to each other."""
-    full_width()
     for j in range(count):
         out[j] = shares[j] * scale
 
@@ -126,7 +125,6 @@ def level_row(row, order, zero, maxima, lists, shares, places, out):
 @small
 def moment_of(row, top, order, probs):
     """``Σ p w``."""
-    full_width()
     zero, lowest = row.dtype.type(0), row.dtype.type(OUT)
     scale, moment = row.dtype.type(order), zero
     for j in range(np.uint64(row.shape[0])):

@@ -9,12 +9,10 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import full_width, inner, small
-from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
+from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu.elementary import power, reciprocal
 
 _COARSE = 1e-2
-_SLACK = 0.05
-"""What a level found with rough powers may be too high at most."""
 _PASSES = 64
 _STEEP = 1e-10
 """Tolerance above ``r = 1``, where a step across a kink is no better than the one before it."""
@@ -32,41 +30,31 @@ def growth_at(order, level):
     return math.exp(min(order * level, _HIGHEST))
 
 
-def _sums_with(raised):
-    """Sums over a list by one of the powers."""
-
-    @small
-    def part_sums(scaled, growth, slowness):
-        full_width()
-        zero, one = scaled.dtype.type(0), scaled.dtype.type(1)
-        total = slope = bend = zero
-        for j in range(scaled.shape[0]):
-            below = scaled[j] * growth
-            below = below if below > -one else -one
-            height = below + one
-            share = raised(below, height, slowness)
-            inverse = reciprocal(height if height > zero else one)
-            total += share
-            slope += share * inverse
-            bend += share * inverse * inverse
-        return total, slope, bend
-
-    @inner
-    def sums(scaled, count, growth, order):
-        total = slope = bend = 0.0
-        growth, slowness = scaled.dtype.type(growth), scaled.dtype.type(1.0 / order)
-        for start in range(0, count, _CHUNK):
-            part = part_sums(scaled[start : min(start + _CHUNK, count)], growth, slowness)
-            total, slope, bend = total + part[0], slope + part[1], bend + part[2]
-        return total, slope, bend
-
-    return sums
+@small
+def _sums(scaled, growth, slowness):
+    zero, one = scaled.dtype.type(0), scaled.dtype.type(1)
+    total = slope = bend = zero
+    for j in range(scaled.shape[0]):
+        below = scaled[j] * growth
+        below = below if below > -one else -one
+        height = below + one
+        share = power(below, height, slowness)
+        inverse = reciprocal(height if height > zero else one)
+        total += share
+        slope += share * inverse
+        bend += share * inverse * inverse
+    return total, slope, bend
 
 
-level_sums = _sums_with(power)
-"""``Σ t``, ``Σ t^{1-r}`` and ``Σ t^{1-2r}`` with ``t = p / max p``, the last two to digits."""
-rough_sums = _sums_with(rough_power)
-"""The same to fewer digits, in less time."""
+@inner
+def level_sums(scaled, count, growth, order):
+    """``Σ t``, ``Σ t^{1-r}`` and ``Σ t^{1-2r}`` with ``t = p / max p``, the last two to digits."""
+    total = slope = bend = 0.0
+    growth, slowness = scaled.dtype.type(growth), scaled.dtype.type(1.0 / order)
+    for start in range(0, count, _CHUNK):
+        part = _sums(scaled[start : min(start + _CHUNK, count)], growth, slowness)
+        total, slope, bend = total + part[0], slope + part[1], bend + part[2]
+    return total, slope, bend
 
 
 @small
@@ -87,75 +75,56 @@ def longer(cut, total, slope, bend, order):
     return min(cut / (1.0 - min(0.5 * cut * curvature, 0.5)), 0.5 * (1.0 + cut))
 
 
-def _descend_with(sums):
-    """A solver for ``r <= 1`` by one of the sums."""
-
-    @inner
-    def descend(scaled, count, order, level, tolerance):
-        cut, growth, highest = 0.0, growth_at(order, level), math.log(count)
-        for _ in range(_PASSES):
-            total, slope, bend = sums(scaled, count, growth, order)
-            cut = newton_cut(order, level, total, slope)
-            if abs(level - math.log(total)) <= tolerance:
-                break
-            following = level - math.log1p(-longer(cut, total, slope, bend, order)) / order
-            following = min(following, highest)
-            if following == level:
-                break
-            level, growth, cut = following, growth_at(order, following), 0.0
-        return level, growth, cut
-
-    return descend
+@inner
+def descend(scaled, count, order, level, tolerance):
+    """Level for ``r <= 1``, ``1 / c`` there, and the cut of ``c`` that is left to take."""
+    cut, growth, highest = 0.0, growth_at(order, level), math.log(count)
+    for _ in range(_PASSES):
+        total, slope, bend = level_sums(scaled, count, growth, order)
+        cut = newton_cut(order, level, total, slope)
+        if abs(level - math.log(total)) <= tolerance:
+            break
+        following = level - math.log1p(-longer(cut, total, slope, bend, order)) / order
+        following = min(following, highest)
+        if following == level:
+            break
+        level, growth, cut = following, growth_at(order, following), 0.0
+    return level, growth, cut
 
 
-descend = _descend_with(level_sums)
-"""Level for ``r <= 1``, ``1 / c`` there, and the cut of ``c`` that is left to take."""
-rough_descend = _descend_with(rough_sums)
+@inner
+def enclose(scaled, count, order, level):
+    """Level for ``r > 1``, where the norm is neither convex nor concave across its kinks.
 
-
-def _enclose_with(sums):
-    """A solver for ``r > 1`` by one of the sums.
-
-    There the norm is neither convex nor concave across its kinks. Newton's steps are taken as long
-    as they stay between bounds of the root; else, and after some of them, the interval is halved.
+    Newton's steps are taken as long as they stay between bounds of the root; else, and after some
+    of them, the interval is halved.
     """
-
-    @inner
-    def enclose(scaled, count, order, level, tolerance):
-        low, high = 0.0, math.log(count)
-        for k in range(_PASSES + _NEWTON):
-            total, slope, _ = sums(scaled, count, growth_at(order, level), order)
-            gap, cut = level - math.log(total), newton_cut(order, level, total, slope)
-            low, high = (level, high) if gap < 0.0 else (low, level)
-            following = level - math.log1p(-cut) / order if cut < 1.0 else high
-            inside = low < following and following < high
-            solved = abs(gap) <= tolerance
-            if not inside or (k >= _NEWTON and not solved):
-                following = level if solved else 0.5 * (low + high)
-            if solved or following == level:
-                return following
-            level = following
-        return level
-
-    return enclose
-
-
-enclose = _enclose_with(level_sums)
-"""Level for ``r > 1``."""
-rough_enclose = _enclose_with(rough_sums)
+    low, high = 0.0, math.log(count)
+    for k in range(_PASSES + _NEWTON):
+        total, slope, _ = level_sums(scaled, count, growth_at(order, level), order)
+        gap, cut = level - math.log(total), newton_cut(order, level, total, slope)
+        low, high = (level, high) if gap < 0.0 else (low, level)
+        following = level - math.log1p(-cut) / order if cut < 1.0 else high
+        inside, solved = low < following and following < high, abs(gap) <= _STEEP
+        if not inside or (k >= _NEWTON and not solved):
+            following = level if solved else 0.5 * (low + high)
+        if solved or following == level:
+            return following
+        level = following
+    return level
 
 
 @inner
 def bound(scaled, count, order):
     """A lower bound of the level from some of a row's candidates, the largest among them."""
-    level, _, _ = rough_descend(scaled, count, order, 0.0, _COARSE)
-    return max(level - _SLACK, 0.0)
+    level, _, cut = descend(scaled, count, order, 0.0, _COARSE)
+    # A long step may have gone too far; the Newton step that is left corrects it.
+    return max(level - math.log1p(-cut) / order, 0.0)
 
 
 @inner
 def shares(scaled, count, growth, cut, order, probs):
     """Write the unnormalised distribution; return its sum and the sum of ``p w``."""
-    full_width()
     zero, one = scaled.dtype.type(0), scaled.dtype.type(1)
     growth, cut = scaled.dtype.type(growth), scaled.dtype.type(cut)
     slowness = scaled.dtype.type(1.0 / order)
@@ -177,12 +146,9 @@ def shares(scaled, count, growth, cut, order, probs):
 def close(scaled, count, order, level):
     """What :func:`descend` returns, one step from the root."""
     if order > 1.0:
-        level = rough_enclose(scaled, count, order, level, _COARSE)
-        level = enclose(scaled, count, order, level, _STEEP)
+        level = enclose(scaled, count, order, level)
         return level, growth_at(order, level), 0.0
-    level, _, _ = rough_descend(scaled, count, order, level, _COARSE)
-    enough = math.sqrt(np.finfo(scaled.dtype).eps) / 8.0
-    return descend(scaled, count, order, level, enough)
+    return descend(scaled, count, order, level, math.sqrt(np.finfo(scaled.dtype).eps) / 8.0)
 
 
 @inner

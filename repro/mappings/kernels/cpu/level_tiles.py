@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import full_width, inner, small
-from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
+from repro.mappings.kernels.cpu.elementary import power, reciprocal
 from repro.mappings.kernels.cpu.tiles import LANES, LINE, fold
 
 LOWEST_ORDER = 0.04
@@ -18,11 +18,8 @@ LOWEST_ORDER = 0.04
 _HALLEY = 0.5
 """Up to this order Newton's steps are made longer."""
 _PASSES = 64
-_ROUGH_PASSES = 8
-_ROUGH = 2e-4
-"""How far from one a sum may be after passes with rough powers; they have no more digits."""
-_LEFT = 5e-4
-"""The same before the last of Halley's steps: its error, and that of the series, are cubes."""
+_LEFT = 1e-3
+"""How far from one sums may be before Halley's last step; it and the series leave cubes."""
 
 
 @small
@@ -38,37 +35,30 @@ def height_below(w, growth, one):
     return below if below > -one else -one
 
 
-def _sums_with(raised):
-    """Sums over tiles by one of the powers."""
+@small
+def level_sums(tile, shares, growths, slownesses, totals, slopes, bends):
+    """``T``, ``S`` and ``Σ t^{1/r - 2}`` of every lane, the last two to digits.
 
-    @small
-    def sums(tile, shares, growths, slownesses, totals, slopes, bends):
-        full_width()
-        zero, one = tile.dtype.type(0), tile.dtype.type(1)
-        totals[:], slopes[:], bends[:] = zero, zero, zero
-        for start in range(0, tile.shape[0], LINE):
-            part, kept = tile[start : start + LINE], shares[start : start + LINE]
-            for k in range(np.uint64(LINE)):
-                below = height_below(part[k], growths[k], one)
-                height = below + one
-                share = raised(below, height, slownesses[k])
-                inverse = reciprocal(height if height > zero else one)
-                kept[k] = share
-                totals[k] += share
-                share *= inverse
-                slopes[k] += share
-                bends[k] += share * inverse
-        fold(totals)
-        fold(slopes)
-        fold(bends)
-
-    return sums
-
-
-level_sums = _sums_with(power)
-"""``T``, ``S`` and ``Σ t^{1/r - 2}`` of every lane, the last two to digits; keeps ``t^{1/r}``."""
-rough_sums = _sums_with(rough_power)
-"""The same to fewer digits, in less time."""
+    Keeps ``t^{1/r}``.
+    """
+    full_width()
+    zero, one = tile.dtype.type(0), tile.dtype.type(1)
+    totals[:], slopes[:], bends[:] = zero, zero, zero
+    for start in range(0, tile.shape[0], LINE):
+        part, kept = tile[start : start + LINE], shares[start : start + LINE]
+        for k in range(np.uint64(LINE)):
+            below = height_below(part[k], growths[k], one)
+            height = below + one
+            share = power(below, height, slownesses[k])
+            inverse = reciprocal(height if height > zero else one)
+            kept[k] = share
+            totals[k] += share
+            share *= inverse
+            slopes[k] += share
+            bends[k] += share * inverse
+    fold(totals)
+    fold(slopes)
+    fold(bends)
 
 
 @small
@@ -103,7 +93,7 @@ def longer(cut, order, total, slope, bend):
 
 
 @small
-def move(orders, cuts, growths, totals, slopes, bends, left, enough):
+def move(orders, cuts, growths, totals, slopes, bends, enough):
     """The step of every lane, Newton's or Halley's; how many lanes took it."""
     full_width()
     moving, one = 0, growths.dtype.type(1)
@@ -116,7 +106,7 @@ def move(orders, cuts, growths, totals, slopes, bends, left, enough):
         far = longer(cut, orders[k], total, slope, np.float64(bends[k]))
         growth = growths.dtype.type(growths[k] / (1.0 - far))
         growth = growth if growth > one else one
-        limit = left if orders[k] <= _HALLEY else enough
+        limit = _LEFT if orders[k] <= _HALLEY else enough
         moves = (abs(gap) > limit * orders[k]) & (growth != growths[k])
         growths[k], cuts[k] = growth if moves else growths[k], far
         moving += moves
@@ -139,13 +129,9 @@ def solve_tile(tile, shares, orders, cuts, found, growths, slownesses, totals, s
     growths[:] = tile.dtype.type(1)
     for k in range(LINE):
         slownesses[k] = tile.dtype.type(1.0 / orders[k])
-    for _ in range(_ROUGH_PASSES):
-        rough_sums(tile, shares, growths, slownesses, totals, slopes, bends)
-        if move(orders, cuts, growths, totals, slopes, bends, _ROUGH, _ROUGH) == 0:
-            break
     for _ in range(_PASSES):
         level_sums(tile, shares, growths, slownesses, totals, slopes, bends)
-        if move(orders, cuts, growths, totals, slopes, bends, _LEFT, enough) == 0:
+        if move(orders, cuts, growths, totals, slopes, bends, enough) == 0:
             break
     for k in range(LINE):
         bends[k] = tile.dtype.type(cuts[k])
@@ -155,7 +141,6 @@ def solve_tile(tile, shares, orders, cuts, found, growths, slownesses, totals, s
 @small
 def write_row(shares, lane, total, out):
     """Write a lane of a tile of distributions."""
-    full_width()
     scale, lanes = shares.dtype.type(1.0 / total), np.uint64(LANES)
     for j in range(np.uint64(out.shape[0])):
         out[j] = shares[j * lanes + np.uint64(lane)] * scale

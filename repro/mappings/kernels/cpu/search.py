@@ -7,7 +7,7 @@ has a threshold that is at most too low, and few blocks reach it; only these are
 import numpy as np
 from numba import njit
 
-from repro.mappings.kernels.cpu._compile import exact, full_width, inner, small
+from repro.mappings.kernels.cpu._compile import exact, inner, small
 
 BLOCK = 16
 """Entries of a block: two vector instructions in single precision."""
@@ -51,7 +51,6 @@ def block_maxima(row, maxima):
     Blocks are slices: of a position that numba does not know to be positive it asks whether to
     count from the end, and loads are then no vector instructions.
     """
-    full_width()
     whole, top, bad = row.shape[0] // BLOCK, row[0], False
     for k in range(whole):
         block = row[k * BLOCK : (k + 1) * BLOCK]
@@ -94,7 +93,6 @@ def pad(lists, i, count):
 @small
 def load(row, size, top, order, listed):
     """Take all entries of a row into a list, in their order."""
-    full_width()
     for j in range(size):
         w = scaled_score(row[j], top, order)
         listed[j] = w if w > OUT else OUT

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import torch
-from llvmlite import binding, ir
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import typeof, types
 
 TILE = 8
@@ -50,7 +50,8 @@ def _openmp() -> Callable[..., None] | None:
         return None
     parallel.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
     parallel.restype = None
-    return parallel  # type: ignore[no-any-return]
+    found: Callable[..., None] = parallel
+    return found
 
 
 class _Library:
@@ -92,7 +93,7 @@ def run(entry: Any, threads: int, count: int, arguments: tuple[Any, ...]) -> int
     loop.layout.pack_into(task, 0, 0, 0, count, rows, loop.entry, *arguments)
     assert _library.parallel is not None
     _library.parallel(loop.address, task, threads, 0)
-    return int.from_bytes(task[8:16], "little", signed=True)
+    return int(loop.layout.unpack_from(task)[_TOTAL])
 
 
 @cache

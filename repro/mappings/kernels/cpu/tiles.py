@@ -46,7 +46,6 @@ def load_tile(scores, first, last, tops, orders, tile):
 
     Written out, as only stores of neighbours are turned into vector instructions.
     """
-    full_width()
     zero, lowest = scores.dtype.type(0), scores.dtype.type(_OUT)
     lanes = np.uint64(LANES)
     row0, row1 = scores[first], scores[min(first + 1, last)]
@@ -190,7 +189,6 @@ def write_row(row, top, order, c, step, out):
     The last step acts on the small differences ``w + c``, whose digits are finer than those of
     ``c``: they matter where many entries are tied close to the threshold.
     """
-    full_width()
     zero, lowest, scale = row.dtype.type(0), row.dtype.type(_OUT), row.dtype.type(order)
     total, linear = zero, order == 1.0
     for j in range(np.uint64(out.shape[0])):
