@@ -118,6 +118,15 @@ def test_the_same_bits_for_any_number_of_threads(size, of_torch, threads, monkey
         assert all(torch.equal(a, b) for a, b in zip(outcome, expected, strict=True))
 
 
+@pytest.mark.parametrize("place", [0, 999, 1999])
+def test_a_bad_target_is_found_in_any_range(place, threads):
+    threads(2)
+    target = torch.zeros(2000, dtype=torch.long)
+    target[place] = 50
+    with pytest.raises(IndexError):
+        ops.launch("entmax_loss", torch.randn(2000, 50), target, 1.0, -100)
+
+
 def test_callers_in_several_threads_do_not_disturb_each_other(threads):
     threads(2)
     scores = [torch.randn(700, 400) for _ in range(4)]

@@ -97,7 +97,8 @@ def enclose(scaled, count, order, level):
     """Level for ``r > 1``, where the norm is neither convex nor concave across its kinks.
 
     Newton's steps are taken as long as they stay between bounds of the root; else, and after some
-    of them, the interval is halved.
+    of them, the interval is halved. Where it cannot be anymore, the result is the lower bound:
+    what is tied at the threshold then has mass.
     """
     low, high = 0.0, math.log(count)
     for k in range(_PASSES + _NEWTON):
@@ -105,13 +106,15 @@ def enclose(scaled, count, order, level):
         gap, cut = level - math.log(total), newton_cut(order, level, total, slope)
         low, high = (level, high) if gap < 0.0 else (low, level)
         following = level - math.log1p(-cut) / order if cut < 1.0 else high
-        inside, solved = low < following and following < high, abs(gap) <= _STEEP
-        if not inside or (k >= _NEWTON and not solved):
-            following = level if solved else 0.5 * (low + high)
-        if solved or following == level:
-            return following
+        inside = low < following and following < high
+        if abs(gap) <= _STEEP:
+            return following if inside else level
+        if not inside or k >= _NEWTON:
+            following = 0.5 * (low + high)
+        if following == low or following == high:
+            break
         level = following
-    return level
+    return low
 
 
 @inner
