@@ -154,7 +154,7 @@ def test_an_error_in_a_helping_thread_is_raised(threads):
         return 0
 
     with pytest.raises(MemoryError, match="no room"):
-        workers.split(fails_late, 10, 10 * workers._GRAIN)
+        workers.split(fails_late, 20, 10 * workers._GRAIN)
 
 
 def test_ranges_make_up_all_rows(threads):
@@ -165,8 +165,8 @@ def test_ranges_make_up_all_rows(threads):
         seen.append((start, stop))
         return first + stop - start
 
-    assert workers.split(entry, 10, 100 * workers._GRAIN, 1) == 13
-    assert sorted(seen) == [(0, 3), (3, 6), (6, 10)]
+    assert workers.split(entry, 50, 100 * workers._GRAIN, 1) == 53
+    assert sorted(seen) == [(0, 16), (16, 32), (32, 50)]
     assert workers.split(entry, 10, workers._GRAIN, 1) == 11
 
 

@@ -56,18 +56,3 @@ def pointer(typing_context: Any, address: Any, kind: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(result))
 
     return result(address, kind), generate
-
-
-@intrinsic
-def full_width(typing_context: Any) -> Any:
-    """Let loops of the function that calls this use the widest vector registers there are.
-
-    LLVM uses half of them on processors whose clock once suffered, which loops that compute more
-    than they move do not make up for. It decides function by function.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.void(), generate

@@ -111,7 +111,7 @@ def enclose(scaled, count, order, level):
             return following if inside else level
         if not inside or k >= _NEWTON:
             following = 0.5 * (low + high)
-        if following == low or following == high:
+        if following in (low, high):
             break
         level = following
     return low

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import full_width, inner, small
+from repro.mappings.kernels.cpu._compile import inner, small
 from repro.mappings.kernels.cpu.elementary import power, reciprocal
 from repro.mappings.kernels.cpu.tiles import LANES, LINE, fold
 
@@ -41,7 +41,6 @@ def level_sums(tile, shares, growths, slownesses, totals, slopes, bends):
 
     Keeps ``t^{1/r}``.
     """
-    full_width()
     zero, one = tile.dtype.type(0), tile.dtype.type(1)
     totals[:], slopes[:], bends[:] = zero, zero, zero
     for start in range(0, tile.shape[0], LINE):
@@ -64,7 +63,6 @@ def level_sums(tile, shares, growths, slownesses, totals, slopes, bends):
 @small
 def lower(tile, shares, growths, slownesses, cuts, totals):
     """Take the last, small share from ``c``: two terms of the power's series, no power again."""
-    full_width()
     zero, one, half = tile.dtype.type(0), tile.dtype.type(1), tile.dtype.type(0.5)
     totals[:] = 0.0
     for start in range(0, tile.shape[0], LINE):
@@ -95,7 +93,6 @@ def longer(cut, order, total, slope, bend):
 @small
 def move(orders, cuts, growths, totals, slopes, bends, enough):
     """The step of every lane, Newton's or Halley's; how many lanes took it."""
-    full_width()
     moving, one = 0, growths.dtype.type(1)
     for k in range(np.uint64(LINE)):
         total = np.float64(totals[k] if totals[k] > one else one)
@@ -116,7 +113,6 @@ def move(orders, cuts, growths, totals, slopes, bends, enough):
 @small
 def wanted_totals(orders, growths, wanted):
     """``c^{1/r}``: its product with the sum of a lane's shares is to be one."""
-    full_width()
     for k in range(np.uint64(LINE)):
         c = 1.0 / np.float64(growths[k])
         wanted[k] = power(c - 1.0, c, 1.0 / orders[k])

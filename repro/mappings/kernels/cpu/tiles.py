@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import full_width, small
+from repro.mappings.kernels.cpu._compile import small
 
 LANES = 8
 LINE = 2 * LANES
@@ -92,7 +92,6 @@ def _one_if(positive, zero, one):
 @small
 def linear_sums(tile, cs, totals, sizes):
     """``Σ [w + c]_+`` and how many are positive."""
-    full_width()
     zero, one, line = tile.dtype.type(0), tile.dtype.type(1), np.uint64(LINE)
     totals[:], sizes[:] = zero, zero
     for start in range(0, tile.shape[0], _STRIDE):
@@ -110,7 +109,6 @@ def linear_sums(tile, cs, totals, sizes):
 @small
 def square_sums(tile, cs, totals, seconds):
     """``Σ [w + c]_+`` and the sum of the squares."""
-    full_width()
     zero, line = tile.dtype.type(0), np.uint64(LINE)
     totals[:], seconds[:] = zero, zero
     for start in range(0, tile.shape[0], _STRIDE):
@@ -134,7 +132,6 @@ def fold(sums):
 @small
 def linear_move(cs, steps, totals, sizes, enough):
     """Newton's step of ``Σ [w + c]_+ = 1``; how many lanes took it."""
-    full_width()
     one, moving = cs.dtype.type(1), 0
     for k in range(np.uint64(LINE)):
         residual = totals[k] - one
@@ -149,7 +146,6 @@ def linear_move(cs, steps, totals, sizes, enough):
 @small
 def square_move(cs, steps, totals, seconds, enough):
     """Newton's step of ``‖[w + c]_+‖ = 1``; how many lanes took it."""
-    full_width()
     one, moving = cs.dtype.type(1), 0
     for k in range(np.uint64(LINE)):
         norm = np.sqrt(seconds[k])

@@ -82,7 +82,13 @@ def split(entry: Entry, count: int, work: int, *arguments: Any) -> int:
         return entry(*arguments, 0, count)
     if team.takes(entry):
         return team.run(entry, torch.get_num_threads(), count, arguments)
-    return _shared(entry, [t * count // threads for t in range(threads + 1)], arguments)
+    return _shared(entry, _bounds(count, threads), arguments)
+
+
+def _bounds(count: int, threads: int) -> list[int]:
+    """Of one range for each thread; none but the last row ends the company of a tile."""
+    tiles = -(-count // team.TILE)
+    return [min(t * tiles // threads * team.TILE, count) for t in range(threads + 1)]
 
 
 def _shared(entry: Entry, bounds: list[int], arguments: tuple[Any, ...]) -> int:
