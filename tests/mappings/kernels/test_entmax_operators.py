@@ -154,7 +154,7 @@ def test_an_error_in_a_helping_thread_is_raised(threads):
         return 0
 
     with pytest.raises(MemoryError, match="no room"):
-        workers.split(fails_late, 20, 10 * workers._GRAIN)
+        workers.split(fails_late, 10, 10 * workers._GRAIN)
 
 
 def test_ranges_make_up_all_rows(threads):
@@ -165,9 +165,21 @@ def test_ranges_make_up_all_rows(threads):
         seen.append((start, stop))
         return first + stop - start
 
-    assert workers.split(entry, 50, 100 * workers._GRAIN, 1) == 53
-    assert sorted(seen) == [(0, 16), (16, 32), (32, 50)]
+    assert workers.split(entry, 10, 100 * workers._GRAIN, 1) == 13
+    assert sorted(seen) == [(0, 3), (3, 6), (6, 10)]
     assert workers.split(entry, 10, workers._GRAIN, 1) == 11
+
+
+def test_ranges_of_short_rows_begin_where_eight_are_solved_together(threads):
+    threads(3)
+    starts = []
+
+    def entry(start, stop):
+        starts.append(start)
+        return stop - start
+
+    assert workers.split(entry, 1001, 4 * workers._GRAIN) == 1001
+    assert sorted(starts) == [0, 336, 672]
 
 
 def in_a_process_of_its_own(program):

@@ -17,8 +17,6 @@ import torch
 from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import typeof, types
 
-TILE = 8
-"""Ranges begin at multiples of this, so that rows are solved in the same company for any split."""
 _SHARES = 4
 """Ranges for each thread: what one of them has no time for is done by the others."""
 _WORD = ir.IntType(64)
@@ -75,20 +73,21 @@ def takes(entry: Callable[..., int]) -> bool:
     return _library.parallel is not None and hasattr(entry, "overloads")
 
 
-def run(entry: Any, threads: int, count: int, arguments: tuple[Any, ...]) -> int:
+def run(entry: Any, threads: int, count: int, unit: int, arguments: tuple[Any, ...]) -> int:
     """Call ``entry(*arguments, start, stop)`` for ranges that make up all rows.
 
     Args:
         entry: compiled by numba; see :func:`takes`.
         threads: of torch, so that its own operators find as many again.
         count: how many rows there are.
+        unit: ranges begin at multiples of this.
         arguments: of the entry; numbers.
 
     Returns:
         The sum of what the calls return.
     """
     loop = _loop(entry, tuple(map(type, arguments)))
-    rows = -(-count // (threads * _SHARES * TILE)) * TILE
+    rows = -(-count // (threads * _SHARES * unit)) * unit
     task = ctypes.create_string_buffer(loop.layout.size)
     loop.layout.pack_into(task, 0, 0, 0, count, rows, loop.entry, *arguments)
     assert _library.parallel is not None

@@ -23,6 +23,10 @@ _GRAIN = 2**16
 """Units of work that are worth a thread of Python, about as many entries of a row."""
 _TEAM_GRAIN = 2**14
 """The same for a thread of torch, which need not be woken."""
+_TILE = 8
+"""Ranges of short rows begin at multiples of this: they have the same company for any split."""
+_SHORT = 2**10
+"""Units of work of a row that may be solved in company."""
 
 
 class _Workers:
@@ -80,15 +84,12 @@ def split(entry: Entry, count: int, work: int, *arguments: Any) -> int:
         threads = min(torch.get_num_threads(), threads)
     if threads <= 1:
         return entry(*arguments, 0, count)
+    unit = _TILE if work <= count * _SHORT else 1
     if team.takes(entry):
-        return team.run(entry, torch.get_num_threads(), count, arguments)
-    return _shared(entry, _bounds(count, threads), arguments)
-
-
-def _bounds(count: int, threads: int) -> list[int]:
-    """Of one range for each thread; none but the last row ends the company of a tile."""
-    tiles = -(-count // team.TILE)
-    return [min(t * tiles // threads * team.TILE, count) for t in range(threads + 1)]
+        return team.run(entry, torch.get_num_threads(), count, unit, arguments)
+    units = -(-count // unit)
+    bounds = [min(t * units // threads * unit, count) for t in range(threads + 1)]
+    return _shared(entry, bounds, arguments)
 
 
 def _shared(entry: Entry, bounds: list[int], arguments: tuple[Any, ...]) -> int:
