@@ -22,6 +22,8 @@ def draw(path: Path, rows: Sequence[Row], measurements: Sequence[Measurement]) -
     names = [row.name for row in rows if any(found.name == row.name for found in shown)]
     colors = {row.name: row.color for row in rows}
     figure = Figure(figsize=(5.5 * len(threads), 0.32 * len(names) + 1.6), layout="constrained")
+    label = "time of forward and backward, softmax or cross-entropy = 1"
+    figure.supxlabel(label, fontsize="medium")
     panels = figure.subplots(1, len(threads), sharey=True, squeeze=False)[0]
     for axes, count in zip(panels, threads, strict=True):
         chosen = [found for found in shown if found.threads == count]
@@ -48,5 +50,4 @@ def _panel(
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.axvline(1.0, color="lightgrey", zorder=0)
-    axes.set_xlabel("time of forward and backward, softmax or cross-entropy = 1")
     axes.legend(fontsize="small")

@@ -1,17 +1,16 @@
 """Fenchel–Young losses: one loss for every mapping, with the gradient ``p - y``."""
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
 from repro.losses.fused import fused_losses
+from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import signed
 from repro.mappings._masking import allowed_scores, centre, readable
-
-Reduction = Literal["mean", "sum", "none"]
 
 
 class FenchelYoungLoss(nn.Module):
@@ -77,14 +76,14 @@ class FenchelYoungLoss(nn.Module):
         """
         _check(scores, target)
         wide = allowed_scores(scores, None, -1)
-        ignored = target == self.ignore_index
-        losses = None
         if not self.label_smoothing:
-            losses = fused_losses(self.mapping, wide, target, self.ignore_index)
-        if losses is None:
-            chosen = target.masked_fill(ignored, 0)
-            check_classes(chosen, scores.size(-1))
-            losses = self._losses(wide, chosen).masked_fill(ignored, 0.0)
+            value = fused_losses(self.mapping, wide, target, self.ignore_index, self.reduction)
+            if value is not None:
+                return value.to(scores.dtype)
+        ignored = target == self.ignore_index
+        chosen = target.masked_fill(ignored, 0)
+        check_classes(chosen, scores.size(-1))
+        losses = self._losses(wide, chosen).masked_fill(ignored, 0.0)
         return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
     def _losses(self, wide: Tensor, target: Tensor) -> Tensor:
@@ -205,20 +204,6 @@ def check_classes(target: Tensor, size: int) -> None:
     """
     if readable(target) and bool(((target < 0) | (target >= size)).any()):
         raise IndexError(f"targets must be in [0, {size}) or the ignored value")
-
-
-def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tensor:
-    """Sum or average the losses of the targets that count.
-
-    Args:
-        losses: one per target, zero where ignored.
-        ignored: boolean, the shape of ``losses``.
-        reduction: ``"mean"`` is zero if every target is ignored.
-    """
-    if reduction == "none":
-        return losses
-    total = losses.sum()
-    return total / (~ignored).sum().clamp(min=1) if reduction == "mean" else total
 
 
 def _lead(centred: Tensor, chosen: Tensor, allowed: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings._masking import readable
@@ -23,15 +24,16 @@ def order_of(mapping: ProbabilityMap) -> float | None:
 
 
 def fused_losses(
-    mapping: ProbabilityMap, scores: Tensor, target: Tensor, ignored: int
+    mapping: ProbabilityMap, scores: Tensor, target: Tensor, ignored: int, reduction: Reduction
 ) -> Tensor | None:
-    """Losses of single targets, zero where ignored; None where another way is needed.
+    """Losses of targets, zero where ignored, and reduced; None where another way is needed.
 
     Args:
         mapping: any.
         scores: shape ``(..., V)``, single or double precision.
         target: shape ``(...)``; classes or the ignored value.
         ignored: has no loss and no gradient.
+        reduction: as in :func:`repro.losses.reduction.reduce_losses`.
 
     Raises:
         IndexError: a target is no class.
@@ -40,25 +42,31 @@ def fused_losses(
     if order is None or scores.numel() == 0 or not readable(scores) or not ops.usable(scores):
         return None
     if order == 0.0:
-        return _cross_entropy(scores, target, ignored)
-    losses: Tensor = _apply(scores, target, order, ignored)[0]
+        return _cross_entropy(scores, target, ignored, reduction)
+    losses: Tensor = _apply(scores, target, order, ignored, reduction)[0]
     return losses
 
 
-def _cross_entropy(scores: Tensor, target: Tensor, ignored: int) -> Tensor | None:
+def _cross_entropy(
+    scores: Tensor, target: Tensor, ignored: int, reduction: Reduction
+) -> Tensor | None:
     """Those of softmax by torch itself, which calls rows with infinite scores undefined.
 
     Ignored rows are judged too, so that such a row is found there: its gradient is no zero.
     """
-    skipped = target == ignored
+    skipped, rows = target == ignored, scores.reshape(-1, scores.size(-1))
+    whole = not bool(skipped.any())
     losses = F.cross_entropy(
-        scores.reshape(-1, scores.size(-1)),
-        target.masked_fill(skipped, 0).reshape(-1),
-        reduction="none",
+        rows,
+        (target if whole else target.masked_fill(skipped, 0)).reshape(-1),
+        reduction=reduction if whole else "none",
+        ignore_index=ignored if whole else -100,
     )
     if not bool(losses.isfinite().all()):
         return None
-    return losses.view(target.shape).masked_fill(skipped, 0.0)
+    if whole:
+        return losses.view(target.shape) if reduction == "none" else losses
+    return reduce_losses(losses.view(target.shape).masked_fill(skipped, 0.0), skipped, reduction)
 
 
 class EntmaxLossFunction(Function):
@@ -66,32 +74,45 @@ class EntmaxLossFunction(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, target: Tensor, order: float, ignored: int
+        ctx: Any, scores: Tensor, target: Tensor, order: float, ignored: int, reduction: Reduction
     ) -> tuple[Tensor, Tensor]:
-        """One kernel."""
+        """One kernel; reduced here, as two steps of autograd take longer than a small kernel."""
         losses, probs = ops.launch("entmax_loss", scores, target, order, ignored)
-        ctx.save_for_backward(probs, target)
+        count = None
+        if reduction == "mean":
+            count = (target != ignored).sum().clamp_(min=1)
+        ctx.save_for_backward(probs, target, count)
         ctx.order, ctx.ignored = order, ignored
         ctx.set_materialize_grads(False)
-        return losses, probs
+        if reduction == "none":
+            return losses, probs
+        total = losses.sum()
+        return total if count is None else total.div_(count), probs
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None, None, None]:
         """``g (p - e_y) + J h`` with ``g`` of the losses and ``h`` of ``p``."""
-        probs, target = ctx.saved_tensors
+        probs, target, count = ctx.saved_tensors
         moved = None
-        if grads[0] is not None and ops.differentiable_once(probs, grads[0]):
-            moved = ops.launch("entmax_loss_backward", probs, target, grads[0], ctx.ignored)
-        elif grads[0] is not None:
-            moved = _errors(probs, target, grads[0], target == ctx.ignored)
+        if grads[0] is not None:
+            each = grads[0] if count is None else grads[0] / count
+            moved = _moved(probs, target, each.expand(target.shape), ctx.ignored)
         if grads[1] is not None:
             bent = apply_jacobian(probs, ctx.order, grads[1], -1)[0]
             moved = bent if moved is None else moved + bent
-        return moved, None, None, None
+        return moved, None, None, None, None
 
 
 _apply = super(Function, EntmaxLossFunction).apply
 """Without what ``Function.apply`` does for functorch, which takes longer than a small kernel."""
+
+
+def _moved(probs: Tensor, target: Tensor, grad: Tensor, ignored: int) -> Tensor:
+    """``g (p - e_y)``, zero where ignored."""
+    if ops.differentiable_once(probs, grad):
+        moved: Tensor = ops.launch("entmax_loss_backward", probs, target, grad, ignored)
+        return moved
+    return _errors(probs, target, grad, target == ignored)
 
 
 def _errors(probs: Tensor, target: Tensor, grad: Tensor, skipped: Tensor) -> Tensor:

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from repro.losses.fenchel_young import Reduction, check_loss_settings, reduce_losses
+from repro.losses.fenchel_young import check_loss_settings
 from repro.losses.linear_function import LinearEntmaxFunction
+from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Entmax
 
 _CHUNK = 2**22

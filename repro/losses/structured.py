@@ -20,7 +20,7 @@ zero at ``ȳ``, so this is the same loss at scores to which the cost of every wr
 import torch
 from torch import Tensor, nn
 
-from repro.losses.fenchel_young import Reduction, check_loss_settings, reduce_losses
+from repro.losses.fenchel_young import check_loss_settings
 from repro.losses.inference import (
     Inference,
     MapInference,
@@ -28,6 +28,7 @@ from repro.losses.inference import (
     Prediction,
     SparsemapInference,
 )
+from repro.losses.reduction import Reduction, reduce_losses
 from repro.losses.target import checked_target
 from repro.structures import Structure
 from repro.structures.active_set import MAX_ITER

@@ -116,7 +116,8 @@ class EntmaxFunction(Function):
             if not _has_kernel(order):
                 moved = torch._softmax_backward_data(grads[0], probs, ctx.dim, probs.dtype)
                 return moved, None, None, None
-            return *_backward_by_kernel(probs, order, grads[0], ctx.dim), None, None
+            learned = ctx.needs_input_grad[1]
+            return *_backward_by_kernel(probs, order, grads[0], ctx.dim, learned), None, None
         grad_scores, mean = apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
@@ -162,12 +163,15 @@ def _by_kernel(scores: Tensor, order: float | Tensor, dim: int) -> Tensor:
 
 
 def _backward_by_kernel(
-    probs: Tensor, order: float | Tensor, grad: Tensor, dim: int
+    probs: Tensor, order: float | Tensor, grad: Tensor, dim: int, learned: bool
 ) -> tuple[Tensor, Tensor | None]:
+    """``J g``, and the gradient of the order if it is learned."""
     rows, grad = to_last(probs, dim), to_last(grad, dim)
     if not isinstance(order, Tensor):
         return from_last(ops.launch("entmax_backward", rows, grad, order), dim), None
     orders = _row_orders(order, probs, dim)
+    if not learned:
+        return from_last(ops.launch("entmax_backward_scores", rows, grad, orders), dim), None
     moved, drift = ops.launch("entmax_backward_rows", rows, grad, orders)
     drift = from_last(drift.view(*rows.shape[:-1], 1), dim)
     return from_last(moved, dim), drift.sum_to_size(order.shape)

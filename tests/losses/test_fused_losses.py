@@ -54,7 +54,7 @@ def test_values_and_gradients(mapping, size, dtype, in_torch):
     scores, target = draw(size, dtype=dtype)
     target[1] = 7000
     loss = FenchelYoungLoss(mapping, ignore_index=7000, reduction="none")
-    assert fused_losses(mapping, scores, target, 7000) is not None
+    assert fused_losses(mapping, scores, target, 7000, "none") is not None
     upstream = torch.tensor([1.0, 2.0, 0.0, -1.0, 0.5, 3.0], dtype=dtype)
     ours = with_gradient(loss, scores, target, upstream)
     theirs = in_torch(with_gradient, loss, scores, target, upstream)
@@ -134,7 +134,7 @@ def test_no_targets(mapping):
 def test_other_maps_have_no_kernel(other):
     scores, target = draw(6)
     assert order_of(other) is None
-    assert fused_losses(other, scores, target, -100) is None
+    assert fused_losses(other, scores, target, -100, "mean") is None
 
 
 def test_a_map_of_another_class_keeps_its_own_formulas():

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from repro.mappings.kernels.registration import define, launchers
+from repro.mappings.kernels.shapes import like, like_and_rows
 
 _INSTALLED = {"cpu": find_spec("numba") is not None, "cuda": find_spec("triton") is not None}
 """What compiles the kernels of a kind of device; it is imported in the first call."""
@@ -51,25 +52,18 @@ def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
     return not torch.is_grad_enabled() and usable(probs) and usable(grad)
 
 
-def _like(first: Tensor, *_: object) -> Tensor:
-    return torch.empty_like(first, memory_format=torch.contiguous_format)
-
-
-def _like_and_rows(probs: Tensor, *_: object) -> tuple[Tensor, Tensor]:
-    return _like(probs), probs.new_empty(probs.numel() // probs.size(-1))
-
-
 def _losses_and_like(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(target.shape), _like(scores)
+    return scores.new_empty(target.shape), like(scores)
 
 
 _OPERATORS = (
-    ("entmax_forward(Tensor scores, float order) -> Tensor", _like),
-    ("entmax_forward_rows(Tensor scores, Tensor orders) -> Tensor", _like),
-    ("entmax_backward(Tensor probs, Tensor grad, float order) -> Tensor", _like),
+    ("entmax_forward(Tensor scores, float order) -> Tensor", like),
+    ("entmax_forward_rows(Tensor scores, Tensor orders) -> Tensor", like),
+    ("entmax_backward(Tensor probs, Tensor grad, float order) -> Tensor", like),
+    ("entmax_backward_scores(Tensor probs, Tensor grad, Tensor orders) -> Tensor", like),
     (
         "entmax_backward_rows(Tensor probs, Tensor grad, Tensor orders) -> (Tensor, Tensor)",
-        _like_and_rows,
+        like_and_rows,
     ),
     (
         "entmax_loss(Tensor scores, Tensor target, float order, int ignore_index)"
@@ -79,7 +73,7 @@ _OPERATORS = (
     (
         "entmax_loss_backward(Tensor probs, Tensor target, Tensor grad, int ignore_index)"
         " -> Tensor",
-        _like,
+        like,
     ),
 )
 for _schema, _shapes in _OPERATORS:

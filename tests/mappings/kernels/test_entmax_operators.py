@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from repro.losses import EntmaxLoss
 from repro.mappings import entmax, sparsemax
 from repro.mappings.kernels import ops
-from repro.mappings.kernels.cpu import workers
+from repro.mappings.kernels.cpu import team, workers
 
 
 def arguments():
@@ -25,6 +25,7 @@ def arguments():
         "entmax_forward_rows": (scores, orders),
         "entmax_backward": (probs, grad, 0.3),
         "entmax_backward_rows": (probs, grad, orders.reshape(-1)),
+        "entmax_backward_scores": (probs, grad, orders.reshape(-1)),
         "entmax_loss": (scores, target, 0.5, -100),
         "entmax_loss_backward": (probs, target, upstream, -100),
     }
@@ -96,11 +97,17 @@ def everything(scores, grad, target):
         outputs += [probs, ops.launch("entmax_backward", probs, grad, order)]
         losses, probs = ops.launch("entmax_loss", scores, target, order, -100)
         outputs += [losses, ops.launch("entmax_loss_backward", probs, target, losses, -100)]
-    return outputs
+    # Rows of orders that are not solved in lanes go with their neighbours another way.
+    orders = torch.linspace(0.03, 1.2, len(scores)).roll(1)
+    probs = ops.launch("entmax_forward_rows", scores, orders)
+    return [*outputs, probs, *ops.launch("entmax_backward_rows", probs, grad, orders)]
 
 
+@pytest.mark.parametrize("of_torch", [True, False])
 @pytest.mark.parametrize("size", [50, 400])
-def test_the_same_bits_for_any_number_of_threads(size, threads):
+def test_the_same_bits_for_any_number_of_threads(size, of_torch, threads, monkeypatch):
+    if not of_torch:
+        monkeypatch.setattr(team._library, "parallel", None)
     rows = 4 * workers._GRAIN // size + 1
     scores, grad = torch.randn(rows, size), torch.randn(rows, size)
     target = torch.randint(size, (rows,))
@@ -109,6 +116,15 @@ def test_the_same_bits_for_any_number_of_threads(size, threads):
         threads(count)
         outcome = everything(scores, grad, target)
         assert all(torch.equal(a, b) for a, b in zip(outcome, expected, strict=True))
+
+
+@pytest.mark.parametrize("place", [0, 999, 1999])
+def test_a_bad_target_is_found_in_any_range(place, threads):
+    threads(2)
+    target = torch.zeros(2000, dtype=torch.long)
+    target[place] = 50
+    with pytest.raises(IndexError):
+        ops.launch("entmax_loss", torch.randn(2000, 50), target, 1.0, -100)
 
 
 def test_callers_in_several_threads_do_not_disturb_each_other(threads):
@@ -152,6 +168,18 @@ def test_ranges_make_up_all_rows(threads):
     assert workers.split(entry, 10, 100 * workers._GRAIN, 1) == 13
     assert sorted(seen) == [(0, 3), (3, 6), (6, 10)]
     assert workers.split(entry, 10, workers._GRAIN, 1) == 11
+
+
+def test_ranges_of_short_rows_begin_where_eight_are_solved_together(threads):
+    threads(3)
+    starts = []
+
+    def entry(start, stop):
+        starts.append(start)
+        return stop - start
+
+    assert workers.split(entry, 1001, 4 * workers._GRAIN) == 1001
+    assert sorted(starts) == [0, 336, 672]
 
 
 def in_a_process_of_its_own(program):

@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu._compile import EXACT, inner, small
 from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 
@@ -12,11 +14,8 @@ SPAN = 64
 """Entries that are skipped together where none has mass; their incoming gradient is not read."""
 _LONG = 512
 """Rows longer than this are searched for such spans."""
-_SWITCH = 0.5
-_SERIES = tuple(1 / math.factorial(k + 2) for k in range(13, -1, -1))
-"""For arguments below the switch."""
-_FARTHEST = 700.0
-"""Its exponential is finite."""
+_SWITCH = 0.25
+"""Below, ``(e^θ - 1 - θ) / θ²`` is a series."""
 
 
 @small
@@ -45,7 +44,8 @@ def slopes(probs, order, out):
             out[j] = power(probs[j] - one, probs[j], exponent)
     else:
         for j in range(probs.shape[0]):
-            out[j] = probs[j] ** exponent if probs[j] > zero else zero
+            share = power(probs[j] - one, probs[j], -exponent)
+            out[j] = one / share if probs[j] > zero else zero
 
 
 @small
@@ -143,27 +143,47 @@ def long_row(probs, grads, order, found, out):
     return mean
 
 
-@small
+def _curvature(real):
+    """Of ``θ`` in one precision, without branches."""
+    series = tuple(real(1 / math.factorial(k + 2)) for k in range(9, -1, -1))
+    switch, one = real(_SWITCH), real(1)
+
+    def curvature(theta):
+        near = series[0]
+        for k in range(1, len(series)):
+            near = near * theta + series[k]
+        far = theta if theta >= switch else switch
+        grown = (exponential(far) - one - far) / (far * far)
+        return grown if theta >= switch else near
+
+    return curvature
+
+
+_CURVATURES = {types.float32: _curvature(np.float32), types.float64: _curvature(np.float64)}
+
+
 def growth_curvature(theta):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ`` from zero to a few hundred, without branches."""
-    series = _SERIES[0]
-    for k in range(1, len(_SERIES)):
-        series = series * theta + _SERIES[k]
-    far = theta if theta >= _SWITCH else _SWITCH
-    grown = (exponential(far) - 1.0 - far) / (far * far)
-    return grown if theta >= _SWITCH else series
+    """``(e^θ - 1 - θ) / θ²`` for ``θ`` from zero to where the exponential is infinite."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(growth_curvature, jit_options=EXACT)
+def _growth_curvature_of_type(theta):
+    return _CURVATURES[theta]
 
 
 @inner
 def drift(probs, grads, order, mean):
     """What a part of a row adds to the gradient of its order."""
-    total, zero = 0.0, probs.dtype.type(0)
+    zero, one, order = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(order)
+    total, farthest = zero, probs.dtype.type(0.99 * math.log(np.finfo(probs.dtype).max))
     for j in range(probs.shape[0]):
-        share = np.float64(probs[j] if probs[j] > zero else 1.0)
-        logs = logarithm(share - 1.0, share)
-        curve = share * logs * logs * growth_curvature(min(-order * logs, _FARTHEST))
-        moved = curve * (mean - grads[j])
-        total += moved if probs[j] > zero else 0.0
+        share = probs[j] if probs[j] > zero else one
+        logs = logarithm(share - one, share)
+        theta = -order * logs
+        theta = theta if theta < farthest else farthest
+        moved = share * logs * logs * growth_curvature(theta) * (mean - grads[j])
+        total += moved if probs[j] > zero else zero
     return total
 
 

@@ -145,8 +145,7 @@ _EXPONENTIALS = {
 }
 _RECIPROCALS = {types.float32: _reciprocal(_SINGLE), types.float64: _reciprocal(_DOUBLE)}
 _POWERS = {types.float32: _power_of(_SINGLE), types.float64: _power_of(_DOUBLE)}
-logarithm = _logarithm(_DOUBLE)
-"""``log height`` in double precision, called as ``logarithm(height - 1, height)``."""
+_LOGARITHMS = {types.float32: _logarithm(_SINGLE), types.float64: _logarithm(_DOUBLE)}
 
 
 def power(below, height, exponent):
@@ -160,6 +159,16 @@ def power(below, height, exponent):
 @overload(power, jit_options=EXACT)
 def _power_of_type(below, height, exponent):
     return _POWERS[below]
+
+
+def logarithm(below, height):
+    """``log height`` for ``height`` in ``(0, 1]`` with ``below = height - 1``."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(logarithm, jit_options=EXACT)
+def _logarithm_of_type(below, height):
+    return _LOGARITHMS[below].py_func
 
 
 def exponential(x):

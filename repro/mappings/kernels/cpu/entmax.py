@@ -30,6 +30,12 @@ def entmax_backward(probs: Tensor, grad: Tensor, order: float) -> Tensor:
     return _backward(probs, grad, order, None, None)
 
 
+def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
+    """``J g`` with an order for each row, or one for all."""
+    order, each = _orders(orders)
+    return _backward(probs, grad, order, each, None)
+
+
 def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
     """``J g``, and for each row the gradient of its order."""
     order, each = _orders(orders)

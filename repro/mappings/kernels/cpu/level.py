@@ -14,7 +14,10 @@ from repro.mappings.kernels.cpu.elementary import power, reciprocal
 
 _COARSE = 1e-2
 _PASSES = 64
-_BISECTIONS = 60
+_STEEP = 1e-10
+"""Tolerance above ``r = 1``, where a step across a kink is no better than the one before it."""
+_NEWTON = 12
+"""Passes above ``r = 1`` before nothing but halving is tried."""
 _CHUNK = 256
 """Entries that are added up in the precision of the list before the sum is widened."""
 _HIGHEST = 80.0
@@ -55,6 +58,12 @@ def level_sums(scaled, count, growth, order):
 
 
 @small
+def newton_cut(order, level, total, slope):
+    """The share of ``c`` that Newton's method for the norm of ``w + c`` takes away."""
+    return -math.expm1(order * (level - math.log(total))) * total / slope
+
+
+@small
 def longer(cut, total, slope, bend, order):
     """Halley's step for a Newton step that is far from the root.
 
@@ -72,9 +81,8 @@ def descend(scaled, count, order, level, tolerance):
     cut, growth, highest = 0.0, growth_at(order, level), math.log(count)
     for _ in range(_PASSES):
         total, slope, bend = level_sums(scaled, count, growth, order)
-        gap = level - math.log(total)
-        cut = -math.expm1(order * gap) * total / slope
-        if abs(gap) <= tolerance:
+        cut = newton_cut(order, level, total, slope)
+        if abs(level - math.log(total)) <= tolerance:
             break
         following = level - math.log1p(-longer(cut, total, slope, bend, order)) / order
         following = min(following, highest)
@@ -85,16 +93,27 @@ def descend(scaled, count, order, level, tolerance):
 
 
 @inner
-def bisect(scaled, count, order):
-    """Level for ``r > 1``, where the function is not convex."""
+def enclose(scaled, count, order, level):
+    """Level for ``r > 1``, where the norm is neither convex nor concave across its kinks.
+
+    Newton's steps are taken as long as they stay between bounds of the root; else, and after some
+    of them, the interval is halved. Where it cannot be anymore, the result is the lower bound:
+    what is tied at the threshold then has mass.
+    """
     low, high = 0.0, math.log(count)
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        total = level_sums(scaled, count, growth_at(order, middle), order)[0]
-        if middle < math.log(total):
-            low = middle
-        else:
-            high = middle
+    for k in range(_PASSES + _NEWTON):
+        total, slope, _ = level_sums(scaled, count, growth_at(order, level), order)
+        gap, cut = level - math.log(total), newton_cut(order, level, total, slope)
+        low, high = (level, high) if gap < 0.0 else (low, level)
+        following = level - math.log1p(-cut) / order if cut < 1.0 else high
+        inside = low < following and following < high
+        if abs(gap) <= _STEEP:
+            return following if inside else level
+        if not inside or k >= _NEWTON:
+            following = 0.5 * (low + high)
+        if following in (low, high):
+            break
+        level = following
     return low
 
 
@@ -127,38 +146,34 @@ def shares(scaled, count, growth, cut, order, probs):
 
 
 @inner
-def refine(scaled, count, level, order, probs):
-    """Solve for ``r <= 1`` from a lower bound of the level, as :func:`solve` does.
-
-    The shares are those after the last step. Where that step met a kink their sum says so, and
-    Newton goes on as long as that helps.
-    """
-    eps = np.finfo(scaled.dtype).eps
-    level, growth, cut = descend(scaled, count, order, level, math.sqrt(eps) / 8.0)
-    previous = math.inf
-    for _ in range(_PASSES):
-        total, moment = shares(scaled, count, growth, cut, order, probs)
-        gap = abs(level - math.log(total))
-        level -= math.log1p(-cut) / order
-        if gap <= 2.0 * eps or gap > 0.5 * previous:
-            break
-        previous = gap
-        growth = growth_at(order, level)
-        whole, slope, _ = level_sums(scaled, count, growth, order)
-        cut = -math.expm1(order * (level - math.log(whole))) * whole / slope
-    return total, moment, level
+def close(scaled, count, order, level):
+    """What :func:`descend` returns, one step from the root."""
+    if order > 1.0:
+        level = enclose(scaled, count, order, level)
+        return level, growth_at(order, level), 0.0
+    return descend(scaled, count, order, level, math.sqrt(np.finfo(scaled.dtype).eps) / 8.0)
 
 
 @inner
 def solve(scaled, count, level, order, probs):
     """Write the unnormalised distribution, starting at a lower bound of the level.
 
+    The shares are those after the last step. Where that step met a kink their sum says so, and
+    Newton goes on as long as that helps; above ``r = 1`` it would not.
+
     Returns:
         Its sum, the sum of ``p w``, and ``(1 - c) / r``.
     """
-    if order > 1.0:
-        level = bisect(scaled, count, order)
-        total, moment = shares(scaled, count, growth_at(order, level), 0.0, order, probs)
-    else:
-        total, moment, level = refine(scaled, count, level, order, probs)
+    eps, previous = np.finfo(scaled.dtype).eps, math.inf
+    level, growth, cut = close(scaled, count, order, level)
+    for _ in range(_PASSES):
+        total, moment = shares(scaled, count, growth, cut, order, probs)
+        gap = abs(level - math.log(total))
+        level -= math.log1p(-cut) / order
+        if order > 1.0 or gap <= 2.0 * eps or gap > 0.5 * previous:
+            break
+        previous = gap
+        growth = growth_at(order, level)
+        whole, slope, _ = level_sums(scaled, count, growth, order)
+        cut = newton_cut(order, level, whole, slope)
     return total, moment, -math.expm1(-order * level) / order

@@ -16,8 +16,10 @@ from repro.mappings.kernels.cpu.tiles import LANES, LINE, fold
 LOWEST_ORDER = 0.04
 """Below, single precision loses digits: what is left of ``c`` has the power ``1 / r``."""
 _HALLEY = 0.5
-"""Up to this order Newton's first steps are made longer."""
+"""Up to this order Newton's steps are made longer."""
 _PASSES = 64
+_LEFT = 1e-3
+"""How far from one sums may be before Halley's last step; it and the series leave cubes."""
 
 
 @small
@@ -67,7 +69,7 @@ def lower(tile, shares, growths, slownesses, cuts, totals):
         part, kept = tile[start : start + LINE], shares[start : start + LINE]
         for k in range(np.uint64(LINE)):
             height = height_below(part[k], growths[k], one) + one
-            cut, slowness = tile.dtype.type(cuts[k]), slownesses[k]
+            cut, slowness = cuts[k], slownesses[k]
             relative = cut * reciprocal(height if height > zero else one)
             less = slowness * relative * (one - half * (slowness - one) * relative)
             share = kept[k] - kept[k] * less
@@ -79,18 +81,18 @@ def lower(tile, shares, growths, slownesses, cuts, totals):
 
 @small
 def longer(cut, order, total, slope, bend):
-    """Halley's step for a Newton step that is far from the root."""
+    """Halley's step for a Newton step."""
     curvature = (1.0 / order - 1.0) * (bend / slope - slope / total)
     turn = 0.5 * cut * curvature
     reached = cut / (1.0 - (turn if turn < 0.5 else 0.5))
     highest = 0.5 * (1.0 + cut)
     reached = reached if reached < highest else highest
-    return reached if (order <= _HALLEY) & (cut > 0.0) else cut
+    return reached if order <= _HALLEY else cut
 
 
 @small
 def move(orders, cuts, growths, totals, slopes, bends, enough):
-    """Newton's step of every lane, longer if it is far from its root; how many took it."""
+    """The step of every lane, Newton's or Halley's; how many lanes took it."""
     moving, one = 0, growths.dtype.type(1)
     for k in range(np.uint64(LINE)):
         total = np.float64(totals[k] if totals[k] > one else one)
@@ -101,8 +103,9 @@ def move(orders, cuts, growths, totals, slopes, bends, enough):
         far = longer(cut, orders[k], total, slope, np.float64(bends[k]))
         growth = growths.dtype.type(growths[k] / (1.0 - far))
         growth = growth if growth > one else one
-        moves = (abs(gap) > enough * orders[k]) & (growth != growths[k])
-        growths[k], cuts[k] = growth if moves else growths[k], cut
+        limit = _LEFT if orders[k] <= _HALLEY else enough
+        moves = (abs(gap) > limit * orders[k]) & (growth != growths[k])
+        growths[k], cuts[k] = growth if moves else growths[k], far
         moving += moves
     return moving
 
@@ -126,7 +129,9 @@ def solve_tile(tile, shares, orders, cuts, found, growths, slownesses, totals, s
         level_sums(tile, shares, growths, slownesses, totals, slopes, bends)
         if move(orders, cuts, growths, totals, slopes, bends, enough) == 0:
             break
-    lower(tile, shares, growths, slownesses, cuts, found)
+    for k in range(LINE):
+        bends[k] = tile.dtype.type(cuts[k])
+    lower(tile, shares, growths, slownesses, bends, found)
 
 
 @small

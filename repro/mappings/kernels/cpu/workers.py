@@ -1,8 +1,9 @@
-"""Rows split among threads of Python, which let go of the global lock while they compute.
+"""Rows split among threads: those of torch's own library, or else threads of Python.
 
 Loops that numba itself runs in parallel would wake a second pool of threads beside torch's; both
-keep their processors busy while they wait for each other. Here nothing is started before a call
-that is large enough, and who waits sleeps.
+keep their processors busy while they wait for each other. Threads of Python let go of the global
+lock while they compute, and sleep while they wait. Nothing is started before a call that is large
+enough.
 """
 
 import os
@@ -14,10 +15,18 @@ from typing import Any
 
 import torch
 
+from repro.mappings.kernels.cpu import team
+
 Entry = Callable[..., int]
 """A compiled kernel without the global lock; its last arguments are the rows: start and stop."""
 _GRAIN = 2**16
-"""Units of work that are worth a thread, about as many entries of a row."""
+"""Units of work that are worth a thread of Python, about as many entries of a row."""
+_TEAM_GRAIN = 2**14
+"""The same for a thread of torch, which need not be woken."""
+_TILE = 8
+"""Ranges of short rows begin at multiples of this: they have the same company for any split."""
+_SHORT = 2**10
+"""Units of work of a row that may be solved in company."""
 
 
 class _Workers:
@@ -69,12 +78,18 @@ def split(entry: Entry, count: int, work: int, *arguments: Any) -> int:
     Returns:
         The sum of what the calls return.
     """
-    threads = min(work // _GRAIN, count)
+    grain = _TEAM_GRAIN if team.takes(entry) else _GRAIN
+    threads = min(work // grain, count)
     if threads > 1:
         threads = min(torch.get_num_threads(), threads)
     if threads <= 1:
         return entry(*arguments, 0, count)
-    return _shared(entry, [t * count // threads for t in range(threads + 1)], arguments)
+    unit = _TILE if work <= count * _SHORT else 1
+    if team.takes(entry):
+        return team.run(entry, torch.get_num_threads(), count, unit, arguments)
+    units = -(-count // unit)
+    bounds = [min(t * units // threads * unit, count) for t in range(threads + 1)]
+    return _shared(entry, bounds, arguments)
 
 
 def _shared(entry: Entry, bounds: list[int], arguments: tuple[Any, ...]) -> int:

@@ -94,6 +94,11 @@ def entmax_backward(probs: Tensor, grad: Tensor, order: float) -> Tensor:
     return _backward(probs, grad, numbers_of(order), _RULES.get(order, 0))[0]
 
 
+def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
+    """``J g`` with an order for each row, or one for all."""
+    return entmax_backward_rows(probs, grad, orders)[0]
+
+
 def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
     """``J g``, and for each row the gradient of its order."""
     return _backward(probs, grad, numbers_of(orders), 0)
