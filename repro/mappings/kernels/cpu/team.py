@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 import torch
-from llvmlite import binding, ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir
 from numba import typeof, types
 
 _SHARES = 4
