@@ -7,6 +7,7 @@ from benchmarks import gate
 from benchmarks.linear_comparison import LINEAR
 from benchmarks.measurement import measure
 from benchmarks.rows import SHAPES, Shape, all_rows
+from benchmarks.structures import CASES
 from benchmarks.targets import GOALS, Target, target_for
 from benchmarks.timing import cpu_seconds
 from repro.mappings import MAPPINGS
@@ -54,10 +55,11 @@ def test_peers_are_compared_at_vocabulary_size_only():
 
 @pytest.mark.parametrize("device", GOALS)
 def test_every_goal_belongs_to_a_row_and_a_shape(device):
-    known = {*ROWS, f"{LINEAR}_time", f"{LINEAR}_memory"}
+    known = {*ROWS, f"{LINEAR}_time", f"{LINEAR}_memory", *(case.name for case in CASES)}
+    shapes = {*map(str, SHAPES), *(case.size for case in CASES)}
     for goal in GOALS[device]:
         assert set(goal.rows) <= known
-        assert goal.shapes is None or set(goal.shapes) <= {str(shape) for shape in SHAPES}
+        assert goal.shapes is None or set(goal.shapes) <= shapes
 
 
 def test_the_first_goal_that_fits_counts_and_only_for_two_threads():
@@ -77,6 +79,6 @@ def test_a_target_bounds_from_above_or_from_below():
 
 
 def test_every_kind_has_tests_that_exist():
-    assert set(gate.TESTS) == {row.kind for row in ROWS.values()} | {"linear"}
+    assert set(gate.TESTS) == {row.kind for row in ROWS.values()} | {"linear", "structure"}
     for paths in gate.TESTS.values():
         assert all((gate.ROOT / path).exists() for path in paths)
