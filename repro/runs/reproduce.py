@@ -66,9 +66,7 @@ def reproduce(
         DataError: the corpus is missing or malformed.
     """
     experiments = [load_experiment(name) for name in names]
-    plans = [_plan(experiment, scale, columns) for experiment in experiments]
-    if columns is not None and not any(plans):
-        _refuse_columns(columns, experiments, scale)
+    plans = _plans(experiments, scale, columns)
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
     located, outcomes = Located(), list[Outcome]()
     while new := _locate_new([run for plan in plans for run in plan], extra, located):
@@ -115,9 +113,17 @@ def _results_dir(located: Located, scale: str, extra: Sequence[str]) -> Path:
     return Path(config.results_dir)
 
 
-def _plan(experiment: Experiment, scale: str, columns: Sequence[str] | None) -> list[PlannedRun]:
-    runs = plan_runs(experiment, scale)
-    return [run for run in runs if columns is None or run.column in columns]
+def _plans(
+    experiments: Sequence[Experiment], scale: str, columns: Sequence[str] | None
+) -> list[list[PlannedRun]]:
+    """The known runs of each experiment in the chosen columns, of which there is at least one."""
+    plans = [
+        [run for run in plan_runs(experiment, scale) if columns is None or run.column in columns]
+        for experiment in experiments
+    ]
+    if columns is not None and not any(plans):
+        _refuse_columns(columns, experiments, scale)
+    return plans
 
 
 def _records_of_others(

@@ -158,9 +158,8 @@ def fused_rows(scores, lam, limit, probs, groups, start, stop):
     )  # fmt: skip
     heights, gaps, levels = borrowed(reals, 5), borrowed(reals, 6), borrowed(reals, 7)
     sizes, ones, words = borrowed(reals, 8), borrowed(reals, 9), borrowed(word_memory, 0)
-    jumps, places, segments = (
-        borrowed(integers, 0), borrowed(integers, 1), borrowed(integers, 2),
-    )  # fmt: skip
+    jumps, places = borrowed(integers, 0), borrowed(integers, 1)
+    segments = borrowed(integers, 2)
     for j in range(n):
         ones[j] = 1.0
     for i in range(start, stop):
