@@ -101,10 +101,19 @@ def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _run(arguments: list[str]) -> int:
+    if {"-h", "--help"} & set(arguments):
+        return _run_help([argument for argument in arguments if not argument.startswith("-")])
     from repro.app import main as run_application
 
     sys.argv = ["repro run", *arguments]
     return run_application(arguments)
+
+
+def _run_help(overrides: Sequence[str]) -> int:
+    from repro.config.help import run_help
+
+    print(run_help(overrides))
+    return 0
 
 
 def _reproduce(parsed: argparse.Namespace) -> int:

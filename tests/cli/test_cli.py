@@ -36,6 +36,17 @@ def test_help_answers_in_under_two_seconds(command: list[str]) -> None:
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
 
 
+def test_help_of_run_lists_the_choices_and_the_composed_configuration() -> None:
+    shown = repro("run", "--help", "mapping=sparsemax", "seed=7").stdout
+    assert "\nmapping: csoftmax, csparsemax, entmax, fusedmax," in shown
+    assert "base_" not in shown  # the schemas are no choices
+    assert "\nmapping:\n  name: sparsemax\n" in shown
+    assert "\nseed: 7\n" in shown
+    refused = repro("run", "--help", "mapping=sparsmax")
+    assert refused.returncode == 2
+    assert "no mapping 'sparsmax'" in refused.stderr
+
+
 def test_help_and_settings_import_no_torch() -> None:
     code = "import sys, repro.cli; repro.cli._parser(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
