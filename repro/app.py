@@ -11,9 +11,11 @@ import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import OverrideParseException
 from omegaconf import DictConfig
 
-from repro.config.compose import compose_run, register_schemas, to_run_config
+from repro.config.compose import compose_run, explain, register_schemas, to_run_config
+from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
 
@@ -33,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
         The exit status: 1 if a run failed.
 
     Raises:
-        ConfigError: a setting is refused; nothing has been started.
+        ConfigError: a setting is refused, or CUDA is asked for and not there; nothing has been
+            started.
         DataError: a corpus is missing or malformed; nothing has been started.
     """
     overrides = [argument for argument in arguments if not argument.startswith("-")]
@@ -66,10 +69,12 @@ def _application(cfg: DictConfig) -> None:
 
 
 def _check(configs: Sequence[RunConfig]) -> None:
-    """Refuse the whole sweep where one of its corpora is missing or malformed."""
+    """Refuse the whole sweep where a device is missing, or a corpus is missing or malformed."""
+    from repro.runs.environment import choose_device
     from repro.runs.execute import locate
 
     for config in configs:
+        choose_device(config.hardware)
         locate(config)
 
 
@@ -84,7 +89,10 @@ def _report_failures() -> int:
 
 def _combinations(overrides: Sequence[str]) -> list[list[str]]:
     """Every combination of the values that a sweep lists, as Hydra's own sweeper splits them."""
-    parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
+    except OverrideParseException as error:
+        raise ConfigError(explain(error)) from error
     plain = [override for override in parsed if not override.is_hydra_override()]
     split = BasicSweeper.split_arguments(plain, max_batch_size=None)
     return [list(combination) for batch in split for combination in batch]

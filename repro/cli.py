@@ -35,7 +35,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     unknown = [argument for argument in behind if argument.startswith("-")]
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    parsed.settings += behind  # argparse itself takes no positional arguments behind an option
+    # argparse itself takes no positional arguments behind an option.
+    parsed.settings = [*parsed.settings, *behind]
     return parsed
 
 
@@ -52,6 +53,11 @@ def _guarded(command: Callable[[], int]) -> int:
     except BrokenPipeError:  # who read the output has left, as in repro ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"repro: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("repro: stopped; the same command continues", file=sys.stderr)
         return 130
@@ -70,12 +76,14 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="train and evaluate (a Hydra application; repro run --help)")
     _add_reproduce(commands)
     report = commands.add_parser("report", help="rebuild tables, figures and report.html")
-    report.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="scale, results_dir")
+    report.add_argument(
+        "settings", nargs="*", default=[], metavar="KEY=VALUE", help="scale, results_dir"
+    )
     report.set_defaults(command=_report)
     _add_data(commands)
     show = commands.add_parser("show", help="what a run was, and what it measured")
     show.add_argument("run_id", help="a run's identity, or the beginning of it")
-    show.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="results_dir")
+    show.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="results_dir")
     show.set_defaults(command=_show)
     return parser
 
@@ -84,7 +92,11 @@ def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     parser = commands.add_parser("reproduce", help="run what tables and figures need, and report")
     parser.add_argument("artefact", nargs="?", help="for example peters2019/table1; default: all")
     parser.add_argument(
-        "settings", nargs="*", metavar="KEY=VALUE", help="scale (default demo), and any override"
+        "settings",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="scale (default demo), and any override",
     )
     parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
     parser.add_argument("--collect", action="store_true", help="collect finished runs, start none")
@@ -96,7 +108,7 @@ def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser = commands.add_parser("data", help="list, fetch or verify corpora")
     parser.add_argument("action", choices=("list", "fetch", "verify"))
     parser.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="data_dir")
+    parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="data_dir")
     parser.set_defaults(command=_data)
 
 
@@ -154,7 +166,7 @@ def _report(parsed: argparse.Namespace) -> int:
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
-    print(build_report(_results_dir(rest), scale))
+    print(build_report(_results_dir(rest, "scale=... and "), scale))
     return 0
 
 
@@ -181,10 +193,10 @@ def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[st
     return (chosen or [default])[-1], rest
 
 
-def _results_dir(settings: Sequence[str]) -> Path:
+def _results_dir(settings: Sequence[str], others: str = "") -> Path:
     from repro.config.paths import default_results_dir
 
-    return Path(_only(settings, "results_dir", str(default_results_dir())))
+    return Path(_only(settings, "results_dir", str(default_results_dir()), others))
 
 
 def _data_dir(settings: Sequence[str]) -> Path:
@@ -193,11 +205,11 @@ def _data_dir(settings: Sequence[str]) -> Path:
     return Path(_only(settings, "data_dir", str(default_data_dir())))
 
 
-def _only(settings: Sequence[str], key: str, default: str) -> str:
-    """The value of ``key``, the only setting that this command takes."""
+def _only(settings: Sequence[str], key: str, default: str, others: str = "") -> str:
+    """The value of ``key``, the only setting that this command takes besides ``others``."""
     from repro.config.errors import ConfigError
 
     value, rest = _take(settings, key, default)
     if rest:
-        raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {key}=...")
+        raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
     return value

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -10,7 +11,7 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -58,25 +59,49 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return to_run_config(compose("config", overrides=list(overrides)))
+            return to_run_config(_composed(list(overrides)))
+    except ConfigError:
+        raise
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error)) from error
+    except ValueError as error:  # Hydra's, for a choice that is no name, as in task=3
+        raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
+
+
+def _composed(overrides: list[str]) -> DictConfig:
+    try:
+        return compose("config", overrides=overrides)
+    except AssertionError as error:  # OmegaConf's, for a key of a group that the task leaves out
+        nested = [item for item in overrides if "." in item.split("=", 1)[0]]
+        cfg = compose("config", overrides=[item for item in overrides if item not in nested])
+        unused = [item for item in nested if cfg.get(item.split(".", 1)[0]) is None]
+        raise ConfigError(f"the task does not use {', '.join(unused)}; leave it out") from error
 
 
 def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     """Resolve a composed configuration into its dataclasses, and check every value.
 
     Raises:
-        ConfigError: a value is missing or out of range.
+        ConfigError: a value is missing or out of range, or a key was added that nothing reads.
     """
     try:
         run = OmegaConf.to_object(cfg)
     except OmegaConfBaseException as error:
         raise ConfigError(explain(error)) from error
     assert isinstance(run, schema.RunConfig)
+    _refuse_added(cfg, run)
     run.data_dir = run.data_dir or str(default_data_dir())
     run.results_dir = run.results_dir or str(default_results_dir())
     return run
+
+
+def _refuse_added(cfg: DictConfig, node: Any) -> None:
+    """Refuse keys of no schema: ``+key=value`` adds one, which no code reads and no name covers."""
+    for key in cfg:
+        if str(key) not in {field.name for field in fields(node)}:
+            raise ConfigError(_unknown_key(str(key), type(node).__name__))
+        if is_dataclass(getattr(node, str(key))):
+            _refuse_added(cfg[key], getattr(node, str(key)))
 
 
 def to_yaml(run: schema.RunConfig) -> str:
@@ -90,8 +115,10 @@ def explain(error: BaseException) -> str:
     Args:
         error: what Hydra or OmegaConf raised.
     """
+    if isinstance(error, OverrideParseException):
+        return f"cannot read {error.override!r}; expected KEY=VALUE, a list as KEY=[a,b]"
     text = _messages(error)
-    missing = re.search(r"Could not find '(\w+)/(\w+)'", text)
+    missing = re.search(r"Could not find '(\w+)/(\w*)'", text)
     if missing:
         group, option = missing.groups()
         return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"

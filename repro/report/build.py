@@ -9,7 +9,7 @@ from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
-from repro.results import atomic_write_text, scale_dir, table_path
+from repro.results import atomic_write_text, require_writable, scale_dir, table_path
 
 
 def build_report(results_dir: Path, scale: str) -> Path:
@@ -26,9 +26,10 @@ def build_report(results_dir: Path, scale: str) -> Path:
         ``<results_dir>/<scale>/report.html``.
 
     Raises:
-        ResultsError: a file of results is damaged.
+        ResultsError: a file of results is damaged, or the folder cannot be written.
         ConfigError: an experiment file is.
     """
+    require_writable(results_dir)
     document = build_document(results_dir, scale)
     for section in document.sections:
         _write_artefact(results_dir, scale, section)

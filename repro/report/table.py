@@ -69,13 +69,13 @@ class Table:
 
     @property
     def cells_found(self) -> int:
-        """Number of cells that have all their runs."""
-        return sum(cell.found == cell.wanted for row in self.rows for cell in row.cells)
+        """Number of cells that have all their runs; those that the scale leaves out have none."""
+        return sum(0 < cell.wanted == cell.found for row in self.rows for cell in row.cells)
 
     @property
     def cells_wanted(self) -> int:
-        """Number of cells."""
-        return len(self.rows) * len(self.experiment.columns)
+        """Number of cells of the columns that the scale runs."""
+        return sum(cell.wanted > 0 for row in self.rows for cell in row.cells)
 
 
 def build_table(

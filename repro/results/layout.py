@@ -1,6 +1,22 @@
 """Where everything lies below the results folder; no other module joins these paths."""
 
+import os
 from pathlib import Path
+
+from repro.results.errors import ResultsError
+
+
+def require_writable(results_dir: Path) -> None:
+    """Refuse a results folder that nothing can be written to, before anything is computed.
+
+    Raises:
+        ResultsError: it, or the nearest folder above it that exists, is no folder or read-only.
+    """
+    nearest = next(path for path in (results_dir, *results_dir.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise ResultsError(f"results_dir={results_dir}: {nearest} is a file; expected a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ResultsError(f"results_dir={results_dir}: {nearest} is read-only")
 
 
 def scale_dir(results_dir: Path, scale: str) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from repro import __version__
+from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
 from repro.config.schema import HardwareConfig
 
@@ -18,11 +19,11 @@ def choose_device(config: HardwareConfig) -> torch.device:
     """The device of a run; ``auto`` takes CUDA where there is one.
 
     Raises:
-        RuntimeError: CUDA is asked for and not there.
+        ConfigError: CUDA is asked for and not there.
     """
     available = torch.cuda.is_available()
     if config.device == "cuda" and not available:
-        raise RuntimeError("hardware=cuda: no CUDA device here; use hardware=cpu or hardware=auto")
+        raise ConfigError("hardware=cuda: no CUDA device here; use hardware=cpu or hardware=auto")
     return torch.device("cuda" if available and config.device != "cpu" else "cpu")
 
 

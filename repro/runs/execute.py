@@ -15,7 +15,7 @@ from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id
 from repro.config.schema import RunConfig
 from repro.evaluation.metrics import metric_of
-from repro.results import Record, RunFolder, run_folder
+from repro.results import Record, RunFolder, require_writable, run_folder
 from repro.runs.environment import (
     describe_device,
     describe_versions,
@@ -65,11 +65,14 @@ def locate(config: RunConfig) -> LocatedRun:
 
     Raises:
         DataError: the corpus is missing or malformed.
+        ResultsError: the results folder cannot be written.
     """
+    assert config.results_dir is not None
+    results_dir = Path(config.results_dir)
+    require_writable(results_dir)
     corpus = task_spec(config.task.name).identify(config)
     name = run_id(config, corpus.fingerprint)
-    assert config.results_dir is not None
-    return LocatedRun(config, corpus, run_folder(Path(config.results_dir), config.scale.name, name))
+    return LocatedRun(config, corpus, run_folder(results_dir, config.scale.name, name))
 
 
 def execute(

@@ -16,6 +16,7 @@ from repro.results import (
     Record,
     RunFolder,
     read_experiment_records,
+    require_writable,
     write_comparisons,
     write_experiment_records,
 )
@@ -110,6 +111,7 @@ def _results_dir(located: Located, scale: str, extra: Sequence[str]) -> Path:
     configs = [run.config for run in located.values()]
     config = configs[0] if configs else compose_run([f"scale={scale}", *extra])
     assert config.results_dir is not None
+    require_writable(Path(config.results_dir))
     return Path(config.results_dir)
 
 

@@ -128,7 +128,16 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
         (["run", "scale=small", "data_dir=nowhere"], "repro data fetch sigmorphon2018"),
         (["reproduce", "peters2019/table1", "scale=small", "data_dir=nowhere"], "nowhere"),
         (["report", "scale=tiny"], "choose from: demo, full, small"),
-        (["report", "scal=demo"], "unknown setting 'scal=demo'"),
+        (["report", "scal=demo"], "unknown setting 'scal=demo'; this command takes scale=... and"),
+        (["run", "mapping.alpha"], "cannot read 'mapping.alpha'"),
+        (["run", "task=parsing", "mapping.alpha=2"], "does not use mapping.alpha=2"),
+        (["run", "results_dir=/dev/null"], "/dev/null is a file; expected a folder"),
+        (["report", "results_dir=/dev/null/below"], "/dev/null is a file; expected a folder"),
+        (["reproduce", "peters2019/figure3", "results_dir=/dev/null"], "/dev/null is a file"),
+        (
+            ["reproduce", "peters2019/table1", "peters2019/table2"],
+            "cannot read 'peters2019/table2'",
+        ),
         (["show", "zzzz"], "begins with 'zzzz'"),
         (["data", "fetch", "nothing"], "sigmorphon2018"),
         (["data", "verify", "dat_dir=x"], "data_dir="),
@@ -142,6 +151,47 @@ def test_bad_input_is_one_clear_line(
     assert printed.startswith("repro: ")
     assert expected in printed
     assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "-m"], ["reproduce", "peters2019/table1"]])
+def test_a_missing_device_is_refused_before_the_first_run(
+    command: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main([*command, "hardware=cuda", f"results_dir={tmp_path}"]) == 2
+    assert capsys.readouterr().err.startswith("repro: hardware=cuda: no CUDA device here")
+    assert not (tmp_path / "demo" / "runs").exists()
+
+
+def test_a_read_only_results_folder_is_refused_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    assert main(["run", f"results_dir={tmp_path / 'new'}"]) == 2
+    assert f"{tmp_path} is read-only" in capsys.readouterr().err
+
+
+def test_a_file_that_the_system_refuses_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_arguments: object) -> int:
+        raise PermissionError(13, "Permission denied", "data/conll2018")
+
+    monkeypatch.setattr("repro.data.commands.run", refuse)
+    assert main(["data", "verify"]) == 2
+    assert capsys.readouterr().err == "repro: data/conll2018: Permission denied\n"
+
+
+@pytest.mark.parametrize(("command", "missing"), [("show", "run_id"), ("data", "action")])
+def test_only_what_is_required_is_called_so(
+    command: str, missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command])
+    assert capsys.readouterr().err.endswith(f"are required: {missing}\n")
 
 
 def test_the_artefacts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,21 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("task=nmt2", "choose task= one of"),
         ("precision=fp8", "one of fp32, bf16"),
         ("seed=-1", "seed is -1"),
+        ("seed=9223372036854775808", "below 2 ** 63"),
+        ("mapping.alpha", "cannot read 'mapping.alpha'; expected KEY=VALUE"),
+        ("task.languages=[a", "cannot read 'task.languages=[a'; expected KEY=VALUE"),
+        ("task=3", "must be a string or a list. Got int (in task=3)"),
+        ("mapping=", "choose mapping= one of csoftmax"),
+        ("+foo=1", "unknown key 'foo'"),
+        ("+model.foo=1", "unknown key 'foo'; valid keys here: name, embedding_size"),
+        ("data.corpus=", "data.corpus is ''; expected a name"),
+        ("data.corpus=../elsewhere", "data.corpus is '../elsewhere'; expected a name"),
+        ("hardware.threads=0", "hardware.threads is 0; expected a number > 0, or null"),
+        ("hardware.jobs=-1", "hardware.jobs is -1; expected a number >= 0"),
+        ("training.learning_rate=inf", "expected a finite number > 0"),
+        ("training.max_steps=-1", "training.max_steps is -1"),
+        ("decoding.max_hypotheses=0", "decoding.max_hypotheses is 0"),
+        ("task.analysed=-1", "task.analysed is -1"),
         ("model.hidden_size=7", "an even number"),
         ("training.decay=0", "training.decay"),
     ],
@@ -103,6 +118,8 @@ def _base(loss: str) -> str:
 def test_a_group_that_the_task_does_not_use_is_refused() -> None:
     with pytest.raises(ConfigError, match="the task uses no mapping"):
         compose_run(["task=parsing", "mapping=softmax"])
+    with pytest.raises(ConfigError, match=r"the task does not use mapping.alpha=2; leave it out"):
+        compose_run(["task=parsing", "mapping.alpha=2", "model.hidden_size=8"])
 
 
 def test_every_registered_schema_is_the_base_of_a_file() -> None:

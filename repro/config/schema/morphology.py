@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import require_choice
+from repro.config.schema.checks import require, require_choice
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -47,8 +47,9 @@ class MorphologyConfig(TaskConfig):
     analysed: int = 40
 
     def __post_init__(self) -> None:
-        """Refuse an unknown setting."""
+        """Refuse an unknown setting, and a negative number of examples."""
         require_choice("task.setting", self.setting, ("medium", "high"))
+        require(self.analysed >= 0, "task.analysed", self.analysed, "a number >= 0")
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"morphology": MorphologyConfig}}

@@ -1,5 +1,6 @@
 """A whole run, and where it is computed."""
 
+import re
 from dataclasses import dataclass
 
 from omegaconf import MISSING
@@ -25,7 +26,7 @@ class HardwareConfig:
 
     Attributes:
         device: ``auto`` takes CUDA where there is one.
-        threads: CPU threads of one run; ``null`` takes every core.
+        threads: CPU threads of one run, at least one; ``null`` takes every core.
         jobs: runs of an experiment that are computed side by side on a CPU; 0: one on each core.
     """
 
@@ -34,8 +35,11 @@ class HardwareConfig:
     jobs: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse an unknown device."""
+        """Refuse an unknown device, no thread, and a negative number of jobs."""
         require_choice("hardware.device", self.device, ("auto", "cpu", "cuda"))
+        ok = self.threads is None or self.threads > 0
+        require(ok, "hardware.threads", self.threads, "a number > 0, or null for every core")
+        require(self.jobs >= 0, "hardware.jobs", self.jobs, "a number >= 0")
 
 
 @dataclass
@@ -66,9 +70,11 @@ class RunConfig:
     fail_fast: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an unknown precision, a negative seed, and parts that the task does not take."""
+        """Refuse a bad precision, seed or corpus name, and parts that the task does not take."""
         require_choice("precision", self.precision, ("fp32", "bf16"))
-        require(self.seed >= 0, "seed", self.seed, "a number >= 0")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "a number >= 0, below 2 ** 63")
+        plain = re.fullmatch(r"\w[\w.-]*", self.data.corpus) is not None  # it names a folder
+        require(plain, "data.corpus", self.data.corpus, "a name of letters, digits, '_', '-', '.'")
         self._check_parts()
 
     def _check_parts(self) -> None:

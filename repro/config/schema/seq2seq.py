@@ -107,9 +107,15 @@ class SearchConfig(DecodingConfig):
 
 @dataclass
 class BeamConfig(SearchConfig):
-    """Beam search and the enumeration of complete sets of hypotheses."""
+    """Beam search and the enumeration of complete sets of at most ``max_hypotheses``."""
 
     max_hypotheses: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Refuse an enumeration without a hypothesis."""
+        super().__post_init__()
+        limit = self.max_hypotheses
+        require(limit > 0, "decoding.max_hypotheses", limit, "a number > 0")
 
 
 @dataclass

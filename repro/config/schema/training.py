@@ -1,6 +1,7 @@
 """Training: ``conf/training``, the same keys for every task."""
 
 from dataclasses import dataclass
+from math import inf
 
 from omegaconf import MISSING
 
@@ -51,6 +52,9 @@ class TrainingConfig:
         """Refuse values with which no training runs."""
         for key in ("learning_rate", "max_grad_norm", "batch_size", "max_epochs", "validate_every"):
             require(getattr(self, key) > 0, f"training.{key}", getattr(self, key), "a number > 0")
+        require(self.learning_rate < inf, "training.learning_rate", inf, "a finite number > 0")
+        ok = self.max_steps is None or self.max_steps >= 0
+        require(ok, "training.max_steps", self.max_steps, "a number >= 0 or null")
         require(0 < self.decay <= 1, "training.decay", self.decay, "a number in (0, 1]")
         require_choice("training.optimizer", self.optimizer, OPTIMIZERS)
         require_choice("training.decay_when", self.decay_when, DECAY_RULES)
