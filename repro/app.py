@@ -11,8 +11,9 @@ import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import OverrideParseException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
 from repro.config.compose import compose_run, explain, register_schemas, to_run_config
 from repro.config.errors import ConfigError
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         ConfigError: a setting is refused, or CUDA is asked for and not there; nothing has been
             started.
         DataError: a corpus is missing or malformed; nothing has been started.
+        ResultsError: what a finished run has recorded is damaged.
     """
     overrides = [argument for argument in arguments if not argument.startswith("-")]
     if set(arguments) <= {*overrides, "-m", "--multirun"}:
@@ -47,7 +49,11 @@ def main(arguments: Sequence[str]) -> int:
         # A file, since Hydra's launchers may run the jobs in other processes.
         os.environ[_LEDGER] = str(Path(folder) / "outcomes.jsonl")
         os.environ["REPRO_HYDRA_DIR"] = folder
-        _application()
+        os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not as Hydra's text and status 1
+        try:
+            _application()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise ConfigError(explain(error)) from error
         return 1 if _report_failures() else 0
 
 

@@ -30,7 +30,7 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
         data_dir: folder that holds, or is to hold, the corpora.
 
     Returns:
-        Exit status: 0, or 1 where a corpus is incomplete.
+        Exit status: 0, or 1 where a corpus is incomplete, or nothing was there to verify.
 
     Raises:
         DataError: unknown action or corpus, no corpus to fetch, or a failed download.
@@ -44,8 +44,10 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
     sources = list(fetchable().values()) if corpus is None else [_chosen(corpus)]
     if action == "list":
         return max(_list(source, data_dir) for source in sources)
-    known = [s for s in sources if corpus or isinstance(s, CorpusSource) or _there(s, data_dir)]
-    return max(_verify(source, data_dir) for source in known)
+    fetched = [source for source in sources if corpus or _begun(source, data_dir)]
+    if not fetched:
+        print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
+    return max((_verify(source, data_dir) for source in fetched), default=1)
 
 
 def _chosen(name: str) -> Fetchable:
@@ -57,6 +59,13 @@ def _chosen(name: str) -> Fetchable:
     if name not in fetchable():
         raise DataError(f"unknown corpus {name!r}; there are: {', '.join(sorted(fetchable()))}")
     return fetchable()[name]
+
+
+def _begun(source: Fetchable, data_dir: Path) -> bool:
+    """Whether a fetch has left anything of a corpus."""
+    if isinstance(source, CorpusSource):
+        return any((data_dir / path).is_file() for path in source.files)
+    return _there(source, data_dir)
 
 
 def _there(source: ArchivedCorpus | HubCorpus, data_dir: Path) -> bool:

@@ -8,7 +8,7 @@ from torch.autograd import Function
 
 from repro.losses.fused import fused_losses
 from repro.losses.reduction import Reduction, reduce_losses
-from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import signed
 from repro.mappings._masking import allowed_scores, centre, readable
 
@@ -39,6 +39,10 @@ class FenchelYoungLoss(nn.Module):
             or ``"none"``.
         label_smoothing: ``ε`` in ``[0, 1)``.
 
+    Raises:
+        TypeError: the mapping is no :class:`ProbabilityMap`, or needs upper bounds.
+        ValueError: another setting is out of range.
+
     References:
         Peters et al. (2019), Eqs. 11, 12 and 18; Peters & Martins (2021) for the smoothing.
     """
@@ -52,6 +56,8 @@ class FenchelYoungLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_loss_settings(reduction, label_smoothing)
+        if not isinstance(mapping, ProbabilityMap) or isinstance(mapping, Csoftmax | Csparsemax):
+            raise TypeError(f"mapping must be a ProbabilityMap without bounds, got {mapping!r}")
         self.mapping = mapping
         self.ignore_index = ignore_index
         self.reduction = reduction

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from repro.losses.fenchel_young import check_loss_settings
+from repro.losses.fenchel_young import check_classes, check_loss_settings
 from repro.losses.linear_function import LinearEntmaxFunction
 from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Entmax
@@ -39,6 +39,7 @@ def linear_entmax_loss(
     Raises:
         TypeError: alpha is no number, targets are not ``long``, or types differ.
         ValueError: a setting is out of range, or shapes do not fit.
+        IndexError: a target is no class (on an accelerator, what torch makes of it).
 
     References:
         Peters et al. (2019), Eqs. 11 and 12.
@@ -49,6 +50,7 @@ def linear_entmax_loss(
     _check_tensors(hidden, weight, bias, target)
     size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
     ignored = target == ignore_index
+    check_classes(target.masked_fill(ignored, 0), max(1, weight.size(0)))
     losses = _losses(hidden, weight, bias, target, ~ignored, Entmax(alpha), label_smoothing, size)
     return reduce_losses(losses, ignored, reduction).to(hidden.dtype)
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from repro.structures import Arborescence, Structure
+from repro.structures import Arborescence, Matching, Structure
 
 
 def checked_target(
@@ -19,7 +19,8 @@ def checked_target(
         lengths: sizes of the instances, or None.
 
     Raises:
-        ValueError: the target has another shape or type, or an entry out of range.
+        ValueError: the target has another shape or type, an entry out of range, heads that make no
+            tree, or two rows of a matching with one column.
     """
     tree = isinstance(structure, Arborescence)
     if target.dtype != torch.long:
@@ -31,8 +32,13 @@ def checked_target(
             f"target {tuple(scores.shape[:2])} expected for scores {tuple(scores.shape)}, "
             f"got {tuple(target.shape)}"
         )
-    vertex = target.masked_fill(~_exists(tree, target, lengths), -1)
+    exists = _exists(tree, target, lengths)
+    vertex = target.masked_fill(~exists, -1)
     _check_range(vertex, scores.size(1 if tree else 2))
+    if isinstance(structure, Arborescence):
+        _refuse(vertex, _is_no_tree(vertex, exists, structure.single_root), "is no tree")
+    if isinstance(structure, Matching):
+        _refuse(vertex, _is_no_matching(vertex), "gives one column to two rows")
     return vertex
 
 
@@ -47,9 +53,27 @@ def _exists(tree: bool, target: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def _check_range(vertex: Tensor, values: int) -> None:
-    wrong = ((vertex < -1) | (vertex >= values)).any(-1).nonzero()
-    if wrong.numel():
-        first = int(wrong[0])
-        raise ValueError(
-            f"instance {first}: target {vertex[first].tolist()} has entries outside 0..{values - 1}"
-        )
+    wrong = ((vertex < -1) | (vertex >= values)).any(-1)
+    _refuse(vertex, wrong, f"has entries outside 0..{values - 1}")
+
+
+def _is_no_tree(vertex: Tensor, exists: Tensor, single_root: bool) -> Tensor:
+    """Instances with a word whose heads, followed upwards, do not lead to the root."""
+    own = torch.arange(vertex.size(1), device=vertex.device).expand_as(vertex)
+    heads = torch.where(vertex < 0, own, vertex)
+    for _ in range(vertex.size(1).bit_length()):  # twice as many steps every time
+        heads = heads.gather(1, heads)
+    astray = (exists & (heads != 0)).any(-1)
+    return astray | ((vertex == 0).sum(-1) > 1) if single_root else astray
+
+
+def _is_no_matching(vertex: Tensor) -> Tensor:
+    columns = vertex.sort(-1).values
+    return ((columns[:, 1:] == columns[:, :-1]) & (columns[:, 1:] >= 0)).any(-1)
+
+
+def _refuse(vertex: Tensor, wrong: Tensor, why: str) -> None:
+    found = wrong.nonzero()
+    if found.numel():
+        first = int(found[0])
+        raise ValueError(f"instance {first}: target {vertex[first].tolist()} {why}")

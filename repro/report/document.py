@@ -258,7 +258,8 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
         unit = f" Unit: {metric.unit}." if metric.unit else ""
         facts.append((name, f"{metric.description}{unit}{_DIRECTION[metric.higher_is_better]}"))
     seeds = ", ".join(str(seed) for seed in table.seeds)
-    spread = f"mean ± sample standard deviation over the seeds {seeds}; — without runs"
+    many = f"mean ± sample standard deviation over the seeds {seeds}"
+    spread = f"{many if len(table.seeds) > 1 else f'one run, seed {seeds}'}; — without runs"
     source = table.experiment.published.source
     facts += [("cells", spread), ("signature", " · ".join(table.signatures))]
     return [*facts, *([("published values", source)] if source else [])]

@@ -60,7 +60,8 @@ def _contents(document: Document) -> list[str]:
 
 
 def _heading(section: Section) -> str:
-    return escape_markdown(f"{section.experiment.title} ({section.experiment.place})")
+    experiment = section.experiment
+    return escape_markdown(f"{experiment.title} ({experiment.paper}, {experiment.place})")
 
 
 def _place(section: Section) -> str:

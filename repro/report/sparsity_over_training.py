@@ -88,7 +88,7 @@ def draw_sparsity(row: Mapping[str, Any]) -> Figure:
     below.set_ylabel("heads per word")
     below.set_xlabel("epoch")
     below.xaxis.set_major_locator(MaxNLocator(integer=True))
-    above.legend(frameon=False, fontsize=8, labelcolor=INK)
+    below.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper right")
     figure.tight_layout()
     return figure
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -10,8 +11,6 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.synchronize import Event
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 from repro.config.schema import RunConfig
 from repro.runs.environment import choose_device
@@ -49,16 +48,15 @@ def run_jobs(jobs: Sequence[Job], title: str) -> list[Outcome]:
 
 
 def print_failures(outcomes: Sequence[Outcome]) -> int:
-    """Print a table of the failed runs, if any; return how many there are."""
+    """List the failed runs, if any, with every line whole; return how many there are."""
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
-    if failed:
-        table = Table(title=f"{len(failed)} of {len(outcomes)} runs failed", title_justify="left")
-        for header in ("run", "overrides", "error", "traceback"):
-            table.add_column(header, overflow="fold")
-        for outcome in failed:
-            trace = outcome.folder / "traceback.txt"
-            table.add_row(outcome.run_id, outcome.label, outcome.error, str(trace))
-        Console(stderr=True).print(table)
+    lines = [f"{len(failed)} of {len(outcomes)} runs failed"] if failed else []
+    for outcome in failed:
+        trace = outcome.folder / "traceback.txt"
+        lines += [f"{outcome.run_id}  {outcome.label}", f"    {outcome.error}"]
+        lines += [f"    {trace}"] if trace.exists() else []
+    for line in lines:
+        print(line, file=sys.stderr)
     return len(failed)
 
 

@@ -68,10 +68,9 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         return Checkpoint(**content["progress"]), content["state"]
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, EOFError) as error:
-        raise CheckpointError(f"{path}: not a readable checkpoint ({error})") from error
-    except Exception as error:  # weights_only refuses pickles with an UnpicklingError
-        raise CheckpointError(f"{path}: refused ({error})") from error
+    except Exception as error:  # what is no archive, what weights_only refuses, missing keys
+        message = f"{path}: not a readable checkpoint; delete it to start the run anew"
+        raise CheckpointError(message) from error
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
@@ -90,4 +89,8 @@ def load_weights(path: Path, model: nn.Module) -> None:
     try:
         model.load_state_dict(load_file(path))
     except Exception as error:
-        raise CheckpointError(f"{path}: not the weights of this model ({error})") from error
+        reason = str(error).partition("\n")[0]
+        message = (
+            f"{path}: not the weights of this model ({reason}); delete its folder to start anew"
+        )
+        raise CheckpointError(message) from error

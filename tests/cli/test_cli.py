@@ -116,6 +116,17 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
     assert first.name in failed.stderr
     assert (first / "traceback.txt").read_text()
     assert (second / "DONE").exists()
+    (second / "records.jsonl").write_text('{"metric": ')  # torn
+    damaged = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
+    assert damaged.returncode == 2
+    torn = f"{second / 'records.jsonl'}:1: the last line is torn"
+    assert damaged.stderr.endswith(f"\nrepro: {torn}\n")
+    assert "Traceback" not in damaged.stderr
+
+
+def _seed(run: Path) -> str:
+    (line,) = [s for s in (run / "config.yaml").read_text().splitlines() if s.startswith("seed:")]
+    return line.removeprefix("seed: ")
 
 
 @pytest.mark.parametrize(

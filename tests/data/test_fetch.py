@@ -192,6 +192,8 @@ def test_commands_fetch_verify_and_list(
     data_dir = tmp_path / "data"
     assert commands.run("verify", "toy", data_dir) == 1
     assert "missing  toy/all/a-dev" in capsys.readouterr().out
+    assert commands.run("verify", None, data_dir) == 1
+    assert capsys.readouterr().out.startswith(f"nothing has been fetched into {data_dir}")
     assert commands.run("fetch", "toy", data_dir) == 0
     assert "3 downloaded, 0 there already" in capsys.readouterr().out
     assert commands.run("verify", None, data_dir) == 0

@@ -15,6 +15,8 @@ from torch.nn import functional as F
 
 from repro.losses import CrossEntropyLoss, EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
 from repro.mappings import (
+    Csoftmax,
+    Csparsemax,
     Entmax,
     Fusedmax,
     LearnedAlphaEntmax,
@@ -23,6 +25,7 @@ from repro.mappings import (
     Sparsemax,
     SqPnormMax,
     entmax,
+    sparsemax,
 )
 
 MAPS = {
@@ -334,6 +337,12 @@ def test_bad_arguments_are_refused():
         loss(torch.randn(2, 3), torch.zeros(2, 1, dtype=torch.long))
     with pytest.raises(TypeError, match="floating point"):
         loss(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, dtype=torch.long))
+
+
+@pytest.mark.parametrize("mapping", ["sparsemax", sparsemax, Csoftmax(), Csparsemax()])
+def test_what_generates_no_loss_is_refused(mapping):
+    with pytest.raises(TypeError, match="mapping must be a ProbabilityMap without bounds, got"):
+        FenchelYoungLoss(mapping)
 
 
 def test_the_mapping_is_part_of_the_module():

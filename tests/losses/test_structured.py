@@ -376,6 +376,29 @@ def test_bad_targets_are_refused() -> None:
         loss(scores, torch.tensor([[0, 1, 1], [0, 1, 4]]))
 
 
+@pytest.mark.parametrize(
+    ("structure", "target", "lengths", "message"),
+    [
+        (Arborescence(), [2, 1, 0], None, r"target \[-1, 2, 1, 0\] is no tree"),
+        (Arborescence(), [1, 0, 0], None, "is no tree"),
+        (Arborescence(), [0, 3, 0], [2], "is no tree"),  # the head is padding
+        (Arborescence(), [0, -1, 0], None, "is no tree"),
+        (Arborescence(single_root=True), [0, 0, 1], None, "is no tree"),
+        (Matching(), [1, 2, 1, 0], None, "gives one column to two rows"),
+    ],
+)
+def test_targets_that_are_no_structures_are_refused(
+    structure: Structure, target: list[int], lengths: list[int] | None, message: str
+) -> None:
+    sizes = None if lengths is None else torch.tensor([3, *lengths])
+    right = [0, 1, 2, 3] if isinstance(structure, Matching) else [0, 1, 2]
+    targets = torch.tensor([right, target])
+    loss = SparseMAPLoss(structure, reduction="none")
+    with pytest.raises(ValueError, match=f"instance 1: .*{message}"):
+        loss(torch.zeros(2, 4, 4), targets, sizes)
+    assert loss(torch.zeros(2, 4, 4), targets[[0, 0]]).shape == (2,)
+
+
 def test_a_solver_stopped_early_gives_a_smaller_loss_without_a_warning() -> None:
     scores, target = 0.1 * torch.randn(6, 12, 12, dtype=DOUBLE), torch.arange(11).expand(6, -1)
     short = SparseMAPLoss(Arborescence(), max_iter=3, reduction="none")

@@ -89,3 +89,9 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(
     assert set(remarks) <= set(section.notes)
     assert any(detail.title.startswith("dev/uas for each") for detail in section.details)
     assert tuning_grid(tuned, [], "full") is None
+
+
+def test_names_of_columns_with_commas_stay_apart(tuned: Experiment, grid: list[Record]) -> None:
+    scales = {"full": ScalePlan(tuned=[0.1])}
+    (remark,) = tuning_remarks(replace(tuned, scales=scales), grid, "full")[:1]
+    assert remark == "training.learning_rate is 0.1, not tuned (avg; other)."

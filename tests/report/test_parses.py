@@ -161,6 +161,8 @@ def test_quantiles_of_counts_are_those_of_the_values() -> None:
 def test_sparsity_is_drawn_and_told() -> None:
     with plain_style():
         above, below = draw_sparsity(HISTORY).axes
+    assert above.get_legend() is None  # there it would cover the bands, which fall
+    assert below.get_legend() is not None
     assert above.lines[0].get_ydata().tolist() == [4, 1]  # type: ignore[union-attr]
     assert below.lines[0].get_ydata().tolist() == [1.5, 1]  # type: ignore[union-attr]
     assert "epoch 1: median of 4 trees and 1.5 heads per word" in describe_sparsity(HISTORY)

@@ -105,6 +105,12 @@ def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
     assert "not comparable" not in text
 
 
+def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Record]) -> None:
+    alone = replace(experiment, seeds=[1])
+    facts = dict(build_section(alone, records, "full", None).facts)
+    assert facts["cells"] == "one run, seed 1; — without runs"
+
+
 def test_html_needs_nothing_from_outside(section: Section) -> None:
     page = html_report(document(section))
     tags = parse(page)
@@ -188,7 +194,10 @@ def test_markdown_escapes_hostile_text(hostile: Section, tmp_path: Path) -> None
 
 def test_markdown_report_lists_what_is_and_what_is_not(section: Section, tmp_path: Path) -> None:
     report = markdown_report(document(section), tmp_path)
-    assert "- [A made-up table (Table 9, §3)](#paper2020-table9): 2 of 8 cells complete" in report
+    line = "- [A made-up table (paper2020, Table 9, §3)](#paper2020-table9): 2 of 8 cells complete"
+    assert line in report
+    page = " ".join(" ".join(parse(html_report(document(section))).text).split())
+    assert "A made-up table (paper2020, Table 9, §3) 2 of 8 cells complete" in page
     assert '<a id="paper2020-table9"></a>' in report
     assert "| 1 | a | 52.00 ± 1.00 | 51.25 | +0.75 | 55.12 |  |  |" in report
     assert "- paper2020/figure1: A figure: not run at this scale: `make figure`" in report

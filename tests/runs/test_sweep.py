@@ -11,7 +11,7 @@ import pytest
 from repro.config.compose import compose_run
 from repro.results import list_runs
 from repro.runs import execute as execute_module
-from repro.runs.execute import locate
+from repro.runs.execute import Outcome, locate
 from repro.runs.sweep import Job, print_failures, run_jobs
 
 SEEDS = (1, 2, 3)
@@ -45,6 +45,20 @@ def test_a_sweep_survives_a_failing_job_and_says_what_failed(
     printed = capsys.readouterr().err
     assert "1 of 3 runs failed" in printed
     assert "MemoryError: seed 2 is too large" in printed
+
+
+def test_failures_are_listed_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    label = "task.languages=[velisk] " + "mapping.alpha=1.5 " * 9
+    failed = Outcome("0123", label, "failed", tmp_path, error="ValueError: [sic] " + 9 * "long ")
+    assert print_failures([failed]) == 1
+    expected = ["1 of 1 runs failed", f"0123  {label}", f"    {failed.error}"]
+    assert capsys.readouterr().err.splitlines() == expected
+    (tmp_path / "traceback.txt").touch()
+    assert print_failures([failed]) == 1
+    assert capsys.readouterr().err.splitlines() == [*expected, f"    {tmp_path / 'traceback.txt'}"]
 
 
 @pytest.mark.usefixtures("second_fails")
