@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments
 from repro.config.paths import in_checkout
 
@@ -62,6 +63,22 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_no_document_names_a_path_of_one_machine(path: Path) -> None:
     assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|Users)/", path.read_text("utf-8"))
+
+
+def test_the_epochs_of_every_protocol_are_those_of_the_table() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| epochs.*?\| (.+) \|$", page, re.MULTILINE)
+    settings = [
+        ["task=morphology task.setting=high", "task=morphology task.setting=medium"],
+        ["task=parsing"],
+        ["task=snli", "task=nli_alignment"],
+        ["task=nmt", "task=summarization"],
+    ]
+    for row, group in zip(rows, settings, strict=True):
+        for scale, cell in zip(("demo", "small", "full"), row.split(" | "), strict=True):
+            if cell != "the papers'":
+                runs = [compose_run([*setting.split(), f"scale={scale}"]) for setting in group]
+                assert cell == " / ".join(str(run.training.max_epochs) for run in runs)
 
 
 def test_make_help_lists_every_artefact() -> None:
