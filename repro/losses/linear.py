@@ -50,7 +50,6 @@ def linear_entmax_loss(
     _check_tensors(hidden, weight, bias, target)
     size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
     ignored = target == ignore_index
-    check_classes(target.masked_fill(ignored, 0), max(1, weight.size(0)))
     losses = _losses(hidden, weight, bias, target, ~ignored, Entmax(alpha), label_smoothing, size)
     return reduce_losses(losses, ignored, reduction).to(hidden.dtype)
 
@@ -60,6 +59,7 @@ def _losses(
     mapping: Entmax, smoothing: float, size: int,
 ) -> Tensor:  # fmt: skip
     """One loss per target, zero where it is not kept."""
+    check_classes(target.masked_fill(~kept, 0), max(1, weight.size(0)))
     counted: Tensor = LinearEntmaxFunction.apply(
         hidden[kept], weight, bias, target[kept], mapping, smoothing, size,
         torch.is_grad_enabled(),

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any, Generic
 
@@ -33,6 +34,10 @@ class Files:
     weights: Path
 
 
+class DivergenceError(RuntimeError):
+    """The training loss is not a number, from which no training recovers."""
+
+
 class Fit(Generic[BatchT]):
     """One training in progress.
 
@@ -46,6 +51,7 @@ class Fit(Generic[BatchT]):
     Raises:
         ConfigError: the metric that shall choose the model is not one of the task's.
         CheckpointError: the checkpoint is damaged or of another model.
+        DivergenceError: the loss of an epoch is not a number.
     """
 
     def __init__(
@@ -107,6 +113,11 @@ class Fit(Generic[BatchT]):
         self._tick()
         self._read_totals()
         progress = self.progress
+        if isnan(progress.epoch_loss):
+            raise DivergenceError(
+                f"the training loss of epoch {progress.epoch + 1} is not a number: the training "
+                "diverged; try a lower training.learning_rate"
+            )
         row: dict[str, Any] = {
             "epoch": progress.epoch + 1,
             "step": progress.step,

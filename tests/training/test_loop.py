@@ -1,3 +1,4 @@
+import math
 import os
 import pickle
 import signal
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import Checkpoint, CheckpointError, Validation, fit
+from repro.training import Checkpoint, CheckpointError, DivergenceError, Validation, fit
 from repro.training.checkpoint import load_checkpoint, load_weights, save_weights
 from repro.training.loop import Files
 from repro.training.seeding import seed_everything
@@ -184,6 +185,16 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
     save_weights(tmp_path / "other.safetensors", nn.Linear(2, 2))
     with pytest.raises(CheckpointError, match=r"other\.safetensors"):
         load_weights(tmp_path / "other.safetensors", nn.Linear(3, 3))
+
+
+def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
+    class Diverging(Regression):
+        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+            value, count = super().loss(batch)
+            return value * (math.nan if self.updates == 8 else 1), count  # of the second epoch
+
+    with pytest.raises(DivergenceError, match="loss of epoch 2 is not a number"):
+        run(Diverging(), tmp_path)
 
 
 def test_seed_zero_is_a_seed() -> None:
