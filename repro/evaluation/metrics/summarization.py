@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import mean_of_sums
 
 _ROUGE = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
 
@@ -18,6 +19,7 @@ def _rouge_metrics() -> tuple[Metric, ...]:
             name + suffix, "%", 2, True,
             signed(name.split("_")[0], f"score:{part}|bytes:{cut}|{_ROUGE}"),
             f"{words}, mean over {summaries}.",
+            of_sums=mean_of_sums,
         )
         for suffix, (cut, summaries) in cuts.items()
         for name, (part, words) in kinds.items()
