@@ -1,9 +1,10 @@
 r"""ROUGE of summaries against one or several references.
 
 ROUGE-1, ROUGE-2 and ROUGE-L come from the library ``rouge-score``; ROUGE-W is computed here from
-the same tokens, by the program's formula. It is not ROUGE-1.5.5: that program bootstraps over summaries, has its own Porter
-stemmer and stop list, sums n-gram counts over references before it divides, and keeps hyphens.
-Here each reference gives a score of its own, and these are averaged (or the best is taken).
+the same tokens, by the formula of ROUGE-1.5.5. It is not that program, which bootstraps over
+summaries, has its own Porter stemmer and stop list, sums n-gram counts over references before it
+divides, and keeps hyphens. Here each reference gives a score of its own, and these are averaged (or
+the best is taken).
 
 References:
     Lin (2004), ROUGE: a package for automatic evaluation of summaries.
@@ -131,8 +132,8 @@ def weighted_lcs_overlap(
     hundred.
 
     References:
-        Lin (2004), §5; for the program, a pair that it scored: 26 words of reference, 74 of summary,
-        twelve in common, recall 0.18732, precision 0.12627.
+        Lin (2004), §5; for the program, a pair that it scored: 26 words of reference, 74 of
+        summary, twelve in common, recall 0.18732, precision 0.12627.
     """
     if not words or not reference:
         return Overlap(0.0, 0.0, 0.0)
