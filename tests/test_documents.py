@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.config.compose import compose_run
 from repro.config.experiment import list_experiments
 from repro.config.paths import in_checkout
 
@@ -69,3 +70,23 @@ def test_make_help_lists_every_artefact() -> None:
     printed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
     for name in list_experiments():
         assert f"reproduce-{name.replace('/', '-')} " in printed
+
+
+CORPUS = {"nmt": ["data.corpus=multi30k", "data.source=de", "data.target=en"]}
+EPOCHS = {
+    "epochs, at most (parsing)": ["parsing"],
+    "epochs, at most (snli / nli_alignment)": ["snli", "nli_alignment"],
+    "epochs (nmt / summarization)": ["nmt", "summarization"],
+}
+
+
+@pytest.mark.parametrize("label", EPOCHS)
+def test_the_epochs_of_the_scales_are_those_of_the_protocols(label: str) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith(f"| {label} |"))
+    for scale, cell in zip(("demo", "small", "full"), row.split("|")[2:], strict=False):
+        printed = [int(re.match(r"\d+", part.strip()).group()) for part in cell.split(" / ")]
+        tasks = [
+            [f"task={task}", f"scale={scale}", *CORPUS.get(task, [])] for task in EPOCHS[label]
+        ]
+        assert printed == [compose_run(task).training.max_epochs for task in tasks], scale
