@@ -15,10 +15,14 @@ _OPTIONS: Any = {
     "fastmath": {"reassoc", "contract", "nsz"},
 }
 
-inner = njit(**_OPTIONS)
+allocating = njit(**_OPTIONS)
 """Compiles a function that other kernels call; sums may use vector instructions."""
 
-oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}))
+inner = njit(**_OPTIONS, _nrt=False)
+"""The same for one that makes no arrays and returns none: it counts no references to those that it
+is given, which would take more time than most kernels."""
+
+oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
 """The same where no score can be NaN, so that maxima use vector instructions too."""
 
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, allocating, inner
 
 State = namedtuple(
     "State",
@@ -41,7 +41,7 @@ _GOOD = 1e-11
 """Error of the inverse that changes no distance: it enters squared."""
 
 
-@inner
+@allocating
 def empty_state(room: int, width: int, slots: int) -> State:
     """An empty active set; vertices have ``width`` entries, of which ``slots`` are unary."""
     counts = np.zeros(4, np.int64)
@@ -54,12 +54,18 @@ def empty_state(room: int, width: int, slots: int) -> State:
 
 
 @inner
+def full(state: State) -> bool:
+    """Whether one more structure would not fit."""
+    return bool(state.counts[SIZE] == state.theta.shape[0])
+
+
+@allocating
 def with_room(state: State) -> State:
     """The same active set, with twice the room where one more structure would not fit."""
-    room, size = state.theta.shape[0], state.counts[SIZE]
-    if size < room:
+    if not full(state):
         return state
-    larger = empty_state(2 * room, state.vertices.shape[1], state.counts[SLOTS])
+    size = state.counts[SIZE]
+    larger = empty_state(2 * size, state.vertices.shape[1], state.counts[SLOTS])
     for s in range(size):
         for i in range(state.vertices.shape[1]):
             larger.vertices[s, i] = state.vertices[s, i]

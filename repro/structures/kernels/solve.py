@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.active_set import advance, begin, insert, settle
 from repro.structures.kernels.codes import INFEASIBLE, RUNNING, SEQUENCE
 from repro.structures.kernels.gram import (
@@ -12,6 +12,7 @@ from repro.structures.kernels.gram import (
     STALLS,
     State,
     compare,
+    full,
     with_room,
 )
 from repro.structures.kernels.oracle import Scratch, best_vertex, score_of
@@ -37,7 +38,7 @@ def lower(slots: Array, state: State, reduced: Array) -> None:
             reduced[i, vertex[i]] -= weight
 
 
-@inner
+@allocating
 def add_known(state: State, slots: Array, transitions: Array, known: Array, shares: Array) -> State:
     """Start from structures that are known to be good: those that are allowed and independent."""
     total = state.weights[0]
@@ -45,7 +46,8 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
         vertex = known[k, : slots.shape[0]]
         score, _ = score_of(slots, transitions, vertex)
         if score > -float("inf"):
-            state = with_room(state)
+            if full(state):
+                state = with_room(state)
             size = state.counts[SIZE]
             insert(state, vertex, score - state.values[OFFSET], compare(state, vertex))
             if state.counts[SIZE] > size:
@@ -92,7 +94,7 @@ def score_again(state: State, slots: Array, transitions: Array) -> None:
     settle(state)
 
 
-@inner
+@allocating
 def descend(
     code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
     space: Scratch,
@@ -103,12 +105,13 @@ def descend(
         lower(slots, state, reduced)
         best_vertex(code, reduced, transitions, space, vertex)
         score, _ = score_of(slots, transitions, vertex)
-        state = with_room(state)
+        if full(state):
+            state = with_room(state)
         status = advance(state, vertex, score, tol, rounds)
     return status, state
 
 
-@inner
+@allocating
 def descend_enlarged(
     slots: Array, transitions: Array, factor: float, tol: float, rounds: int, state: State,
     space: Scratch,
@@ -127,7 +130,7 @@ def descend_enlarged(
     return state
 
 
-@inner
+@allocating
 def solve_slots(
     code: int, slots: Array, transitions: Array, known: Array, shares: Array, limits: Array,
     state: State, space: Scratch,

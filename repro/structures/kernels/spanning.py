@@ -13,7 +13,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, oracle
+from repro.structures.kernels._compile import Array, allocating, oracle
 from repro.structures.kernels.viterbi import argmax
 
 Forest = namedtuple("Forest", ("gains", "ends", "best", "head", "end", "parent", "top", "mark"))
@@ -25,7 +25,7 @@ is in. ``mark``: 0 unseen, 1 on the path, 2 connected to the root.
 """
 
 
-@oracle
+@allocating
 def forest(n: int) -> Forest:
     """Space for ``n`` words."""
     nodes = 2 * n + 1
