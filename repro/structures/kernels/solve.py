@@ -3,7 +3,7 @@
 import numpy as np
 
 from repro.structures.kernels._compile import Array, allocating, inner
-from repro.structures.kernels.active_set import advance, begin, insert, settle
+from repro.structures.kernels.active_set import ALL, advance, begin, insert, settle
 from repro.structures.kernels.codes import INFEASIBLE, RUNNING, SEQUENCE
 from repro.structures.kernels.gram import (
     OFFSET,
@@ -55,7 +55,7 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
                 total += shares[k]
     for s in range(state.counts[SIZE]):
         state.weights[s] /= total
-    settle(state)
+    settle(state, ALL, 0.0)
     return state
 
 
@@ -91,7 +91,7 @@ def score_again(state: State, slots: Array, transitions: Array) -> None:
             state.values[ROUNDING] = _UNIT * (size + slots.shape[0])
         state.theta[s] = score - state.values[OFFSET]
     state.counts[STALLS] = 0
-    settle(state)
+    settle(state, ALL, 0.0)
 
 
 @allocating
