@@ -184,9 +184,11 @@ def append(state: State, vertex: Array, theta: float, diagonal: float, left: flo
 def remove(state: State, k: int) -> None:
     """Take a structure out; the last one takes its place."""
     last, inverse, gram = state.counts[SIZE] - 1, state.inverse, state.gram
-    row = inverse[k]
+    row = state.step
     for s in range(last + 1):
-        share = inverse[s, k] / row[k]
+        row[s] = inverse[k, s]
+    for s in range(last + 1):
+        share = row[s] / row[k]
         if s != k:
             for t in range(last + 1):
                 inverse[s, t] -= share * row[t]

@@ -8,6 +8,7 @@ from repro.structures.kernels.codes import INFEASIBLE, RUNNING, SEQUENCE
 from repro.structures.kernels.gram import (
     OFFSET,
     ROUNDING,
+    ROUNDS,
     SIZE,
     STALLS,
     State,
@@ -22,8 +23,10 @@ _TINY = 0.01
 """Largest score below which scores with transitions are tiny."""
 _SMALL = 0.05
 """Largest score that takes the place of a tiny one at first."""
+_STAGE = 10.0
+"""How many times smaller the scores become from one such solution to the next."""
 _ROUGHLY = 1e-3
-"""Gap of such a first solution, relative to its scores."""
+"""Gap of such a solution, relative to its scores."""
 
 
 @inner
@@ -111,6 +114,14 @@ def descend(
     return status, state
 
 
+@inner
+def enlarge(scores: Array, factor: float, out: Array) -> None:
+    """Multiply the scores ``(n, m)`` of items, or those of a transition."""
+    for a in range(scores.shape[0]):
+        for b in range(scores.shape[1]):
+            out[a, b] = factor * scores[a, b]
+
+
 @allocating
 def descend_enlarged(
     slots: Array, transitions: Array, factor: float, tol: float, rounds: int, state: State,
@@ -119,13 +130,17 @@ def descend_enlarged(
     """Find an active set for tiny scores of sequences: that of the same scores, but larger.
 
     Where the scores vanish the best structures no longer change. From the uniform mixture, however,
-    single sequences move as little as the scores are small, and thousands are tried in vain.
+    single sequences move as little as the scores are small, and thousands are tried in vain. So the
+    scores shrink in stages, each of which starts where the one before ended.
     """
-    more, between = slots * factor, np.empty_like(transitions)
-    for i in range(transitions.shape[0]):
-        between[i] = transitions[i] * factor
-    score_again(state, more, between)
-    _, state = descend(SEQUENCE, more, between, max(tol, _SMALL * _ROUGHLY), rounds, state, space)
+    more, between, size = np.empty_like(slots), np.empty_like(transitions), _SMALL
+    while factor > 1.0 and state.counts[ROUNDS] < rounds:
+        enlarge(slots, factor, more)
+        for i in range(transitions.shape[0]):
+            enlarge(transitions[i], factor, between[i])
+        score_again(state, more, between)
+        _, state = descend(SEQUENCE, more, between, max(tol, size * _ROUGHLY), rounds, state, space)
+        factor, size = factor / _STAGE, size / _STAGE
     score_again(state, slots, transitions)
     return state
 
