@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
 from repro.structures.kernels.codes import SEQUENCE
@@ -32,9 +33,9 @@ class Sequence(Structure):
     ) -> Problem:
         """Check scores ``(B, n, m)`` and transitions; see the base class."""
         scores = checked_unary(unary, mask, "B n m")
-        batch, n, m = scores.shape
+        batch, n, _ = scores.shape
         items = checked_lengths(lengths, batch, (n,))
-        sizes = torch.cat([items, torch.full_like(items, m)], dim=1)
+        sizes = torch.cat([items, _tags_in_use(scores)], dim=1)
         return Problem(SEQUENCE, scores, _checked_transitions(additional, unary), sizes, n)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
@@ -108,6 +109,13 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
     batch = torch.arange(vertex.size(0), device=vertex.device)
     items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
+
+
+def _tags_in_use(scores: Tensor) -> Tensor:
+    """Number of tags ``(B, 1)`` up to the last that is allowed anywhere; all if none is."""
+    last = torch.arange(1, scores.size(-1) + 1) * (scores != -torch.inf).any(1)
+    found = pad(last, (1, 0)).amax(1, keepdim=True)
+    return torch.where(found > 0, found, scores.size(-1))
 
 
 def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:

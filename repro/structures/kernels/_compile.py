@@ -22,6 +22,9 @@ inner = njit(**_OPTIONS, _nrt=False)
 """The same for one that makes no arrays and returns none: it counts no references to those that it
 is given, which would take more time than most kernels."""
 
+inlined = njit(**_OPTIONS, _nrt=False, forceinline=True)
+"""The same for one that is called in few places with an active set, which takes long to pass."""
+
 oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
 """The same where no score can be NaN, so that maxima use vector instructions too."""
 

@@ -5,7 +5,7 @@ happens between two calls of the oracle: measure the gap, add the structure, and
 optimum over the active set, dropping structures whose weight would be negative.
 """
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, inlined, inner
 from repro.structures.kernels.codes import CONVERGED, EXHAUSTED, RUNNING
 from repro.structures.kernels.gram import (
     DRIFT,
@@ -53,7 +53,7 @@ def begin(state: State, vertex: Array, theta: float, rounding: float) -> None:
     state.weights[0] = 1.0
 
 
-@inner
+@inlined
 def lowered_scores(state: State) -> float:
     """Write the scores of active structures minus what they share; return their average.
 
@@ -68,7 +68,7 @@ def lowered_scores(state: State) -> float:
     return average
 
 
-@inner
+@inlined
 def measure(state: State, theta: float) -> float:
     """The Frank-Wolfe gap, given the best structure: how far its score is above the average."""
     size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
@@ -78,7 +78,7 @@ def measure(state: State, theta: float) -> float:
     return theta - dot(state.column, state.weights, size) - average
 
 
-@inner
+@inlined
 def respond(state: State, k: int, excess: float) -> None:
     """Write what ``H⁻¹`` makes of the lowered scores, all but structure ``k``'s being equal.
 
@@ -95,7 +95,7 @@ def respond(state: State, k: int, excess: float) -> None:
             state.step[s] = excess * state.inverse[k, s]
 
 
-@inner
+@inlined
 def find_step(state: State, k: int, excess: float) -> None:
     """Write the step to the optimum over the active set, weights unconstrained in sign."""
     size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
@@ -108,7 +108,7 @@ def find_step(state: State, k: int, excess: float) -> None:
         state.step[s] += shift * state.ones[s]
 
 
-@inner
+@inlined
 def take_step(state: State) -> tuple[int, float]:
     """Go along the step as far as weights stay positive.
 
@@ -149,7 +149,7 @@ def settle(state: State, k: int, excess: float) -> None:
             k = blocking
 
 
-@inner
+@inlined
 def exchange(state: State, theta: float) -> int:
     """The structure that a dependent one replaces, -1 if there is no gain.
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, allocating, inner
+from repro.structures.kernels._compile import Array, allocating, inlined, inner
 
 State = namedtuple(
     "State",
@@ -54,7 +54,7 @@ def empty_state(room: int, width: int, slots: int) -> State:
     )  # fmt: skip
 
 
-@inner
+@inlined
 def full(state: State) -> bool:
     """Whether one more structure would not fit."""
     return bool(state.counts[SIZE] == state.theta.shape[0])
@@ -116,7 +116,7 @@ def product(matrix: Array, vector: Array, size: int, out: Array) -> None:
             out[s] += vector[t] * matrix[t, s]
 
 
-@inner
+@inlined
 def compare(state: State, vertex: Array) -> float:
     """Write the column of ``H`` for a new structure; return its diagonal entry."""
     slots = state.counts[SLOTS]
@@ -180,7 +180,7 @@ def append(state: State, vertex: Array, theta: float, diagonal: float, left: flo
     state.counts[SIZE] = size + 1
 
 
-@inner
+@inlined
 def remove(state: State, k: int) -> None:
     """Take a structure out; the last one takes its place."""
     last, inverse, gram = state.counts[SIZE] - 1, state.inverse, state.gram

@@ -41,13 +41,24 @@ def lower(slots: Array, state: State, reduced: Array) -> None:
             reduced[i, vertex[i]] -= weight
 
 
+@inner
+def fits(vertex: Array, slots: Array) -> bool:
+    """Whether all values of a structure, which may be one of other scores, exist in these."""
+    outside = 0
+    for i in range(slots.shape[0]):
+        outside += vertex[i] < 0 or vertex[i] >= slots.shape[1]
+    return outside == 0
+
+
 @allocating
 def add_known(state: State, slots: Array, transitions: Array, known: Array, shares: Array) -> State:
     """Start from structures that are known to be good: those that are allowed and independent."""
     total = state.weights[0]
     for k in range(known.shape[0]):
         vertex = known[k, : slots.shape[0]]
-        score, _ = score_of(slots, transitions, vertex)
+        score = -float("inf")
+        if fits(vertex, slots):
+            score, _ = score_of(slots, transitions, vertex)
         if score > -float("inf"):
             if full(state):
                 state = with_room(state)
@@ -97,6 +108,21 @@ def score_again(state: State, slots: Array, transitions: Array) -> None:
     settle(state, ALL, 0.0)
 
 
+@inner
+def iterate(
+    code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
+    space: Scratch, vertex: Array, reduced: Array,
+) -> int:  # fmt: skip
+    """Run oracle and active set in turn while there is room; see :func:`descend`."""
+    status = RUNNING
+    while status == RUNNING and not full(state):
+        lower(slots, state, reduced)
+        best_vertex(code, reduced, transitions, space, vertex)
+        score, _ = score_of(slots, transitions, vertex)
+        status = advance(state, vertex, score, tol, rounds)
+    return status
+
+
 @allocating
 def descend(
     code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
@@ -105,12 +131,10 @@ def descend(
     """Run oracle and active set in turn until the gap is small."""
     vertex, reduced, status = np.empty(slots.shape[0], np.int32), np.empty_like(slots), RUNNING
     while status == RUNNING:
-        lower(slots, state, reduced)
-        best_vertex(code, reduced, transitions, space, vertex)
-        score, _ = score_of(slots, transitions, vertex)
-        if full(state):
-            state = with_room(state)
-        status = advance(state, vertex, score, tol, rounds)
+        state = with_room(state)
+        status = iterate(
+            code, slots, transitions, tol, rounds, state, space, vertex, reduced
+        )  # fmt: skip
     return status, state
 
 
