@@ -115,17 +115,18 @@ def take_step(state: State) -> tuple[int, float]:
     Returns:
         The structure that stops it, or -1, and the length.
     """
-    length, blocking = 1.0, -1
+    length, blocking, moved = 1.0, -1, 0.0
     for s in range(state.counts[SIZE]):
         weight, step = state.weights[s], state.step[s]
-        if step < 0.0 and weight + step <= _TINY:
+        if weight + step <= _TINY and step < 0.0:
             ratio = -weight / step
             if blocking < 0 or ratio < length:
                 length, blocking = ratio, s
     length = min(length, 1.0)
     for s in range(state.counts[SIZE]):
-        state.values[MOVED] += length * abs(state.step[s])
+        moved += abs(state.step[s])
         state.weights[s] = max(state.weights[s] + length * state.step[s], 0.0)
+    state.values[MOVED] += length * moved
     return blocking, length
 
 
