@@ -1,8 +1,8 @@
 """Tag sequences: the structures of a linear chain."""
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
 from repro.structures.kernels.codes import SEQUENCE
@@ -113,9 +113,11 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
 
 def _tags_in_use(scores: Tensor) -> Tensor:
     """Number of tags ``(B, 1)`` up to the last that is allowed anywhere; all if none is."""
-    last = torch.arange(1, scores.size(-1) + 1) * (scores != -torch.inf).any(1)
-    found = pad(last, (1, 0)).amax(1, keepdim=True)
-    return torch.where(found > 0, found, scores.size(-1))
+    batch, _, m = scores.shape
+    if m == 0:
+        return torch.zeros(batch, 1, dtype=torch.int64)
+    allowed = (scores.numpy() != -np.inf).any(1)
+    return torch.from_numpy(m - allowed[:, ::-1].argmax(1)).unsqueeze(1)
 
 
 def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:
