@@ -1,6 +1,7 @@
 """The command line. Every command imports what it needs when it runs, so that help is quick."""
 
 import argparse
+import csv
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from repro import __version__
 
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
+_COLUMNS = "only these columns, joined by commas; a name that holds one in double quotes"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
   repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3
@@ -100,7 +102,7 @@ def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     )
     parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
     parser.add_argument("--collect", action="store_true", help="collect finished runs, start none")
-    parser.add_argument("--columns", help="only these columns, joined by commas")
+    parser.add_argument("--columns", help=_COLUMNS)
     parser.set_defaults(command=_reproduce)
 
 
@@ -141,7 +143,7 @@ def _reproduce(parsed: argparse.Namespace) -> int:
 
     scale, overrides = _take(settings, "scale", "demo")
     names = [artefact] if artefact else list_experiments()
-    columns = None if parsed.columns is None else parsed.columns.split(",")
+    columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
     done = reproduce(names, scale, overrides, collect=parsed.collect, columns=columns)
     failed = print_failures(done.outcomes)
     if done.empty:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from repro.evaluation.metrics import form_of
 from repro.evaluation.significance import metric_value
-from repro.evaluation.sufficient_statistics import GROUPS, form_of
+from repro.evaluation.sufficient_statistics import GROUPS
 from repro.results import RunFolder
 
 

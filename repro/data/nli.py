@@ -25,6 +25,8 @@ from repro.data.nli_tokens import parse_words, punctuation_words
 
 LABELS = ("entailment", "neutral", "contradiction")
 UNLABELLED = "-"
+LONGEST = 1000
+"""No sentence has more words, unless its line is broken: the longest have a few hundred."""
 Row = TypeVar("Row")
 
 
@@ -56,11 +58,14 @@ class NliReading:
         lowercase: whether words are lower-cased.
         expected: ``"official"`` demands as many labelled pairs as the published corpus has;
             ``"any"`` takes a subset as well.
+        max_words: training pairs with a longer sentence are left out; ``None`` keeps all, and
+            refuses a sentence of more than :data:`LONGEST` words.
     """
 
     tokenization: Literal["provided", "punctuation"] = "provided"
     lowercase: bool = False
     expected: Literal["official", "any"] = "official"
+    max_words: int | None = None
 
 
 @dataclass(frozen=True)
@@ -232,13 +237,27 @@ def check_size(source: NliSource, part: str, found: int, reading: NliReading) ->
         )
 
 
+def accepted(
+    source: NliSource, part: str, examples: list[NliExample], reading: NliReading
+) -> list[NliExample]:
+    """The pairs of a part that are used: all, but for too long ones in the training data.
+
+    Raises:
+        DataError: the part has not the expected size.
+    """
+    check_size(source, part, len(examples), reading)
+    limit = reading.max_words
+    if part != "train" or limit is None:
+        return examples
+    return [e for e in examples if max(len(e.premise), len(e.hypothesis)) <= limit]
+
+
 def _read_parts(
     source: NliSource, data_dir: Path, reading: NliReading
 ) -> dict[str, list[NliExample]]:
     parts = {}
     for part, path in _paths(source, data_dir).items():
-        parts[part] = read_file(path, reading)
-        check_size(source, part, len(parts[part]), reading)
+        parts[part] = accepted(source, part, read_file(path, reading), reading)
     return parts
 
 
@@ -285,6 +304,11 @@ def _words(record: Mapping[str, object], key: str, reading: NliReading) -> tuple
         words = parse_words(_text(record, f"{key}_binary_parse"))
     else:
         words = _text(record, key).split()
+    if reading.max_words is None and len(words) > LONGEST:
+        raise ValueError(
+            f"{key} has {len(words):,} words, more than {LONGEST:,}: a broken quotation? mend the "
+            "line, or set data.max_words, which leaves longer training pairs out"
+        )
     return tuple(sys.intern(word.lower() if reading.lowercase else word) for word in words)
 
 

@@ -21,7 +21,7 @@ from repro.data.nli import (
     NliExample,
     NliReading,
     NliSource,
-    check_size,
+    accepted,
     halves,
     labelled,
 )
@@ -80,8 +80,8 @@ def load_from_hub(hub: HubSource, reading: NliReading, folder: Path | None = Non
     parts = {}
     for part, pattern in hub.files.items():
         rows = parquet_rows(f"{base}/{pattern}")
-        parts[part] = examples_of(rows, part, reading, f"{hub.repository} {part}")
-        check_size(hub.source, part, len(parts[part]), reading)
+        examples = examples_of(rows, part, reading, f"{hub.repository} {part}")
+        parts[part] = accepted(hub.source, part, examples, reading)
     fingerprint = _fingerprint(parts)
     if "dev_matched" in parts:
         parts["dev"], parts["test"] = halves(parts.pop("dev_matched"))

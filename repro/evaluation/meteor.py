@@ -1,4 +1,8 @@
-"""METEOR 1.5 by its official program, which the user supplies; nothing else is called METEOR."""
+"""METEOR 1.5 by its official program, which the user supplies; nothing else is called METEOR.
+
+Beside it stands NLTK's METEOR of 2007, under a name of its own: it has other parameters and
+modules, and its numbers differ from those of METEOR 1.5 by ten points and more.
+"""
 
 import shutil
 import subprocess
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.errors import UserError
+from repro.evaluation.coverage import RatioScore
 
 LANGUAGE = "en"
 """Target language whose parameters :func:`meteor_of_statistics` has."""
@@ -120,6 +125,40 @@ def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
         fragments = counts[..., _CHUNKS] / counts[..., 21:23].mean(-1)
         scores = 100.0 * mean * (1 - _GAMMA * fragments**_BETA)
     return np.where(np.isfinite(scores), np.maximum(scores, 0.0), 0.0)
+
+
+class _NoSynonyms:
+    """In place of WordNet, which NLTK would have to download: no word has a synonym."""
+
+    def synsets(self, word: str) -> list[str]:
+        """No synonyms of ``word``."""
+        return []
+
+
+def meteor_nltk(
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> RatioScore:
+    """METEOR of 2007 as NLTK computes it, in percent, mean over sentences. Not METEOR 1.5.
+
+    Words match if they are equal in lower case, or have the same Porter stem; synonyms are left
+    out. Only for English.
+
+    Args:
+        hypotheses: translations into English, as words.
+        references: one for each.
+
+    Raises:
+        ValueError: the lists differ in length.
+
+    References:
+        Lavie & Agarwal (2007), METEOR: an automatic metric for MT evaluation with high levels of
+        correlation with human judgments.
+    """
+    from nltk.translate.meteor_score import single_meteor_score  # takes seconds to import
+
+    pairs = zip(references, hypotheses, strict=True)
+    scores = [single_meteor_score(gold, ours, wordnet=_NoSynonyms()) for gold, ours in pairs]
+    return RatioScore(tuple(scores), (1.0,) * len(scores))
 
 
 def _command(jar: Path, language: str) -> tuple[list[str], list[str]]:

@@ -1,9 +1,10 @@
 r"""ROUGE of summaries against one or several references.
 
 ROUGE-1, ROUGE-2 and ROUGE-L come from the library ``rouge-score``; ROUGE-W is computed here from
-the same tokens. It is not ROUGE-1.5.5: that program bootstraps over summaries, has its own Porter
-stemmer and stop list, sums n-gram counts over references before it divides, and keeps hyphens.
-Here each reference gives a score of its own, and these are averaged (or the best is taken).
+the same tokens, by the formula of ROUGE-1.5.5. It is not that program, which bootstraps over
+summaries, has its own Porter stemmer and stop list, sums n-gram counts over references before it
+divides, and keeps hyphens. Here each reference gives a score of its own, and these are averaged (or
+the best is taken).
 
 References:
     Lin (2004), ROUGE: a package for automatic evaluation of summaries.
@@ -121,19 +122,23 @@ def _score_pair(
 def weighted_lcs_overlap(
     words: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT
 ) -> Overlap:
-    r"""ROUGE-W: the longest common subsequence, where words in a row count for more.
+    r"""ROUGE-W as ROUGE-1.5.5 counts it: a common subsequence whose words in a row count for more.
 
-    .. math:: P = \left( \frac{W}{n^w} \right)^{1/w}, \qquad R = \left( \frac{W}{m^w} \right)^{1/w}
+    .. math:: P = \frac{W^{1/w}}{n}, \qquad R = \frac{W^{1/w}}{m^w}
 
-    A run of ``k`` common words adds ``k^w`` to ``W``; ``n`` and ``m`` are the lengths.
+    A run of ``k`` common words adds ``k^w`` to ``W``; ``n`` and ``m`` are the lengths of the
+    summary and the reference. Lin (2004) has :math:`R = W^{1/w} / m`; the program, whose numbers
+    papers print, weighs the length of the reference, so that even equal texts fall short of one
+    hundred.
 
     References:
-        Lin (2004), §5.
+        Lin (2004), §5; for the program, a pair that it scored: 26 words of reference, 74 of
+        summary, twelve in common, recall 0.18732, precision 0.12627.
     """
     if not words or not reference:
         return Overlap(0.0, 0.0, 0.0)
-    mass = _weighted_lcs(words, reference, weight)
-    return _percent(mass ** (1 / weight) / len(words), mass ** (1 / weight) / len(reference))
+    hits = _weighted_lcs(words, reference, weight) ** (1 / weight)
+    return _percent(hits / len(words), hits / len(reference) ** weight)
 
 
 def _weighted_lcs(words: Sequence[str], reference: Sequence[str], weight: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.config.experiment import Column, Experiment
+from repro.evaluation.metrics import form_of
 from repro.evaluation.significance import (
     approximate_randomisation,
     bootstrap_signature,
@@ -16,7 +17,7 @@ from repro.evaluation.significance import (
     paired_bootstrap,
     randomisation_signature,
 )
-from repro.evaluation.sufficient_statistics import GROUPS, Form, form_of
+from repro.evaluation.sufficient_statistics import GROUPS, Form
 from repro.report.chosen import chosen_records
 from repro.report.table import index_records
 from repro.results import Comparison, Record, ResultsError, read_comparisons, run_folder

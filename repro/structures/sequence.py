@@ -1,5 +1,6 @@
 """Tag sequences: the structures of a linear chain."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,9 +33,9 @@ class Sequence(Structure):
     ) -> Problem:
         """Check scores ``(B, n, m)`` and transitions; see the base class."""
         scores = checked_unary(unary, mask, "B n m")
-        batch, n, m = scores.shape
+        batch, n, _ = scores.shape
         items = checked_lengths(lengths, batch, (n,))
-        sizes = torch.cat([items, torch.full_like(items, m)], dim=1)
+        sizes = torch.cat([items, _tags_in_use(scores)], dim=1)
         return Problem(SEQUENCE, scores, _checked_transitions(additional, unary), sizes, n)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
@@ -108,6 +109,15 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
     batch = torch.arange(vertex.size(0), device=vertex.device)
     items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
+
+
+def _tags_in_use(scores: Tensor) -> Tensor:
+    """Number of tags ``(B, 1)`` up to the last that is allowed anywhere; all if none is."""
+    batch, _, m = scores.shape
+    if m == 0:
+        return torch.zeros(batch, 1, dtype=torch.int64)
+    allowed = (scores.numpy() != -np.inf).any(1)
+    return torch.from_numpy(m - allowed[:, ::-1].argmax(1)).unsqueeze(1)
 
 
 def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:

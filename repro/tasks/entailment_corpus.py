@@ -91,6 +91,7 @@ def encode_corpus(config: RunConfig) -> EncodedCorpus:
         tokenization=cast(Literal["provided", "punctuation"], data.tokenization),
         lowercase=data.lowercase,
         expected=cast(Literal["official", "any"], data.expected),
+        max_words=data.max_words,
     )
     folder = _folder(config).resolve()
     return _encode(folder, data.source, reading, data.min_count, model.vectors != "random")

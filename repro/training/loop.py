@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Generic
 
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 
 from repro.config.errors import ConfigError
 from repro.config.schema import TrainingConfig
@@ -36,6 +38,22 @@ class Files:
 
 class DivergenceError(RuntimeError):
     """The training loss is not a number, from which no training recovers."""
+
+
+def update(
+    task: Trainable[BatchT], optimizer: Optimizer, batch: BatchT, max_grad_norm: float
+) -> tuple[Tensor, Tensor]:
+    """Take one step down the gradient of a batch, clipped to ``max_grad_norm``.
+
+    Returns:
+        The loss, without its graph, and the number of target symbols; both stay on the device.
+    """
+    loss, symbols = task.loss(batch)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(task.model.parameters(), max_grad_norm)
+    optimizer.step()
+    return loss.detach(), symbols
 
 
 class Fit(Generic[BatchT]):
@@ -99,13 +117,9 @@ class Fit(Generic[BatchT]):
         self._save()
 
     def _update(self, batch: BatchT) -> None:
-        loss, symbols = self.task.loss(batch)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.task.model.parameters(), self.config.max_grad_norm)
-        self.optimizer.step()
+        found = update(self.task, self.optimizer, batch, self.config.max_grad_norm)
         # Summed on the device: no synchronisation per update.
-        self._totals += torch.stack([loss.detach().double(), symbols.double()])
+        self._totals += torch.stack([value.double() for value in found])
         self.progress.step += 1
         self.progress.batch += 1
 

@@ -65,6 +65,16 @@ def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
     assert "task.setting=medium" in shown.stdout
 
 
+def test_columns_with_commas_stand_in_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = 'nowhere,"MultiNLI, nowhere"'
+    assert main(["reproduce", "niculae2018/table2", "--columns", columns]) == 2
+    refused = capsys.readouterr().err
+    assert "'nowhere, MultiNLI, nowhere'" in refused
+    known = '"MultiNLI, nonzero"'
+    assert main(["reproduce", "niculae2018/table2", "seed=none", "--columns", known]) == 2
+    assert "column" not in capsys.readouterr().err  # the name is known, the seed is not
+
+
 def test_a_reader_may_leave_early() -> None:
     command = [sys.executable, "-m", "repro", "reproduce", "--list"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -194,3 +194,20 @@ def test_sizes(corpora: Path) -> None:
     check_size(MULTINLI, "dev_matched", 9815, NliReading())
     with pytest.raises(DataError, match="multinli dev_matched: 9814"):
         check_size(MULTINLI, "dev_matched", 9814, NliReading())
+
+
+def test_a_sentence_beyond_all_measure_is_refused_by_its_line(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [RECORD, RECORD | {"sentence2": "a " * 1001}])
+    with pytest.raises(DataError, match=r"x\.jsonl:2: sentence2 has 1,001 words.*data\.max_words"):
+        read_file(path, ANY)
+
+
+def test_long_training_pairs_are_left_out_where_that_is_asked_for(corpora: Path) -> None:
+    train = corpora / "multinli_1.0" / "multinli_1.0_train.jsonl"
+    write_lines(train, [named(1), named(2, sentence1="a " * 2000), named(3, sentence2="a b c d e")])
+    reading = NliReading(expected="any", max_words=4)
+    corpus = load_multinli(corpora, reading)
+    assert [example.pair_id for example in corpus.train] == ["p1"]
+    assert len(corpus.dev) + len(corpus.test) == 7
+    five = load_multinli(corpora, NliReading(expected="any", max_words=5))
+    assert [example.pair_id for example in five.train] == ["p1", "p3"]

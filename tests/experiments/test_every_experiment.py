@@ -7,7 +7,7 @@ import pytest
 from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
-from repro.evaluation.sufficient_statistics import form_of
+from repro.evaluation.metrics import form_of
 from repro.report.chosen import chosen_records
 from repro.results import (
     figure_path,

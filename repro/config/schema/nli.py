@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import LATE, require, require_choice
+from repro.config.schema.checks import LATE, late, require, require_choice
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -29,6 +29,8 @@ class PairCorpusConfig(DataConfig):
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
         text: files of plain English below ``data_dir``, one sentence a line, whose words are
             counted beside those of the training pairs, for ``model.vectors=text``.
+        max_words: training pairs with a longer sentence are left out; without it, a sentence of
+            more than 1,000 words is refused.
         premises: training premises of a generated corpus, three pairs each; its other splits have
             no more.
     """
@@ -41,14 +43,16 @@ class PairCorpusConfig(DataConfig):
     glove: str | None = None
     premises: int = 3000
     text: list[str] = field(default_factory=list, metadata={LATE: True})
+    max_words: int | None = late(None)
 
     def __post_init__(self) -> None:
         """Refuse unknown choices, and numbers below one."""
         require_choice("data.source", self.source, ("snli", "multinli"))
         require_choice("data.tokenization", self.tokenization, ("provided", "punctuation"))
         require_choice("data.expected", self.expected, ("official", "any"))
-        for key in ("min_count", "premises"):
-            require(getattr(self, key) > 0, f"data.{key}", getattr(self, key), "a number > 0")
+        for key in ("min_count", "premises", "max_words"):
+            value = getattr(self, key)
+            require(value is None or value > 0, f"data.{key}", value, "a number > 0")
 
 
 @dataclass

@@ -11,8 +11,9 @@ from pkgutil import iter_modules
 from repro.config.errors import ConfigError
 from repro.config.paths import extended
 from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import Form
 
-__all__ = ["FURTHER_TEST", "METRICS", "SPLITS", "Metric", "metric_of", "signed"]
+__all__ = ["FURTHER_TEST", "METRICS", "SPLITS", "Metric", "form_of", "metric_of", "signed"]
 
 __path__ += extended(__name__)
 
@@ -59,6 +60,13 @@ def metric_of(name: str) -> Metric:
         raise ConfigError(f"unknown metric {parts[1]!r} in {name!r}: choose {', '.join(METRICS)}")
     metric = METRICS[parts[1]]
     return metric if len(parts) == 2 else _of_part(metric, parts[2])
+
+
+def form_of(name: str) -> Form | None:
+    """How the metric of a full name is computed from sums; None if it is not, or of a part."""
+    parts = name.split("/")
+    metric = METRICS.get(parts[1]) if len(parts) == 2 else None
+    return None if metric is None else metric.of_sums
 
 
 def _of_part(metric: Metric, name: str) -> Metric:

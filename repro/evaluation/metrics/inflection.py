@@ -1,6 +1,7 @@
 """Morphological inflection, and probabilities of hypotheses."""
 
 from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import percentage_of_sums
 
 _SCORER = "macro:language|scorer:evalm2018"
 
@@ -8,6 +9,7 @@ METRICS = (
     Metric(
         "accuracy", "%", 2, True, signed("acc", _SCORER),
         "Share of forms that are predicted exactly, averaged over languages.",
+        of_sums=percentage_of_sums,
     ),
     Metric(
         "levenshtein", "edits", 3, False, signed("lev", _SCORER),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from repro import __version__
+from repro.evaluation.sufficient_statistics import Form
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class Metric:
         signature: the choices that change the number, as ``key:value`` joined by ``|``.
         description: one sentence.
         part: what the third part of a full name is.
+        of_sums: the metric from sums of what each example adds; ``None`` for a metric that is no
+            function of sums, which is not tested in pairs.
     """
 
     name: str
@@ -26,6 +29,7 @@ class Metric:
     signature: str
     description: str
     part: str = "language"
+    of_sums: Form | None = None
 
 
 def signed(short: str, choices: str) -> str:

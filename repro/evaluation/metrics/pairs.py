@@ -1,11 +1,13 @@
 """Natural language inference."""
 
 from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import percentage_of_sums
 
 METRICS = (
     Metric(
         "label_accuracy", "%", 2, True, signed("acc", "micro:pair"),
         "Share of pairs with the gold label.",
+        of_sums=percentage_of_sums,
     ),
     Metric(
         "label_recall", "%", 2, True, signed("recall", "micro:pair"),

@@ -1,15 +1,18 @@
 """Dependency parsing."""
 
 from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import percentage_of_sums
 
 METRICS = (
     Metric(
         "uas", "%", 2, True, signed("uas", "micro:word|punctuation:counted|tokens:gold"),
         "Share of words whose head is right, punctuation included, as in CoNLL 2017.",
+        of_sums=percentage_of_sums,
     ),
     Metric(
         "exact_trees", "%", 2, True, signed("exact", "micro:sentence|tokens:gold"),
         "Share of sentences whose every head is right.",
+        of_sums=percentage_of_sums,
     ),
     Metric(
         "tree_loss", "", 4, False, signed("loss", "mean:sentence"),

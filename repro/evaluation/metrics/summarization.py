@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import mean_of_sums
 
 _ROUGE = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
 
@@ -10,7 +11,7 @@ _ROUGE = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
 def _rouge_metrics() -> tuple[Metric, ...]:
     """ROUGE of summaries cut to 75 bytes, and of whole ones."""
     kinds = {f"rouge{kind}": ("f1", f"F score of ROUGE-{kind}") for kind in ("1", "2", "L")}
-    kinds["rougeW"] = ("f1", "F score of ROUGE-W with weight 1.2")
+    kinds["rougeW"] = ("f1|recall:rouge-1.5.5", "F score of ROUGE-W with weight 1.2")
     kinds |= {f"rougeL_{p}": (p, f"{p.capitalize()} of ROUGE-L") for p in ("precision", "recall")}
     cuts = {"": ("75", "summaries cut to 75 bytes"), "_whole": ("no", "whole summaries")}
     return tuple(
@@ -18,6 +19,7 @@ def _rouge_metrics() -> tuple[Metric, ...]:
             name + suffix, "%", 2, True,
             signed(name.split("_")[0], f"score:{part}|bytes:{cut}|{_ROUGE}"),
             f"{words}, mean over {summaries}.",
+            of_sums=mean_of_sums,
         )
         for suffix, (cut, summaries) in cuts.items()
         for name, (part, words) in kinds.items()

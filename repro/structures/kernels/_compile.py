@@ -15,10 +15,17 @@ _OPTIONS: Any = {
     "fastmath": {"reassoc", "contract", "nsz"},
 }
 
-inner = njit(**_OPTIONS)
+allocating = njit(**_OPTIONS)
 """Compiles a function that other kernels call; sums may use vector instructions."""
 
-oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}))
+inner = njit(**_OPTIONS, _nrt=False)
+"""The same for one that makes no arrays and returns none: it counts no references to those that it
+is given, which would take more time than most kernels."""
+
+inlined = njit(**_OPTIONS, _nrt=False, forceinline=True)
+"""The same for one that is called in few places with an active set, which takes long to pass."""
+
+oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
 """The same where no score can be NaN, so that maxima use vector instructions too."""
 
 

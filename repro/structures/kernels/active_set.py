@@ -5,7 +5,7 @@ happens between two calls of the oracle: measure the gap, add the structure, and
 optimum over the active set, dropping structures whose weight would be negative.
 """
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, inlined, inner
 from repro.structures.kernels.codes import CONVERGED, EXHAUSTED, RUNNING
 from repro.structures.kernels.gram import (
     DRIFT,
@@ -26,7 +26,6 @@ from repro.structures.kernels.gram import (
     product,
     remove,
     replace,
-    row_sums,
 )
 
 _TINY = 1e-13
@@ -35,6 +34,10 @@ _PATIENCE = 1000
 """Rounds without any change of weights, structures may be exchanged, after which there is none."""
 _EVEN = 0.01
 """Share of the gap that may be the error of the last optimum."""
+_NEGLIGIBLE = 1e-4
+"""The same share where the error is left as it is, until the gap has come closer to it."""
+ALL = -1
+"""In place of a structure: any of them may have a score that differs from the others'."""
 _EXACT = 1e-8
 """Error at which the inverse is computed anew."""
 
@@ -50,7 +53,7 @@ def begin(state: State, vertex: Array, theta: float, rounding: float) -> None:
     state.weights[0] = 1.0
 
 
-@inner
+@inlined
 def lowered_scores(state: State) -> float:
     """Write the scores of active structures minus what they share; return their average.
 
@@ -65,7 +68,7 @@ def lowered_scores(state: State) -> float:
     return average
 
 
-@inner
+@inlined
 def measure(state: State, theta: float) -> float:
     """The Frank-Wolfe gap, given the best structure: how far its score is above the average."""
     size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
@@ -75,55 +78,79 @@ def measure(state: State, theta: float) -> float:
     return theta - dot(state.column, state.weights, size) - average
 
 
-@inner
-def find_step(state: State) -> None:
-    """Write the step to the optimum over the active set, weights unconstrained in sign.
+@inlined
+def respond(state: State, k: int, excess: float) -> None:
+    """Write what ``H⁻¹`` makes of the lowered scores, all but structure ``k``'s being equal.
 
     What all scores have in common does not change the step, but would add its rounding.
     """
-    size, average = state.counts[SIZE], lowered_scores(state)
-    solved_sum, ones_sum, missing = 0.0, 0.0, 1.0
+    size = state.counts[SIZE]
+    if k == ALL:
+        average = lowered_scores(state)
+        for s in range(size):
+            state.residual[s] -= average
+        product(state.inverse, state.residual, size, state.step)
+    else:
+        for s in range(size):
+            state.step[s] = excess * state.inverse[k, s]
+
+
+@inlined
+def find_step(state: State, k: int, excess: float) -> None:
+    """Write the step to the optimum over the active set, weights unconstrained in sign."""
+    size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
+    respond(state, k, excess)
     for s in range(size):
-        state.residual[s] -= average
         missing -= state.weights[s]
-    product(state.inverse, state.residual, size, state.step)
-    row_sums(state.inverse, size, state.ones)
-    for s in range(size):
         solved_sum, ones_sum = solved_sum + state.step[s], ones_sum + state.ones[s]
     shift = (missing - solved_sum) / ones_sum
     for s in range(size):
         state.step[s] += shift * state.ones[s]
 
 
-@inner
-def take_step(state: State) -> int:
-    """Go along the step as far as weights stay positive; the structure that stops it, or -1."""
-    length, blocking = 1.0, -1
+@inlined
+def take_step(state: State) -> tuple[int, float]:
+    """Go along the step as far as weights stay positive.
+
+    Returns:
+        The structure that stops it, or -1, and the length.
+    """
+    length, blocking, moved = 1.0, -1, 0.0
     for s in range(state.counts[SIZE]):
         weight, step = state.weights[s], state.step[s]
-        if step < 0.0 and weight + step <= _TINY:
+        if weight + step <= _TINY and step < 0.0:
             ratio = -weight / step
             if blocking < 0 or ratio < length:
                 length, blocking = ratio, s
     length = min(length, 1.0)
     for s in range(state.counts[SIZE]):
-        state.values[MOVED] += length * abs(state.step[s])
+        moved += abs(state.step[s])
         state.weights[s] = max(state.weights[s] + length * state.step[s], 0.0)
-    return blocking
+    state.values[MOVED] += length * moved
+    return blocking, length
 
 
 @inner
-def settle(state: State) -> None:
-    """Move to the optimum over the active set; drop structures on the way."""
+def settle(state: State, k: int, excess: float) -> None:
+    """Move to the optimum over the active set; drop structures on the way.
+
+    Where the lowered score of one structure ``k`` is higher, by ``excess``, than those of all
+    others, which are equal, it stays so on the way: no product with ``H`` or its inverse is needed.
+    """
     while True:
-        find_step(state)
-        blocking = take_step(state)
+        find_step(state, k, excess)
+        blocking, length = take_step(state)
         if blocking < 0:
             return
         remove(state, blocking)
+        excess *= 1.0 - length
+        if k == blocking:
+            k = ALL
+        elif k == state.counts[SIZE]:
+            k = blocking
 
 
-@inner
+@inlined
 def exchange(state: State, theta: float) -> int:
     """The structure that a dependent one replaces, -1 if there is no gain.
 
@@ -148,16 +175,16 @@ def exchange(state: State, theta: float) -> int:
 
 
 @inner
-def insert(state: State, vertex: Array, theta: float, diagonal: float) -> bool:
-    """Add a structure to the active set; False where that changes nothing."""
+def insert(state: State, vertex: Array, theta: float, diagonal: float) -> int:
+    """Add a structure to the active set; its place, or -1 where that changes nothing."""
     left = independence(state, diagonal)
     if left > 0.0:
         append(state, vertex, theta, diagonal, left)
-        return True
+        return int(state.counts[SIZE] - 1)
     leaving = exchange(state, theta)
     if leaving >= 0:
         replace(state, leaving, vertex, theta, diagonal)
-    return leaving >= 0
+    return leaving
 
 
 @inner
@@ -183,15 +210,17 @@ def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) 
     if state.counts[ROUNDS] >= rounds or state.counts[STALLS] >= _PATIENCE:
         return EXHAUSTED
     if state.values[UNEVEN] > _EVEN * state.values[GAP] and state.counts[STALLS] == 0:
-        settle(state)
+        settle(state, ALL, 0.0)
         state.counts[STALLS] = 1
         return RUNNING
     if state.values[DRIFT] > _EXACT:
         invert_again(state)
         diagonal = compare(state, vertex)
-    if not insert(state, vertex, theta, diagonal):
+    place = insert(state, vertex, theta, diagonal)
+    if place < 0:
         invert_again(state)
-    settle(state)
+    even = state.values[UNEVEN] <= _NEGLIGIBLE * state.values[GAP]
+    settle(state, place if even else ALL, state.values[GAP])
     stands_still = state.values[MOVED] <= _TINY
     state.counts[STALLS] = state.counts[STALLS] + 1 if stands_still else 0
     return RUNNING

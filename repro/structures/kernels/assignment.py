@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, oracle
+from repro.structures.kernels._compile import Array, allocating, oracle
 from repro.structures.kernels.viterbi import argmax
 
 Market = namedtuple(
@@ -19,7 +19,7 @@ column or -1. ``source``: row before a column on the shortest path. ``barrier``:
 whose distance is final, which then stands in ``final``."""
 
 
-@oracle
+@allocating
 def market(n: int, m: int) -> Market:
     """Space for ``n`` rows and ``m >= n`` columns; prices are zero."""
     return Market(

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.codes import INFEASIBLE, INVALID
 from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State, empty_state
 from repro.structures.kernels.layout import extent, load, position
@@ -23,7 +23,7 @@ Report = namedtuple("Report", ("counts", "rounds", "gaps", "statuses"))
 _ROOM = 32
 
 
-@inner
+@allocating
 def reserved(array: Array, used: int, wanted: int) -> Array:
     """The array, or a longer copy where the wanted entries would not fit behind those in use."""
     if used + wanted <= array.shape[0]:
@@ -52,7 +52,7 @@ def readable(code: int, scores: Array, transitions: Array, flipped: bool, slots:
     return load(code, scores, flipped, slots)
 
 
-@inner
+@allocating
 def solve_instance(
     code: int, scores: Array, transitions: Array, sizes: Array, known: Array, shares: Array,
     limits: Array, state: State,
@@ -67,7 +67,7 @@ def solve_instance(
     return solve_slots(code, slots, transitions, known, shares, limits, state, space)
 
 
-@inner
+@allocating
 def store(state: State, found: Found, used: int, squares: int) -> Found:
     """Put an active set behind the solutions so far."""
     size, width = state.counts[SIZE], state.vertices.shape[1]
@@ -93,7 +93,7 @@ def add_marginals(code: int, sizes: Array, state: State, marginals: Array) -> No
             marginals[row, column] += state.weights[s]
 
 
-@inner
+@allocating
 def solve_range(
     code: int, unary: Array, transitions: Array, sizes: Array, limits: Array, offsets: Array,
     known: Found, marginals: Array, report: Report, start: int, stop: int,
@@ -136,7 +136,7 @@ def solve_range(
     return found, used, squares
 
 
-@inner
+@allocating
 def map_range(
     code: int, unary: Array, transitions: Array, sizes: Array, vertices: Array, statuses: Array,
     start: int, stop: int,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.structures.kernels._compile import SOURCES, Array, inner, on_disk
+from repro.structures.kernels._compile import SOURCES, Array, allocating, inner, on_disk
 from repro.structures.kernels.codes import INFEASIBLE, INVALID
 from repro.structures.kernels.gram import shared_parts
 from repro.structures.kernels.layout import extent, load, position
@@ -56,7 +56,7 @@ def worst(mixture: Mixture) -> tuple[int, float]:
     return chosen, lowest
 
 
-@inner
+@allocating
 def move(mixture: Mixture, s: int, theta: float, vertex: Array, amount: float) -> None:
     """Add some weight, which may be negative, to a structure at a place found before."""
     if s == mixture.totals[SIZE]:
@@ -70,7 +70,7 @@ def move(mixture: Mixture, s: int, theta: float, vertex: Array, amount: float) -
         mixture.marginals[i, vertex[i]] += amount
 
 
-@inner
+@allocating
 def scale(mixture: Mixture, factor: float) -> None:
     """Multiply all weights."""
     mixture.weights[: int(mixture.totals[SIZE])] *= factor
@@ -78,7 +78,7 @@ def scale(mixture: Mixture, factor: float) -> None:
     mixture.totals[SCORE] *= factor
 
 
-@inner
+@allocating
 def drop(mixture: Mixture, s: int) -> None:
     """Take a structure out of the mixture; the last one takes its place."""
     last = int(mixture.totals[SIZE]) - 1
@@ -94,7 +94,7 @@ def line_search(gain: float, curvature: float, largest: float) -> float:
     return largest if gain >= largest * curvature else gain / curvature
 
 
-@inner
+@allocating
 def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> None:
     """Towards a structure."""
     slots = vertex.shape[0]
@@ -107,7 +107,7 @@ def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> 
     move(mixture, s, theta, vertex, step)
 
 
-@inner
+@allocating
 def step_away(mixture: Mixture, w: int, gain: float) -> None:
     """Away from a structure of the mixture."""
     vertex, weight = mixture.vertices[w], mixture.weights[w]
@@ -120,7 +120,7 @@ def step_away(mixture: Mixture, w: int, gain: float) -> None:
         drop(mixture, w)
 
 
-@inner
+@allocating
 def step_pairwise(mixture: Mixture, w: int, vertex: Array, theta: float, gain: float) -> None:
     """From one structure of the mixture to another one."""
     slots = vertex.shape[0]
@@ -134,7 +134,7 @@ def step_pairwise(mixture: Mixture, w: int, vertex: Array, theta: float, gain: f
         drop(mixture, w)
 
 
-@inner
+@allocating
 def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: int) -> None:
     """One step of a variant, given the best structure and its gap."""
     if variant == VANILLA:
@@ -160,7 +160,7 @@ def squared_norm(marginals: Array) -> float:
     return total
 
 
-@inner
+@allocating
 def start(mixture: Mixture, vertex: Array, theta: float) -> None:
     """The mixture of one structure."""
     mixture.marginals[:] = 0.0
@@ -168,7 +168,7 @@ def start(mixture: Mixture, vertex: Array, theta: float) -> None:
     move(mixture, 0, theta, vertex, 1.0)
 
 
-@inner
+@allocating
 def empty_mixture(room: int, n: int, m: int) -> Mixture:
     """Space for some structures of ``n`` slots with ``m`` values."""
     return Mixture(
@@ -184,7 +184,7 @@ def record(mixture: Mixture, gain: float, offset: float, row: Array) -> None:
     row[2] = mixture.totals[SIZE]
 
 
-@inner
+@allocating
 def run_slots(
     code: int, slots: Array, transitions: Array, offset: float, variant: int, tol: float,
     history: Array,
@@ -211,7 +211,7 @@ def run_slots(
     return rounds, mixture
 
 
-@inner
+@allocating
 def run(
     code: int, scores: Array, transitions: Array, variant: int, tol: float, history: Array,
     marginals: Array,

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, allocating, inlined, inner
 
 State = namedtuple(
     "State",
@@ -22,8 +22,9 @@ State = namedtuple(
 """An active set with room for some structures.
 
 ``vertices``: their slots, with ``counts[SLOTS]`` of unary parts. ``theta``: their scores.
-``weights``, ``gram`` (``H``), ``inverse``. ``column``, ``solved``, ``residual``, ``step``,
-``ones``: vectors of working space. ``counts``: integers, and ``values``: floats, see below.
+``weights``, ``gram`` (``H``), ``inverse``, and ``ones``, the sums of its rows. ``column``,
+``solved``, ``residual``, ``step``: vectors of working space. ``counts``: integers, and ``values``:
+floats, see below.
 """
 
 SIZE, SLOTS, ROUNDS, STALLS = range(4)
@@ -41,7 +42,7 @@ _GOOD = 1e-11
 """Error of the inverse that changes no distance: it enters squared."""
 
 
-@inner
+@allocating
 def empty_state(room: int, width: int, slots: int) -> State:
     """An empty active set; vertices have ``width`` entries, of which ``slots`` are unary."""
     counts = np.zeros(4, np.int64)
@@ -53,13 +54,19 @@ def empty_state(room: int, width: int, slots: int) -> State:
     )  # fmt: skip
 
 
-@inner
+@inlined
+def full(state: State) -> bool:
+    """Whether one more structure would not fit."""
+    return bool(state.counts[SIZE] == state.theta.shape[0])
+
+
+@allocating
 def with_room(state: State) -> State:
     """The same active set, with twice the room where one more structure would not fit."""
-    room, size = state.theta.shape[0], state.counts[SIZE]
-    if size < room:
+    if not full(state):
         return state
-    larger = empty_state(2 * room, state.vertices.shape[1], state.counts[SLOTS])
+    size = state.counts[SIZE]
+    larger = empty_state(2 * size, state.vertices.shape[1], state.counts[SLOTS])
     for s in range(size):
         for i in range(state.vertices.shape[1]):
             larger.vertices[s, i] = state.vertices[s, i]
@@ -67,6 +74,7 @@ def with_room(state: State) -> State:
             larger.gram[s, t] = state.gram[s, t]
             larger.inverse[s, t] = state.inverse[s, t]
         larger.theta[s], larger.weights[s] = state.theta[s], state.weights[s]
+        larger.ones[s] = state.ones[s]
     for k in range(state.counts.shape[0]):
         larger.counts[k] = state.counts[k]
     for k in range(state.values.shape[0]):
@@ -108,21 +116,7 @@ def product(matrix: Array, vector: Array, size: int, out: Array) -> None:
             out[s] += vector[t] * matrix[t, s]
 
 
-@inner
-def row_sums(matrix: Array, size: int, out: Array) -> None:
-    """Sums of the rows of the leading block of a symmetric matrix, four rows at a time."""
-    for s in range(size):
-        out[s] = 0.0
-    whole = size - size % 4
-    for t in range(0, whole, 4):
-        for s in range(size):
-            out[s] += (matrix[t, s] + matrix[t + 1, s]) + (matrix[t + 2, s] + matrix[t + 3, s])
-    for t in range(whole, size):
-        for s in range(size):
-            out[s] += matrix[t, s]
-
-
-@inner
+@inlined
 def compare(state: State, vertex: Array) -> float:
     """Write the column of ``H`` for a new structure; return its diagonal entry."""
     slots = state.counts[SLOTS]
@@ -166,14 +160,18 @@ def distance(state: State, diagonal: float) -> float:
 @inner
 def append(state: State, vertex: Array, theta: float, diagonal: float, left: float) -> None:
     """Add an independent structure with weight zero: bordering of ``H`` and its inverse."""
-    size, inverse, solved = state.counts[SIZE], state.inverse, state.solved
+    size, inverse, solved, rest = state.counts[SIZE], state.inverse, state.solved, 1.0
+    for s in range(size):
+        rest -= solved[s]
     for s in range(size):
         share = solved[s] / left
         for t in range(size):
             inverse[s, t] += share * solved[t]
         inverse[s, size] = inverse[size, s] = -share
+        state.ones[s] -= share * rest
         state.gram[s, size] = state.gram[size, s] = state.column[s]
     inverse[size, size] = 1.0 / left
+    state.ones[size] = rest / left
     state.gram[size, size] = diagonal
     for i in range(vertex.shape[0]):
         state.vertices[size, i] = vertex[i]
@@ -182,16 +180,19 @@ def append(state: State, vertex: Array, theta: float, diagonal: float, left: flo
     state.counts[SIZE] = size + 1
 
 
-@inner
+@inlined
 def remove(state: State, k: int) -> None:
     """Take a structure out; the last one takes its place."""
     last, inverse, gram = state.counts[SIZE] - 1, state.inverse, state.gram
-    row = inverse[k]
+    row = state.step
     for s in range(last + 1):
-        share = inverse[s, k] / row[k]
+        row[s] = inverse[k, s]
+    for s in range(last + 1):
+        share = row[s] / row[k]
         if s != k:
             for t in range(last + 1):
                 inverse[s, t] -= share * row[t]
+            state.ones[s] -= share * state.ones[k]
     for s in range(last + 1):
         gram[k, s], inverse[k, s] = gram[last, s], inverse[last, s]
     for s in range(last):
@@ -199,7 +200,7 @@ def remove(state: State, k: int) -> None:
     gram[k, k], inverse[k, k] = gram[last, last], inverse[last, last]
     for i in range(state.vertices.shape[1]):
         state.vertices[k, i] = state.vertices[last, i]
-    state.theta[k] = state.theta[last]
+    state.theta[k], state.ones[k] = state.theta[last], state.ones[last]
     state.weights[k] = state.weights[last]
     state.counts[SIZE] = last
 
@@ -212,15 +213,18 @@ def replace(state: State, k: int, vertex: Array, theta: float, diagonal: float) 
     ``(I - w e_kᵀ) P (I - e_k wᵀ)``.
     """
     size, inverse, row, shift = state.counts[SIZE], state.inverse, state.residual, state.step
-    pivot = state.solved[k]
+    pivot, total = state.solved[k], 0.0
     for s in range(size):
         row[s] = inverse[k, s]
         shift[s] = (state.solved[s] - (s == k)) / pivot
+        total += shift[s]
     corner = row[k]
+    rest = state.ones[k] - corner * total
     for s in range(size):
         left, right = shift[s], row[s] - corner * shift[s]
         for t in range(size):
             inverse[s, t] -= left * row[t] + right * shift[t]
+        state.ones[s] -= total * row[s] + rest * left
         state.gram[s, k] = state.gram[k, s] = state.column[s]
     state.gram[k, k] = diagonal
     for i in range(vertex.shape[0]):

@@ -7,7 +7,7 @@ response of their weights (``D``), and what it adds to the parts (``A``).
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.gram import dot
 from repro.structures.kernels.layout import extent, position
 
@@ -64,7 +64,7 @@ def write_transitions(
                 out[b if several else 0, i, vertices[s, i], vertices[s, i + 1]] += weights[s]
 
 
-@inner
+@allocating
 def respond(offsets: Array, squares: Array, inverses: Array, pulled: Array) -> Array:
     """``D p`` for each instance, ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``."""
     weights, ones = np.empty_like(pulled), np.empty_like(pulled)

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
+from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.assignment import assignment, market
 from repro.structures.kernels.codes import ARBORESCENCE, MATCHING, SEQUENCE, SINGLE_ROOT
 from repro.structures.kernels.spanning import arborescence, forest
@@ -14,7 +14,7 @@ Scratch = namedtuple("Scratch", ("table", "forest", "path", "market"))
 """Working space of the oracles; only that of the structure at hand has a size."""
 
 
-@inner
+@allocating
 def scratch(code: int, n: int, m: int) -> Scratch:
     """Working space for ``n`` slots of ``m`` values."""
     is_tree = code in (ARBORESCENCE, SINGLE_ROOT)

@@ -2,16 +2,18 @@
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, inner
-from repro.structures.kernels.active_set import advance, begin, insert, settle
+from repro.structures.kernels._compile import Array, allocating, inner
+from repro.structures.kernels.active_set import ALL, advance, begin, insert, settle
 from repro.structures.kernels.codes import INFEASIBLE, RUNNING, SEQUENCE
 from repro.structures.kernels.gram import (
     OFFSET,
     ROUNDING,
+    ROUNDS,
     SIZE,
     STALLS,
     State,
     compare,
+    full,
     with_room,
 )
 from repro.structures.kernels.oracle import Scratch, best_vertex, score_of
@@ -21,8 +23,10 @@ _TINY = 0.01
 """Largest score below which scores with transitions are tiny."""
 _SMALL = 0.05
 """Largest score that takes the place of a tiny one at first."""
+_STAGE = 10.0
+"""How many times smaller the scores become from one such solution to the next."""
 _ROUGHLY = 1e-3
-"""Gap of such a first solution, relative to its scores."""
+"""Gap of such a solution, relative to its scores."""
 
 
 @inner
@@ -38,14 +42,26 @@ def lower(slots: Array, state: State, reduced: Array) -> None:
 
 
 @inner
+def fits(vertex: Array, slots: Array) -> bool:
+    """Whether all values of a structure, which may be one of other scores, exist in these."""
+    outside = 0
+    for i in range(slots.shape[0]):
+        outside += vertex[i] < 0 or vertex[i] >= slots.shape[1]
+    return outside == 0
+
+
+@allocating
 def add_known(state: State, slots: Array, transitions: Array, known: Array, shares: Array) -> State:
     """Start from structures that are known to be good: those that are allowed and independent."""
     total = state.weights[0]
     for k in range(known.shape[0]):
         vertex = known[k, : slots.shape[0]]
-        score, _ = score_of(slots, transitions, vertex)
+        score = -float("inf")
+        if fits(vertex, slots):
+            score, _ = score_of(slots, transitions, vertex)
         if score > -float("inf"):
-            state = with_room(state)
+            if full(state):
+                state = with_room(state)
             size = state.counts[SIZE]
             insert(state, vertex, score - state.values[OFFSET], compare(state, vertex))
             if state.counts[SIZE] > size:
@@ -53,7 +69,7 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
                 total += shares[k]
     for s in range(state.counts[SIZE]):
         state.weights[s] /= total
-    settle(state)
+    settle(state, ALL, 0.0)
     return state
 
 
@@ -89,10 +105,25 @@ def score_again(state: State, slots: Array, transitions: Array) -> None:
             state.values[ROUNDING] = _UNIT * (size + slots.shape[0])
         state.theta[s] = score - state.values[OFFSET]
     state.counts[STALLS] = 0
-    settle(state)
+    settle(state, ALL, 0.0)
 
 
 @inner
+def iterate(
+    code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
+    space: Scratch, vertex: Array, reduced: Array,
+) -> int:  # fmt: skip
+    """Run oracle and active set in turn while there is room; see :func:`descend`."""
+    status = RUNNING
+    while status == RUNNING and not full(state):
+        lower(slots, state, reduced)
+        best_vertex(code, reduced, transitions, space, vertex)
+        score, _ = score_of(slots, transitions, vertex)
+        status = advance(state, vertex, score, tol, rounds)
+    return status
+
+
+@allocating
 def descend(
     code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
     space: Scratch,
@@ -100,15 +131,22 @@ def descend(
     """Run oracle and active set in turn until the gap is small."""
     vertex, reduced, status = np.empty(slots.shape[0], np.int32), np.empty_like(slots), RUNNING
     while status == RUNNING:
-        lower(slots, state, reduced)
-        best_vertex(code, reduced, transitions, space, vertex)
-        score, _ = score_of(slots, transitions, vertex)
         state = with_room(state)
-        status = advance(state, vertex, score, tol, rounds)
+        status = iterate(
+            code, slots, transitions, tol, rounds, state, space, vertex, reduced
+        )  # fmt: skip
     return status, state
 
 
 @inner
+def enlarge(scores: Array, factor: float, out: Array) -> None:
+    """Multiply the scores ``(n, m)`` of items, or those of a transition."""
+    for a in range(scores.shape[0]):
+        for b in range(scores.shape[1]):
+            out[a, b] = factor * scores[a, b]
+
+
+@allocating
 def descend_enlarged(
     slots: Array, transitions: Array, factor: float, tol: float, rounds: int, state: State,
     space: Scratch,
@@ -116,18 +154,22 @@ def descend_enlarged(
     """Find an active set for tiny scores of sequences: that of the same scores, but larger.
 
     Where the scores vanish the best structures no longer change. From the uniform mixture, however,
-    single sequences move as little as the scores are small, and thousands are tried in vain.
+    single sequences move as little as the scores are small, and thousands are tried in vain. So the
+    scores shrink in stages, each of which starts where the one before ended.
     """
-    more, between = slots * factor, np.empty_like(transitions)
-    for i in range(transitions.shape[0]):
-        between[i] = transitions[i] * factor
-    score_again(state, more, between)
-    _, state = descend(SEQUENCE, more, between, max(tol, _SMALL * _ROUGHLY), rounds, state, space)
+    more, between, size = np.empty_like(slots), np.empty_like(transitions), _SMALL
+    while factor > 1.0 and state.counts[ROUNDS] < rounds:
+        enlarge(slots, factor, more)
+        for i in range(transitions.shape[0]):
+            enlarge(transitions[i], factor, between[i])
+        score_again(state, more, between)
+        _, state = descend(SEQUENCE, more, between, max(tol, size * _ROUGHLY), rounds, state, space)
+        factor, size = factor / _STAGE, size / _STAGE
     score_again(state, slots, transitions)
     return state
 
 
-@inner
+@allocating
 def solve_slots(
     code: int, slots: Array, transitions: Array, known: Array, shares: Array, limits: Array,
     state: State, space: Scratch,

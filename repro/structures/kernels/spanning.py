@@ -13,26 +13,33 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, oracle
+from repro.structures.kernels._compile import Array, allocating, oracle
 from repro.structures.kernels.viterbi import argmax
 
-Forest = namedtuple("Forest", ("gains", "ends", "best", "head", "end", "parent", "top", "mark"))
+Forest = namedtuple(
+    "Forest",
+    (
+        "gains", "ends", "best", "head", "end", "parent", "top", "mark", "first", "last", "next",
+    ),
+)  # fmt: skip
 """Space of the algorithm.
 
 ``gains`` and ``ends``: arcs into contracted nodes. ``best``, ``head``, ``end``: the chosen arc of
 each node. ``parent``: the contraction that a node is in. ``top``: the outermost node that a word
-is in. ``mark``: 0 unseen, 1 on the path, 2 connected to the root.
+is in. ``mark``: 0 unseen, 1 on the path, 2 connected to the root. ``first``, ``last``: of the
+words in a node, which are linked by ``next``; 0 is behind the last.
 """
 
 
-@oracle
+@allocating
 def forest(n: int) -> Forest:
     """Space for ``n`` words."""
     nodes = 2 * n + 1
     return Forest(
         np.empty((n, n + 1)), np.empty((n, n + 1), np.int32), np.empty(nodes),
         np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
-        np.empty(n + 1, np.int32), np.empty(nodes, np.int8),
+        np.empty(n + 1, np.int32), np.empty(nodes, np.int8), np.empty(nodes, np.int32),
+        np.empty(nodes, np.int32), np.empty(n + 1, np.int32),
     )  # fmt: skip
 
 
@@ -81,16 +88,21 @@ def contract(slots: Array, space: Forest, path: Array, start: int, stop: int, no
     for k in range(start, stop):
         part = path[k]
         space.parent[part] = node
+        if k == start:
+            space.first[node] = space.first[part]
+        else:
+            space.next[space.last[node]] = space.first[part]
+        space.last[node] = space.last[part]
         if part <= n:
             enter_word(slots[part - 1], space.best[part], part, gains, ends)
         else:
             arcs, below = space.gains[part - n - 1], space.ends[part - n - 1]
             enter_cycle(arcs, space.best[part], below, gains, ends)
-    for word in range(1, n + 1):
-        inside = space.parent[space.top[word]] == node
-        if inside:
-            space.top[word] = node
-            gains[word] = -float("inf")
+    word = space.first[node]
+    while word > 0:
+        space.top[word] = node
+        gains[word] = -float("inf")
+        word = space.next[word]
 
 
 @oracle
@@ -151,7 +163,8 @@ def arborescence(slots: Array, space: Forest, path: Array, single: bool, vertex:
     space.mark[0] = 2
     space.parent[:] = -1
     for word in range(n + 1):
-        space.top[word] = word
+        space.top[word] = space.first[word] = space.last[word] = word
+        space.next[word] = 0
     for word in range(1, n + 1):
         if space.mark[space.top[word]] == 0:
             nodes = connect(slots, space, word, nodes, path, single)

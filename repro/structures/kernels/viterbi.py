@@ -13,17 +13,12 @@ def relax(before: Array, transitions: Array, after: Array) -> None:
     for a in range(0, whole, 4):
         first, second, third, fourth = before[a], before[a + 1], before[a + 2], before[a + 3]
         for b in range(size):
-            left, right = first + transitions[a, b], third + transitions[a + 2, b]
-            other = second + transitions[a + 1, b]
-            left = other if other > left else left
-            other = fourth + transitions[a + 3, b]
-            right = other if other > right else right
-            right = left if left > right else right
-            after[b] = right if right > after[b] else after[b]
+            left = max(first + transitions[a, b], second + transitions[a + 1, b])
+            right = max(third + transitions[a + 2, b], fourth + transitions[a + 3, b])
+            after[b] = max(after[b], max(left, right))
     for a in range(whole, size):
         for b in range(size):
-            other = before[a] + transitions[a, b]
-            after[b] = other if other > after[b] else after[b]
+            after[b] = max(after[b], before[a] + transitions[a, b])
 
 
 @oracle
@@ -38,13 +33,19 @@ def best_previous(before: Array, transitions: Array, b: int, best: float) -> int
 @oracle
 def argmax(values: Array, start: int) -> int:
     """The first position from ``start`` on of the largest value."""
-    top = -float("inf")
-    for a in range(start, values.shape[0]):
-        value = values[a]
-        top = value if value > top else top
-    for a in range(start, values.shape[0]):
-        if values[a] == top:
-            return a
+    some = values[start:]
+    size = some.shape[0]
+    whole = size - size % 4
+    first = second = third = fourth = -float("inf")
+    for a in range(0, whole, 4):
+        first, second = max(first, some[a]), max(second, some[a + 1])
+        third, fourth = max(third, some[a + 2]), max(fourth, some[a + 3])
+    top = max(max(first, second), max(third, fourth))
+    for a in range(whole, size):
+        top = max(top, some[a])
+    for a in range(size):
+        if some[a] == top:
+            return start + a
     return start
 
 

@@ -12,7 +12,7 @@ from repro.data.preparation import PreparedCorpus
 from repro.data.segmentation import moses_detokeniser
 from repro.evaluation.bleu import BleuScore, detokenised_bleu, tokenised_bleu
 from repro.evaluation.coverage import RatioScore, drop_score, rep_score
-from repro.evaluation.meteor import LANGUAGE, meteor, meteor_statistics
+from repro.evaluation.meteor import LANGUAGE, meteor, meteor_nltk, meteor_statistics
 from repro.tasks.location import corpus_dir
 from repro.tasks.text_pairs import ScoredOutputs, scored_outputs
 
@@ -41,7 +41,7 @@ class TranslationScorer:
         return tokenised_bleu(_lines(outputs), _lines(self._references("dev"))).value
 
     def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
-        """BLEU of several kinds, REP, DROP, and METEOR where its program is.
+        """BLEU of several kinds, REP, DROP, METEOR of NLTK for English, METEOR 1.5 by its program.
 
         References:
             Malaviya et al. (2018), §5.
@@ -58,6 +58,8 @@ class TranslationScorer:
             "rep": rep_score(outputs, references),
             "drop": self._drop(split, outputs, references),
         }
+        if self.data.corpus.target == LANGUAGE:
+            ratios["meteor_nltk"] = meteor_nltk(outputs, references)
         values = {name: score.value for name, score in (bleus | ratios).items()}
         statistics = {name: score.statistics for name, score in (bleus | ratios).items()}
         if self.meteor_jar is not None:

@@ -1,0 +1,159 @@
+"""Speed of training with one mapping or loss against another, at equal batches.
+
+``python -m benchmarks.training task=nmt scale=small ... --row "mapping=softmax" --row
+"mapping=sparsemax"`` builds a model for each row, lets each learn for a while (sparse kernels
+depend on how sparse the scores are), then takes one update of every row in turn, on the same batch,
+again and again. The first row is what the others are compared with.
+"""
+
+import argparse
+import itertools
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.machine import Machine, describe_machine
+from benchmarks.timing import Clock, clock_for, processor_seconds
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.errors import UserError
+from repro.runs.environment import prepare_device
+from repro.runs.execute import build_task
+from repro.tasks import Task
+from repro.training.loop import update
+from repro.training.optimizers import build_optimizer
+
+
+@dataclass
+class Runner:
+    """A model in training, and what its timed updates took.
+
+    Attributes:
+        name: the settings of the row.
+        seconds: of each timed update.
+        symbols: that each covered.
+    """
+
+    name: str
+    config: RunConfig
+    task: Task[Any]
+    seconds: list[float] = field(default_factory=list)
+    symbols: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make the optimiser."""
+        self.optimizer = build_optimizer(self.config.training, self.task.model.parameters())
+        self.task.model.train()
+
+    def update(self, batch: Any) -> Tensor:
+        """One update of the parameters; returns the number of symbols it covered."""
+        return update(self.task, self.optimizer, batch, self.config.training.max_grad_norm)[1]
+
+    def timed_update(self, batch: Any, clock: Clock) -> None:
+        """One update of the parameters, by the clock."""
+        covered: list[Tensor] = []
+        self.seconds.append(clock(lambda: covered.append(self.update(batch))))
+        self.symbols.append(int(covered[0]))
+
+    @property
+    def rate(self) -> float:
+        """Symbols a second."""
+        return sum(self.symbols) / sum(self.seconds)
+
+    def ratio_to(self, other: "Runner") -> float:
+        """Median over the updates of how many times as fast as another."""
+        return median(b / a for a, b in zip(self.seconds, other.seconds, strict=True))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 2 where a setting or a corpus is refused.
+
+    Args:
+        arguments: of the command line.
+    """
+    parsed = _parse(arguments)
+    try:
+        runners = [_runner(parsed.settings, row) for row in parsed.row]
+    except UserError as error:
+        print(f"benchmarks.training: {error}", file=sys.stderr)
+        return 2
+    device = next(runners[0].task.model.parameters()).device
+    clock = processor_seconds if parsed.processor_time else clock_for(device)
+    machine = describe_machine(device)
+    measure(runners, parsed.before, parsed.updates, clock)
+    print(f"{page_head(machine)}\n\n{table(runners)}")
+    return 0
+
+
+def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) -> None:
+    """Let every model learn, then time updates in turn.
+
+    Args:
+        runners: the rows.
+        before: updates that are not timed.
+        updates: that are.
+        clock: times one update.
+    """
+    streams = [_stream(runner.task) for runner in runners]
+    for step in range(before + updates):
+        for runner, stream in zip(runners, streams, strict=True):
+            batch = next(stream)
+            if step < before:
+                runner.update(batch)
+            else:
+                runner.timed_update(batch, clock)
+
+
+def page_head(machine: Machine) -> str:
+    """One line: device, threads, versions, commit, and whether something else was running."""
+    busy = f", load average {machine.load:.1f}" if machine.busy else ""
+    threads = torch.get_num_threads()
+    return (
+        f"{machine.day}, {machine.device}, threads: {threads}{busy}; {machine.versions}; "
+        f"commit {machine.commit}"
+    )
+
+
+def table(runners: Sequence[Runner]) -> str:
+    """Markdown: symbols a second, and how many times as fast as the first row."""
+    lines = [
+        "| settings | symbols/s | median ms of an update | times the first row |",
+        "|:---|---:|---:|---:|",
+    ]
+    for runner in runners:
+        times, milliseconds = runner.ratio_to(runners[0]), 1000 * median(runner.seconds)
+        lines.append(f"| `{runner.name}` | {runner.rate:,.0f} | {milliseconds:.1f} | {times:.3f} |")
+    return "\n".join(lines)
+
+
+def _stream(task: Task[Any]) -> Iterator[Any]:
+    """Batches of one epoch after the other."""
+    for epoch in itertools.count():
+        yield from task.batches(epoch)
+
+
+def _runner(settings: Sequence[str], row: str) -> Runner:
+    config = compose_run([*settings, *shlex.split(row)])
+    return Runner(row, config, build_task(config, prepare_device(config.hardware)))
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks.training", description=__doc__)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of every row")
+    parser.add_argument("--row", action="append", required=True, help="settings of a row")
+    parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
+    parser.add_argument("--updates", type=int, default=60, help="timed updates")
+    parser.add_argument(
+        "--processor-time", action="store_true", help="time of the processor, not of the clock"
+    )
+    return parser.parse_intermixed_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
