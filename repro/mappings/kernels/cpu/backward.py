@@ -6,14 +6,15 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from repro.mappings.kernels.cpu._compile import EXACT, inner, small
+from repro.mappings.kernels.cpu._compile import EXACT, inner, small, wide
 from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
+from repro.mappings.kernels.cpu.padded import copy_in, copy_out, padded_size
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 
 SPAN = 64
 """Entries that are skipped together where none has mass; their incoming gradient is not read."""
 _LONG = 512
-"""Rows longer than this are searched for such spans."""
+"""Rows longer than this are searched for such spans; others are filled up to whole vectors."""
 _SWITCH = 0.25
 """Below, ``(e^θ - 1 - θ) / θ²`` is a series."""
 
@@ -27,7 +28,7 @@ def has_mass(probs):
     return positive > 0
 
 
-@small
+@wide
 def slopes(probs, order, out):
     """Write ``s``."""
     zero, one = probs.dtype.type(0), probs.dtype.type(1)
@@ -172,7 +173,7 @@ def _growth_curvature_of_type(theta):
     return _CURVATURES[theta]
 
 
-@inner
+@wide
 def drift(probs, grads, order, mean):
     """What a part of a row adds to the gradient of its order."""
     zero, one, order = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(order)
@@ -199,17 +200,33 @@ def order_gradient(probs, grads, order, mean):
 
 
 @inner
+def short_rows(probs, grads, order, orders, out, order_grads, start, stop):
+    """Gradients of rows that are filled up."""
+    memory = np.zeros((3, padded_size(probs.shape[1])), probs.dtype)
+    share, grad, moved = borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2)
+    for i in range(start, stop):
+        order = orders[i] if orders.shape[0] > 0 else order
+        copy_in(probs[i], share)
+        copy_in(grads[i], grad)
+        mean = short_row(share, grad, order, moved)
+        copy_out(moved, out[i])
+        if order_grads.shape[0] > 0:
+            order_grads[i] = order_gradient(share, grad, order, mean)
+    give_back(memory)
+
+
+@inner
 def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
     """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them."""
     size = probs.shape[1]
+    if size <= _LONG:
+        short_rows(probs, grads, order, orders, out, order_grads, start, stop)
+        return
     memory = np.empty((1, (size + SPAN - 1) // SPAN), np.int64)
     found = borrowed(memory, 0)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
-        if size <= _LONG:
-            mean = short_row(probs[i], grads[i], order, out[i])
-        else:
-            mean = long_row(probs[i], grads[i], order, found, out[i])
+        mean = long_row(probs[i], grads[i], order, found, out[i])
         if order_grads.shape[0] > 0:
             order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
     give_back(memory)
