@@ -7,7 +7,7 @@ from numba import types
 from numba.extending import overload
 
 from repro.mappings.kernels.cpu._compile import EXACT, inner, small, wide
-from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
+from repro.mappings.kernels.cpu.elementary import logarithm, power
 from repro.mappings.kernels.cpu.padded import copy_in, copy_out, padded_size
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 
@@ -147,15 +147,12 @@ def long_row(probs, grads, order, found, out):
 def _curvature(real):
     """Of ``θ`` in one precision, without branches."""
     series = tuple(real(1 / math.factorial(k + 2)) for k in range(9, -1, -1))
-    switch, one = real(_SWITCH), real(1)
 
     def curvature(theta):
         near = series[0]
         for k in range(1, len(series)):
             near = near * theta + series[k]
-        far = theta if theta >= switch else switch
-        grown = (exponential(far) - one - far) / (far * far)
-        return grown if theta >= switch else near
+        return near
 
     return curvature
 
@@ -163,55 +160,80 @@ def _curvature(real):
 _CURVATURES = {types.float32: _curvature(np.float32), types.float64: _curvature(np.float64)}
 
 
-def growth_curvature(theta):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ`` from zero to where the exponential is infinite."""
+def near_curvature(theta):
+    """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and the switch."""
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(growth_curvature, jit_options=EXACT)
-def _growth_curvature_of_type(theta):
+@overload(near_curvature, jit_options=EXACT)
+def _near_curvature_of_type(theta):
     return _CURVATURES[theta]
 
 
 @wide
-def drift(probs, grads, order, mean):
-    """What a part of a row adds to the gradient of its order."""
-    zero, one, order = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(order)
-    total, farthest = zero, probs.dtype.type(0.99 * math.log(np.finfo(probs.dtype).max))
+def drift(probs, slope, grads, order, mean):
+    """What a part of a row adds to the gradient of its order.
+
+    With ``θ = -r log p`` the curvature ``p log² p (e^θ - 1 - θ) / θ²`` is ``(s - p - p θ) / r²``,
+    where that keeps digits.
+    """
+    zero, one, switch = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(_SWITCH)
+    order, total = probs.dtype.type(order), zero
+    scale = one / (order * order if order > zero else one)
     for j in range(probs.shape[0]):
         share = probs[j] if probs[j] > zero else one
         logs = logarithm(share - one, share)
         theta = -order * logs
-        theta = theta if theta < farthest else farthest
-        moved = share * logs * logs * growth_curvature(theta) * (mean - grads[j])
+        near = share * logs * logs * near_curvature(theta if theta < switch else switch)
+        far = (slope[j] - share - share * theta) * scale
+        moved = (far if theta >= switch else near) * (mean - grads[j])
         total += moved if probs[j] > zero else zero
     return total
 
 
 @inner
-def order_gradient(probs, grads, order, mean):
+def order_gradient(probs, grads, order, mean, room):
     """``Σ (∂p/∂r) g``, by the drift of ``p`` at a fixed threshold."""
     total = 0.0
     for start in range(0, probs.shape[0], SPAN):
         part = probs[start : start + SPAN]
         if has_mass(part):
-            total += drift(part, grads[start : start + SPAN], order, mean)
+            slope = room[: part.shape[0]]
+            slopes(part, order, slope)
+            total += drift(part, slope, grads[start : start + SPAN], order, mean)
     return total
+
+
+@small
+def learning_row(probs, grads, order, room, out):
+    """Write the gradient of a row; return that of its order."""
+    if order in (0.5, 1.0):
+        mean = short_row(probs, grads, order, out)
+        slopes(probs, order, room)
+        return drift(probs, room, grads, order, mean)
+    slopes(probs, order, out)
+    total, weighted = weigh(out, grads)
+    mean = mean_of(weighted, total)
+    gradient = drift(probs, out, grads, order, mean)
+    centre(out, grads, mean)
+    return gradient
 
 
 @inner
 def short_rows(probs, grads, order, orders, out, order_grads, start, stop):
     """Gradients of rows that are filled up."""
-    memory = np.zeros((3, padded_size(probs.shape[1])), probs.dtype)
-    share, grad, moved = borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2)
+    memory = np.zeros((4, padded_size(probs.shape[1])), probs.dtype)
+    share, grad = borrowed(memory, 0), borrowed(memory, 1)
+    moved, room = borrowed(memory, 2), borrowed(memory, 3)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
         copy_in(probs[i], share)
         copy_in(grads[i], grad)
-        mean = short_row(share, grad, order, moved)
-        copy_out(moved, out[i])
         if order_grads.shape[0] > 0:
-            order_grads[i] = order_gradient(share, grad, order, mean)
+            order_grads[i] = learning_row(share, grad, order, room, moved)
+        else:
+            short_row(share, grad, order, moved)
+        copy_out(moved, out[i])
     give_back(memory)
 
 
@@ -223,13 +245,15 @@ def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
         short_rows(probs, grads, order, orders, out, order_grads, start, stop)
         return
     memory = np.empty((1, (size + SPAN - 1) // SPAN), np.int64)
-    found = borrowed(memory, 0)
+    rooms = np.empty((1, SPAN), probs.dtype)
+    found, room = borrowed(memory, 0), borrowed(rooms, 0)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
         mean = long_row(probs[i], grads[i], order, found, out[i])
         if order_grads.shape[0] > 0:
-            order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
+            order_grads[i] = order_gradient(probs[i], grads[i], order, mean, room)
     give_back(memory)
+    give_back(rooms)
 
 
 @small

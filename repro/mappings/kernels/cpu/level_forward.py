@@ -90,14 +90,13 @@ def gentle_tile(scores, first, last, lanes, sums, desk, probs):
     """Solve eight rows of orders up to one; write which of them have to be solved again."""
     tile, shares, bads, left = desk
     taken, cuts, wanted = borrowed(lanes, 0), borrowed(lanes, 1), borrowed(lanes, 2)
-    tops, growths, totals = borrowed(sums, 0), borrowed(sums, 1), borrowed(lanes, 3)
+    tops, totals = borrowed(sums, 0), borrowed(lanes, 3)
     find_tops(scores, first, last, tops, bads)
     tiles.load_tile(scores, first, last, tops, taken, tile)
     level_tiles.solve_tile(
-        tile, shares, taken, cuts, totals, growths, borrowed(sums, 3), borrowed(sums, 2),
-        borrowed(sums, 4), borrowed(sums, 5),
+        tile, shares, taken, cuts, wanted, totals, borrowed(sums, 1), borrowed(sums, 2),
+        borrowed(sums, 3), borrowed(sums, 4), borrowed(sums, 5),
     )  # fmt: skip
-    level_tiles.wanted_totals(taken, growths, wanted)
     for k in range(min(tiles.LANES, last + 1 - first)):
         left[k] = False
         if not fill_bad(tops[k], bads[k], probs[first + k]):
@@ -108,7 +107,7 @@ def gentle_tile(scores, first, last, lanes, sums, desk, probs):
 @inner
 def steep_tile(scores, first, last, orders, desk, probs):
     """Solve eight rows of orders above one."""
-    lists, found, words, counts, state = desk
+    lists, found, words, counts, sums, state = desk
     tile, shares, heights = borrowed(lists, 0), borrowed(lists, 1), borrowed(lists, 2)
     columns, highest = 0, np.finfo(scores.dtype).max
     for k in range(tiles.LANES):
@@ -120,10 +119,9 @@ def steep_tile(scores, first, last, orders, desk, probs):
                 borrowed(found, k), tile,
             )  # fmt: skip
         columns = max(columns, counts[k])
-    columns = steep_tiles.whole(columns)
     for k in range(tiles.LANES):
         steep_tiles.fill_lane(tile, k, counts[k], columns)
-    steep_tiles.solve_steep(tile, columns, orders, state, shares)
+    steep_tiles.solve_steep(tile, columns, orders, sums, state, shares)
     for k in range(min(tiles.LANES, last + 1 - first)):
         top, bad = largest(scores[first + k]) if counts[k] == 0 else (scores.dtype.type(0), False)
         if not fill_bad(top, bad, probs[first + k]):
@@ -138,6 +136,7 @@ def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, sta
     last, size, dtype, width = stop - 1, scores.shape[1], scores.dtype, tiles.LANES
     memory, results = tiles.new_tile(size, dtype), tiles.new_tile(size, dtype)
     sums, lanes = tiles.new_sums(dtype), level_tiles.new_lanes()
+    wide_sums = tiles.new_sums(np.float64)
     lists, found = steep_tiles.new_lists(size), np.empty((width, size + 1), np.int32)
     flags, words = np.zeros((2, width), np.bool_), np.empty((1, word_count(size)), np.uint64)
     state, counts = steep_tiles.new_state(), np.zeros((1, width), np.int64)
@@ -145,7 +144,7 @@ def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, sta
     gentle_desk = borrowed(memory, 0), borrowed(results, 0), borrowed(flags, 0), left
     steep_desk = (
         borrowed_rows(lists, 0, 3), borrowed_rows(found, 0, width), borrowed(words, 0),
-        borrowed(counts, 0), borrowed(state, 0),
+        borrowed(counts, 0), borrowed_rows(wide_sums, 0, 4), borrowed(state, 0),
     )  # fmt: skip
     for first in range(start, stop, width):
         kind = take_orders(orders, order, first, last, taken)
@@ -160,7 +159,7 @@ def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, sta
     for room in (memory, results, sums):
         give_back(room)
     give_back(lanes), give_back(lists), give_back(found), give_back(flags)
-    give_back(words), give_back(counts), give_back(state)
+    give_back(words), give_back(counts), give_back(wide_sums), give_back(state)
     return 0
 
 

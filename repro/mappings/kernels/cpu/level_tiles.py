@@ -35,7 +35,7 @@ _LEFT_BOUND = 0.03
 
 @small
 def new_lanes():
-    """Room for orders, shares to take from ``c``, ``c^{1/r}``, and final sums, each twice."""
+    """Room for orders, shares to take from ``c``, sums wanted and sums found, each twice."""
     return np.ones((4, LINE))
 
 
@@ -95,21 +95,32 @@ def rough_sums(tile, growths, slownesses, totals, slopes, bends):
 
 
 @wide
+def lowered(w, share, growth, cut, slowness, one):
+    """A share less what the last step takes from it: two terms of the power's series."""
+    zero, half = one - one, one / (one + one)
+    height = height_below(w, growth, one) + one
+    relative = cut * reciprocal(height if height > zero else one)
+    less = slowness * relative * (one - half * (slowness - one) * relative)
+    share = share - share * less
+    return share if (height > cut) & (share > zero) else zero
+
+
+@wide
 def lower(tile, shares, growths, slownesses, cuts, totals):
-    """Take the last, small share from ``c``: two terms of the power's series, no power again."""
-    zero, one, half = tile.dtype.type(0), tile.dtype.type(1), tile.dtype.type(0.5)
+    """Take the last, small share from ``c``, with no power again."""
+    one, line = tile.dtype.type(1), np.uint64(LINE)
+    second, third, fourth = np.uint64(LINE), np.uint64(2 * LINE), np.uint64(3 * LINE)
     totals[:] = 0.0
-    for start in range(0, tile.shape[0], LINE):
-        part, kept = tile[start : start + LINE], shares[start : start + LINE]
-        for k in range(np.uint64(LINE)):
-            height = height_below(part[k], growths[k], one) + one
-            cut, slowness = cuts[k], slownesses[k]
-            relative = cut * reciprocal(height if height > zero else one)
-            less = slowness * relative * (one - half * (slowness - one) * relative)
-            share = kept[k] - kept[k] * less
-            share = share if (height > cut) & (share > zero) else zero
-            kept[k] = share
-            totals[k] += np.float64(share)
+    for start in range(0, tile.shape[0], STRIDE):
+        part, kept = tile[start : start + STRIDE], shares[start : start + STRIDE]
+        for k in range(line):
+            growth, cut, slow = growths[k], cuts[k], slownesses[k]
+            a = lowered(part[k], kept[k], growth, cut, slow, one)
+            b = lowered(part[k + second], kept[k + second], growth, cut, slow, one)
+            c = lowered(part[k + third], kept[k + third], growth, cut, slow, one)
+            d = lowered(part[k + fourth], kept[k + fourth], growth, cut, slow, one)
+            kept[k], kept[k + second], kept[k + third], kept[k + fourth] = a, b, c, d
+            totals[k] += np.float64((a + b) + (c + d))
     fold(totals)
 
 
@@ -135,8 +146,11 @@ def step_of(order, growth, total, slope, bend):
 
 
 @wide
-def move(orders, cuts, growths, totals, slopes, bends):
-    """The step of every lane that is far from its root; how many lanes took it."""
+def move(orders, cuts, growths, totals, slopes, bends, wanted):
+    """The step of every lane that is far from its root; how many lanes took it.
+
+    Writes ``c^{1/r}``, whose product with the sum of a lane's shares is to be one, by its series.
+    """
     moving, one = 0, growths.dtype.type(1)
     for k in range(np.uint64(LINE)):
         far, gap = step_of(orders[k], growths[k], totals[k], slopes[k], bends[k])
@@ -145,6 +159,8 @@ def move(orders, cuts, growths, totals, slopes, bends):
         limit = _LEFT if orders[k] <= _HALLEY else _LEFT_NEWTON
         moves = (abs(gap) > limit * orders[k]) & (growth != growths[k])
         growths[k], cuts[k] = growth if moves else growths[k], far
+        left = gap / orders[k]
+        wanted[k] = (1.0 + left * (1.0 + 0.5 * (1.0 + orders[k]) * left)) / totals[k]
         moving += moves
     return moving
 
@@ -216,17 +232,11 @@ def begin(tile, orders, growths, totals, slopes, bends):
         growths[k] = one / cs[k] if orders[k] > _HALLEY else one
 
 
-@wide
-def wanted_totals(orders, growths, wanted):
-    """``c^{1/r}``: its product with the sum of a lane's shares is to be one."""
-    for k in range(np.uint64(LINE)):
-        c = 1.0 / np.float64(growths[k])
-        wanted[k] = power(c - 1.0, c, 1.0 / orders[k])
-
-
 @inner
-def solve_tile(tile, shares, orders, cuts, found, growths, slownesses, totals, slopes, bends):
-    """Fill a tile with unnormalised distributions; write the sums ``found``, and ``1 / c``."""
+def solve_tile(
+    tile, shares, orders, cuts, wanted, found, growths, slownesses, totals, slopes, bends
+):
+    """Fill a tile with unnormalised distributions; write the sums found and wanted."""
     for k in range(LINE):
         slownesses[k] = tile.dtype.type(1.0 / orders[k])
     begin(tile, orders, growths, totals, slopes, bends)
@@ -236,7 +246,7 @@ def solve_tile(tile, shares, orders, cuts, found, growths, slownesses, totals, s
             break
     for _ in range(_PASSES):
         level_sums(tile, shares, growths, slownesses, totals, slopes, bends)
-        if move(orders, cuts, growths, totals, slopes, bends) == 0:
+        if move(orders, cuts, growths, totals, slopes, bends, wanted) == 0:
             break
     for k in range(LINE):
         bends[k] = tile.dtype.type(cuts[k])

@@ -3,8 +3,9 @@
 Each lane holds the few candidates ``w`` of a row that can have mass; the unknown is ``c`` in
 ``(0, 1]`` with ``T = Σ [w + c]_+^{1/r} = 1``. Between its kinks, where an entry gets mass with
 infinite slope, ``T^r`` is concave. Newton's steps for it are taken while they stay between bounds
-of the root and leave less than half of what was left; else the interval is halved. All but the
-last are taken with powers of five digits.
+of the root and leave less than half of what was left; else the interval is halved. They begin at
+the ``c`` of sparsemax of ``w``, which is too high, and all but the last are taken with powers of
+five digits.
 """
 
 import math
@@ -15,8 +16,9 @@ import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small, wide
 from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
+from repro.mappings.kernels.cpu.scratch import borrowed
 from repro.mappings.kernels.cpu.support import reaching
-from repro.mappings.kernels.cpu.tiles import LANES
+from repro.mappings.kernels.cpu.tiles import LANES, STRIDE, descend_tile
 
 _COLUMNS = 4
 LINE = _COLUMNS * LANES
@@ -30,7 +32,7 @@ _OUT = -2.0
 _PASSES = 90
 _ROUGH = 1e-3
 """How far from one norms may be before the last rough step."""
-_NEAR = 1e-8
+_NEAR = 1e-7
 """The same before the last step of all, which leaves squares."""
 _SLOW = 0.5
 """Newton's step is taken only after one that left less of what was left."""
@@ -41,7 +43,7 @@ _DEEPEST = -80.0
 @small
 def new_lists(size):
     """Room for a tile, its distributions, and a list, of rows of a size."""
-    return np.empty((3, (size + 2 * _COLUMNS) * LANES))
+    return np.empty((3, size * LANES + STRIDE))
 
 
 @small
@@ -62,14 +64,16 @@ def gather_lane(row, top, limit, order, lane, heights, words, places, tile):
 
 @small
 def whole(columns):
-    """So many columns, and what makes them whole lines."""
-    return (columns + _COLUMNS - 1) // _COLUMNS * _COLUMNS
+    """So many columns, and what makes them whole lines; what sparsemax wants, too."""
+    stride = STRIDE // LANES
+    lines = (columns + _COLUMNS - 1) // _COLUMNS * _COLUMNS
+    return lines, (columns + stride - 1) // stride * stride
 
 
 @small
 def fill_lane(tile, lane, count, columns):
     """Fill a lane up with entries that get nothing."""
-    for k in range(count, columns):
+    for k in range(count, whole(columns)[1]):
         tile[k * LANES + lane] = _OUT
 
 
@@ -153,23 +157,28 @@ def _bracket(state, columns):
 
 
 @inner
-def solve_steep(tile, columns, orders, state, shares):
+def solve_steep(tile, columns, orders, sums, state, shares):
     """Fill ``shares`` with unnormalised distributions; their sums stay in the state."""
+    lines, strides = whole(columns)
+    cs = borrowed(sums, 0)
+    descend_tile(
+        tile[: strides * LANES], cs, borrowed(sums, 1), 1.0, borrowed(sums, 2), borrowed(sums, 3)
+    )
     for k in range(np.uint64(LANES)):
-        state[_ORDER + k], state[_SLOWNESS + k], state[_C + k] = orders[k], 1.0 / orders[k], 1.0
+        state[_ORDER + k], state[_SLOWNESS + k], state[_C + k] = orders[k], 1.0 / orders[k], cs[k]
     _spread(state, _C)
     _spread(state, _SLOWNESS)
     _bracket(state, columns)
     for _ in range(_PASSES):
-        _rough_sums(tile, columns, state, shares)
+        _rough_sums(tile, lines, state, shares)
         if _move(state, _ROUGH) == 0.0:
             break
     _bracket(state, columns)
     for _ in range(_PASSES):
-        _sums(tile, columns, state, shares)
+        _sums(tile, lines, state, shares)
         if _move(state, _NEAR) == 0.0:
             break
-    _sums(tile, columns, state, shares)
+    _sums(tile, lines, state, shares)
 
 
 @small
