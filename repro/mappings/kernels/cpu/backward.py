@@ -109,17 +109,11 @@ def root_row(probs, grads, out):
 
 
 @small
-def short_row(probs, grads, order, out):
-    """Write the gradient of a row; return the mean of ``g`` weighted by ``s``."""
+def closed_row(probs, grads, order, out):
+    """Write the gradient of a row whose order needs no powers; return the mean of ``g``."""
     if order == 1.0:
         return flat_row(probs, grads, out)
-    if order == 0.5:
-        return root_row(probs, grads, out)
-    slopes(probs, order, out)
-    total, weighted = weigh(out, grads)
-    mean = mean_of(weighted, total)
-    centre(out, grads, mean)
-    return mean
+    return root_row(probs, grads, out)
 
 
 @inner
@@ -204,36 +198,29 @@ def order_gradient(probs, grads, order, mean, room):
     return total
 
 
-@small
-def learning_row(probs, grads, order, room, out):
-    """Write the gradient of a row; return that of its order."""
-    if order in (0.5, 1.0):
-        mean = short_row(probs, grads, order, out)
-        slopes(probs, order, room)
-        return drift(probs, room, grads, order, mean)
-    slopes(probs, order, out)
-    total, weighted = weigh(out, grads)
-    mean = mean_of(weighted, total)
-    gradient = drift(probs, out, grads, order, mean)
-    centre(out, grads, mean)
-    return gradient
-
-
 @inner
 def short_rows(probs, grads, order, orders, out, order_grads, start, stop):
-    """Gradients of rows that are filled up."""
-    memory = np.zeros((4, padded_size(probs.shape[1])), probs.dtype)
-    share, grad = borrowed(memory, 0), borrowed(memory, 1)
-    moved, room = borrowed(memory, 2), borrowed(memory, 3)
+    """Gradients of short rows; where powers are needed they are filled up."""
+    memory = np.zeros((3, padded_size(probs.shape[1])), probs.dtype)
+    learns = order_grads.shape[0] > 0
+    share, grad, slope = borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
+        closed = order in (0.5, 1.0)
+        mean = closed_row(probs[i], grads[i], order, out[i]) if closed else probs.dtype.type(0)
+        if closed and not learns:
+            continue
         copy_in(probs[i], share)
         copy_in(grads[i], grad)
-        if order_grads.shape[0] > 0:
-            order_grads[i] = learning_row(share, grad, order, room, moved)
-        else:
-            short_row(share, grad, order, moved)
-        copy_out(moved, out[i])
+        slopes(share, order, slope)
+        if not closed:
+            total, weighted = weigh(slope, grad)
+            mean = mean_of(weighted, total)
+        if learns:
+            order_grads[i] = drift(share, slope, grad, order, mean)
+        if not closed:
+            centre(slope, grad, mean)
+            copy_out(slope, out[i])
     give_back(memory)
 
 

@@ -253,7 +253,8 @@ def bounded_rows(scores, uppers, totals, order, slack, limit, probs, place, star
         else:
             _solve_box(desk, count)
         _put_back(
-            scores, uppers, totals, limit, desk, first, count, order, tolerance, places, probs, place
+            scores, uppers, totals, limit, desk, first, count, order, tolerance, places, probs,
+            place,
         )  # fmt: skip
     give_back(memory)
     give_back(lane_memory)

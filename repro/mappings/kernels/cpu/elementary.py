@@ -129,7 +129,7 @@ def _reciprocal(number: _Format) -> Any:
 
 def _rough_power(number: _Format) -> Callable[..., Any]:
     """``height^exponent`` to five digits: logarithms to base two, no case apart."""
-    real, integer, natural = number.real, number.integer, number.natural
+    real, integer = number.real, number.integer
     shift, bias, one = integer(number.mantissa), integer(number.bias), real(1)
     half_root_bits = real(math.sqrt(0.5)).view(integer)
     rounder, lowest = real(1.5 * 2.0**number.mantissa), real(2 - number.bias)

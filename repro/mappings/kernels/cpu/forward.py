@@ -17,7 +17,6 @@ from repro.mappings.kernels.cpu.search import (
     gather_blocks,
     gather_maxima,
     load,
-    pad,
     scaled_score,
 )
 

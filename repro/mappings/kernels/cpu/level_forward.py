@@ -28,8 +28,9 @@ from repro.mappings.kernels.cpu.support import word_count
 
 SHORT = 128
 """Rows up to this length are solved one by one without a search."""
-_KINK = 1e-6
-"""Excess mass of a row that is solved again, as its last step has met a kink."""
+_KINK, _SHARP_KINK = 1e-6, 3e-7
+"""Excess mass of a row that is solved again, as its last step has met a kink; above ``r = ½``."""
+_SHARP = 0.5
 _SMALLEST_ORDER = 1e-20
 """Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
 _NEITHER, _GENTLE, _STEEP = range(3)
@@ -50,8 +51,8 @@ def level_row(row, order, zero, maxima, lists, shares, places, out):
 
 
 @inner
-def plain_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
-    """Solve rows one by one; return how many targets are no class."""
+def plain_level_rows(scores, order, orders, targets, ignored, double, probs, losses, start, stop):
+    """Solve rows one by one, perhaps in double precision; return how many targets are no class."""
     size, wrong, largest = scores.shape[1], 0, np.finfo(scores.dtype).max
     maxima = np.empty((size + BLOCK - 1) // BLOCK, scores.dtype)
     wide, narrow = new_lists(1, size, np.float64), new_lists(1, size, scores.dtype)
@@ -63,7 +64,7 @@ def plain_level_rows(scores, order, orders, targets, ignored, probs, losses, sta
         if not fill_bad(top, bad or not order >= 0.0, probs[i]):
             order, zero = max(order, _SMALLEST_ORDER), clamped(top, largest)
             # Not Lipschitz above 1: single precision would leave few digits of small entries.
-            if order > 1.0:
+            if double or order > 1.0:
                 solution = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
             else:
                 solution = level_row(row, order, zero, maxima, narrow, shares, places, probs[i])
@@ -100,13 +101,14 @@ def gentle_tile(scores, first, last, lanes, sums, desk, probs):
     for k in range(min(tiles.LANES, last + 1 - first)):
         left[k] = False
         if not fill_bad(tops[k], bads[k], probs[first + k]):
-            left[k] = not abs(totals[k] * wanted[k] - 1.0) <= _KINK
+            enough = _KINK if taken[k] <= _SHARP else _SHARP_KINK
+            left[k] = not abs(totals[k] * wanted[k] - 1.0) <= enough
             level_tiles.write_row(shares, k, totals[k], probs[first + k])
 
 
 @inner
-def steep_tile(scores, first, last, orders, desk, probs):
-    """Solve eight rows of orders above one."""
+def steep_tile(scores, first, last, orders, desk, left, probs):
+    """Solve eight rows of orders above one; write which of them have to be solved again."""
     lists, found, words, counts, sums, state = desk
     tile, shares, heights = borrowed(lists, 0), borrowed(lists, 1), borrowed(lists, 2)
     columns, highest = 0, np.finfo(scores.dtype).max
@@ -125,6 +127,7 @@ def steep_tile(scores, first, last, orders, desk, probs):
     for k in range(min(tiles.LANES, last + 1 - first)):
         top, bad = largest(scores[first + k]) if counts[k] == 0 else (scores.dtype.type(0), False)
         if not fill_bad(top, bad, probs[first + k]):
+            left[k] = steep_tiles.has_ties(tile, k, state, counts[k])
             steep_tiles.write_lane(
                 shares, k, state, borrowed(found, k), counts[k], probs[first + k]
             )
@@ -152,10 +155,12 @@ def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, sta
         if kind == _GENTLE:
             gentle_tile(scores, first, last, lanes, sums, gentle_desk, probs)
         elif kind == _STEEP:
-            steep_tile(scores, first, last, taken, steep_desk, probs)
+            steep_tile(scores, first, last, taken, steep_desk, left, probs)
         for i in range(first, min(first + width, stop)):
             if left[i - first]:
-                plain_level_rows(scores, order, orders, targets, ignored, probs, losses, i, i + 1)
+                plain_level_rows(
+                    scores, order, orders, targets, ignored, True, probs, losses, i, i + 1
+                )
     for room in (memory, results, sums):
         give_back(room)
     give_back(lanes), give_back(lists), give_back(found), give_back(flags)
@@ -173,4 +178,6 @@ def level_rows(scores, order, orders, targets, ignored, probs, losses, start, st
     tiled = scores.itemsize == 4 and scores.shape[1] <= TILED and losses.shape[0] == 0
     if tiled:
         return tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop)
-    return plain_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop)
+    return plain_level_rows(
+        scores, order, orders, targets, ignored, False, probs, losses, start, stop
+    )

@@ -10,8 +10,6 @@ between those of sparsemax and 1.5-entmax, and Lyapunov's inequality bounds it w
 ``‖x‖_{1/r} <= ‖x‖_1^{1-θ} ‖x‖_2^θ`` with ``θ = 2 (1 - r)``. Where the bound is one, steps begin.
 """
 
-import math
-
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small, wide
@@ -202,7 +200,7 @@ def norm_sums(tile, cs, totals, seconds, sizes):
 @wide
 def norm_move(orders, cs, totals, seconds, sizes, lowest):
     """Newton's step for the bound of the norm; how many lanes were far from its root."""
-    one, half, two, far_off = cs.dtype.type(1), cs.dtype.type(0.5), cs.dtype.type(2), 0
+    one, two, far_off = cs.dtype.type(1), cs.dtype.type(2), 0
     for k in range(np.uint64(LINE)):
         order = cs.dtype.type(orders[k])
         ratio = seconds[k] / (totals[k] * totals[k])

@@ -16,6 +16,7 @@ import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small, wide
 from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
+from repro.mappings.kernels.cpu.level import is_tied
 from repro.mappings.kernels.cpu.scratch import borrowed
 from repro.mappings.kernels.cpu.support import reaching
 from repro.mappings.kernels.cpu.tiles import LANES, STRIDE, descend_tile
@@ -179,6 +180,15 @@ def solve_steep(tile, columns, orders, sums, state, shares):
         if _move(state, _NEAR) == 0.0:
             break
     _sums(tile, lines, state, shares)
+
+
+@small
+def has_ties(tile, lane, state, count):
+    """Whether an entry of a lane is so close to the threshold that it has no digits."""
+    tied, c = False, state[_C + np.uint64(lane)]
+    for k in range(count):
+        tied |= is_tied(tile[k * LANES + lane] + c)
+    return tied
 
 
 @small
