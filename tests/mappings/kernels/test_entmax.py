@@ -84,12 +84,12 @@ def lowest_first(scores, alpha):
             middle = (low + high) / 2
             large = heights(middle).clamp(min=0).pow(1 / order).sum(-1, keepdim=True) > 1
             low, high = torch.where(large, low, middle), torch.where(large, middle, high)
-        return high
+        return low, high
 
     ends = torch.zeros_like(below[:, :1]), torch.ones_like(below[:, :1])
-    high = halved(lambda c: below + c, *ends)
+    high = halved(lambda c: below + c, *ends)[1]
     lowest = torch.where(below + high > 0, below, 0.0).amin(-1, keepdim=True)
-    rise = halved(lambda log: below - lowest + log.exp(), ends[0] - 745, ends[1])
+    rise = halved(lambda log: below - lowest + log.exp(), ends[0] - 745, ends[1])[0]
     return (below - lowest + rise.exp()).clamp(min=0).pow(1 / order)
 
 

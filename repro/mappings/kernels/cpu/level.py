@@ -23,11 +23,11 @@ _CHUNK = 256
 _HIGHEST = 80.0
 """Keeps ``1 / c`` finite where ``r`` is large."""
 _TIED = 1e-8
-"""Above ``r = 1`` entries so close to the threshold have few digits beside ``c``."""
+"""Above ``r = 1`` entries so close to the threshold, relative to ``c``, have few digits."""
 _BELOW = -1e-12
 """The same of entries below it, as ``c`` is rounded."""
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
-"""Where the logarithm of the smallest height is looked for."""
+"""Between these, relative to ``c``, the logarithm of the smallest height is looked for."""
 
 
 @small
@@ -161,9 +161,9 @@ def close(scaled, count, order, level):
 
 
 @small
-def is_tied(above):
-    """Whether a height ``w + c`` has no digits."""
-    return (above > _BELOW) & (above < _TIED)
+def is_tied(w, c):
+    """Whether a height ``w + c`` has few digits."""
+    return (w + c > _BELOW * c) & (w + c < _TIED * c)
 
 
 @inner
@@ -172,7 +172,7 @@ def lowest_kept(scaled, count, c):
     lowest = 0.0
     for j in range(count):
         w = np.float64(scaled[j])
-        lowest = w if (w + c > _BELOW) & (w < lowest) else lowest
+        lowest = w if (w + c > _BELOW * c) & (w < lowest) else lowest
     return lowest
 
 
@@ -190,14 +190,27 @@ def raised(scaled, count, rise, slowness, probs):
 
 
 @inner
-def solve_tied(scaled, count, order, anchor, probs):
-    """What :func:`solve` returns where entries next to ``anchor`` have no digits beside ``c``.
-
-    Entries are taken relative to the anchor, and the logarithm of ``c`` less it is halved.
-    """
-    slowness, low, high = 1.0 / order, _DEEPEST, _SHALLOWEST
+def move_down(scaled, count, distance):
+    """Take entries relative to one that is so much above zero; return the lowest one above it."""
+    lowest = math.inf
     for j in range(count):
-        scaled[j] -= anchor
+        scaled[j] -= distance
+        lowest = scaled[j] if (scaled[j] > 0.0) & (scaled[j] < lowest) else lowest
+    return lowest
+
+
+@inner
+def solve_tied(scaled, count, order, anchor, probs):
+    """What :func:`solve` returns where entries next to ``anchor`` have few digits beside ``c``.
+
+    Entries are taken relative to the lowest with mass, the anchor or one just above it, and the
+    logarithm of its height is halved.
+    """
+    slowness, low, high = 1.0 / order, _DEEPEST, _SHALLOWEST + math.log(-anchor)
+    above = move_down(scaled, count, anchor)
+    while raised(scaled, count, math.exp(low), slowness, probs)[0] > 1.0 and above < math.inf:
+        anchor += above
+        above = move_down(scaled, count, above)
     for _ in range(_PASSES):
         middle = 0.5 * (low + high)
         total, _ = raised(scaled, count, math.exp(middle), slowness, probs)
@@ -220,7 +233,7 @@ def solve(scaled, count, level, order, probs):
     level, growth, cut = close(scaled, count, order, level)
     if order > 1.0:
         anchor = lowest_kept(scaled, count, 1.0 / growth)
-        if is_tied(anchor + 1.0 / growth):
+        if is_tied(anchor, 1.0 / growth):
             return solve_tied(scaled, count, order, anchor, probs)
     for _ in range(_PASSES):
         total, moment = shares(scaled, count, growth, cut, order, probs)

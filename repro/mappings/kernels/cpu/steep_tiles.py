@@ -187,7 +187,7 @@ def has_ties(tile, lane, state, count):
     """Whether an entry of a lane is so close to the threshold that it has no digits."""
     tied, c = False, state[_C + np.uint64(lane)]
     for k in range(count):
-        tied |= is_tied(tile[k * LANES + lane] + c)
+        tied |= is_tied(tile[k * LANES + lane], c)
     return tied
 
 
