@@ -71,18 +71,55 @@ def test_values_of_an_output_vocabulary(alpha):
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 
+def lowest_first(scores, alpha):
+    """Bisection for the logarithm of the height of the lowest entry with mass.
+
+    Beside the threshold that height may have no digits, and above two its root is no small number.
+    """
+    order = alpha - 1
+    below = order * (scores.double() - scores.double().amax(-1, keepdim=True))
+
+    def halved(heights, low, high):
+        for _ in range(200):
+            middle = (low + high) / 2
+            large = heights(middle).clamp(min=0).pow(1 / order).sum(-1, keepdim=True) > 1
+            low, high = torch.where(large, low, middle), torch.where(large, middle, high)
+        return low, high
+
+    ends = torch.zeros_like(below[:, :1]), torch.ones_like(below[:, :1])
+    high = halved(lambda c: below + c, *ends)[1]
+    lowest = torch.where(below + high > 0, below, 0.0).amin(-1, keepdim=True)
+    rise = halved(lambda log: below - lowest + log.exp(), ends[0] - 745, ends[1])[0]
+    return (below - lowest + rise.exp()).clamp(min=0).pow(1 / order)
+
+
 @pytest.mark.parametrize("alpha", [2.2, 2.5, 3.0, 5.0])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("size", SIZES)
 def test_values_above_two(size, dtype, alpha):
-    # For a larger α the entries of tied rows are below what can be told from the threshold.
-    rows = rows_of(size) if alpha <= 3 else rows_of(size)[:9]
-    scores = (rows / (alpha - 1)).to(dtype)
+    scores = (rows_of(size) / (alpha - 1)).to(dtype)
     probs = ops.launch("entmax_forward", scores, alpha - 1)
-    # An entry next to the threshold is as uncertain as that root of a rounding.
-    bound = 2e-7 + 4 * torch.finfo(torch.float64).eps ** (1 / (alpha - 1))
-    assert_close(probs, oracle(scores, alpha), {dtype: bound})
+    # In double, a score next to the threshold is as uncertain as that root of its rounding.
+    root = 4 * torch.finfo(torch.float64).eps ** (1 / (alpha - 1))
+    assert_close(probs, lowest_first(scores, alpha), {torch.float64: root, torch.float32: 2e-7})
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
+
+
+@pytest.mark.parametrize("alpha", [3.0, 5.0, 9.0])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("size", [3, 50, 600])
+def test_ties_at_the_threshold(size, dtype, alpha):
+    """A leader, and the rest tied just so far below it that little is left for them."""
+    order, shares = alpha - 1, torch.tensor([1e-2, 1e-4, 1e-6], dtype=torch.float64)
+    least, most = shares / (size - 1), 1 - shares
+    distance = (most**order - least**order) / order
+    scores = torch.zeros(3, size, dtype=torch.float64)
+    scores[:, 1:] = -distance.unsqueeze(-1)
+    probs = ops.launch("entmax_forward", scores.to(dtype), order)
+    expected = lowest_first(scores.to(dtype), alpha)
+    assert_close(probs, expected, {torch.float64: 1e-8, torch.float32: 2e-7})
+    tied = probs[:, 1:]
+    assert (tied == tied[:, :1]).all()
 
 
 @pytest.mark.parametrize("alpha", [1.0, *ALPHAS, 2.5])

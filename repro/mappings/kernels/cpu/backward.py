@@ -6,14 +6,15 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from repro.mappings.kernels.cpu._compile import EXACT, inner, small
-from repro.mappings.kernels.cpu.elementary import exponential, logarithm, power
+from repro.mappings.kernels.cpu._compile import EXACT, inner, small, wide
+from repro.mappings.kernels.cpu.elementary import logarithm, power
+from repro.mappings.kernels.cpu.padded import copy_in, copy_out, padded_size
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 
 SPAN = 64
 """Entries that are skipped together where none has mass; their incoming gradient is not read."""
 _LONG = 512
-"""Rows longer than this are searched for such spans."""
+"""Rows longer than this are searched for such spans; others are filled up to whole vectors."""
 _SWITCH = 0.25
 """Below, ``(e^θ - 1 - θ) / θ²`` is a series."""
 
@@ -27,7 +28,7 @@ def has_mass(probs):
     return positive > 0
 
 
-@small
+@wide
 def slopes(probs, order, out):
     """Write ``s``."""
     zero, one = probs.dtype.type(0), probs.dtype.type(1)
@@ -108,17 +109,11 @@ def root_row(probs, grads, out):
 
 
 @small
-def short_row(probs, grads, order, out):
-    """Write the gradient of a row; return the mean of ``g`` weighted by ``s``."""
+def closed_row(probs, grads, order, out):
+    """Write the gradient of a row whose order needs no powers; return the mean of ``g``."""
     if order == 1.0:
         return flat_row(probs, grads, out)
-    if order == 0.5:
-        return root_row(probs, grads, out)
-    slopes(probs, order, out)
-    total, weighted = weigh(out, grads)
-    mean = mean_of(weighted, total)
-    centre(out, grads, mean)
-    return mean
+    return root_row(probs, grads, out)
 
 
 @inner
@@ -146,15 +141,12 @@ def long_row(probs, grads, order, found, out):
 def _curvature(real):
     """Of ``θ`` in one precision, without branches."""
     series = tuple(real(1 / math.factorial(k + 2)) for k in range(9, -1, -1))
-    switch, one = real(_SWITCH), real(1)
 
     def curvature(theta):
         near = series[0]
         for k in range(1, len(series)):
             near = near * theta + series[k]
-        far = theta if theta >= switch else switch
-        grown = (exponential(far) - one - far) / (far * far)
-        return grown if theta >= switch else near
+        return near
 
     return curvature
 
@@ -162,57 +154,93 @@ def _curvature(real):
 _CURVATURES = {types.float32: _curvature(np.float32), types.float64: _curvature(np.float64)}
 
 
-def growth_curvature(theta):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ`` from zero to where the exponential is infinite."""
+def near_curvature(theta):
+    """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and the switch."""
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(growth_curvature, jit_options=EXACT)
-def _growth_curvature_of_type(theta):
+@overload(near_curvature, jit_options=EXACT)
+def _near_curvature_of_type(theta):
     return _CURVATURES[theta]
 
 
-@inner
-def drift(probs, grads, order, mean):
-    """What a part of a row adds to the gradient of its order."""
-    zero, one, order = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(order)
-    total, farthest = zero, probs.dtype.type(0.99 * math.log(np.finfo(probs.dtype).max))
+@wide
+def drift(probs, slope, grads, order, mean):
+    """What a part of a row adds to the gradient of its order.
+
+    With ``θ = -r log p`` the curvature ``p log² p (e^θ - 1 - θ) / θ²`` is ``(s - p - p θ) / r²``,
+    where that keeps digits.
+    """
+    zero, one, switch = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(_SWITCH)
+    order, total = probs.dtype.type(order), zero
+    scale = one / (order * order if order > zero else one)
     for j in range(probs.shape[0]):
         share = probs[j] if probs[j] > zero else one
         logs = logarithm(share - one, share)
         theta = -order * logs
-        theta = theta if theta < farthest else farthest
-        moved = share * logs * logs * growth_curvature(theta) * (mean - grads[j])
+        near = share * logs * logs * near_curvature(theta if theta < switch else switch)
+        far = (slope[j] - share - share * theta) * scale
+        moved = (far if theta >= switch else near) * (mean - grads[j])
         total += moved if probs[j] > zero else zero
     return total
 
 
 @inner
-def order_gradient(probs, grads, order, mean):
+def order_gradient(probs, grads, order, mean, room):
     """``Σ (∂p/∂r) g``, by the drift of ``p`` at a fixed threshold."""
     total = 0.0
     for start in range(0, probs.shape[0], SPAN):
         part = probs[start : start + SPAN]
         if has_mass(part):
-            total += drift(part, grads[start : start + SPAN], order, mean)
+            slope = room[: part.shape[0]]
+            slopes(part, order, slope)
+            total += drift(part, slope, grads[start : start + SPAN], order, mean)
     return total
+
+
+@inner
+def short_rows(probs, grads, order, orders, out, order_grads, start, stop):
+    """Gradients of short rows; where powers are needed they are filled up."""
+    memory = np.zeros((3, padded_size(probs.shape[1])), probs.dtype)
+    learns = order_grads.shape[0] > 0
+    share, grad, slope = borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2)
+    for i in range(start, stop):
+        order = orders[i] if orders.shape[0] > 0 else order
+        closed = order in (0.5, 1.0)
+        mean = closed_row(probs[i], grads[i], order, out[i]) if closed else probs.dtype.type(0)
+        if closed and not learns:
+            continue
+        copy_in(probs[i], share)
+        copy_in(grads[i], grad)
+        slopes(share, order, slope)
+        if not closed:
+            total, weighted = weigh(slope, grad)
+            mean = mean_of(weighted, total)
+        if learns:
+            order_grads[i] = drift(share, slope, grad, order, mean)
+        if not closed:
+            centre(slope, grad, mean)
+            copy_out(slope, out[i])
+    give_back(memory)
 
 
 @inner
 def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
     """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them."""
     size = probs.shape[1]
+    if size <= _LONG:
+        short_rows(probs, grads, order, orders, out, order_grads, start, stop)
+        return
     memory = np.empty((1, (size + SPAN - 1) // SPAN), np.int64)
-    found = borrowed(memory, 0)
+    rooms = np.empty((1, SPAN), probs.dtype)
+    found, room = borrowed(memory, 0), borrowed(rooms, 0)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
-        if size <= _LONG:
-            mean = short_row(probs[i], grads[i], order, out[i])
-        else:
-            mean = long_row(probs[i], grads[i], order, found, out[i])
+        mean = long_row(probs[i], grads[i], order, found, out[i])
         if order_grads.shape[0] > 0:
-            order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
+            order_grads[i] = order_gradient(probs[i], grads[i], order, mean, room)
     give_back(memory)
+    give_back(rooms)
 
 
 @small

@@ -44,8 +44,8 @@ def _clean(row, upper, slack, scores, bounds):
         The rough sum of the bounds, and how many entries may make the row a special one.
     """
     zero, one, lowest = scores.dtype.type(0), scores.dtype.type(1), scores.dtype.type(-math.inf)
-    copy_in(row, scores, lowest)
-    copy_in(upper, bounds, zero)
+    copy_in(row, scores)
+    copy_in(upper, bounds)
     room = odd = zero
     for j in range(np.uint64(scores.shape[0])):
         score, bound = scores[j], bounds[j]
@@ -189,6 +189,37 @@ def _try_near(scores, uppers, total, limit, lanes, probs, place):
     return found
 
 
+@small
+def _new_desk(group, padded, dtype):
+    """Memory for rows that are solved in turn, their bounds and their shares, filled up."""
+    memory = np.empty((3 * group, padded), dtype)
+    memory[:group] = -math.inf
+    memory[group:] = 0.0
+    return memory
+
+
+@small
+def _of(values, i):
+    """What row ``i`` has of one or many."""
+    return values[i if values.shape[0] > 1 else 0]
+
+
+@small
+def _put_back(
+    scores, uppers, totals, limit, desk, first, count, order, tolerance, places, probs, place
+):
+    """Write the rows on the desk; those that were filled before stay as they are."""
+    for k in range(count):
+        i = first + k
+        if desk[3][OPEN, k] == 0.0:
+            continue
+        if _fill(desk, k, order, tolerance, places):
+            copy_out(borrowed(desk[2], k), probs[i])
+            copy_out(places, place[i])
+        else:
+            box_row(scores[i], _of(uppers, i), _of(totals, i), limit, probs[i], place[i])
+
+
 @inner
 def bounded_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop):
     """Distributions of rows ``start`` to ``stop``; returns how many cannot be solved.
@@ -196,42 +227,35 @@ def bounded_rows(scores, uppers, totals, order, slack, limit, probs, place, star
     Bounds, and totals, are one row or one for each row; ``limit`` is the largest number.
     """
     size, faults, slack = scores.shape[1], 0, scores.dtype.type(slack)
-    by_row, stride = int(uppers.shape[0] > 1), int(totals.shape[0] > 1)
     group, padded = LANES if size <= _GROUPED else 1, padded_size(size)
-    tolerance = _tolerance(scores)
-    memory, bytes_ = np.empty((3 * group, padded), scores.dtype), np.empty((1, padded), np.uint8)
-    lane_memory, places = new_lanes(group), borrowed(bytes_, 0)
+    tolerance, memory = _tolerance(scores), _new_desk(group, padded, scores.dtype)
+    lane_memory, bytes_ = new_lanes(group), np.empty((1, padded), np.uint8)
+    places, lanes = borrowed(bytes_, 0), borrowed_rows(lane_memory, 0, FIELDS)
     desk = (
         borrowed_rows(memory, 0, group), borrowed_rows(memory, group, group),
-        borrowed_rows(memory, 2 * group, group), borrowed_rows(lane_memory, 0, FIELDS),
+        borrowed_rows(memory, 2 * group, group), lanes,
     )  # fmt: skip
     for first in range(start, stop, group):
         count = min(group, stop - first)
         for k in range(count):
             i = first + k
             faults += _take(
-                scores[i], uppers[i * by_row], totals[i * stride], slack, limit,
-                borrowed(desk[0], k), borrowed(desk[1], k), desk[3], k, probs[i], place[i],
+                scores[i], _of(uppers, i), _of(totals, i), slack, limit,
+                borrowed(desk[0], k), borrowed(desk[1], k), lanes, k, probs[i], place[i],
             )  # fmt: skip
         if order == 0.0:
             _solve_capped(desk, count, tolerance)
         elif group == 1 and _try_near(
-            scores[first], uppers[first * by_row], totals[first * stride], limit, desk[3],
+            scores[first], _of(uppers, first), _of(totals, first), limit, lanes,
             probs[first], place[first],
         ):  # fmt: skip
             continue
         else:
             _solve_box(desk, count)
-        for k in range(count):
-            i = first + k
-            if desk[3][OPEN, k] == 0.0:
-                continue
-            if _fill(desk, k, order, tolerance, places):
-                copy_out(borrowed(desk[2], k), probs[i])
-                copy_out(places, place[i])
-            else:
-                total = totals[i * stride]
-                box_row(scores[i], uppers[i * by_row], total, limit, probs[i], place[i])
+        _put_back(
+            scores, uppers, totals, limit, desk, first, count, order, tolerance, places, probs,
+            place,
+        )  # fmt: skip
     give_back(memory)
     give_back(lane_memory)
     give_back(bytes_)

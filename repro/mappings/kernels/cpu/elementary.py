@@ -27,6 +27,8 @@ class _Format(NamedTuple):
     log_terms: int
 
 
+_ROUGH_LOG_TERMS, _ROUGH_EXP_TERMS = 6, 5
+"""How long the series are where steps are taken that others follow."""
 _SINGLE = _Format(np.float32, np.int32, np.uint32, 23, 127, 7, 11)
 _DOUBLE = _Format(np.float64, np.int64, np.uint64, 52, 1023, 13, 21)
 
@@ -125,6 +127,38 @@ def _reciprocal(number: _Format) -> Any:
     return reciprocal
 
 
+def _rough_power(number: _Format) -> Callable[..., Any]:
+    """``height^exponent`` to five digits: logarithms to base two, no case apart."""
+    real, integer = number.real, number.integer
+    shift, bias, one = integer(number.mantissa), integer(number.bias), real(1)
+    half_root_bits = real(math.sqrt(0.5)).view(integer)
+    rounder, lowest = real(1.5 * 2.0**number.mantissa), real(2 - number.bias)
+    logs = tuple(real(value / np.log(2)) for value in _log1p_share(_ROUGH_LOG_TERMS))
+    series = tuple(
+        real(math.log(2) ** k / math.factorial(k)) for k in range(_ROUGH_EXP_TERMS, -1, -1)
+    )
+
+    @exact
+    def rough_power(height, exponent):
+        bits = real(height).view(integer)
+        exponent_bits = integer(integer(bits - half_root_bits) >> shift)
+        rest = integer(bits - integer(exponent_bits << shift)).view(real) - one
+        value = logs[0]
+        for k in range(1, len(logs)):
+            value = value * rest + logs[k]
+        power = (value * rest + real(exponent_bits)) * exponent
+        power = power if power > lowest else lowest
+        shifted = power + rounder
+        rest = power - (shifted - rounder)
+        value = series[0]
+        for k in range(1, len(series)):
+            value = value * rest + series[k]
+        whole = integer(integer(real(shifted).view(integer)) + bias) << shift
+        return value * integer(whole).view(real)
+
+    return rough_power
+
+
 def _power_of(number: _Format) -> Callable[..., Any]:
     real, exp, log = number.real, _exponential(number), _logarithm(number)
     zero, one = real(0), real(1)
@@ -145,6 +179,7 @@ _EXPONENTIALS = {
 }
 _RECIPROCALS = {types.float32: _reciprocal(_SINGLE), types.float64: _reciprocal(_DOUBLE)}
 _POWERS = {types.float32: _power_of(_SINGLE), types.float64: _power_of(_DOUBLE)}
+_ROUGH_POWERS = {types.float32: _rough_power(_SINGLE), types.float64: _rough_power(_DOUBLE)}
 _LOGARITHMS = {types.float32: _logarithm(_SINGLE), types.float64: _logarithm(_DOUBLE)}
 
 
@@ -159,6 +194,19 @@ def power(below, height, exponent):
 @overload(power, jit_options=EXACT)
 def _power_of_type(below, height, exponent):
     return _POWERS[below]
+
+
+def rough_power(height, exponent):
+    """``height^exponent`` to five digits, ``exponent > 0``, for positive normal heights.
+
+    Too small a result is next to zero.
+    """
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(rough_power, jit_options=EXACT)
+def _rough_power_of_type(height, exponent):
+    return _ROUGH_POWERS[height].py_func
 
 
 def logarithm(below, height):

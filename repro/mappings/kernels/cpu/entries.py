@@ -12,7 +12,8 @@ from numba import carray
 
 from repro.mappings.kernels.cpu._compile import SOURCES, on_disk, pointer, small
 from repro.mappings.kernels.cpu.backward import backward_rows, loss_backward_rows
-from repro.mappings.kernels.cpu.forward import closed_rows, level_rows
+from repro.mappings.kernels.cpu.forward import closed_rows
+from repro.mappings.kernels.cpu.level_forward import level_rows
 
 Entry = Callable[..., Any]
 

@@ -1,10 +1,10 @@
-"""The kernels of α-entmax and of its losses: one read and one write of every row."""
+"""Sparsemax, 1.5-entmax and their losses: one read and one write of every row."""
 
 import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import closed, level, level_tiles, tiles
+from repro.mappings.kernels.cpu import closed, tiles
 from repro.mappings.kernels.cpu._compile import inner, small
 from repro.mappings.kernels.cpu.extremes import largest
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
@@ -14,22 +14,14 @@ from repro.mappings.kernels.cpu.search import (
     PAD,
     block_maxima,
     clamped,
-    gather,
     gather_blocks,
     gather_maxima,
     load,
-    pad,
     scaled_score,
 )
 
-SHORT = 128
-"""Rows up to this length are solved without a search where powers are taken; some in tiles."""
 TILED = 512
-"""Rows up to this length are solved without a search where steps are cheap."""
-_KINK = 1e-6
-"""Excess mass of a row that is solved again, as its last step has met a kink."""
-_SMALLEST_ORDER = 1e-20
-"""Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
+"""Rows up to this length are solved without a search, eight at a time."""
 
 
 @small
@@ -106,19 +98,6 @@ def closed_row(row, order, zero, tolerance, maxima, lists, shares, places, out):
     c = closed.descend_roughly(lists, 0, count, c, order, closed.last_excess(lists))
     solution = closed.solve(lists, 0, count, count, c, order, tolerance, shares)
     scatter_blocks(shares, solution[0], places, blocks, out)
-    return solution
-
-
-@inner
-def level_row(row, order, zero, maxima, lists, shares, places, out):
-    """Any other α-entmax of a row, in the precision of the list."""
-    start = 0.0
-    if order <= 1.0 and row.shape[0] > SHORT:
-        start = level.bound(lists[0], gather_maxima(maxima, zero, order, lists), order)
-    c = 1.0 / level.growth_at(order, start)
-    count = gather(row, maxima, zero, order, c, lists, places)
-    solution = level.solve(lists[0], pad(lists, 0, count), start, order, shares)
-    scatter(shares, solution[0], places, count, out)
     return solution
 
 
@@ -220,89 +199,3 @@ def closed_rows(scores, order, targets, ignored, probs, losses, start, stop):
     if scores.shape[1] <= TILED:
         return tiled_rows(scores, order, targets, ignored, probs, losses, start, stop)
     return long_closed_rows(scores, order, targets, ignored, probs, losses, start, stop)
-
-
-@inner
-def plain_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
-    """Solve rows one by one; return how many targets are no class."""
-    size, wrong, largest = scores.shape[1], 0, np.finfo(scores.dtype).max
-    maxima = np.empty((size + BLOCK - 1) // BLOCK, scores.dtype)
-    wide, narrow = new_lists(1, size, np.float64), new_lists(1, size, scores.dtype)
-    shares, places = np.empty(wide.shape[1]), np.empty(wide.shape[1], np.int32)
-    for i in range(start, stop):
-        row, solution = scores[i], (1.0, math.nan, 0.0)
-        order = orders[i] if orders.shape[0] > 0 else order
-        top, bad = block_maxima(row, maxima)
-        if not fill_bad(top, bad or not order >= 0.0, probs[i]):
-            order, zero = max(order, _SMALLEST_ORDER), clamped(top, largest)
-            # Not Lipschitz above 1: single precision would leave few digits of small entries.
-            if order > 1.0:
-                solution = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
-            else:
-                solution = level_row(row, order, zero, maxima, narrow, shares, places, probs[i])
-        if losses.shape[0] > 0:
-            losses[i], none = judge(row, top, order, solution, targets[i], ignored)
-            wrong += none
-    return wrong
-
-
-@small
-def take_orders(orders, order, first, last, taken):
-    """The orders of the rows of a tile; whether all are among those solved there."""
-    fits = True
-    for k in range(tiles.LANES):
-        taken[k] = orders[min(first + k, last)] if orders.shape[0] > 0 else order
-        taken[k + tiles.LANES] = taken[k]
-        fits &= (taken[k] >= level_tiles.LOWEST_ORDER) & (taken[k] <= 1.0)
-    return fits
-
-
-@small
-def solve_level_tile(scores, first, last, lanes, sums, tile, shares, bads):
-    """Fill a tile with the unnormalised distributions of rows whose orders are known."""
-    taken, cuts, wanted = borrowed(lanes, 0), borrowed(lanes, 1), borrowed(lanes, 2)
-    tops, growths, totals = borrowed(sums, 0), borrowed(sums, 1), borrowed(sums, 2)
-    find_tops(scores, first, last, tops, bads)
-    tiles.load_tile(scores, first, last, tops, taken, tile)
-    level_tiles.solve_tile(
-        tile, shares, taken, cuts, borrowed(lanes, 3), growths, borrowed(sums, 3), totals,
-        borrowed(sums, 4), borrowed(sums, 5),
-    )  # fmt: skip
-    level_tiles.wanted_totals(taken, growths, wanted)
-
-
-@inner
-def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
-    """Solve rows that fit in tiles at orders up to one; returns zero, as there are no targets."""
-    last, size, dtype = stop - 1, scores.shape[1], scores.dtype
-    memory, results = tiles.new_tile(size, dtype), tiles.new_tile(size, dtype)
-    sums, lanes = tiles.new_sums(dtype), level_tiles.new_lanes()
-    bads, tile, shares = np.empty(tiles.LANES, np.bool_), borrowed(memory, 0), borrowed(results, 0)
-    for first in range(start, stop, tiles.LANES):
-        fits = take_orders(orders, order, first, last, borrowed(lanes, 0))
-        if fits:
-            solve_level_tile(scores, first, last, lanes, sums, tile, shares, bads)
-        for k in range(min(tiles.LANES, stop - first)):
-            i, total = first + k, lanes[3, k]
-            if fits and fill_bad(sums[0, k], bads[k], probs[i]):
-                continue
-            if fits and abs(total * lanes[2, k] - 1.0) <= _KINK:
-                level_tiles.write_row(shares, k, total, probs[i])
-            else:
-                plain_level_rows(scores, order, orders, targets, ignored, probs, losses, i, i + 1)
-    give_back(memory)
-    give_back(results)
-    return 0
-
-
-@inner
-def level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
-    """α-entmax at any order, or at one order for each row where there are some, and losses.
-
-    Returns:
-        How many targets are no class.
-    """
-    tiled = scores.itemsize == 4 and scores.shape[1] <= SHORT and losses.shape[0] == 0
-    if tiled:
-        return tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop)
-    return plain_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop)

@@ -22,6 +22,12 @@ _CHUNK = 256
 """Entries that are added up in the precision of the list before the sum is widened."""
 _HIGHEST = 80.0
 """Keeps ``1 / c`` finite where ``r`` is large."""
+_TIED = 1e-8
+"""Above ``r = 1`` entries so close to the threshold, relative to ``c``, have few digits."""
+_BELOW = -1e-12
+"""The same of entries below it, as ``c`` is rounded."""
+_DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
+"""Between these, relative to ``c``, the logarithm of the smallest height is looked for."""
 
 
 @small
@@ -154,6 +160,65 @@ def close(scaled, count, order, level):
     return descend(scaled, count, order, level, math.sqrt(np.finfo(scaled.dtype).eps) / 8.0)
 
 
+@small
+def is_tied(w, c):
+    """Whether a height ``w + c`` has few digits."""
+    return (w + c > _BELOW * c) & (w + c < _TIED * c)
+
+
+@inner
+def lowest_kept(scaled, count, c):
+    """The lowest entry that is not clearly below the threshold."""
+    lowest = 0.0
+    for j in range(count):
+        w = np.float64(scaled[j])
+        lowest = w if (w + c > _BELOW * c) & (w < lowest) else lowest
+    return lowest
+
+
+@inner
+def raised(scaled, count, rise, slowness, probs):
+    """Write ``(w + rise)^{1/r}``; return the sum and that of ``p w``."""
+    zero, total, moment = 0.0, 0.0, 0.0
+    for j in range(count):
+        height = np.float64(scaled[j]) + rise
+        share = power(height - 1.0, height if height > zero else zero, slowness)
+        probs[j] = share
+        total += share
+        moment += share * scaled[j]
+    return total, moment
+
+
+@inner
+def move_down(scaled, count, distance):
+    """Take entries relative to one that is so much above zero; return the lowest one above it."""
+    lowest = math.inf
+    for j in range(count):
+        scaled[j] -= distance
+        lowest = scaled[j] if (scaled[j] > 0.0) & (scaled[j] < lowest) else lowest
+    return lowest
+
+
+@inner
+def solve_tied(scaled, count, order, anchor, probs):
+    """What :func:`solve` returns where entries next to ``anchor`` have few digits beside ``c``.
+
+    Entries are taken relative to the lowest with mass, the anchor or one just above it, and the
+    logarithm of its height is halved.
+    """
+    slowness, low, high = 1.0 / order, _DEEPEST, _SHALLOWEST + math.log(-anchor)
+    above = move_down(scaled, count, anchor)
+    while raised(scaled, count, math.exp(low), slowness, probs)[0] > 1.0 and above < math.inf:
+        anchor += above
+        above = move_down(scaled, count, above)
+    for _ in range(_PASSES):
+        middle = 0.5 * (low + high)
+        total, _ = raised(scaled, count, math.exp(middle), slowness, probs)
+        low, high = (low, middle) if total > 1.0 else (middle, high)
+    total, moment = raised(scaled, count, math.exp(high), slowness, probs)
+    return total, moment + anchor * total, (1.0 - (math.exp(high) - anchor)) / order
+
+
 @inner
 def solve(scaled, count, level, order, probs):
     """Write the unnormalised distribution, starting at a lower bound of the level.
@@ -166,6 +231,10 @@ def solve(scaled, count, level, order, probs):
     """
     eps, previous = np.finfo(scaled.dtype).eps, math.inf
     level, growth, cut = close(scaled, count, order, level)
+    if order > 1.0:
+        anchor = lowest_kept(scaled, count, 1.0 / growth)
+        if is_tied(anchor, 1.0 / growth):
+            return solve_tied(scaled, count, order, anchor, probs)
     for _ in range(_PASSES):
         total, moment = shares(scaled, count, growth, cut, order, probs)
         gap = abs(level - math.log(total))

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from repro.mappings.kernels.cpu._compile import small
 
 _STRIDE = 32
-"""What a loop takes in one go: four vectors of single precision."""
+"""What a loop takes in one go: two to four vectors of single precision."""
 
 
 @intrinsic
@@ -36,12 +36,9 @@ def padded_size(size):
 
 
 @small
-def copy_in(row, padded, rest):
-    """Copy a row, and fill up its end."""
-    size = row.shape[0]
-    _copy_bytes(padded.ctypes.data, row.ctypes.data, size * row.itemsize)
-    for j in range(size, padded.shape[0]):
-        padded[j] = rest
+def copy_in(row, padded):
+    """Copy a row; what its end was filled up with stays."""
+    _copy_bytes(padded.ctypes.data, row.ctypes.data, row.shape[0] * row.itemsize)
 
 
 @small

@@ -12,7 +12,7 @@ from repro.mappings.kernels.cpu._compile import small
 
 LANES = 8
 LINE = 2 * LANES
-_STRIDE = 4 * LINE
+STRIDE = 4 * LINE
 """Entries of a tile that are added up before the sums are touched."""
 _PASSES = 64
 _OUT = -2.0
@@ -30,7 +30,7 @@ def candidate(score, top, scale, lowest, zero):
 @small
 def new_tile(size, dtype):
     """Room for rows of a size, filled up with candidates that get nothing."""
-    columns = (size * LANES + _STRIDE - 1) // _STRIDE * _STRIDE
+    columns = (size * LANES + STRIDE - 1) // STRIDE * STRIDE
     return np.full((1, columns), _OUT, dtype)
 
 
@@ -79,13 +79,15 @@ def load_tile(scores, first, last, tops, orders, tile):
 
 
 @small
-def _kept(w, c, zero):
+def kept_of(w, c, zero):
+    """``[w + c]_+``."""
     kept = w + c
     return kept if kept > zero else zero
 
 
 @small
-def _one_if(positive, zero, one):
+def one_if(positive, zero, one):
+    """One where a number is positive."""
     return one if positive > zero else zero
 
 
@@ -94,15 +96,15 @@ def linear_sums(tile, cs, totals, sizes):
     """``Σ [w + c]_+`` and how many are positive."""
     zero, one, line = tile.dtype.type(0), tile.dtype.type(1), np.uint64(LINE)
     totals[:], sizes[:] = zero, zero
-    for start in range(0, tile.shape[0], _STRIDE):
-        part = tile[start : start + _STRIDE]
+    for start in range(0, tile.shape[0], STRIDE):
+        part = tile[start : start + STRIDE]
         for k in range(line):
-            a, b = _kept(part[k], cs[k], zero), _kept(part[k + line], cs[k], zero)
-            c = _kept(part[k + np.uint64(2 * LINE)], cs[k], zero)
-            d = _kept(part[k + np.uint64(3 * LINE)], cs[k], zero)
+            a, b = kept_of(part[k], cs[k], zero), kept_of(part[k + line], cs[k], zero)
+            c = kept_of(part[k + np.uint64(2 * LINE)], cs[k], zero)
+            d = kept_of(part[k + np.uint64(3 * LINE)], cs[k], zero)
             totals[k] += (a + b) + (c + d)
-            sizes[k] += (_one_if(a, zero, one) + _one_if(b, zero, one)) + (
-                _one_if(c, zero, one) + _one_if(d, zero, one)
+            sizes[k] += (one_if(a, zero, one) + one_if(b, zero, one)) + (
+                one_if(c, zero, one) + one_if(d, zero, one)
             )
 
 
@@ -111,12 +113,12 @@ def square_sums(tile, cs, totals, seconds):
     """``Σ [w + c]_+`` and the sum of the squares."""
     zero, line = tile.dtype.type(0), np.uint64(LINE)
     totals[:], seconds[:] = zero, zero
-    for start in range(0, tile.shape[0], _STRIDE):
-        part = tile[start : start + _STRIDE]
+    for start in range(0, tile.shape[0], STRIDE):
+        part = tile[start : start + STRIDE]
         for k in range(line):
-            a, b = _kept(part[k], cs[k], zero), _kept(part[k + line], cs[k], zero)
-            c = _kept(part[k + np.uint64(2 * LINE)], cs[k], zero)
-            d = _kept(part[k + np.uint64(3 * LINE)], cs[k], zero)
+            a, b = kept_of(part[k], cs[k], zero), kept_of(part[k + line], cs[k], zero)
+            c = kept_of(part[k + np.uint64(2 * LINE)], cs[k], zero)
+            d = kept_of(part[k + np.uint64(3 * LINE)], cs[k], zero)
             totals[k] += (a + b) + (c + d)
             seconds[k] += (a * a + b * b) + (c * c + d * d)
 

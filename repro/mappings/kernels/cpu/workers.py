@@ -25,7 +25,7 @@ _TEAM_GRAIN = 2**14
 """The same for a thread of torch, which need not be woken."""
 _TILE = 8
 """Ranges of short rows begin at multiples of this: they have the same company for any split."""
-_SHORT = 2**10
+_SHORT = 2**12
 """Units of work of a row that may be solved in company."""
 
 
