@@ -42,7 +42,8 @@ $(TARGETS): reproduce-%: $(STAMP)
 report: $(STAMP) ## Rebuild tables, figures and report.html from the records
 	$(REPRO) report scale=$(SCALE)
 
-test: lint types tests ## Install, then lint, type check and test
+test: $(STAMP) ## Install, then lint, type check and test
+	$(MAKE) --no-print-directory -j 2 lint types tests
 
 lint: $(STAMP) ## Check style
 	$(BIN)/ruff check .
@@ -52,7 +53,7 @@ types: $(STAMP) ## Check types
 	$(BIN)/mypy
 
 tests: $(STAMP) ## Run the test suite
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 format: $(STAMP) ## Rewrite style
 	$(BIN)/ruff check --fix .
