@@ -77,6 +77,9 @@ inner = njit(**_FREE)
 small = njit(**_FREE, forceinline=True)
 """The same for functions that are called for every short row: a call costs more than their work."""
 
+lean = njit(**_FREE, forceinline=True, _nrt=False)
+"""The same for functions that allocate nothing, where references to arrays are not counted."""
+
 wide = njit(**_FREE, forceinline=True, pipeline_class=_WideCompiler)
 """The same for loops over whole vectors, with the widest there are; others would get remainders."""
 

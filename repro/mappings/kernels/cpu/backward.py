@@ -1,227 +1,229 @@
 """Kernels of the derivatives: ``J g`` with ``J = diag(s) - s sᵀ / Σs`` and ``s = p^{1-r}``."""
 
-import math
-
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from repro.mappings.kernels.cpu._compile import EXACT, inner, small, wide
-from repro.mappings.kernels.cpu.elementary import logarithm, power
-from repro.mappings.kernels.cpu.padded import copy_in, copy_out, padded_size
+from repro.mappings.kernels.cpu._compile import inner, lean
+from repro.mappings.kernels.cpu.lanes import (
+    compress,
+    expand,
+    load,
+    load_first,
+    store,
+    store_first,
+)
+from repro.mappings.kernels.cpu.order_gradient import drift, order_gradient
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
+from repro.mappings.kernels.cpu.slopes import slope_of
+from repro.mappings.kernels.cpu.tiles import width_of
+from repro.mappings.kernels.cpu.vectors import (
+    count,
+    either,
+    splat,
+    total,
+    where,
+)
 
 SPAN = 64
 """Entries that are skipped together where none has mass; their incoming gradient is not read."""
 _LONG = 512
-"""Rows longer than this are searched for such spans; others are filled up to whole vectors."""
-_SWITCH = 0.25
-"""Below, ``(e^θ - 1 - θ) / θ²`` is a series."""
+"""Rows longer than this are searched for such spans, others for entries with mass."""
+_TOGETHER = 16
+"""Short rows whose powers are taken together."""
 
 
-@small
-def has_mass(probs):
-    """Whether any entry is positive."""
-    zero, positive = probs.dtype.type(0), 0
-    for j in range(probs.shape[0]):
-        positive += probs[j] > zero
-    return positive > 0
+@lean
+def whole_end(row, start, stop):
+    """Where the whole vectors of a part of a row end."""
+    width = width_of(row)
+    return start + (stop - start) // width * width
 
 
-@wide
-def slopes(probs, order, out):
-    """Write ``s``."""
-    zero, one = probs.dtype.type(0), probs.dtype.type(1)
-    exponent = probs.dtype.type(1.0 - order)
-    if order == 1.0:
-        for j in range(probs.shape[0]):
-            out[j] = one if probs[j] > zero else zero
-    elif order == 0.5:
-        for j in range(probs.shape[0]):
-            share = probs[j]
-            out[j] = math.sqrt(share if share > zero else zero)
-    elif order < 1.0:
-        for j in range(probs.shape[0]):
-            out[j] = power(probs[j] - one, probs[j], exponent)
-    else:
-        for j in range(probs.shape[0]):
-            share = power(probs[j] - one, probs[j], -exponent)
-            out[j] = one / share if probs[j] > zero else zero
+@lean
+def has_mass(probs, start, stop):
+    """Whether any entry of a part is positive."""
+    whole = whole_end(probs, start, stop)
+    positive = load_first(probs, whole, stop - whole, probs.dtype.type(0)) > 0.0
+    for j in range(start, whole, width_of(probs)):
+        positive = either(positive, load(probs, j) > 0.0)
+    return count(positive) > 0
 
 
-@small
-def weigh(slope, grads):
-    """``Σ s`` and ``Σ s g``; where ``s`` is zero, ``g`` does not count."""
-    zero = slope.dtype.type(0)
-    total = weighted = zero
-    for j in range(slope.shape[0]):
-        weight, grad = slope[j], grads[j]
-        grad = grad if weight > zero else zero
-        total += weight
-        weighted += weight * grad
-    return total, weighted
+@lean
+def weigh(probs, grads, order, slope, start, stop):
+    """Write ``s`` of a part of a row but for its last, short vector, which is returned.
+
+    Also returns ``Σ s`` and ``Σ s g`` by lanes; where ``s`` is zero, ``g`` does not count.
+    """
+    whole, zero = whole_end(probs, start, stop), probs.dtype.type(0)
+    last = slope_of(load_first(probs, whole, stop - whole, zero), order)
+    weights = last
+    grad = load_first(grads, whole, stop - whole, zero)
+    weighted = last * where(last > 0.0, grad, 0.0)
+    for j in range(start, whole, width_of(probs)):
+        weight, grad = slope_of(load(probs, j), order), load(grads, j)
+        store(slope, j, weight)
+        weights += weight
+        weighted += weight * where(weight > 0.0, grad, 0.0)
+    return last, weights, weighted
 
 
-@small
-def centre(slope, grads, mean):
-    """Replace ``s`` by ``s (g - mean)``."""
-    zero = slope.dtype.type(0)
-    for j in range(slope.shape[0]):
-        weight = slope[j]
-        moved = weight * (grads[j] - mean)
-        slope[j] = moved if weight > zero else zero
+@lean
+def centre(slope, last, grads, mean, start, stop):
+    """Replace ``s`` by ``s (g - mean)``; the last, short vector is given."""
+    whole, zero = whole_end(slope, start, stop), slope.dtype.type(0)
+    for j in range(start, whole, width_of(slope)):
+        weight = load(slope, j)
+        store(slope, j, where(weight > 0.0, weight * (load(grads, j) - mean), 0.0))
+    if whole < stop:
+        grad = load_first(grads, whole, stop - whole, zero)
+        store_first(slope, whole, stop - whole, where(last > 0.0, last * (grad - mean), 0.0))
 
 
-@small
-def mean_of(weighted, total):
+@lean
+def mean_of(weighted, weights):
     """The weighted mean, zero in a row without mass."""
-    return weighted / total if total > 0.0 else total
+    return weighted / weights if weights > 0.0 else weights
 
 
-@small
+@lean
 def flat_row(probs, grads, out):
-    """The gradient of a row for sparsemax: on the support ``g`` less its mean."""
-    zero, size = probs.dtype.type(0), 0
-    weighted = zero
-    for j in range(np.uint64(probs.shape[0])):
-        size += np.int32(probs[j] > zero)
-        weighted += grads[j] if probs[j] > zero else zero
-    mean = probs.dtype.type(mean_of(weighted, size))
-    for j in range(np.uint64(probs.shape[0])):
-        moved = grads[j] - mean
-        out[j] = moved if probs[j] > zero else zero
-    return mean
+    """Write the gradient of a row for sparsemax: on the support ``g`` less its mean."""
+    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
+    whole = whole_end(probs, 0, size)
+    last = load_first(probs, whole, size - whole, zero) > 0.0
+    last_grad = load_first(grads, whole, size - whole, zero)
+    kept, weighted = count(last), where(last, last_grad, 0.0)
+    for j in range(0, whole, width):
+        positive = load(probs, j) > 0.0
+        kept += count(positive)
+        weighted += where(positive, load(grads, j), 0.0)
+    mean = total(weighted) / probs.dtype.type(max(kept, 1))
+    for j in range(0, whole, width):
+        store(out, j, where(load(probs, j) > 0.0, load(grads, j) - mean, 0.0))
+    store_first(out, whole, size - whole, where(last, last_grad - mean, 0.0))
 
 
-@small
+@lean
 def root_row(probs, grads, out):
-    """The gradient of a row for 1.5-entmax, with ``s = √p``."""
-    zero = probs.dtype.type(0)
-    total = weighted = zero
-    for j in range(np.uint64(probs.shape[0])):
-        slope = np.sqrt(probs[j])
-        out[j] = slope
-        total += slope
-        weighted += slope * (grads[j] if slope > zero else zero)
-    mean = mean_of(weighted, total)
-    centre(out, grads, mean)
-    return mean
-
-
-@small
-def closed_row(probs, grads, order, out):
-    """Write the gradient of a row whose order needs no powers; return the mean of ``g``."""
-    if order == 1.0:
-        return flat_row(probs, grads, out)
-    return root_row(probs, grads, out)
+    """The same for 1.5-entmax, with ``s = √p``."""
+    size = probs.shape[0]
+    last, weights, weighted = weigh(probs, grads, 0.5, out, 0, size)
+    mean = mean_of(total(weighted), total(weights))
+    centre(out, last, grads, mean, 0, size)
 
 
 @inner
 def long_row(probs, grads, order, found, out):
-    """The same, span by span; only spans with mass are computed."""
-    size, count = probs.shape[0], 0
-    total = weighted = 0.0
+    """The same at any order, span by span; only spans with mass are computed; returns the mean."""
+    size, spans = probs.shape[0], 0
+    weights = weighted = 0.0
     for start in range(0, size, SPAN):
         stop = min(start + SPAN, size)
-        if has_mass(probs[start:stop]):
-            slopes(probs[start:stop], order, out[start:stop])
-            part, tilt = weigh(out[start:stop], grads[start:stop])
-            total, weighted = total + part, weighted + tilt
-            found[count] = start
-            count += 1
+        if has_mass(probs, start, stop):
+            last, part, tilt = weigh(probs, grads, order, out, start, stop)
+            if stop % SPAN > 0:
+                whole = whole_end(out, start, stop)
+                store_first(out, whole, stop - whole, last)
+            weights, weighted = weights + total(part), weighted + total(tilt)
+            found[spans] = start
+            spans += 1
         else:
             out[start:stop] = 0.0
-    mean = out.dtype.type(mean_of(weighted, total))
-    for k in range(count):
+    mean = out.dtype.type(mean_of(weighted, weights))
+    for k in range(spans):
         start, stop = found[k], min(found[k] + SPAN, size)
-        centre(out[start:stop], grads[start:stop], mean)
+        whole = whole_end(out, start, stop)
+        last = load_first(out, whole, stop - whole, out.dtype.type(0))
+        centre(out, last, grads, mean, start, stop)
     return mean
 
 
-def _curvature(real):
-    """Of ``θ`` in one precision, without branches."""
-    series = tuple(real(1 / math.factorial(k + 2)) for k in range(9, -1, -1))
+@lean
+def gather(probs, grads, shares, listed, start):
+    """List the entries with mass and their incoming gradients from a place on; return the end.
 
-    def curvature(theta):
-        near = series[0]
-        for k in range(1, len(series)):
-            near = near * theta + series[k]
-        return near
-
-    return curvature
-
-
-_CURVATURES = {types.float32: _curvature(np.float32), types.float64: _curvature(np.float64)}
-
-
-def near_curvature(theta):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and the switch."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(near_curvature, jit_options=EXACT)
-def _near_curvature_of_type(theta):
-    return _CURVATURES[theta]
-
-
-@wide
-def drift(probs, slope, grads, order, mean):
-    """What a part of a row adds to the gradient of its order.
-
-    With ``θ = -r log p`` the curvature ``p log² p (e^θ - 1 - θ) / θ²`` is ``(s - p - p θ) / r²``,
-    where that keeps digits.
+    Lists are filled up to whole vectors with entries without mass.
     """
-    zero, one, switch = probs.dtype.type(0), probs.dtype.type(1), probs.dtype.type(_SWITCH)
-    order, total = probs.dtype.type(order), zero
-    scale = one / (order * order if order > zero else one)
-    for j in range(probs.shape[0]):
-        share = probs[j] if probs[j] > zero else one
-        logs = logarithm(share - one, share)
-        theta = -order * logs
-        near = share * logs * logs * near_curvature(theta if theta < switch else switch)
-        far = (slope[j] - share - share * theta) * scale
-        moved = (far if theta >= switch else near) * (mean - grads[j])
-        total += moved if probs[j] > zero else zero
-    return total
+    width, zero, end = width_of(probs), probs.dtype.type(0), start
+    whole = whole_end(probs, 0, probs.shape[0])
+    for j in range(0, whole, width):
+        share = load(probs, j)
+        positive = share > 0.0
+        store(shares, end, compress(share, positive))
+        store(listed, end, compress(load(grads, j), positive))
+        end += count(positive)
+    left = probs.shape[0] - whole
+    share, grad = load_first(probs, whole, left, zero), load_first(grads, whole, left, zero)
+    positive = share > 0.0
+    store(shares, end, compress(share, positive))
+    store(listed, end, compress(grad, positive))
+    end += count(positive)
+    store(shares, end, splat(zero))
+    store(listed, end, splat(zero))
+    return (end + width - 1) // width * width
 
 
-@inner
-def order_gradient(probs, grads, order, mean, room):
-    """``Σ (∂p/∂r) g``, by the drift of ``p`` at a fixed threshold."""
-    total = 0.0
-    for start in range(0, probs.shape[0], SPAN):
-        part = probs[start : start + SPAN]
-        if has_mass(part):
-            slope = room[: part.shape[0]]
-            slopes(part, order, slope)
-            total += drift(part, slope, grads[start : start + SPAN], order, mean)
-    return total
+@lean
+def scatter(probs, listed, start, out):
+    """Write what is listed where the entries with mass are, and zeros."""
+    width, whole = width_of(probs), whole_end(probs, 0, probs.shape[0])
+    for j in range(0, whole, width):
+        positive = load(probs, j) > 0.0
+        store(out, j, expand(listed, start, positive))
+        start += count(positive)
+    left = probs.shape[0] - whole
+    positive = load_first(probs, whole, left, probs.dtype.type(0)) > 0.0
+    store_first(out, whole, left, expand(listed, start, positive))
+
+
+@lean
+def closed_rows(probs, grads, order, out, start, stop):
+    """Gradients of short rows of one order that needs no powers."""
+    if order == 1.0:
+        for i in range(start, stop):
+            flat_row(probs[i], grads[i], out[i])
+    else:
+        for i in range(start, stop):
+            root_row(probs[i], grads[i], out[i])
+
+
+@lean
+def company(probs, grads, order, orders, closed, out, order_grads, desk, start, stop):
+    """Gradients of a few short rows; of closed ones of their orders only."""
+    shares, listed, slope, starts = desk
+    end = 0
+    for i in range(start, stop):
+        starts[i - start] = end
+        end = gather(probs[i], grads[i], shares, listed, end)
+    starts[stop - start] = end
+    for i in range(start, stop):
+        first, end = starts[i - start], starts[i - start + 1]
+        order = orders[i] if orders.shape[0] > 0 else order
+        last, weights, weighted = weigh(shares, listed, order, slope, first, end)
+        mean = mean_of(total(weighted), total(weights))
+        if order_grads.shape[0] > 0:
+            order_grads[i] = drift(shares, slope, listed, order, mean, first, end)
+        if not closed:
+            centre(slope, last, listed, mean, first, end)
+            scatter(probs[i], slope, first, out[i])
 
 
 @inner
 def short_rows(probs, grads, order, orders, out, order_grads, start, stop):
-    """Gradients of short rows; where powers are needed they are filled up."""
-    memory = np.zeros((3, padded_size(probs.shape[1])), probs.dtype)
-    learns = order_grads.shape[0] > 0
-    share, grad, slope = borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2)
-    for i in range(start, stop):
-        order = orders[i] if orders.shape[0] > 0 else order
-        closed = order in (0.5, 1.0)
-        mean = closed_row(probs[i], grads[i], order, out[i]) if closed else probs.dtype.type(0)
-        if closed and not learns:
-            continue
-        copy_in(probs[i], share)
-        copy_in(grads[i], grad)
-        slopes(share, order, slope)
-        if not closed:
-            total, weighted = weigh(slope, grad)
-            mean = mean_of(weighted, total)
-        if learns:
-            order_grads[i] = drift(share, slope, grad, order, mean)
-        if not closed:
-            centre(slope, grad, mean)
-            copy_out(slope, out[i])
-    give_back(memory)
+    """Gradients of short rows."""
+    closed = orders.shape[0] == 0 and order in (0.5, 1.0)
+    if closed:
+        closed_rows(probs, grads, order, out, start, stop)
+        if order_grads.shape[0] == 0:
+            return
+    width = width_of(probs)
+    room = _TOGETHER * (probs.shape[1] + 2 * width)
+    memory, starts = np.zeros((3, room), probs.dtype), np.zeros((1, _TOGETHER + 1), np.int64)
+    desk = borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2), borrowed(starts, 0)
+    for first in range(start, stop, _TOGETHER):
+        last = min(first + _TOGETHER, stop)
+        company(probs, grads, order, orders, closed, out, order_grads, desk, first, last)
+    give_back(memory), give_back(starts)
 
 
 @inner
@@ -232,22 +234,23 @@ def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
         short_rows(probs, grads, order, orders, out, order_grads, start, stop)
         return
     memory = np.empty((1, (size + SPAN - 1) // SPAN), np.int64)
-    rooms = np.empty((1, SPAN), probs.dtype)
-    found, room = borrowed(memory, 0), borrowed(rooms, 0)
+    found = borrowed(memory, 0)
     for i in range(start, stop):
         order = orders[i] if orders.shape[0] > 0 else order
         mean = long_row(probs[i], grads[i], order, found, out[i])
         if order_grads.shape[0] > 0:
-            order_grads[i] = order_gradient(probs[i], grads[i], order, mean, room)
+            order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
     give_back(memory)
-    give_back(rooms)
 
 
-@small
+@lean
 def weighted_row(probs, grad, out):
     """Write ``g p``."""
-    for j in range(probs.shape[0]):
-        out[j] = grad * probs[j]
+    size, zero = probs.shape[0], probs.dtype.type(0)
+    whole = whole_end(probs, 0, size)
+    for j in range(0, whole, width_of(probs)):
+        store(out, j, load(probs, j) * grad)
+    store_first(out, whole, size - whole, load_first(probs, whole, size - whole, zero) * grad)
 
 
 @inner

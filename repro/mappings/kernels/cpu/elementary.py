@@ -1,4 +1,4 @@
-"""Powers without tables, calls or divisions, so that loops are vectorised, in both precisions.
+"""Powers without tables, calls or divisions, of numbers and of vectors, in both precisions.
 
 Relative errors are a few roundings. All constants are computed: coefficients of power series and of
 an interpolation.
@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from repro.mappings.kernels.cpu import vectors
 from repro.mappings.kernels.cpu._compile import EXACT, exact
 
 
@@ -20,17 +21,56 @@ class _Format(NamedTuple):
 
     real: Any
     integer: Any
-    natural: Any
     mantissa: int
     bias: int
     exp_terms: int
     log_terms: int
 
 
+class _Kind(NamedTuple):
+    """Numbers of a format, one or a vector of them: how they are reinterpreted and chosen."""
+
+    format: _Format
+    bits_of: Any
+    real_of: Any
+    rounded: Any
+    integer: Any
+    where: Any
+
+
+def _plain(number: _Format) -> _Kind:
+    """One number; its integers are kept as short as it is."""
+    real, integer = number.real, number.integer
+
+    @exact
+    def bits_of(value):
+        return real(value).view(integer)
+
+    @exact
+    def real_of(bits):
+        return integer(bits).view(real)
+
+    @exact
+    def where(condition, one, other):
+        return one if condition else other
+
+    return _Kind(number, bits_of, real_of, real, integer, where)
+
+
+@exact
+def _itself(value):
+    return value
+
+
+def _side_by_side(number: _Format) -> _Kind:
+    """A vector of them."""
+    return _Kind(number, vectors.bits_of, vectors.real_of, vectors.rounded, _itself, vectors.where)
+
+
 _ROUGH_LOG_TERMS, _ROUGH_EXP_TERMS = 6, 5
 """How long the series are where steps are taken that others follow."""
-_SINGLE = _Format(np.float32, np.int32, np.uint32, 23, 127, 7, 11)
-_DOUBLE = _Format(np.float64, np.int64, np.uint64, 52, 1023, 13, 21)
+_SINGLE = _Format(np.float32, np.int32, 23, 127, 7, 11)
+_DOUBLE = _Format(np.float64, np.int64, 52, 1023, 13, 21)
 
 
 def _halved_log2(real: Any) -> tuple[Any, Any]:
@@ -39,8 +79,9 @@ def _halved_log2(real: Any) -> tuple[Any, Any]:
     return real(high), real(math.log(2) - high)
 
 
-def _exponential(number: _Format) -> Any:
+def _exponential(kind: _Kind) -> Any:
     """``e^x`` for ``x`` between the logarithms of the smallest and the largest number."""
+    number, bits_of, real_of, whole_of = kind.format, kind.bits_of, kind.real_of, kind.integer
     real, integer = number.real, number.integer
     bias, shift = integer(number.bias), integer(number.mantissa)
     rounder = real(1.5 * 2.0**number.mantissa)
@@ -53,37 +94,38 @@ def _exponential(number: _Format) -> Any:
         shifted = x * log2_e + rounder
         whole = shifted - rounder
         rest = (x - whole * high) - whole * low
-        value = series[0]
-        for k in range(1, len(series)):
+        value = rest * series[0] + series[1]
+        for k in range(2, len(series)):
             value = value * rest + series[k]
-        exponent = integer(integer(real(shifted).view(integer)) + bias) << shift
-        return value * integer(exponent).view(real)
+        return value * real_of(whole_of(whole_of(bits_of(shifted) + bias) << shift))
 
     return exp
 
 
-def _logarithm(number: _Format) -> Callable[..., Any]:
+def _logarithm(kind: _Kind) -> Callable[..., Any]:
     """``log height`` for ``height = 1 + below`` in ``(0, 1]``, accurate also near one."""
-    real, natural = number.real, number.natural
-    zero, one, shift = real(0), real(1), natural(number.mantissa)
+    number, bits_of, real_of, whole_of = kind.format, kind.bits_of, kind.real_of, kind.integer
+    real, integer, where = number.real, number.integer, kind.where
+    zero, one, shift = real(0), real(1), integer(number.mantissa)
     high, low = _halved_log2(real)
     series = tuple(real(value) for value in _log1p_share(number.log_terms))
     # Loops over longer tuples would not be unrolled.
     odd, even = series[::2], series[1::2]
-    one_bits, half_root_bits = one.view(natural), real(math.sqrt(0.5)).view(natural)
-    to_biased, counter = one_bits - half_root_bits, real(2.0**number.mantissa)
-    counter_bits, offset = counter.view(natural), real(counter + number.bias)
+    one_bits, half_root_bits = one.view(integer), real(math.sqrt(0.5)).view(integer)
+    to_biased, counter = integer(one_bits - half_root_bits), real(2.0**number.mantissa)
+    counter_bits, offset = counter.view(integer), real(counter + number.bias)
 
     @exact
     def log(below, height):
-        bits = real(height).view(natural)
-        biased = natural(natural(bits + to_biased) >> shift)
-        near_one = natural(natural(bits + one_bits) - natural(biased << shift)).view(real)
-        exponent = natural(biased | counter_bits).view(real) - offset
+        bits = bits_of(height)
+        biased = whole_of(whole_of(bits + to_biased) >> shift)
+        near_one = real_of(whole_of(whole_of(bits + one_bits) - whole_of(biased << shift)))
+        exponent = real_of(whole_of(biased + counter_bits)) - offset
         # Above √½ the series takes ``below`` itself, whose digits the rounding of height lost.
-        rest = below if exponent == zero else near_one - one
-        square, odds, evens = rest * rest, odd[0], even[0]
-        for k in range(1, len(odd)):
+        rest = where(exponent == zero, below, near_one - one)
+        square = rest * rest
+        odds, evens = square * odd[0] + odd[1], square * even[0] + even[1]
+        for k in range(2, len(odd)):
             odds = odds * square + odd[k]
             evens = evens * square + even[k]
         value = odds * rest + evens
@@ -111,25 +153,27 @@ def _log1p_share(degree: int) -> np.ndarray:
     return powers
 
 
-def _reciprocal(number: _Format) -> Any:
+def _reciprocal(kind: _Kind) -> Any:
     """``1 / x`` for positive ``x``, to five digits."""
-    real, natural = number.real, number.natural
-    one_bits, two, balance = real(1).view(natural), real(2), real(16 / 17)
-    mirrored = natural(2 * int(one_bits))
+    number, bits_of, real_of, whole_of = kind.format, kind.bits_of, kind.real_of, kind.integer
+    real, integer = number.real, number.integer
+    two, balance = real(2), real(16 / 17)
+    mirrored = integer(2 * int(real(1).view(integer)))
 
     @exact
     def reciprocal(x):
         # Mirrored bits are up to an eighth too much; each step then squares the relative error.
-        guess = balance * natural(mirrored - real(x).view(natural)).view(real)
+        guess = real_of(whole_of(mirrored - bits_of(x))) * balance
         guess = guess * (two - x * guess)
         return guess * (two - x * guess)
 
     return reciprocal
 
 
-def _rough_power(number: _Format) -> Callable[..., Any]:
+def _rough_power(kind: _Kind) -> Callable[..., Any]:
     """``height^exponent`` to five digits: logarithms to base two, no case apart."""
-    real, integer = number.real, number.integer
+    number, bits_of, real_of, whole_of = kind.format, kind.bits_of, kind.real_of, kind.integer
+    real, integer, where, rounded = number.real, number.integer, kind.where, kind.rounded
     shift, bias, one = integer(number.mantissa), integer(number.bias), real(1)
     half_root_bits = real(math.sqrt(0.5)).view(integer)
     rounder, lowest = real(1.5 * 2.0**number.mantissa), real(2 - number.bias)
@@ -140,47 +184,56 @@ def _rough_power(number: _Format) -> Callable[..., Any]:
 
     @exact
     def rough_power(height, exponent):
-        bits = real(height).view(integer)
-        exponent_bits = integer(integer(bits - half_root_bits) >> shift)
-        rest = integer(bits - integer(exponent_bits << shift)).view(real) - one
-        value = logs[0]
-        for k in range(1, len(logs)):
+        bits = bits_of(height)
+        exponent_bits = whole_of(whole_of(bits - half_root_bits) >> shift)
+        rest = real_of(whole_of(bits - whole_of(exponent_bits << shift))) - one
+        value = rest * logs[0] + logs[1]
+        for k in range(2, len(logs)):
             value = value * rest + logs[k]
-        power = (value * rest + real(exponent_bits)) * exponent
-        power = power if power > lowest else lowest
+        power = (value * rest + rounded(exponent_bits)) * exponent
+        power = where(power > lowest, power, lowest)
         shifted = power + rounder
         rest = power - (shifted - rounder)
-        value = series[0]
-        for k in range(1, len(series)):
+        value = rest * series[0] + series[1]
+        for k in range(2, len(series)):
             value = value * rest + series[k]
-        whole = integer(integer(real(shifted).view(integer)) + bias) << shift
-        return value * integer(whole).view(real)
+        return value * real_of(whole_of(whole_of(bits_of(shifted) + bias) << shift))
 
     return rough_power
 
 
-def _power_of(number: _Format) -> Callable[..., Any]:
-    real, exp, log = number.real, _exponential(number), _logarithm(number)
-    zero, one = real(0), real(1)
-    lowest = real((8 - number.bias) * math.log(2))
+def _power(kind: _Kind) -> Callable[..., Any]:
+    number, exp, log, where = kind.format, _exponential(kind), _logarithm(kind), kind.where
+    zero, one = number.real(0), number.real(1)
+    lowest = number.real((8 - number.bias) * math.log(2))
 
+    @exact
     def power(below, height, exponent):
-        logs = log(below, height if height > zero else one) * exponent
-        share = exp(logs if logs > lowest else lowest)
-        share = share if height > zero else zero
-        return share if logs > lowest else zero
+        positive = height > zero
+        logs = log(below, where(positive, height, one)) * exponent
+        high = logs > lowest
+        share = where(positive, exp(where(high, logs, lowest)), zero)
+        return where(high, share, zero)
 
     return power
 
 
-_EXPONENTIALS = {
-    types.float32: _exponential(_SINGLE).py_func,
-    types.float64: _exponential(_DOUBLE).py_func,
+_KINDS = {
+    types.float32: _plain(_SINGLE),
+    types.float64: _plain(_DOUBLE),
+    vectors.Vector(types.float32): _side_by_side(_SINGLE),
+    vectors.Vector(types.float64): _side_by_side(_DOUBLE),
 }
-_RECIPROCALS = {types.float32: _reciprocal(_SINGLE), types.float64: _reciprocal(_DOUBLE)}
-_POWERS = {types.float32: _power_of(_SINGLE), types.float64: _power_of(_DOUBLE)}
-_ROUGH_POWERS = {types.float32: _rough_power(_SINGLE), types.float64: _rough_power(_DOUBLE)}
-_LOGARITHMS = {types.float32: _logarithm(_SINGLE), types.float64: _logarithm(_DOUBLE)}
+
+
+def _by_kind(make: Callable[[_Kind], Any]) -> Any:
+    """The Python function of what is made for each kind."""
+    return {numba_type: make(kind).py_func for numba_type, kind in _KINDS.items()}
+
+
+_EXPONENTIALS, _LOGARITHMS = _by_kind(_exponential), _by_kind(_logarithm)
+_POWERS, _ROUGH_POWERS = _by_kind(_power), _by_kind(_rough_power)
+_RECIPROCALS = _by_kind(_reciprocal)
 
 
 def power(below, height, exponent):
@@ -206,7 +259,7 @@ def rough_power(height, exponent):
 
 @overload(rough_power, jit_options=EXACT)
 def _rough_power_of_type(height, exponent):
-    return _ROUGH_POWERS[height].py_func
+    return _ROUGH_POWERS[height]
 
 
 def logarithm(below, height):
@@ -216,7 +269,7 @@ def logarithm(below, height):
 
 @overload(logarithm, jit_options=EXACT)
 def _logarithm_of_type(below, height):
-    return _LOGARITHMS[below].py_func
+    return _LOGARITHMS[below]
 
 
 def exponential(x):
@@ -236,4 +289,4 @@ def reciprocal(x):
 
 @overload(reciprocal, jit_options=EXACT)
 def _reciprocal_of_type(x):
-    return _RECIPROCALS[x].py_func
+    return _RECIPROCALS[x]

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import closed, tiles
-from repro.mappings.kernels.cpu._compile import inner, small
-from repro.mappings.kernels.cpu.extremes import largest
+from repro.mappings.kernels.cpu import closed, closed_tiles, tiles
+from repro.mappings.kernels.cpu._compile import inner, lean, small
+from repro.mappings.kernels.cpu.lanes import load as vector_load
+from repro.mappings.kernels.cpu.lanes import store
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.search import (
     BLOCK,
@@ -19,6 +20,7 @@ from repro.mappings.kernels.cpu.search import (
     load,
     scaled_score,
 )
+from repro.mappings.kernels.cpu.vectors import count, either, splat, where
 
 TILED = 512
 """Rows up to this length are solved without a search, eight at a time."""
@@ -101,16 +103,6 @@ def closed_row(row, order, zero, tolerance, maxima, lists, shares, places, out):
     return solution
 
 
-@small
-def moment_of(row, top, order, probs):
-    """``Σ p w``."""
-    zero, lowest = row.dtype.type(0), row.dtype.type(OUT)
-    scale, moment = row.dtype.type(order), zero
-    for j in range(np.uint64(row.shape[0])):
-        moment += probs[j] * tiles.candidate(row[j], top, scale, lowest, zero)
-    return moment
-
-
 @inner
 def again(row, top, order, out):
     """Solve a row whose tile met a kink in its last step, or is too tied for single precision."""
@@ -120,50 +112,81 @@ def again(row, top, order, out):
     return closed.solve(lists, 0, row.shape[0], lists.shape[1], c, order, tolerance, out)
 
 
-@small
-def find_tops(scores, first, last, tops, bads):
-    """The largest entries of the rows of a tile."""
-    highest = np.finfo(scores.dtype).max
-    for k in range(tiles.LANES):
-        top, bads[k] = largest(scores[min(first + k, last)])
-        tops[k] = top if top < highest else highest
+@lean
+def solve_tile(scores, first, last, order, desk):
+    """Solve the rows of a tile; how many have to be solved in another way."""
+    peaks, tops, orders, cs, steps, totals, moments, scales, bads, lists, tile, ends = desk
+    top = tiles.take_heads(scores, first, last, lists, tile, bads)
+    store(peaks, 0, top)
+    odd = either(either(top == math.inf, top == -math.inf), vector_load(bads, 0) > 0.0)
+    top = tiles.clamped(top, np.finfo(scores.dtype).max)
+    tiles.centre(tile, tiles.head_columns(tile), top, order)
+    c, _ = closed_tiles.descend(
+        tile, tiles.head_columns(tile), splat(scores.dtype.type(1)), order, closed_tiles.COARSE
+    )
+    store(tops, 0, top)
+    store(cs, 0, tiles.limits_of(c))
+    columns = tiles.take_candidates(scores, first, last, tops, orders, cs, lists, ends, tile)
+    tiles.centre(tile, columns, top, order)
+    c, step = closed_tiles.descend(tile, columns, c, order, closed_tiles.last_excess(tile))
+    total, moment = closed_tiles.total_of(tile, columns, c, step, order)
+    tolerance = 4.0 * np.finfo(scores.dtype).eps
+    odd = either(odd, either(total > 1.0 + tolerance, total < 1.0 - tolerance))
+    store(cs, 0, c)
+    store(steps, 0, step)
+    store(totals, 0, total)
+    store(moments, 0, moment)
+    store(scales, 0, where(odd, math.nan, 1.0 / total))
+    return count(odd)
 
 
-@small
-def finish(row, top, bad, order, c, step, tolerance, out):
-    """Write a row of a tile; return what :func:`judge` wants but for ``Σ p w``."""
-    if fill_bad(top, bad, out):
-        return 1.0, math.nan
-    total = tiles.write_row(row, top, order, c, step, out)
-    if abs(total - 1.0) <= tolerance:
-        return np.float64(total), (1.0 - (np.float64(c) - step)) / order
-    total, _, lead = again(row, top, order, out)
-    return total, lead
+@lean
+def write_tile(scores, first, stop, order, desk, probs):
+    """Write the rows of a tile that are solved."""
+    _, tops, _, cs, steps, _, _, scales, _, _, _, _ = desk
+    for k in range(min(tiles.width_of(scores), stop - first)):
+        if scales[k] > 0.0:
+            closed_tiles.write_row(
+                scores[first + k], tops[k], order, cs[k], steps[k], scales[k], probs[first + k]
+            )
+
+
+@inner
+def finish_tile(scores, first, stop, order, targets, ignored, desk, probs, losses):
+    """Write the other rows, and losses; return how many targets are no class."""
+    peaks, tops, _, cs, steps, totals, moments, scales, bads, _, _, _ = desk
+    wrong = 0
+    for k in range(min(tiles.width_of(scores), stop - first)):
+        i, solution = first + k, (1.0, math.nan, 0.0)
+        if scales[k] > 0.0:
+            lead = (1.0 - (np.float64(cs[k]) - steps[k])) / order
+            solution = np.float64(totals[k]), np.float64(moments[k]), lead
+        elif not fill_bad(peaks[k], bads[k] > 0.0, probs[i]):
+            solution = again(scores[i], tops[k], order, probs[i])
+        if losses.shape[0] > 0:
+            losses[i], none = judge(scores[i], peaks[k], order, solution, targets[i], ignored)
+            wrong += none
+    return wrong
 
 
 @inner
 def tiled_rows(scores, order, targets, ignored, probs, losses, start, stop):
     """Solve rows that fit in tiles; return how many targets are no class."""
-    last, wrong, tolerance = stop - 1, 0, 4.0 * np.finfo(scores.dtype).eps
-    memory, sums = tiles.new_tile(scores.shape[1], scores.dtype), tiles.new_sums(scores.dtype)
-    bads, tile, tops = np.empty(tiles.LANES, np.bool_), borrowed(memory, 0), borrowed(sums, 0)
-    cs, steps, scales = borrowed(sums, 1), borrowed(sums, 2), borrowed(sums, 5)
-    scales[:] = order
-    for first in range(start, stop, tiles.LANES):
-        find_tops(scores, first, last, tops, bads)
-        tiles.load_tile(scores, first, last, tops, scales, tile)
-        tiles.descend_tile(tile, cs, steps, order, borrowed(sums, 3), borrowed(sums, 4))
-        for k in range(min(tiles.LANES, stop - first)):
-            i = first + k
-            total, lead = finish(
-                scores[i], tops[k], bads[k], order, cs[k], steps[k], tolerance, probs[i]
-            )
-            if losses.shape[0] > 0:
-                solution = total, moment_of(scores[i], tops[k], order, probs[i]), lead
-                losses[i], none = judge(scores[i], tops[k], order, solution, targets[i], ignored)
-                wrong += none
-    give_back(memory)
-    give_back(sums)
+    width, wrong, order = tiles.width_of(scores), 0, scores.dtype.type(order)
+    numbers, memory = tiles.new_numbers(scores, 9), tiles.new_tiles(scores)
+    ends = np.zeros((1, width), np.int64)
+    desk = (
+        borrowed(numbers, 0), borrowed(numbers, 1), borrowed(numbers, 2), borrowed(numbers, 3),
+        borrowed(numbers, 4), borrowed(numbers, 5), borrowed(numbers, 6), borrowed(numbers, 7),
+        borrowed(numbers, 8), borrowed(memory, 0), borrowed(memory, 1), borrowed(ends, 0),
+    )  # fmt: skip
+    desk[2][:] = order
+    for first in range(start, stop, width):
+        odd = solve_tile(scores, first, stop - 1, order, desk)
+        write_tile(scores, first, stop, order, desk, probs)
+        if odd > 0 or losses.shape[0] > 0:
+            wrong += finish_tile(scores, first, stop, order, targets, ignored, desk, probs, losses)
+    give_back(numbers), give_back(memory), give_back(ends)
     return wrong
 
 

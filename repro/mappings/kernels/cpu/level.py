@@ -22,9 +22,9 @@ _CHUNK = 256
 """Entries that are added up in the precision of the list before the sum is widened."""
 _HIGHEST = 80.0
 """Keeps ``1 / c`` finite where ``r`` is large."""
-_TIED = 1e-8
+TIED = 1e-8
 """Above ``r = 1`` entries so close to the threshold, relative to ``c``, have few digits."""
-_BELOW = -1e-12
+BELOW = -1e-12
 """The same of entries below it, as ``c`` is rounded."""
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
 """Between these, relative to ``c``, the logarithm of the smallest height is looked for."""
@@ -163,7 +163,7 @@ def close(scaled, count, order, level):
 @small
 def is_tied(w, c):
     """Whether a height ``w + c`` has few digits."""
-    return (w + c > _BELOW * c) & (w + c < _TIED * c)
+    return (w + c > BELOW * c) & (w + c < TIED * c)
 
 
 @inner
@@ -172,7 +172,7 @@ def lowest_kept(scaled, count, c):
     lowest = 0.0
     for j in range(count):
         w = np.float64(scaled[j])
-        lowest = w if (w + c > _BELOW * c) & (w < lowest) else lowest
+        lowest = w if (w + c > BELOW * c) & (w < lowest) else lowest
     return lowest
 
 

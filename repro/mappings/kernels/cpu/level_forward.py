@@ -4,18 +4,11 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import level, level_tiles, steep_tiles, tiles
-from repro.mappings.kernels.cpu._compile import inner, small
-from repro.mappings.kernels.cpu.extremes import largest
-from repro.mappings.kernels.cpu.forward import (
-    TILED,
-    fill_bad,
-    find_tops,
-    judge,
-    new_lists,
-    scatter,
-)
-from repro.mappings.kernels.cpu.scratch import borrowed, borrowed_rows, give_back
+from repro.mappings.kernels.cpu import closed_tiles, level, level_tiles, steep_tiles, tiles
+from repro.mappings.kernels.cpu._compile import inner, lean
+from repro.mappings.kernels.cpu.forward import TILED, fill_bad, judge, new_lists, scatter
+from repro.mappings.kernels.cpu.lanes import load, load_wide, store
+from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.search import (
     BLOCK,
     block_maxima,
@@ -24,7 +17,7 @@ from repro.mappings.kernels.cpu.search import (
     gather_maxima,
     pad,
 )
-from repro.mappings.kernels.cpu.support import word_count
+from repro.mappings.kernels.cpu.vectors import where
 
 SHORT = 128
 """Rows up to this length are solved one by one without a search."""
@@ -74,98 +67,138 @@ def plain_level_rows(scores, order, orders, targets, ignored, double, probs, los
     return wrong
 
 
-@small
-def take_orders(orders, order, first, last, taken):
+@lean
+def take_orders(orders, order, first, last, taken, rounded, slownesses):
     """The orders of the rows of a tile, and how it is solved."""
     gentle, steep = True, True
-    for k in range(tiles.LANES):
+    for k in range(taken.shape[0]):
         taken[k] = orders[min(first + k, last)] if orders.shape[0] > 0 else order
-        taken[k + tiles.LANES] = taken[k]
+        rounded[k] = rounded.dtype.type(taken[k])
+        slownesses[k] = rounded.dtype.type(1.0 / taken[k])
         gentle &= (taken[k] >= level_tiles.LOWEST_ORDER) & (taken[k] <= 1.0)
         steep &= (taken[k] > 1.0) & (taken[k] < math.inf)
     return _GENTLE if gentle else (_STEEP if steep else _NEITHER)
 
 
-@inner
-def gentle_tile(scores, first, last, lanes, sums, desk, probs):
-    """Solve eight rows of orders up to one; write which of them have to be solved again."""
-    tile, shares, bads, left = desk
-    taken, cuts, wanted = borrowed(lanes, 0), borrowed(lanes, 1), borrowed(lanes, 2)
-    tops, totals = borrowed(sums, 0), borrowed(lanes, 3)
-    find_tops(scores, first, last, tops, bads)
-    tiles.load_tile(scores, first, last, tops, taken, tile)
-    level_tiles.solve_tile(
-        tile, shares, taken, cuts, wanted, totals, borrowed(sums, 1), borrowed(sums, 2),
-        borrowed(sums, 3), borrowed(sums, 4), borrowed(sums, 5),
-    )  # fmt: skip
-    for k in range(min(tiles.LANES, last + 1 - first)):
-        left[k] = False
-        if not fill_bad(tops[k], bads[k], probs[first + k]):
-            enough = _KINK if taken[k] <= _SHARP else _SHARP_KINK
-            left[k] = not abs(totals[k] * wanted[k] - 1.0) <= enough
-            level_tiles.write_row(shares, k, totals[k], probs[first + k])
+@lean
+def find_candidates(scores, first, last, kind, desk):
+    """Have the candidates of the rows of a tile in a tile; return their columns and ``1 / c``."""
+    peaks, tops, orders, limits, _, slownesses, bads, lists, tile, _, ends = desk
+    order, peak = load(orders, 0), tiles.take_heads(scores, first, last, lists, tile, bads)
+    top, columns = tiles.clamped(peak, np.finfo(scores.dtype).max), tiles.head_columns(tile)
+    store(peaks, 0, peak)
+    store(tops, 0, top)
+    tiles.centre(tile, columns, top, order)
+    if kind == _GENTLE:
+        growth = level_tiles.bound(tile, order, load(slownesses, 0))
+    else:
+        one = order - order + 1.0
+        growth = one / closed_tiles.descend(tile, columns, one, 1.0, closed_tiles.COARSE)[0]
+    store(limits, 0, tiles.limits_of(1.0 / growth))
+    columns = tiles.take_candidates(scores, first, last, tops, orders, limits, lists, ends, tile)
+    return columns, growth
 
 
-@inner
-def steep_tile(scores, first, last, orders, desk, left, probs):
-    """Solve eight rows of orders above one; write which of them have to be solved again."""
-    lists, found, words, counts, sums, state = desk
-    tile, shares, heights = borrowed(lists, 0), borrowed(lists, 1), borrowed(lists, 2)
-    columns, highest = 0, np.finfo(scores.dtype).max
-    for k in range(tiles.LANES):
-        row, counts[k] = scores[min(first + k, last)], 0
-        top, bad = largest(row)
-        if not bad and top > -math.inf:
-            counts[k] = steep_tiles.gather_lane(
-                row, clamped(top, highest), highest, orders[k], k, heights, words,
-                borrowed(found, k), tile,
+@lean
+def gentle_tile(columns, size, growth, taken, wanted, room, left, desk):
+    """Solve the rows of a tile of orders up to one; note which have to be solved again."""
+    _, tops, orders, _, found, slownesses, _, _, tile, shares, _ = desk
+    order = load(orders, 0)
+    tiles.centre(tile, columns, load(tops, 0), order)
+    total = level_tiles.solve(
+        tile, columns, size, shares, taken, growth, order, load(slownesses, 0), wanted, room
+    )
+    store(found, 0, total)
+    for k in range(level_tiles.LANES):
+        enough = _KINK if taken[k] <= _SHARP else _SHARP_KINK
+        left[k] = not abs(found[k] * wanted[k] - 1.0) <= enough
+        found[k] = found.dtype.type(1) / found[k]
+
+
+@lean
+def steep_tile(columns, size, taken, doubles, left, desk):
+    """The same for orders above one."""
+    _, tops, _, _, found, _, _, _, tile, shares, _ = desk
+    candidates, powers, ties = doubles
+    width = tiles.width_of(candidates)
+    for half in range(2):
+        order, top = load(taken, half * width), load_wide(tops, half * width)
+        steep_tiles.take_half(tile, columns, half, top, order, candidates)
+        total, tied = steep_tiles.solve(candidates, columns, size, order, powers)
+        steep_tiles.give_half(powers, columns, half, total, shares)
+        store(ties, half * width, where(tied, 1.0, 0.0 * total))
+    for k in range(level_tiles.LANES):
+        left[k], found[k] = ties[k] > 0.0, found.dtype.type(1)
+
+
+@lean
+def write_tile(scores, first, stop, left, desk, probs):
+    """Write the rows of a tile that are solved; return how many are not."""
+    peaks, tops, orders, limits, found, _, bads, lists, _, _, _ = desk
+    stride, again = tiles.stride_of(scores), 0
+    for k in range(min(tiles.width_of(scores), stop - first)):
+        left[k] |= (bads[k] > 0.0) | (peaks[k] == -math.inf)
+        again += left[k]
+        if not left[k]:
+            tiles.scatter(
+                scores[first + k], tops[k], orders[k], limits[k], found[k], lists, k * stride,
+                probs[first + k],
             )  # fmt: skip
-        columns = max(columns, counts[k])
-    for k in range(tiles.LANES):
-        steep_tiles.fill_lane(tile, k, counts[k], columns)
-    steep_tiles.solve_steep(tile, columns, orders, sums, state, shares)
-    for k in range(min(tiles.LANES, last + 1 - first)):
-        top, bad = largest(scores[first + k]) if counts[k] == 0 else (scores.dtype.type(0), False)
-        if not fill_bad(top, bad, probs[first + k]):
-            left[k] = steep_tiles.has_ties(tile, k, state, counts[k])
-            steep_tiles.write_lane(
-                shares, k, state, borrowed(found, k), counts[k], probs[first + k]
-            )
+    return again
+
+
+@lean
+def solve_tile(scores, first, stop, kind, taken, wanted, room, doubles, left, desk, probs):
+    """Solve the rows of a tile; return how many have to be solved in another way."""
+    columns, growth = find_candidates(scores, first, stop - 1, kind, desk)
+    if kind == _GENTLE:
+        gentle_tile(columns, scores.shape[1], growth, taken, wanted, room, left, desk)
+    else:
+        steep_tile(columns, scores.shape[1], taken, doubles, left, desk)
+    tiles.give_shares(desk[9], columns, tiles.stride_of(scores), desk[7])
+    return write_tile(scores, first, stop, left, desk, probs)
 
 
 @inner
 def tiled_level_rows(scores, order, orders, targets, ignored, probs, losses, start, stop):
     """Solve rows that fit in tiles; returns zero, as there are no targets."""
-    last, size, dtype, width = stop - 1, scores.shape[1], scores.dtype, tiles.LANES
-    memory, results = tiles.new_tile(size, dtype), tiles.new_tile(size, dtype)
-    sums, lanes = tiles.new_sums(dtype), level_tiles.new_lanes()
-    wide_sums = tiles.new_sums(np.float64)
-    lists, found = steep_tiles.new_lists(size), np.empty((width, size + 1), np.int32)
-    flags, words = np.zeros((2, width), np.bool_), np.empty((1, word_count(size)), np.uint64)
-    state, counts = steep_tiles.new_state(), np.zeros((1, width), np.int64)
-    taken, left = borrowed(lanes, 0), borrowed(flags, 1)
-    gentle_desk = borrowed(memory, 0), borrowed(results, 0), borrowed(flags, 0), left
-    steep_desk = (
-        borrowed_rows(lists, 0, 3), borrowed_rows(found, 0, width), borrowed(words, 0),
-        borrowed(counts, 0), borrowed_rows(wide_sums, 0, 4), borrowed(state, 0),
+    width, stride = level_tiles.LANES, tiles.stride_of(scores)
+    numbers, memory = tiles.new_numbers(scores, 12), tiles.new_tiles(scores)
+    results, ends = np.empty((1, stride * width), scores.dtype), np.zeros((1, width), np.int64)
+    lanes, lefts = np.ones((3, width)), np.zeros((1, width), np.bool_)
+    wide = np.empty((2, stride * width // 2))
+    desk = (
+        borrowed(numbers, 0), borrowed(numbers, 1), borrowed(numbers, 2), borrowed(numbers, 3),
+        borrowed(numbers, 4), borrowed(numbers, 5), borrowed(numbers, 6),
+        borrowed(memory, 0), borrowed(memory, 1), borrowed(results, 0), borrowed(ends, 0),
     )  # fmt: skip
+    room = (
+        borrowed(numbers, 7), borrowed(numbers, 8), borrowed(numbers, 9), borrowed(numbers, 10),
+        borrowed(numbers, 11),
+    )  # fmt: skip
+    doubles = borrowed(wide, 0), borrowed(wide, 1), borrowed(lanes, 2)
+    taken, wanted, left = borrowed(lanes, 0), borrowed(lanes, 1), borrowed(lefts, 0)
     for first in range(start, stop, width):
-        kind = take_orders(orders, order, first, last, taken)
-        left[:] = kind == _NEITHER
-        if kind == _GENTLE:
-            gentle_tile(scores, first, last, lanes, sums, gentle_desk, probs)
-        elif kind == _STEEP:
-            steep_tile(scores, first, last, taken, steep_desk, left, probs)
-        for i in range(first, min(first + width, stop)):
-            if left[i - first]:
-                plain_level_rows(
-                    scores, order, orders, targets, ignored, True, probs, losses, i, i + 1
-                )
-    for room in (memory, results, sums):
-        give_back(room)
-    give_back(lanes), give_back(lists), give_back(found), give_back(flags)
-    give_back(words), give_back(counts), give_back(wide_sums), give_back(state)
+        kind, again = take_orders(orders, order, first, stop - 1, taken, desk[2], desk[5]), width
+        if kind == _NEITHER:
+            left[:] = True
+        else:
+            again = solve_tile(
+                scores, first, stop, kind, taken, wanted, room, doubles, left, desk, probs
+            )
+        if again > 0:
+            solve_again(scores, order, orders, targets, ignored, left, probs, losses, first, stop)
+    give_back(numbers), give_back(memory), give_back(results), give_back(ends)
+    give_back(lanes), give_back(lefts), give_back(wide)
     return 0
+
+
+@inner
+def solve_again(scores, order, orders, targets, ignored, left, probs, losses, first, stop):
+    """Solve the rows of a tile that are left in double precision, one by one."""
+    for i in range(first, min(first + left.shape[0], stop)):
+        if left[i - first]:
+            plain_level_rows(scores, order, orders, targets, ignored, True, probs, losses, i, i + 1)
 
 
 @inner

@@ -1,4 +1,4 @@
-"""α-entmax of eight rows at a time for ``1 < α <= 2``, in single precision.
+"""α-entmax of the rows of a tile for ``1 < α <= 2``, in single precision.
 
 Tiles and candidates ``w`` are those of ``tiles.py``, the equation is that of ``level.py``: with
 ``T = Σ t^{1/r}`` and ``S = Σ t^{1/r - 1}`` of the heights ``t = (w + c) / c``, Newton's method for
@@ -12,10 +12,14 @@ between those of sparsemax and 1.5-entmax, and Lyapunov's inequality bounds it w
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, small, wide
+from repro.mappings.kernels.cpu._compile import lean, wide
 from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
-from repro.mappings.kernels.cpu.tiles import LANES, LINE, STRIDE, fold, kept_of, one_if
+from repro.mappings.kernels.cpu.lanes import load, store
+from repro.mappings.kernels.cpu.tiles import head_columns, width_of
+from repro.mappings.kernels.cpu.vectors import BITS, both, count, magnitude, maximum, where
 
+LANES = BITS // 32
+"""Of a vector in single precision."""
 LOWEST_ORDER = 0.04
 """Below, single precision loses digits: what is left of ``c`` has the power ``1 / r``."""
 _HALLEY = 0.5
@@ -25,105 +29,164 @@ _LEFT = 1e-3
 """How far from one sums may be before Halley's last step; it and the series leave cubes."""
 _LEFT_NEWTON = 1e-4
 """The same for Newton's, which leaves squares."""
-_ROUGH, _ROUGH_NEWTON = 0.15, 4e-3
-"""The same before the last rough step."""
+_ROUGH, _ROUGH_RISE, _ROUGH_NEWTON = 0.15, 1.4, 4e-3
+"""The same before the last rough step; Halley's leaves less at lower orders."""
+_COARSE = 0.3
+"""The same where a bound is looked for."""
 _LEFT_BOUND = 0.03
 """How far from one the bound of the norm may be where it is left."""
+_MARGIN = 1.0 - 1e-4
+"""By which a bound is loosened: rough powers have five digits."""
 
 
-@small
-def new_lanes():
-    """Room for orders, shares to take from ``c``, sums wanted and sums found, each twice."""
-    return np.ones((4, LINE))
-
-
-@wide
-def height_below(w, growth, one):
+@lean
+def height_below(w, growth):
     """``t - 1``, at least minus one."""
-    below = w * growth
-    return below if below > -one else -one
+    return maximum(w * growth, -1.0)
 
 
-@wide
-def level_sums(tile, shares, growths, slownesses, totals, slopes, bends):
+@lean
+def level_sums(tile, columns, shares, growth, slowness):
     """``T``, ``S`` and ``Σ t^{1/r - 2}`` of every lane, the last two to digits.
 
     Keeps ``t^{1/r}``.
     """
-    zero, one = tile.dtype.type(0), tile.dtype.type(1)
-    totals[:], slopes[:], bends[:] = zero, zero, zero
-    for start in range(0, tile.shape[0], LINE):
-        part, kept = tile[start : start + LINE], shares[start : start + LINE]
-        for k in range(np.uint64(LINE)):
-            below = height_below(part[k], growths[k], one)
-            height = below + one
-            share = power(below, height, slownesses[k])
-            inverse = reciprocal(height if height > zero else one)
-            kept[k] = share
-            totals[k] += share
-            share *= inverse
-            slopes[k] += share
-            bends[k] += share * inverse
-    fold(totals)
-    fold(slopes)
-    fold(bends)
+    width = width_of(tile)
+    total = slope = bend = growth - growth
+    for k in range(0, columns * width, width):
+        below = height_below(load(tile, k), growth)
+        height = below + 1.0
+        share = power(below, height, slowness)
+        store(shares, k, share)
+        inverse = reciprocal(where(height > 0.0, height, 1.0))
+        total += share
+        share *= inverse
+        slope += share
+        bend += share * inverse
+    return total, slope, bend
 
 
-@wide
-def rough_sums(tile, growths, slownesses, totals, slopes, bends):
+@lean
+def rough_sums(tile, columns, growth, slowness):
     """The same to five digits; keeps nothing."""
-    zero, one = tile.dtype.type(0), tile.dtype.type(1)
-    totals[:], slopes[:], bends[:] = zero, zero, zero
-    for start in range(0, tile.shape[0], LINE):
-        part = tile[start : start + LINE]
-        for k in range(np.uint64(LINE)):
-            height = part[k] * growths[k] + one
-            counted = height > zero
-            height = height if counted else one
-            share = rough_power(height, slownesses[k])
-            share = share if counted else zero
-            inverse = reciprocal(height)
-            totals[k] += share
-            share *= inverse
-            slopes[k] += share
-            bends[k] += share * inverse
-    fold(totals)
-    fold(slopes)
-    fold(bends)
+    width = width_of(tile)
+    total = slope = bend = growth - growth
+    for k in range(0, columns * width, width):
+        height = load(tile, k) * growth + 1.0
+        counted = height > 0.0
+        height = where(counted, height, 1.0)
+        share = where(counted, rough_power(height, slowness), 0.0)
+        inverse = reciprocal(height)
+        total += share
+        share *= inverse
+        slope += share
+        bend += share * inverse
+    return total, slope, bend
 
 
-@wide
-def lowered(w, share, growth, cut, slowness, one):
+@lean
+def rough_steps(order, growth, total, slope, bend):
+    """The share that Newton takes from ``c``, Halley's, and how far the norm is from one."""
+    total, slope = maximum(total, 1.0), maximum(slope, 1.0)
+    gap = 1.0 - rough_power(1.0 / total, order) * growth
+    cut = total * gap / slope
+    turn = 0.5 * cut * (1.0 / order - 1.0) * (bend / slope - slope / total)
+    reached = cut / (1.0 - where(turn < 0.5, turn, 0.5))
+    highest = 0.5 * (1.0 + cut)
+    reached = where(reached < highest, reached, highest)
+    return cut, where(order > _HALLEY, cut, reached), gap
+
+
+@lean
+def descend_roughly(tile, columns, growth, order, slowness, gentle, sharp):
+    """``1 / c`` after the last rough step, and where Newton's step would have led.
+
+    That is not below the root, nor is it too far from it. No lane waits for another.
+    """
+    limit, bound = order * where(order > _HALLEY, sharp, order - order + gentle), growth
+    moves = order > 0.0
+    for _ in range(_PASSES):
+        total, slope, bend = rough_sums(tile, columns, growth, slowness)
+        cut, longer, gap = rough_steps(order, growth, total, slope, bend)
+        bound = where(moves, maximum(growth / (1.0 - cut), 1.0), bound)
+        growth = where(moves, maximum(growth / (1.0 - longer), 1.0), growth)
+        moves = both(moves, magnitude(gap) > limit)
+        if count(moves) == 0:
+            break
+    return growth, bound
+
+
+@lean
+def norm_step(tile, columns, c, order):
+    """Newton's step for the bound of the norm, and how far from one that is."""
+    width = width_of(tile)
+    total = second = size = zero = c - c
+    for k in range(0, columns * width, width):
+        kept = maximum(load(tile, k) + c, 0.0)
+        total += kept
+        second += kept * kept
+        size += where(kept > 0.0, zero + 1.0, zero)
+    bound = total * rough_power(second / (total * total), 1.0 - order)
+    rise = (2.0 * order - 1.0) * size / total + 2.0 * (1.0 - order) * total / second
+    return (1.0 - 1.0 / bound) / rise, bound - 1.0
+
+
+@lean
+def begin(tile, columns, growth, order, lowest):
+    """``1 / c`` of every lane, where steps begin; above ``r = ½`` by the bound of the norm."""
+    steep = order > _HALLEY
+    if count(steep) == 0:
+        return growth
+    c, moves = 1.0 / growth, steep
+    for _ in range(_PASSES):
+        step, left = norm_step(tile, columns, c, order)
+        c = where(moves, maximum(c - step, lowest), c)
+        moves = both(moves, magnitude(left) > _LEFT_BOUND)
+        if count(moves) == 0:
+            break
+    return where(steep, 1.0 / c, growth)
+
+
+@lean
+def bound(heads, order, slowness):
+    """``1 / c``, not too high for rows of which these are some candidates, with the largest."""
+    columns, lowest = head_columns(heads), 0.5 / width_of(heads)
+    growth = begin(heads, columns, order - order + 1.0, order, lowest)
+    _, growth = descend_roughly(heads, columns, growth, order, slowness, _COARSE, _COARSE)
+    return maximum(growth * _MARGIN, 1.0)
+
+
+@lean
+def lowered(w, share, growth, cut, slowness):
     """A share less what the last step takes from it: two terms of the power's series."""
-    zero, half = one - one, one / (one + one)
-    height = height_below(w, growth, one) + one
-    relative = cut * reciprocal(height if height > zero else one)
-    less = slowness * relative * (one - half * (slowness - one) * relative)
-    share = share - share * less
-    return share if (height > cut) & (share > zero) else zero
+    height = height_below(w, growth) + 1.0
+    relative = cut * reciprocal(where(height > 0.0, height, 1.0))
+    less = slowness * relative * (1.0 - 0.5 * (slowness - 1.0) * relative)
+    share = maximum(share - share * less, 0.0)
+    return where(height > cut, share, 0.0)
+
+
+@lean
+def lower(tile, columns, shares, growth, slowness, cut):
+    """Take the last, small share from ``c``, with no power again; return what is left in all.
+
+    What sums lose to rounding is added up as well: of many equal shares all would lose alike.
+    """
+    width, total, lost = width_of(tile), growth - growth, growth - growth
+    for k in range(0, columns * width, 2 * width):
+        one = lowered(load(tile, k), load(shares, k), growth, cut, slowness)
+        other = lowered(load(tile, k + width), load(shares, k + width), growth, cut, slowness)
+        store(shares, k, one)
+        store(shares, k + width, other)
+        pair = one + other
+        following = total + pair
+        lost += (total - following) + pair
+        total = following
+    return total + lost
 
 
 @wide
-def lower(tile, shares, growths, slownesses, cuts, totals):
-    """Take the last, small share from ``c``, with no power again."""
-    one, line = tile.dtype.type(1), np.uint64(LINE)
-    second, third, fourth = np.uint64(LINE), np.uint64(2 * LINE), np.uint64(3 * LINE)
-    totals[:] = 0.0
-    for start in range(0, tile.shape[0], STRIDE):
-        part, kept = tile[start : start + STRIDE], shares[start : start + STRIDE]
-        for k in range(line):
-            growth, cut, slow = growths[k], cuts[k], slownesses[k]
-            a = lowered(part[k], kept[k], growth, cut, slow, one)
-            b = lowered(part[k + second], kept[k + second], growth, cut, slow, one)
-            c = lowered(part[k + third], kept[k + third], growth, cut, slow, one)
-            d = lowered(part[k + fourth], kept[k + fourth], growth, cut, slow, one)
-            kept[k], kept[k + second], kept[k + third], kept[k + fourth] = a, b, c, d
-            totals[k] += np.float64((a + b) + (c + d))
-    fold(totals)
-
-
-@wide
-def longer(cut, order, total, slope, bend):
+def longer_cut(cut, order, total, slope, bend):
     """Halley's step for a Newton step."""
     curvature = (1.0 / order - 1.0) * (bend / slope - slope / total)
     turn = 0.5 * cut * curvature
@@ -140,120 +203,46 @@ def step_of(order, growth, total, slope, bend):
     total, slope = total if total > 1.0 else 1.0, slope if slope > 1.0 else 1.0
     share = 1.0 / total
     gap = 1.0 - power(share - 1.0, share, order) * growth
-    return longer(total * gap / slope, order, total, slope, np.float64(bend)), gap
+    return longer_cut(total * gap / slope, order, total, slope, np.float64(bend)), gap
 
 
 @wide
-def move(orders, cuts, growths, totals, slopes, bends, wanted):
+def move(orders, growths, totals, slopes, bends, cuts, wanted):
     """The step of every lane that is far from its root; how many lanes took it.
 
     Writes ``c^{1/r}``, whose product with the sum of a lane's shares is to be one, by its series.
     """
     moving, one = 0, growths.dtype.type(1)
-    for k in range(np.uint64(LINE)):
+    for k in range(np.uint64(LANES)):
         far, gap = step_of(orders[k], growths[k], totals[k], slopes[k], bends[k])
         growth = growths.dtype.type(growths[k] / (1.0 - far))
         growth = growth if growth > one else one
         limit = _LEFT if orders[k] <= _HALLEY else _LEFT_NEWTON
         moves = (abs(gap) > limit * orders[k]) & (growth != growths[k])
-        growths[k], cuts[k] = growth if moves else growths[k], far
+        growths[k], cuts[k] = growth if moves else growths[k], growths.dtype.type(far)
         left = gap / orders[k]
         wanted[k] = (1.0 + left * (1.0 + 0.5 * (1.0 + orders[k]) * left)) / totals[k]
         moving += moves
     return moving
 
 
-@wide
-def rough_move(orders, growths, totals, slopes, bends):
-    """The step of every lane; how many were far from their roots."""
-    far_off, one = 0, growths.dtype.type(1)
-    for k in range(np.uint64(LINE)):
-        far, gap = step_of(orders[k], growths[k], totals[k], slopes[k], bends[k])
-        growth = growths.dtype.type(growths[k] / (1.0 - far))
-        growths[k] = growth if growth > one else one
-        limit = _ROUGH if orders[k] <= _HALLEY else _ROUGH_NEWTON
-        far_off += abs(gap) > limit * orders[k]
-    return far_off
+@lean
+def solve(tile, columns, size, shares, orders, growth, order, slowness, wanted, room):
+    """Fill a tile with unnormalised distributions; return their sums and write those wanted.
 
-
-@wide
-def norm_sums(tile, cs, totals, seconds, sizes):
-    """``Σ [w + c]_+``, the sum of the squares, and how many are positive."""
-    zero, one, line = tile.dtype.type(0), tile.dtype.type(1), np.uint64(LINE)
-    totals[:], seconds[:], sizes[:] = zero, zero, zero
-    for start in range(0, tile.shape[0], STRIDE):
-        part = tile[start : start + STRIDE]
-        for k in range(line):
-            a, b = kept_of(part[k], cs[k], zero), kept_of(part[k + line], cs[k], zero)
-            c = kept_of(part[k + np.uint64(2 * LINE)], cs[k], zero)
-            d = kept_of(part[k + np.uint64(3 * LINE)], cs[k], zero)
-            totals[k] += (a + b) + (c + d)
-            seconds[k] += (a * a + b * b) + (c * c + d * d)
-            sizes[k] += (one_if(a, zero, one) + one_if(b, zero, one)) + (
-                one_if(c, zero, one) + one_if(d, zero, one)
-            )
-    fold(totals)
-    fold(seconds)
-    fold(sizes)
-
-
-@wide
-def norm_move(orders, cs, totals, seconds, sizes, lowest):
-    """Newton's step for the bound of the norm; how many lanes were far from its root."""
-    one, two, far_off = cs.dtype.type(1), cs.dtype.type(2), 0
-    for k in range(np.uint64(LINE)):
-        order = cs.dtype.type(orders[k])
-        ratio = seconds[k] / (totals[k] * totals[k])
-        bound = totals[k] * rough_power(ratio, one - order)
-        rise = (two * order - one) * sizes[k] / totals[k]
-        rise += two * (one - order) * totals[k] / seconds[k]
-        c = cs[k] - (one - one / bound) / rise
-        cs[k] = c if c > lowest else lowest
-        far_off += (abs(bound - one) > _LEFT_BOUND) & (orders[k] > _HALLEY)
-    return far_off
-
-
-@small
-def begin(tile, orders, growths, totals, slopes, bends):
-    """``1 / c`` of every lane, where steps begin."""
-    one, cs, steep = growths.dtype.type(1), growths, 0
-    for k in range(LINE):
-        steep += orders[k] > _HALLEY
-    cs[:] = one
-    if steep > 0:
-        lowest = tile.dtype.type(0.5 * LANES / tile.shape[0])
-        for _ in range(_PASSES):
-            norm_sums(tile, cs, totals, slopes, bends)
-            if norm_move(orders, cs, totals, slopes, bends, lowest) == 0:
-                break
-    for k in range(LINE):
-        growths[k] = one / cs[k] if orders[k] > _HALLEY else one
-
-
-@inner
-def solve_tile(
-    tile, shares, orders, cuts, wanted, found, growths, slownesses, totals, slopes, bends
-):
-    """Fill a tile with unnormalised distributions; write the sums found and wanted."""
-    for k in range(LINE):
-        slownesses[k] = tile.dtype.type(1.0 / orders[k])
-    begin(tile, orders, growths, totals, slopes, bends)
+    The size is that of a row, of which columns are candidates.
+    """
+    growths, totals, slopes, bends, cuts = room
+    growth = begin(tile, columns, growth, order, 0.5 / size)
+    rough = _ROUGH + _ROUGH_RISE * (_HALLEY - order)
+    growth, _ = descend_roughly(tile, columns, growth, order, slowness, rough, _ROUGH_NEWTON)
+    store(growths, 0, growth)
     for _ in range(_PASSES):
-        rough_sums(tile, growths, slownesses, totals, slopes, bends)
-        if rough_move(orders, growths, totals, slopes, bends) == 0:
+        growth = load(growths, 0)
+        total, slope, bend = level_sums(tile, columns, shares, growth, slowness)
+        store(totals, 0, total)
+        store(slopes, 0, slope)
+        store(bends, 0, bend)
+        if move(orders, growths, totals, slopes, bends, cuts, wanted) == 0:
             break
-    for _ in range(_PASSES):
-        level_sums(tile, shares, growths, slownesses, totals, slopes, bends)
-        if move(orders, cuts, growths, totals, slopes, bends, wanted) == 0:
-            break
-    for k in range(LINE):
-        bends[k] = tile.dtype.type(cuts[k])
-    lower(tile, shares, growths, slownesses, bends, found)
-
-
-@small
-def write_row(shares, lane, total, out):
-    """Write a lane of a tile of distributions."""
-    scale, lanes = shares.dtype.type(1.0 / total), np.uint64(LANES)
-    for j in range(np.uint64(out.shape[0])):
-        out[j] = shares[j * lanes + np.uint64(lane)] * scale
+    return lower(tile, columns, shares, growth, slowness, load(cuts, 0))

@@ -1,35 +1,32 @@
-"""α-entmax of eight rows at a time above ``α = 2``, in double precision.
+"""α-entmax of the rows of a tile above ``α = 2``, in double precision, half of the rows at a time.
 
-Each lane holds the few candidates ``w`` of a row that can have mass; the unknown is ``c`` in
-``(0, 1]`` with ``T = Σ [w + c]_+^{1/r} = 1``. Between its kinks, where an entry gets mass with
-infinite slope, ``T^r`` is concave. Newton's steps for it are taken while they stay between bounds
-of the root and leave less than half of what was left; else the interval is halved. They begin at
-the ``c`` of sparsemax of ``w``, which is too high, and all but the last are taken with powers of
-five digits.
+The unknown is ``c`` in ``(0, 1]`` with ``T = Σ [w + c]_+^{1/r} = 1``. Between its kinks, where an
+entry gets mass with infinite slope, ``T^r`` is concave. Newton's steps for it are taken while they
+stay between bounds of the root and leave less than half of what was left; else the interval is
+halved. They begin at the ``c`` of sparsemax of ``w``, which is too high, and all but the last are
+taken with powers of five digits.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-
-from repro.mappings.kernels.cpu._compile import inner, small, wide
-from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
-from repro.mappings.kernels.cpu.level import is_tied
-from repro.mappings.kernels.cpu.scratch import borrowed
-from repro.mappings.kernels.cpu.support import reaching
-from repro.mappings.kernels.cpu.tiles import LANES, STRIDE, descend_tile
-
-_COLUMNS = 4
-LINE = _COLUMNS * LANES
-"""Columns are taken four at a time: a loop of a known, shorter length would be written out."""
-FIELDS = 9
-_ORDER, _SLOWNESS, _LOW, _HIGH, _LAST, _MOVES, _TOTAL, _SLOPE, _C = (
-    np.uint64(LINE * field) for field in range(FIELDS)
+from repro.mappings.kernels.cpu import closed_tiles
+from repro.mappings.kernels.cpu._compile import lean
+from repro.mappings.kernels.cpu.elementary import exponential, power, reciprocal, rough_power
+from repro.mappings.kernels.cpu.lanes import load, load_wide, store, store_narrow
+from repro.mappings.kernels.cpu.level import BELOW, TIED
+from repro.mappings.kernels.cpu.search import OUT
+from repro.mappings.kernels.cpu.tiles import width_of
+from repro.mappings.kernels.cpu.vectors import (
+    both,
+    count,
+    either,
+    excluding,
+    magnitude,
+    maximum,
+    sqrt,
+    where,
 )
-"""Where the numbers of the lanes are: in one piece of memory, so that loops over it are vectors."""
-_OUT = -2.0
+
 _PASSES = 90
 _ROUGH = 1e-3
 """How far from one norms may be before the last rough step."""
@@ -41,160 +38,103 @@ _DEEPEST = -80.0
 """Keeps ``c`` a normal number where ``r`` is large."""
 
 
-@small
-def new_lists(size):
-    """Room for a tile, its distributions, and a list, of rows of a size."""
-    return np.empty((3, size * LANES + STRIDE))
+@lean
+def take_half(entries, columns, half, top, order, tile):
+    """Take every second half of the columns of entries as candidates in double precision."""
+    wide, width = width_of(entries), width_of(tile)
+    for k in range(columns):
+        w = (load_wide(entries, k * wide + half * width) - top) * order
+        store(tile, k * width, maximum(where(w < 0.0, w, 0.0), OUT))
 
 
-@small
-def new_state():
-    """Room for the numbers of the lanes."""
-    return np.ones((1, FIELDS * LINE))
+@lean
+def rough_sums(tile, columns, c, slowness):
+    """``T`` and ``Σ t^{1/r - 1}`` of the heights ``t`` of every lane, to five digits."""
+    width, total, slope = width_of(tile), c - c, c - c
+    for k in range(0, columns * width, width):
+        height = load(tile, k) + c
+        positive = height > 0.0
+        height = where(positive, height, 1.0)
+        share = where(positive, rough_power(height, slowness), 0.0)
+        total += share
+        slope += share * reciprocal(height)
+    return total, slope
 
 
-@small
-def gather_lane(row, top, limit, order, lane, heights, words, places, tile):
-    """Take the candidates of a row into a lane; return how many."""
-    count = reaching(row, top, limit, -1.0 / order, heights, words, places)
-    for k in range(count):
-        w = order * heights[k]
-        tile[k * LANES + lane] = w if w > _OUT else _OUT
-    return count
+@lean
+def sums(tile, columns, c, slowness, shares):
+    """The same, the second to digits; keeps what is added up first."""
+    width, total, slope = width_of(tile), c - c, c - c
+    for k in range(0, columns * width, width):
+        height = load(tile, k) + c
+        positive = height > 0.0
+        height = where(positive, height, 1.0)
+        share = where(positive, power(height - 1.0, height, slowness), 0.0)
+        store(shares, k, share)
+        total += share
+        slope += share * reciprocal(height)
+    return total, slope
 
 
-@small
-def whole(columns):
-    """So many columns, and what makes them whole lines; what sparsemax wants, too."""
-    stride = STRIDE // LANES
-    lines = (columns + _COLUMNS - 1) // _COLUMNS * _COLUMNS
-    return lines, (columns + stride - 1) // stride * stride
+@lean
+def move(order, c, total, slope, state, enough):
+    """The step of every lane that moves, and the state after it."""
+    low, high, last, moves = state
+    ratio = where(total > 1.0, 1.0 / total, total)
+    norm = power(ratio - 1.0, ratio, order)
+    gap = 1.0 - where(total > 1.0, norm, 1.0 / norm)
+    low, high = where(gap > 0.0, low, c), where(gap > 0.0, c, high)
+    following = c - total * gap / slope
+    inside = both(low < following, following < high)
+    fast = both(inside, magnitude(gap) < _SLOW * last)
+    tried = where(fast, following, sqrt(low * high))
+    settled = magnitude(gap) <= enough * order
+    stuck = either(tried <= low, tried >= high)
+    end = where(settled, where(inside, following, c), low)
+    c = where(moves, where(either(settled, stuck), end, tried), c)
+    moves = excluding(both(moves, gap == gap), either(settled, stuck))
+    return c, (low, high, magnitude(gap), moves)
 
 
-@small
-def fill_lane(tile, lane, count, columns):
-    """Fill a lane up with entries that get nothing."""
-    for k in range(count, whole(columns)[1]):
-        tile[k * LANES + lane] = _OUT
+@lean
+def bracket(order, size):
+    """Bounds of the roots that hold for so many entries, and all lanes moving."""
+    lowest = order * -math.log(size)
+    low = 0.5 * exponential(maximum(lowest, _DEEPEST))
+    one = order - order + 1.0
+    return low, one, one * math.inf, one > 0.0
 
 
-def _adding(share_of: Callable[..., Any]) -> Callable[..., Any]:
-    @wide
-    def sums(tile, columns, state, shares):
-        zero = tile.dtype.type(0)
-        for k in range(np.uint64(LINE)):
-            state[_TOTAL + k], state[_SLOPE + k] = zero, zero
-        for start in range(0, columns * LANES, LINE):
-            part, kept = tile[start : start + LINE], shares[start : start + LINE]
-            for k in range(np.uint64(LINE)):
-                height = part[k] + state[_C + k]
-                positive = height > zero
-                height = height if positive else 1.0
-                share = share_of(height, state[_SLOWNESS + k])
-                share = share if positive else zero
-                kept[k] = share
-                state[_TOTAL + k] += share
-                state[_SLOPE + k] += share * reciprocal(height)
-        for k in range(np.uint64(LANES)):
-            for column in range(1, _COLUMNS):
-                other = k + np.uint64(column * LANES)
-                state[_TOTAL + k] += state[_TOTAL + other]
-                state[_SLOPE + k] += state[_SLOPE + other]
-
-    return sums
-
-
-@wide
-def _share(height, slowness):
-    return power(height - 1.0, height, slowness)
-
-
-_sums, _rough_sums = _adding(_share), _adding(rough_power)
-"""``T`` and ``Σ t^{1/r - 1}`` of the heights ``t`` of every lane, the second to digits."""
-
-
-@small
-def _spread(state, field):
-    """Have the numbers of a field once for each column."""
-    for k in range(np.uint64(LANES), np.uint64(LINE)):
-        state[field + k] = state[field + k - np.uint64(LANES)]
-
-
-@wide
-def _move(state, enough):
-    """The step of every lane that moves; how many still do."""
-    moving = 0.0
-    for k in range(np.uint64(LANES)):
-        c, total, order = state[_C + k], state[_TOTAL + k], state[_ORDER + k]
-        ratio = 1.0 / total if total > 1.0 else total
-        norm = power(ratio - 1.0, ratio, order)
-        gap = 1.0 - (norm if total > 1.0 else 1.0 / norm)
-        low = state[_LOW + k] if gap > 0.0 else c
-        high = c if gap > 0.0 else state[_HIGH + k]
-        following = c - total * gap / state[_SLOPE + k]
-        inside = (low < following) & (following < high)
-        fast = inside & (abs(gap) < _SLOW * state[_LAST + k])
-        tried = following if fast else np.sqrt(low * high)
-        settled = abs(gap) <= enough * order
-        stuck = (tried <= low) | (tried >= high)
-        last = (following if inside else c) if settled else low
-        moves = state[_MOVES + k] > 0.0
-        state[_C + k] = (last if settled | stuck else tried) if moves else c
-        state[_LOW + k], state[_HIGH + k], state[_LAST + k] = low, high, abs(gap)
-        still = 1.0 if moves & (not settled) & (not stuck) & (gap == gap) else 0.0
-        state[_MOVES + k] = still
-        moving += still
-    _spread(state, _C)
-    return moving
-
-
-@small
-def _bracket(state, columns):
-    """Set bounds of the roots that hold for so many entries, and have all lanes move."""
-    for k in range(np.uint64(LANES)):
-        lowest = -state[_ORDER + k] * math.log(max(columns, 1))
-        state[_LOW + k], state[_HIGH + k] = 0.5 * math.exp(max(lowest, _DEEPEST)), 1.0
-        state[_LAST + k], state[_MOVES + k] = math.inf, 1.0
-
-
-@inner
-def solve_steep(tile, columns, orders, sums, state, shares):
-    """Fill ``shares`` with unnormalised distributions; their sums stay in the state."""
-    lines, strides = whole(columns)
-    cs = borrowed(sums, 0)
-    descend_tile(
-        tile[: strides * LANES], cs, borrowed(sums, 1), 1.0, borrowed(sums, 2), borrowed(sums, 3)
+@lean
+def solve(tile, columns, size, order, shares):
+    """Fill ``shares`` with unnormalised distributions; return their sums, and the tied lanes."""
+    slowness, width = 1.0 / order, width_of(tile)
+    c, _ = closed_tiles.descend(
+        tile, columns, order - order + 1.0, 1.0, closed_tiles.last_excess(tile)
     )
-    for k in range(np.uint64(LANES)):
-        state[_ORDER + k], state[_SLOWNESS + k], state[_C + k] = orders[k], 1.0 / orders[k], cs[k]
-    _spread(state, _C)
-    _spread(state, _SLOWNESS)
-    _bracket(state, columns)
+    state = bracket(order, size)
     for _ in range(_PASSES):
-        _rough_sums(tile, lines, state, shares)
-        if _move(state, _ROUGH) == 0.0:
+        total, slope = rough_sums(tile, columns, c, slowness)
+        c, state = move(order, c, total, slope, state, _ROUGH)
+        if count(state[3]) == 0:
             break
-    _bracket(state, columns)
+    state = bracket(order, size)
     for _ in range(_PASSES):
-        _sums(tile, lines, state, shares)
-        if _move(state, _NEAR) == 0.0:
+        total, slope = sums(tile, columns, c, slowness, shares)
+        c, state = move(order, c, total, slope, state, _NEAR)
+        if count(state[3]) == 0:
             break
-    _sums(tile, lines, state, shares)
+    total, _ = sums(tile, columns, c, slowness, shares)
+    tied = total < 0.0
+    for k in range(0, columns * width, width):
+        height = load(tile, k) + c
+        tied = either(tied, both(height > BELOW * c, height < TIED * c))
+    return total, tied
 
 
-@small
-def has_ties(tile, lane, state, count):
-    """Whether an entry of a lane is so close to the threshold that it has no digits."""
-    tied, c = False, state[_C + np.uint64(lane)]
-    for k in range(count):
-        tied |= is_tied(tile[k * LANES + lane], c)
-    return tied
-
-
-@small
-def write_lane(shares, lane, state, places, count, out):
-    """Write the distribution of a lane."""
-    out[:] = 0.0
-    scale = 1.0 / state[_TOTAL + np.uint64(lane)]
-    for k in range(count):
-        out[places[k]] = shares[k * LANES + lane] * scale
+@lean
+def give_half(shares, columns, half, total, out):
+    """Write distributions where the entries of such a half were."""
+    wide, width, scale = width_of(out), width_of(shares), 1.0 / total
+    for k in range(columns):
+        store_narrow(out, k * wide + half * width, load(shares, k * width) * scale)

@@ -1,204 +1,177 @@
-"""Sparsemax and 1.5-entmax of eight rows at a time, each in a lane of the vector registers.
+"""Short rows, as many at a time as a vector has lanes, each in a lane of its own.
 
-A tile holds the candidates of eight rows column by column: Newton's sums are then plain sums of
-vectors. A pair of columns makes a line, and an accumulator of sums is as wide as a line.
+A tile holds candidates column by column, so sums over rows are plain sums of vectors. Few entries
+are candidates: the maxima of what comes into each lane when a row is read make up a tile of their
+own, whose threshold is at most too low, and only what reaches above it gets into the second tile.
+
+Candidates are ``w = r (z - max z)``; see ``closed.py`` for the equation.
 """
-
-import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import small
+from repro.mappings.kernels.cpu._compile import lean, small
+from repro.mappings.kernels.cpu.lanes import (
+    compress,
+    expand,
+    load,
+    load_first,
+    store,
+    store_first,
+    transpose,
+)
+from repro.mappings.kernels.cpu.search import MARGIN, OUT
+from repro.mappings.kernels.cpu.vectors import BITS, count, either, maximum, splat, unordered, where
 
-LANES = 8
-LINE = 2 * LANES
-STRIDE = 4 * LINE
-"""Entries of a tile that are added up before the sums are touched."""
-_PASSES = 64
-_OUT = -2.0
-"""A candidate that gets nothing, and finite."""
+LINE = 4
+"""Columns that are added up together."""
+
+
+@lean
+def width_of(rows):
+    """How many rows of these a tile takes: the lanes of a vector."""
+    return BITS // 8 // rows.itemsize
+
+
+@lean
+def head_columns(rows):
+    """How many columns the tile of their maxima has."""
+    return max(width_of(rows), LINE)
+
+
+@lean
+def stride_of(rows):
+    """Room for a row's candidates, one more vector, and a line."""
+    width = width_of(rows)
+    return (rows.shape[1] + width - 1) // width * width + 2 * width
 
 
 @small
-def candidate(score, top, scale, lowest, zero):
-    """``w = r (z - max z)``, between the lowest and zero."""
-    w = (score - top) * scale
-    w = w if w > lowest else lowest
-    return w if w < zero else zero
+def new_tiles(rows):
+    """Room for lists of candidates and for a tile."""
+    return np.empty((2, stride_of(rows) * width_of(rows)), rows.dtype)
 
 
 @small
-def new_tile(size, dtype):
-    """Room for rows of a size, filled up with candidates that get nothing."""
-    columns = (size * LANES + STRIDE - 1) // STRIDE * STRIDE
-    return np.full((1, columns), _OUT, dtype)
+def new_numbers(rows, fields):
+    """Room for numbers of each lane."""
+    return np.zeros((fields, width_of(rows)), rows.dtype)
 
 
-@small
-def new_sums(dtype):
-    """Room for six numbers of each lane, twice."""
-    return np.zeros((6, LINE), dtype)
+@lean
+def lane_maxima(row):
+    """The maximum of the entries that come into each lane, and a count of NaNs."""
+    size, step, lowest = row.shape[0], width_of(row), row.dtype.type(-np.inf)
+    one = other = splat(lowest)
+    bad, whole = unordered(one, other), size // (2 * step) * (2 * step)
+    for j in range(0, whole, 2 * step):
+        a, b = load(row, j), load(row, j + step)
+        one, other, bad = maximum(a, one), maximum(b, other), either(bad, unordered(a, b))
+    a = load_first(row, whole, size - whole, lowest)
+    b = load_first(row, whole + step, size - whole - step, lowest)
+    bad = either(bad, unordered(a, b))
+    return maximum(maximum(a, one), maximum(b, other)), count(bad)
 
 
-@small
-def load_tile(scores, first, last, tops, orders, tile):
-    """Take eight rows into a tile; past the last row it is taken once more.
+@lean
+def take_heads(scores, first, last, lists, heads, bads):
+    """Have the maxima of the rows of a tile in a tile; return the largest of each row.
 
-    Written out, as only stores of neighbours are turned into vector instructions.
+    Past the last row it is taken once more.
     """
-    zero, lowest = scores.dtype.type(0), scores.dtype.type(_OUT)
-    lanes = np.uint64(LANES)
-    row0, row1 = scores[first], scores[min(first + 1, last)]
-    row2, row3 = scores[min(first + 2, last)], scores[min(first + 3, last)]
-    row4, row5 = scores[min(first + 4, last)], scores[min(first + 5, last)]
-    row6, row7 = scores[min(first + 6, last)], scores[min(first + 7, last)]
-    top0, top1, top2, top3 = tops[0], tops[1], tops[2], tops[3]
-    top4, top5, top6, top7 = tops[4], tops[5], tops[6], tops[7]
-    order0, order1, order2, order3 = (
-        scores.dtype.type(orders[0]),
-        scores.dtype.type(orders[1]),
-        scores.dtype.type(orders[2]),
-        scores.dtype.type(orders[3]),
-    )
-    order4, order5, order6, order7 = (
-        scores.dtype.type(orders[4]),
-        scores.dtype.type(orders[5]),
-        scores.dtype.type(orders[6]),
-        scores.dtype.type(orders[7]),
-    )
-    for j in range(np.uint64(scores.shape[1])):
-        k = j * lanes
-        tile[k] = candidate(row0[j], top0, order0, lowest, zero)
-        tile[k + np.uint64(1)] = candidate(row1[j], top1, order1, lowest, zero)
-        tile[k + np.uint64(2)] = candidate(row2[j], top2, order2, lowest, zero)
-        tile[k + np.uint64(3)] = candidate(row3[j], top3, order3, lowest, zero)
-        tile[k + np.uint64(4)] = candidate(row4[j], top4, order4, lowest, zero)
-        tile[k + np.uint64(5)] = candidate(row5[j], top5, order5, lowest, zero)
-        tile[k + np.uint64(6)] = candidate(row6[j], top6, order6, lowest, zero)
-        tile[k + np.uint64(7)] = candidate(row7[j], top7, order7, lowest, zero)
+    step = width_of(scores)
+    for k in range(step):
+        best, bad = lane_maxima(scores[min(first + k, last)])
+        bads[k] = scores.dtype.type(bad)
+        store(lists, k * step, best)
+    transpose(lists, 0, step, heads, 0, step)
+    for k in range(step, LINE):
+        store(heads, k * step, splat(scores.dtype.type(-np.inf)))
+    top = load(heads, 0)
+    for k in range(1, step):
+        top = maximum(load(heads, k * step), top)
+    return top
 
 
-@small
-def kept_of(w, c, zero):
-    """``[w + c]_+``."""
-    kept = w + c
-    return kept if kept > zero else zero
+@lean
+def clamped(top, highest):
+    """Largest entries as numbers to subtract: infinities become the largest number."""
+    return maximum(where(top < highest, top, highest), -highest)
 
 
-@small
-def one_if(positive, zero, one):
-    """One where a number is positive."""
-    return one if positive > zero else zero
+@lean
+def centre(tile, columns, top, order):
+    """Replace entries by candidates."""
+    width = width_of(tile)
+    for k in range(0, columns * width, width):
+        store(tile, k, maximum(candidate(load(tile, k), top, order), OUT))
 
 
-@small
-def linear_sums(tile, cs, totals, sizes):
-    """``Σ [w + c]_+`` and how many are positive."""
-    zero, one, line = tile.dtype.type(0), tile.dtype.type(1), np.uint64(LINE)
-    totals[:], sizes[:] = zero, zero
-    for start in range(0, tile.shape[0], STRIDE):
-        part = tile[start : start + STRIDE]
-        for k in range(line):
-            a, b = kept_of(part[k], cs[k], zero), kept_of(part[k + line], cs[k], zero)
-            c = kept_of(part[k + np.uint64(2 * LINE)], cs[k], zero)
-            d = kept_of(part[k + np.uint64(3 * LINE)], cs[k], zero)
-            totals[k] += (a + b) + (c + d)
-            sizes[k] += (one_if(a, zero, one) + one_if(b, zero, one)) + (
-                one_if(c, zero, one) + one_if(d, zero, one)
-            )
+@lean
+def candidate(entries, top, order):
+    """``w``, at most zero, as ``+inf`` ties with the largest number."""
+    w = (entries - top) * order
+    return where(w < 0.0, w, 0.0)
 
 
-@small
-def square_sums(tile, cs, totals, seconds):
-    """``Σ [w + c]_+`` and the sum of the squares."""
-    zero, line = tile.dtype.type(0), np.uint64(LINE)
-    totals[:], seconds[:] = zero, zero
-    for start in range(0, tile.shape[0], STRIDE):
-        part = tile[start : start + STRIDE]
-        for k in range(line):
-            a, b = kept_of(part[k], cs[k], zero), kept_of(part[k + line], cs[k], zero)
-            c = kept_of(part[k + np.uint64(2 * LINE)], cs[k], zero)
-            d = kept_of(part[k + np.uint64(3 * LINE)], cs[k], zero)
-            totals[k] += (a + b) + (c + d)
-            seconds[k] += (a * a + b * b) + (c * c + d * d)
+@lean
+def gather(row, top, order, limit, lists, taken):
+    """Write the entries above a limit from a place on, next to each other; return the end."""
+    size, step, lowest = row.shape[0], width_of(row), row.dtype.type(-np.inf)
+    whole = size // step * step
+    for j in range(0, whole, step):
+        entries = load(row, j)
+        above = candidate(entries, top, order) > limit
+        store(lists, taken, compress(entries, above))
+        taken += count(above)
+    entries = load_first(row, whole, size - whole, lowest)
+    above = candidate(entries, top, order) > limit
+    store(lists, taken, compress(entries, above))
+    return taken + count(above)
 
 
-@small
-def fold(sums):
-    """Add up the two halves of a line, and have the result in both."""
-    for k in range(LANES):
-        both = sums[k] + sums[k + LANES]
-        sums[k] = sums[k + LANES] = both
+@lean
+def limits_of(c):
+    """What candidates reach above, where ``c`` is not too low but for rounding."""
+    return c * -MARGIN
 
 
-@small
-def linear_move(cs, steps, totals, sizes, enough):
-    """Newton's step of ``Σ [w + c]_+ = 1``; how many lanes took it."""
-    one, moving = cs.dtype.type(1), 0
-    for k in range(np.uint64(LINE)):
-        residual = totals[k] - one
-        step = residual / sizes[k]
-        lower = cs[k] - step
-        moves = (abs(residual) > enough) & (lower != cs[k])
-        cs[k], steps[k] = lower if moves else cs[k], step
-        moving += moves
-    return moving
+@lean
+def take_candidates(scores, first, last, tops, orders, limits, lists, ends, tile):
+    """Have what can get mass of the rows of a tile in a tile; return how many columns there are.
 
-
-@small
-def square_move(cs, steps, totals, seconds, enough):
-    """Newton's step of ``‖[w + c]_+‖ = 1``; how many lanes took it."""
-    one, moving = cs.dtype.type(1), 0
-    for k in range(np.uint64(LINE)):
-        norm = np.sqrt(seconds[k])
-        residual = norm - one
-        step = residual * norm / totals[k]
-        lower = cs[k] - step
-        moves = (abs(residual) > enough) & (lower != cs[k])
-        cs[k], steps[k] = lower if moves else cs[k], step
-        moving += moves
-    return moving
-
-
-@small
-def descend_tile(tile, cs, steps, order, totals, seconds):
-    """``c`` of every lane up to little excess mass, and the steps that are left to take."""
-    enough = tile.dtype.type(math.sqrt(np.finfo(tile.dtype).eps) / 10.0)
-    cs[:] = tile.dtype.type(1)
-    for _ in range(_PASSES):
-        if order == 1.0:
-            linear_sums(tile, cs, totals, seconds)
-            fold(totals)
-            fold(seconds)
-            moving = linear_move(cs, steps, totals, seconds, enough)
-        else:
-            square_sums(tile, cs, totals, seconds)
-            fold(totals)
-            fold(seconds)
-            moving = square_move(cs, steps, totals, seconds, enough)
-        if moving == 0:
-            break
-
-
-@small
-def write_row(row, top, order, c, step, out):
-    """Write the distribution of a row; return its sum before it was normalised.
-
-    The last step acts on the small differences ``w + c``, whose digits are finer than those of
-    ``c``: they matter where many entries are tied close to the threshold.
+    That is what reaches above the limits of the rows. Also writes where the list of each row ends.
     """
-    zero, lowest, scale = row.dtype.type(0), row.dtype.type(_OUT), row.dtype.type(order)
-    total, linear = zero, order == 1.0
-    for j in range(np.uint64(out.shape[0])):
-        kept = candidate(row[j], top, scale, lowest, zero) + c
-        lowered = kept - step
-        share = lowered if lowered > zero else zero
-        share = share if kept > zero else zero
-        share = share if linear else share * share
-        out[j] = share
-        total += share
-    if total > zero:
-        rescale = row.dtype.type(1) / total
-        for j in range(np.uint64(out.shape[0])):
-            out[j] *= rescale
-    return total
+    width, stride, columns = width_of(scores), stride_of(scores), 0
+    for k in range(width):
+        row = scores[min(first + k, last)]
+        ends[k] = gather(row, tops[k], orders[k], limits[k], lists, k * stride)
+        columns = max(columns, ends[k] - k * stride)
+    columns, nothing = (columns + LINE - 1) // LINE * LINE, splat(scores.dtype.type(-np.inf))
+    for k in range(width):
+        for j in range(ends[k], k * stride + columns, width):
+            store(lists, j, nothing)
+    for j in range(0, columns, width):
+        transpose(lists, j, stride, tile, j * width, width)
+    return columns
+
+
+@lean
+def give_shares(shares, columns, stride, lists):
+    """Have the shares of candidates next to each other, as the candidates were."""
+    width = width_of(shares)
+    for j in range(0, columns, width):
+        transpose(shares, j * width, width, lists, j, stride)
+
+
+@lean
+def scatter(row, top, order, limit, scale, lists, taken, out):
+    """Write the shares of the candidates above a limit, times a scale, and zeros."""
+    size, step, lowest = row.shape[0], width_of(row), row.dtype.type(-np.inf)
+    whole = size // step * step
+    for j in range(0, whole, step):
+        above = candidate(load(row, j), top, order) > limit
+        store(out, j, expand(lists, taken, above) * scale)
+        taken += count(above)
+    rest = load_first(row, whole, size - whole, lowest)
+    above = candidate(rest, top, order) > limit
+    store_first(out, whole, size - whole, expand(lists, taken, above) * scale)

@@ -23,8 +23,8 @@ _GRAIN = 2**16
 """Units of work that are worth a thread of Python, about as many entries of a row."""
 _TEAM_GRAIN = 2**14
 """The same for a thread of torch, which need not be woken."""
-_TILE = 8
-"""Ranges of short rows begin at multiples of this: they have the same company for any split."""
+_TILE = 16
+"""Ranges of short rows begin at multiples of this: so many are solved together."""
 _SHORT = 2**12
 """Units of work of a row that may be solved in company."""
 

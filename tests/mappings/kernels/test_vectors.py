@@ -1,0 +1,196 @@
+"""Vectors in compiled functions against NumPy, also with the shortest registers there are."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from numba import njit
+
+from repro.mappings.kernels.cpu import lanes, vectors
+from repro.mappings.kernels.cpu.lanes import load, store
+
+REALS = (np.float32, np.float64)
+GUARD = -7.0
+
+
+def width_of(real):
+    return vectors.BITS // 8 // np.dtype(real).itemsize
+
+
+def sample(real, seed=0):
+    return np.random.default_rng(seed).standard_normal(width_of(real)).astype(real)
+
+
+def compiled(function):
+    """Write what a function makes of one or two loaded vectors."""
+    inner = njit(function)
+
+    @njit
+    def run(first, second, out):
+        store(out, 0, inner(load(first, 0), load(second, 0)))
+
+    def call(first, second):
+        out = np.full_like(first, GUARD)
+        run(first, second, out)
+        return out
+
+    return call
+
+
+BINARY = {
+    "arithmetic": (lambda a, b: (a + b) * a - b / a, lambda a, b: (a + b) * a - b / a),
+    "numbers": (lambda a, b: 2.0 * a - b * 3.0 + 1.0, lambda a, b: 2.0 * a - b * 3.0 + 1.0),
+    "less": (lambda a, b: vectors.where(a < b, a, 0.0), lambda a, b: np.where(a < b, a, 0)),
+    "at least": (lambda a, b: vectors.where(a >= b, a, b), lambda a, b: np.where(a >= b, a, b)),
+    "maximum": (lambda a, b: vectors.maximum(a, b), np.maximum),
+    "roots": (
+        lambda a, b: vectors.sqrt(vectors.magnitude(a)) + b,
+        lambda a, b: np.sqrt(np.abs(a)) + b,
+    ),
+    "masks": (
+        lambda a, b: vectors.where(
+            vectors.both(vectors.either(a > 0.0, b > 0.0), a < b), a, vectors.where(
+                vectors.excluding(a < 0.0, b < 0.0), b, 1.0
+            )
+        ),
+        lambda a, b: np.where(
+            ((a > 0) | (b > 0)) & (a < b), a, np.where((a < 0) & ~(b < 0), b, 1)
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("real", REALS)
+@pytest.mark.parametrize("name", BINARY)
+def test_lane_by_lane(name, real):
+    ours, numpys = BINARY[name]
+    first, second = sample(real, 1), sample(real, 2)
+    expected = numpys(first, second)
+    np.testing.assert_allclose(compiled(ours)(first, second), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_nan_is_never_the_larger(real):
+    first, second = sample(real), sample(real, 1)
+    first[0] = np.nan
+    assert compiled(lambda a, b: vectors.maximum(a, b))(first, second)[0] == second[0]
+
+
+@njit
+def reduced(array):
+    vector = load(array, 0)
+    return vectors.total(vector), vectors.count(vector > 0.0)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_sums_and_counts(real):
+    array = sample(real)
+    total, count = reduced(array)
+    assert total == pytest.approx(array.sum(), rel=1e-5)
+    assert count == (array > 0).sum()
+
+
+@njit
+def unordered(first, second):
+    return vectors.count(vectors.unordered(load(first, 0), load(second, 0)))
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_nan_of_either_is_found(real):
+    first, second = sample(real), sample(real)
+    assert unordered(first, second) == 0
+    first[0] = second[-1] = np.nan
+    assert unordered(first, second) == 2
+
+
+@njit
+def some(array, count, out):
+    vector = lanes.load_first(array, 0, count, array.dtype.type(9.0))
+    store(out, 0, vector)
+    lanes.store_first(array, 0, count, vector + 1.0)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_what_lies_beyond_is_neither_read_nor_written(real):
+    width = width_of(real)
+    for count in range(-1, width + 1):
+        array, out = sample(real), np.empty(width, real)
+        before, kept = array.copy(), max(count, 0)
+        some(array, count, out)
+        assert (out[:kept] == before[:kept]).all()
+        assert (out[kept:] == 9).all()
+        assert (array[:kept] == before[:kept] + real(1)).all()
+        assert (array[kept:] == before[kept:]).all()
+
+
+@njit
+def packed(array, squeezed, back):
+    vector = load(array, 0)
+    store(squeezed, 0, lanes.compress(vector, vector > 0.0))
+    store(back, 0, lanes.expand(squeezed, 0, vector > 0.0))
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_compressed_lanes_keep_their_order_and_find_back(real):
+    for seed in range(20):
+        array = sample(real, seed)
+        squeezed, back = np.zeros_like(array), np.full_like(array, GUARD)
+        packed(array, squeezed, back)
+        kept = array[array > 0]
+        assert (squeezed[: len(kept)] == kept).all()
+        assert (back == np.where(array > 0, array, 0)).all()
+
+
+@njit
+def turned(source, stride, target, step):
+    lanes.transpose(source, 1, stride, target, 2, step)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_transposed_squares(real):
+    width = width_of(real)
+    stride, step = width + 3, width + 1
+    source = np.arange(stride * width + 1, dtype=real)
+    target = np.full(step * width + 2, GUARD, real)
+    turned(source, stride, target, step)
+    square = source[1:].reshape(width, stride)[:, :width]
+    assert (target[2:].reshape(width, step)[:, :width] == square.T).all()
+    assert (target[2:].reshape(width, step)[:, width:] == GUARD).all()
+
+
+@njit
+def doubled(array, out):
+    lanes.store_narrow(out, 1, lanes.load_wide(array, 0) * 2.0)
+
+
+def test_single_precision_in_vectors_of_double():
+    width = width_of(np.float64)
+    array, out = sample(np.float32), np.full(width + 2, GUARD, np.float32)
+    doubled(array, out)
+    assert (out[1:-1] == 2 * array[:width]).all()
+    assert out[0] == out[-1] == GUARD
+
+
+@pytest.mark.skipif("SHORTEST" in os.environ, reason="runs the tests above")
+def test_on_a_processor_with_the_shortest_registers(tmp_path):
+    settings = {
+        "SHORTEST": "1",
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        command, env=os.environ | settings, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif("SHORTEST" not in os.environ, reason="asks about the run of the test above")
+def test_registers_are_the_shortest():
+    assert vectors.BITS == 128
