@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu import box_lanes, capped
+from repro.mappings.kernels.cpu import bounded_tiles, box_lanes, capped, tiles
 from repro.mappings.kernels.cpu._compile import inner, small
 from repro.mappings.kernels.cpu.box_lanes import (
     FIELDS,
@@ -221,13 +221,10 @@ def _put_back(
 
 
 @inner
-def bounded_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop):
-    """Distributions of rows ``start`` to ``stop``; returns how many cannot be solved.
-
-    Bounds, and totals, are one row or one for each row; ``limit`` is the largest number.
-    """
-    size, faults, slack = scores.shape[1], 0, scores.dtype.type(slack)
-    group, padded = LANES if size <= _GROUPED else 1, padded_size(size)
+def plain_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop, group):
+    """Distributions of rows, so many in turn; returns how many cannot be solved."""
+    size, faults = scores.shape[1], 0
+    padded = padded_size(size)
     tolerance, memory = _tolerance(scores), _new_desk(group, padded, scores.dtype)
     lane_memory, bytes_ = new_lanes(group), np.empty((1, padded), np.uint8)
     places, lanes = borrowed(bytes_, 0), borrowed_rows(lane_memory, 0, FIELDS)
@@ -260,3 +257,48 @@ def bounded_rows(scores, uppers, totals, order, slack, limit, probs, place, star
     give_back(lane_memory)
     give_back(bytes_)
     return faults
+
+
+@inner
+def tiled_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop):
+    """The same of short rows in single precision, as many at a time as a vector has lanes."""
+    faults, width = 0, tiles.width_of(scores)
+    memory, numbers = bounded_tiles.new_room(scores), tiles.new_numbers(scores, 10)
+    ends = np.zeros((1, width), np.int64)
+    desk = (
+        (borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2), borrowed(memory, 3)),
+        (borrowed(memory, 4), borrowed(memory, 5)),
+        borrowed(numbers, 0), borrowed(numbers, 1), borrowed(numbers, 2), borrowed(numbers, 3),
+        borrowed(numbers, 4),
+        (
+            borrowed(numbers, 5), borrowed(numbers, 6), borrowed(numbers, 7), borrowed(numbers, 8),
+            borrowed(numbers, 9),
+        ),
+        borrowed(ends, 0),
+    )  # fmt: skip
+    for first in range(start, stop, width):
+        again = bounded_tiles.solve_tile(
+            scores, uppers, totals, slack, order, first, stop - 1, desk
+        )
+        bounded_tiles.write_tile(order, first, stop, desk, probs, place)
+        if again > 0:
+            for i in range(first, min(first + width, stop)):
+                if desk[6][i - first] > 0.0:
+                    faults += plain_rows(
+                        scores, uppers, totals, order, slack, limit, probs, place, i, i + 1, 1
+                    )
+    give_back(memory), give_back(numbers), give_back(ends)
+    return faults
+
+
+@inner
+def bounded_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop):
+    """Distributions of rows ``start`` to ``stop``; returns how many cannot be solved.
+
+    Bounds, and totals, are one row or one for each row; ``limit`` is the largest number.
+    """
+    slack, short = scores.dtype.type(slack), scores.shape[1] <= _GROUPED
+    if short and scores.itemsize == 4:
+        return tiled_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop)
+    group = LANES if short else 1
+    return plain_rows(scores, uppers, totals, order, slack, limit, probs, place, start, stop, group)

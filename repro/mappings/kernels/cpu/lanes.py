@@ -121,6 +121,48 @@ def store_first(typing_context: Any, array: Any, index: Any, count: Any, vector:
 
 
 @intrinsic
+def bytes_equal(
+    typing_context: Any, array: Any, index: Any, count: Any, like: Any, value: Any
+) -> Any:
+    """Where the first so many bytes, as many as another vector has lanes, have a value."""
+    result = Mask(like.lanes)
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        data = context.make_array(array)(context, builder, values[0]).data
+        kind = ir.VectorType(ir.IntType(8), like.lanes)
+        place = builder.bitcast(builder.gep(data, [values[1]]), kind.as_pointer())
+        mask = _first(builder, like.lanes, values[2])
+        kinds = [place.type, _HALF, mask.type, kind]
+        loader = declared(builder, f"llvm.masked.load.v{like.lanes}i8.p0", kind, kinds)
+        found = builder.call(loader, [place, _HALF(1), mask, ir.Constant(kind, None)])
+        wanted = spread(builder, kind, builder.trunc(values[4], ir.IntType(8)))
+        return builder.and_(mask, builder.icmp_signed("==", found, wanted))
+
+    return result(array, types.int64, types.int64, like, types.int64), generate
+
+
+@intrinsic
+def store_bytes(
+    typing_context: Any, array: Any, index: Any, count: Any, one: Any, other: Any
+) -> Any:
+    """Write, as a byte for each of the first so many lanes, how many of two masks hold."""
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        data = context.make_array(array)(context, builder, values[0]).data
+        kind = ir.VectorType(ir.IntType(8), one.lanes)
+        place = builder.bitcast(builder.gep(data, [values[1]]), kind.as_pointer())
+        flags = builder.add(*(builder.zext(mask, kind) for mask in values[3:]))
+        mask = _first(builder, one.lanes, values[2])
+        kinds = [kind, place.type, _HALF, mask.type]
+        name = f"llvm.masked.store.v{one.lanes}i8.p0"
+        writer = declared(builder, name, ir.VoidType(), kinds)
+        builder.call(writer, [flags, place, _HALF(1), mask])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, one, other), generate
+
+
+@intrinsic
 def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
     """The lanes where a mask holds, next to each other; the others are anything."""
 

@@ -45,6 +45,12 @@ def stride_of(rows):
     return (rows.shape[1] + width - 1) // width * width + 2 * width
 
 
+@lean
+def stride_of_lists(lists):
+    """The same of rows whose lists these are."""
+    return lists.shape[0] // width_of(lists)
+
+
 @small
 def new_tiles(rows):
     """Room for lists of candidates and for a tile."""

@@ -318,16 +318,38 @@ def magnitude(typing_context: Any, vector: Any) -> Any:
     return vector(vector), _known("fabs")
 
 
+def _added_up(builder: Any, vector: Any) -> Any:
+    """The sum of all lanes, added up in halves."""
+    lanes = vector.type.count
+    size = lanes // 2
+    while size:
+        turned = constant([(k + size) % lanes for k in range(lanes)])
+        vector = builder.fadd(vector, builder.shuffle_vector(vector, vector, turned))
+        size //= 2
+    return builder.extract_element(vector, ir.Constant(_HALF, 0))
+
+
 @intrinsic
 def total(typing_context: Any, vector: Any) -> Any:
-    """The sum of all lanes, added up in halves."""
+    """The sum of all lanes."""
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        found, size, lanes = values[0], vector.lanes // 2, range(vector.lanes)
-        while size:
-            turned = constant([(k + size) % vector.lanes for k in lanes])
-            found = builder.fadd(found, builder.shuffle_vector(found, found, turned))
-            size //= 2
-        return builder.extract_element(found, ir.Constant(_HALF, 0))
+        return _added_up(builder, values[0])
 
     return vector.real(vector), generate
+
+
+@intrinsic
+def wide_total(typing_context: Any, vector: Any) -> Any:
+    """The same of single precision, in double."""
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        half = vector.lanes // 2
+        low, high = (
+            builder.shuffle_vector(values[0], values[0], constant([start + k for k in range(half)]))
+            for start in (0, half)
+        )
+        wide = ir.VectorType(ir.DoubleType(), half)
+        return _added_up(builder, builder.fadd(builder.fpext(low, wide), builder.fpext(high, wide)))
+
+    return types.float64(vector), generate
