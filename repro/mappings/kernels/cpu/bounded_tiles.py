@@ -101,8 +101,7 @@ def solve_tile(rows, uppers, totals, slack, order, first, last, desk):
     if order == 0.0:
         ratio, solved = capped_tiles.solve(tile, columns, top, usual)
         store(taus, 0, ratio)
-        for j in range(0, rows.shape[1], width_of(rows)):
-            transpose(tile[0], j * width_of(rows), width_of(rows), lists[2], j, stride_of(rows))
+        store(rests, 0, top)
     else:
         near, rest, solved = box_tiles.solve(
             lists, tile, columns, rows.shape[1], top, room, total, usual, numbers, ends
@@ -123,6 +122,6 @@ def write_tile(order, first, stop, desk, probs, place):
         if left[k] == 0.0:
             i, at = first + k, k * stride
             if order == 0.0:
-                capped_tiles.write(lists, at, taus[k], probs[i], place[i])
+                capped_tiles.write(lists, at, rests[k], taus[k], probs[i], place[i])
             else:
                 box_tiles.write(lists, at, taus[k], rests[k], probs[i], place[i])

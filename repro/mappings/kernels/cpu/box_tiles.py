@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import lean
+from repro.mappings.kernels.cpu.elementary import exponential
 from repro.mappings.kernels.cpu.lanes import (
     compress,
     load,
@@ -17,6 +18,7 @@ from repro.mappings.kernels.cpu.tiles import LINE, stride_of_lists, width_of
 from repro.mappings.kernels.cpu.vectors import (
     both,
     count,
+    either,
     excluding,
     magnitude,
     maximum,
@@ -39,6 +41,11 @@ _SLOW = 0.5
 """Newton's step is taken only after one that left less of the residual."""
 _LEAST = 0.1
 """Of the residual at the other end, what the method of Anderson and Björck keeps."""
+_REACH, _FARTHER = 2.0, 3.0
+"""How much farther than it seems to be the root is looked for, and than the last time."""
+_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
+"""The largest density of the standard normal distribution."""
+_DEEPEST = -80.0
 _FARTHEST = 1e15
 """Keeps the squares of heights finite."""
 
@@ -94,20 +101,41 @@ def normal_quantile(odds):
 
 @lean
 def begin(tile, columns, size, base, room, total):
-    """Guesses of ``τ`` of rows whose bounds sum to more than the total, and how far to look."""
-    one = total - total + 1.0
-    tau = where(total < 1.0, -1.0 * total, -1.0)
+    """Guesses of ``τ`` of rows whose bounds sum to more than the total, and how good they are.
+
+    That is, how far ``τ`` may be off for each part of the total that is missing, and in any case.
+    Where bounds are loose, Newton's steps begin at what is right if one entry gets everything.
+    """
     mean, variance = moments(tile, columns, base, total)
-    deviation = sqrt(variance)
-    guess = mean + deviation * normal_quantile(1.0 - 2.0 * total / room)
-    reach = 0.25 * deviation + total * (1.0 / size)
-    tight = room <= LOOSE * total
-    guess = where(guess < 0.0, guess, -0.5 * reach)
-    return where(tight, guess, tau), where(tight, reach, one)
+    deviation, tight = sqrt(variance), room <= LOOSE * total
+    quantile = normal_quantile(1.0 - 2.0 * total / room)
+    guess, least = mean + deviation * quantile, deviation * (1.0 / size)
+    guess = where(guess < 0.0, guess, -0.125 * deviation - least)
+    density = _NORMAL * exponential(maximum(-0.5 * quantile * quantile, _DEEPEST))
+    flatness = _REACH * deviation / (room * density)
+    tau = where(total < 1.0, -1.0 * total, -1.0)
+    return where(tight, guess, tau), where(tight, flatness, 0.0), where(tight, least, 1.0), tight
 
 
 @lean
-def move(tau, residual, free, total, state, enough):
+def outward(tau, positive, flat, size, reach):
+    """A point on the other side of the root, as far as is known, and how far the next would be."""
+    flatness, least = flat
+    reach = where(reach > 0.0, _FARTHER * reach, flatness * size + least)
+    up = tau + reach
+    return where(positive, where(up < 0.5 * tau, up, 0.5 * tau), tau - reach), reach
+
+
+@lean
+def inward(low, high, more, less, newton, fast):
+    """A point between bounds: Newton's, if the last was good; on the chord; the middle."""
+    chord = low + (high - low) * (more / (more - less))
+    chord = where(both(low < chord, chord < high), chord, 0.5 * (low + high))
+    return where(both(fast, both(low < newton, newton < high)), newton, chord)
+
+
+@lean
+def move(tau, residual, free, state, flat, tight, enough):
     """The step of every lane that moves, and the state after it."""
     low, high, more, less, side, last, reach, moves = state
     size, positive = magnitude(residual), residual > 0.0
@@ -115,30 +143,28 @@ def move(tau, residual, free, total, state, enough):
     # An end that stays for the second time counts less.
     share = 1.0 - residual / where(positive, more, less)
     share = where(share > _LEAST, share, 0.5)
-    share = where(side == where(positive, total - total + 1.0, -1.0), share, 1.0)
+    turn = where(positive, size - size + 1.0, -1.0)
+    share = where(side == turn, share, 1.0)
     more, less = where(positive, residual, more * share), where(positive, less * share, residual)
     low, high = where(positive, tau, low), where(positive, high, tau)
-    chord = low + (high - low) * (more / (more - less))
-    chord = where(both(low < chord, chord < high), chord, 0.5 * (low + high))
-    fast = both(size <= _SLOW * last, both(low < newton, newton < high))
-    reached = tau - reach
-    reached = where(newton > reached, newton, reached)
-    following = where(low > -math.inf, where(fast, newton, chord), reached)
+    outer, reach = outward(tau, positive, flat, size, reach)
+    inner = inward(low, high, more, less, newton, size <= _SLOW * last)
+    found = both(low > -math.inf, either(high < 0.0, excluding(moves, tight)))
+    following = where(found, inner, outer)
     settled = size <= enough
     goes = both(both(moves, size > enough), both(low < following, following < high))
     end = where(both(free > 0.0, settled), newton, tau)
     tau = where(moves, where(goes, following, end), tau)
-    side = where(positive, total - total + 1.0, -1.0)
-    return tau, (low, high, more, less, side, size, 4.0 * reach, goes)
+    return tau, (low, high, more, less, turn, size, reach, goes)
 
 
 @lean
-def descend(tile, columns, base, tau, total, state, fixed, passes):
+def descend(tile, columns, base, tau, total, state, flat, tight, fixed, passes):
     """``τ`` relative to the base after some steps, or with little excess mass; and the state."""
     enough = 0.25 * math.sqrt(np.finfo(tile[0].dtype).eps) * maximum(total, 1.0)
     for _ in range(passes):
         residual, free = excess_at(tile, columns, base, tau, fixed, total)
-        tau, state = move(tau, residual, free, total, state, enough)
+        tau, state = move(tau, residual, free, state, flat, tight, enough)
         if count(state[7]) == 0:
             break
     return tau, state
@@ -163,7 +189,7 @@ def gather(scores, bounds, at, size, base, low, high, margin, listed, held):
 
 
 @lean
-def compact(lists, size, base, tau, state, numbers, ends, tile):
+def compact(lists, size, base, state, numbers, ends, tile):
     """Leave only undecided entries in the tile; return its columns and what is fixed."""
     scores, bounds, listed, held = lists
     tops, lows, highs, met, more = numbers
@@ -197,12 +223,12 @@ def solve(lists, tile, columns, size, top, room, total, usual, numbers, ends):
 
     Scores less that number are rounded once.
     """
-    tau, reach = begin(tile, columns, size, top, room, total)
-    zero = total - total
-    state = (zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, reach, usual)
-    tau, state = descend(tile, columns, top, tau, total, state, (zero, zero), _DENSE)
-    columns, fixed = compact(lists, size, top, tau, state, numbers, ends, tile)
-    tau, _ = descend(tile, columns, top, tau, total, state, fixed, _PASSES)
+    tau, flatness, least, tight = begin(tile, columns, size, top, room, total)
+    flat, zero = (flatness, least), total - total
+    state = (zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual)
+    tau, state = descend(tile, columns, top, tau, total, state, flat, tight, (zero, zero), _DENSE)
+    columns, fixed = compact(lists, size, top, state, numbers, ends, tile)
+    tau, _ = descend(tile, columns, top, tau, total, state, flat, tight, fixed, _PASSES)
     near = top + tau
     part = near - top
     rest = (top - (near - part)) + (tau - part)

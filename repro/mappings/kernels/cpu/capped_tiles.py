@@ -22,6 +22,7 @@ _SMALLEST = 1e-20
 """If the free entries' ``e`` sum to less, their digits are too few."""
 _FAR = 4.0
 """The same if they are to be multiplied by more."""
+_LOWEST = math.log(np.finfo(np.float32).tiny)
 _PASSES = 1000
 _ENDINGS = 3
 _TOLERANCE = 1.2e-7
@@ -29,32 +30,37 @@ _TOLERANCE = 1.2e-7
 
 
 @lean
+def grown(score, bound, top):
+    """``e = exp(z - top)``, zero where the bound is."""
+    height = score - top
+    counted = both(height > _LOWEST, bound > 0.0)
+    return where(counted, exponential(maximum(height, _LOWEST)), 0.0)
+
+
+@lean
 def grow(tile, columns, top):
-    """Replace scores by ``e = exp(z - top)``, zero where the bound is; return ``Σ e``."""
+    """Replace scores by ``e``; return ``Σ e``."""
     scores, bounds = tile
     width, total = width_of(scores), top - top
-    lowest = math.log(np.finfo(scores.dtype).tiny)
     for k in range(0, columns * width, width):
-        height = load(scores, k) - top
-        counted = both(height > lowest, load(bounds, k) > 0.0)
-        grown = where(counted, exponential(maximum(height, lowest)), 0.0)
-        store(scores, k, grown)
-        total += grown
+        e = grown(load(scores, k), load(bounds, k), top)
+        store(scores, k, e)
+        total += e
     return total
 
 
 @lean
 def sums(tile, columns, ratio):
     """By how much ``Σ min(ρ e, u)`` is less than one, and ``Σ e`` over what is free."""
-    grown, bounds = tile
-    width, total, lost, left = width_of(grown), ratio - ratio, ratio - ratio, ratio - ratio
+    es, bounds = tile
+    width, total, lost, left = width_of(es), ratio - ratio, ratio - ratio, ratio - ratio
     for k in range(0, columns * width, 2 * width):
-        e, u = load(grown, k), load(bounds, k)
+        e, u = load(es, k), load(bounds, k)
         share = ratio * e
         free = share < u
         pair = where(free, share, u)
         left += where(free, e, 0.0)
-        e, u = load(grown, k + width), load(bounds, k + width)
+        e, u = load(es, k + width), load(bounds, k + width)
         share = ratio * e
         free = share < u
         pair += where(free, share, u)
@@ -88,12 +94,13 @@ def solve(tile, columns, top, usual):
 
 
 @lean
-def write(lists, at, ratio, probs, place):
+def write(lists, at, top, ratio, probs, place):
     """Write ``min(ρ e, u)`` and where entries lie."""
-    scores, bounds, grown, _ = lists
-    size, ratio = probs.shape[0], splat(ratio)
+    scores, bounds = lists[:2]
+    size, top, ratio = probs.shape[0], splat(top), splat(ratio)
     for j in range(0, size, width_of(probs)):
-        u, share = load(bounds, at + j), ratio * load(grown, at + j)
-        full = both(share >= u, load(scores, at + j) > -math.inf)
+        score, u = load(scores, at + j), load(bounds, at + j)
+        share = ratio * grown(score, u, top)
+        full = both(share >= u, score > -math.inf)
         store_first(probs, j, size - j, where(share < u, share, u))
         store_bytes(place, j, size - j, full, either(full, share > 0.0))
