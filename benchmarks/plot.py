@@ -16,7 +16,13 @@ _KINDS = ("mapping", "loss")
 
 
 def draw(path: Path, rows: Sequence[Row], measurements: Sequence[Measurement]) -> None:
-    """Write a PNG with a panel for each number of threads; targets are short vertical lines."""
+    """Write a PNG of the figure."""
+    with atomic_path(path) as temporary:
+        ratios(rows, measurements).savefig(temporary, format="png", dpi=120)
+
+
+def ratios(rows: Sequence[Row], measurements: Sequence[Measurement]) -> Figure:
+    """Draw a panel for each number of threads; targets are short vertical lines."""
     shown = [found for found in measurements if found.kind in _KINDS]
     threads = sorted({found.threads for found in shown})
     names = [row.name for row in rows if any(found.name == row.name for found in shown)]
@@ -30,8 +36,7 @@ def draw(path: Path, rows: Sequence[Row], measurements: Sequence[Measurement]) -
         _panel(axes, names, colors, chosen)
         axes.set_title(f"threads: {count}")
     FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=120)
+    return figure
 
 
 def _panel(

@@ -1,5 +1,29 @@
-"""One thread for each test process: the suite runs side by side."""
+"""One thread for each test process, as the suite runs side by side; kernels are compiled once."""
 
+from pathlib import Path
+
+import pytest
 import torch
 
 torch.set_num_threads(1)
+
+_FIRST = (
+    "mappings/kernels/test_entmax.py",
+    "data", "config/test_compose.py", "config/test_identity.py", "decoding", "evaluation",
+    "results", "training",
+    "mappings/kernels/test_mappings.py",
+    "cli", "runs",
+    "structures/test_any_oracle.py",
+    "experiments",
+)  # fmt: skip
+"""Files that compile most kernels, each followed by what another process can do in the meantime
+without them: the compiled code is on disk when it is needed, and no process compiles it again."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _rank(item.path.relative_to(Path(__file__).parent)))
+
+
+def _rank(path: Path) -> int:
+    found = (place for place, first in enumerate(_FIRST) if path.is_relative_to(first))
+    return next(found, len(_FIRST))

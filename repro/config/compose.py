@@ -3,13 +3,17 @@
 import difflib
 import re
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -55,11 +59,8 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
     Raises:
         ConfigError: a key or choice is unknown, or a value is out of range.
     """
-    register_schemas()
-    GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return to_run_config(_composed(list(overrides)))
+        return to_run_config(_from_choices(overrides) or _composed(list(overrides)))
     except ConfigError:
         raise
     except (HydraException, OmegaConfBaseException) as error:
@@ -68,12 +69,58 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
 
 
+def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
+    """Compose what the choices of groups give once, then set single values as Hydra does.
+
+    None where that is not all, or a value is refused: Hydra then composes the whole or explains.
+    """
+    parsed = OverridesParser.create().parse_overrides(list(overrides))
+    if not all(map(_is_plain, parsed)):
+        return None
+    groups = registered_schemas()
+    choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in groups)
+    try:
+        cfg = deepcopy(_chosen(choices, _stamp()))
+        for item in parsed:
+            if item.key_or_group not in groups:
+                OmegaConf.update(cfg, item.key_or_group, item.value(), merge=True)
+    except (HydraException, OmegaConfBaseException, AssertionError, ValueError):
+        return None
+    return cfg
+
+
+def _is_plain(item: Override) -> bool:
+    """Whether it is a choice of a group, or sets one key that is there."""
+    if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
+        return False
+    return item.key_or_group not in registered_schemas() or isinstance(item.value(), str)
+
+
+@lru_cache(maxsize=256)
+def _chosen(choices: tuple[str, ...], stamp: object) -> DictConfig:
+    return _through_hydra(list(choices))
+
+
+def _stamp() -> tuple[tuple[str, int, int], ...]:
+    """Changes with every configuration file."""
+    files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+    found = ((str(path), path.stat()) for path in files)
+    return tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
+
+
+def _through_hydra(overrides: list[str]) -> DictConfig:
+    register_schemas()
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        return compose("config", overrides=overrides)
+
+
 def _composed(overrides: list[str]) -> DictConfig:
     try:
-        return compose("config", overrides=overrides)
+        return _through_hydra(overrides)
     except AssertionError as error:  # OmegaConf's, for a key of a group that the task leaves out
         nested = [item for item in overrides if "." in item.split("=", 1)[0]]
-        cfg = compose("config", overrides=[item for item in overrides if item not in nested])
+        cfg = _through_hydra([item for item in overrides if item not in nested])
         unused = [item for item in nested if cfg.get(item.split(".", 1)[0]) is None]
         raise ConfigError(f"the task does not use {', '.join(unused)}; leave it out") from error
 

@@ -1,7 +1,9 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
 import re
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -219,10 +221,12 @@ def load_experiment(name: str) -> Experiment:
     files = _experiment_files()
     if name not in files:
         raise ConfigError(f"no experiment {name!r}; choose from: {', '.join(list_experiments())}")
-    return _parse(files[name])
+    status = files[name].stat()
+    return deepcopy(_parse(files[name], (status.st_mtime_ns, status.st_size)))
 
 
-def _parse(path: Path) -> Experiment:
+@cache
+def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     values: dict[str, Any] = {"paper": path.parent.name, "artefact": path.stem}
     try:
         merged = OmegaConf.merge(OmegaConf.structured(Experiment), values, OmegaConf.load(path))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from datasets import Dataset
 from numpy.typing import NDArray
 
 from repro.atomic import atomic_path
@@ -62,6 +61,8 @@ class ArrowPairs(Sequence[Pair]):
     """
 
     def __init__(self, path: Path) -> None:
+        from datasets import Dataset  # slow to import, and few runs read such files
+
         table = Dataset.from_file(str(path)).data.table
         self._source, self._target = (_Ragged(table.column(name)) for name in _SCHEMA.names)
         self.source_lengths = self._source.lengths

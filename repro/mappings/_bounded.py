@@ -11,7 +11,7 @@ from repro.mappings._box import EMPTY, FREE, FULL, bounded_softmax, box_projecti
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
-from repro.mappings._masking import broadcasts_to, centre, readable
+from repro.mappings._masking import broadcasts_to, centre, check_floating, readable
 from repro.mappings.kernels import ops
 from repro.mappings.kernels.bounded_ops import launch
 
@@ -82,8 +82,7 @@ def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _check_type(upper: Tensor, scores: Tensor) -> None:
-    if not upper.is_floating_point():
-        raise TypeError(f"upper must be floating point, got {upper.dtype}")
+    check_floating("upper", upper)
     if not broadcasts_to(upper, scores):
         raise ValueError(
             f"upper of shape {tuple(upper.shape)} does not broadcast to scores of shape "

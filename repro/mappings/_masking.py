@@ -11,12 +11,11 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
     """Check scores and mask; return the scores in a precision to compute in, ``-inf`` where masked.
 
     Raises:
-        TypeError: scores are not floating point, or the mask is not boolean.
+        TypeError: scores are no floating point tensor, or the mask is no boolean tensor.
         ValueError: scores have no dimension, or the mask does not broadcast to their shape.
         IndexError: ``dim`` is not a dimension of the scores.
     """
-    if not scores.is_floating_point():
-        raise TypeError(f"scores must be floating point, got {scores.dtype}")
+    check_floating("scores", scores)
     if scores.dim() == 0:
         raise ValueError("scores must have at least one dimension, got a scalar")
     if not -scores.dim() <= dim < scores.dim():
@@ -28,9 +27,24 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
     return wide.masked_fill(~mask, -torch.inf)
 
 
+def check_floating(name: str, value: Tensor) -> None:
+    """Refuse what is no tensor of floating point numbers.
+
+    Raises:
+        TypeError: names the argument and what was given.
+    """
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        raise TypeError(f"{name} must be a floating point tensor, got {kind(value)}")
+
+
+def kind(value: object) -> str:
+    """Name the type of a tensor's entries, or of what is no tensor."""
+    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
+
+
 def _check_mask(mask: Tensor, scores: Tensor) -> None:
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask must be boolean (True = allowed), got {mask.dtype}")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean (True = allowed), got {kind(mask)}")
     if not broadcasts_to(mask, scores):
         raise ValueError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape "

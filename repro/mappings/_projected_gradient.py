@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
+from repro.mappings._masking import kind
 from repro.mappings._simplex import check_gamma
 
 Regulariser = Callable[[Tensor], Tensor]
@@ -39,16 +40,17 @@ class Problem:
     def slope(self, point: Tensor) -> Tensor:
         """``γ ∇Ω``."""
         if self.grad is not None:
-            return self.gamma * self.grad(point)
+            return self.gamma * _checked("grad", self.grad(point), point.shape)
         with torch.enable_grad():
             point = point.detach().requires_grad_()
-            (slope,) = torch.autograd.grad(self.omega(point).sum(), point)
+            values = _checked("omega", self.omega(point), point.shape[:-1])
+            (slope,) = torch.autograd.grad(values.sum(), point)
         return self.gamma * slope
 
     def bend(self, point: Tensor, vector: Tensor) -> Tensor:
         """``γ ∇²Ω v``."""
         if self.hvp is not None:
-            return self.gamma * self.hvp(point, vector)
+            return self.gamma * _checked("hvp", self.hvp(point, vector), point.shape)
         with torch.enable_grad():
             point = point.detach().requires_grad_()
             if self.grad is not None:
@@ -57,6 +59,13 @@ class Problem:
                 (slope,) = torch.autograd.grad(self.omega(point).sum(), point, create_graph=True)
             (bent,) = torch.autograd.grad(slope, point, vector)
         return self.gamma * bent
+
+
+def _checked(name: str, values: Tensor, shape: torch.Size) -> Tensor:
+    if isinstance(values, Tensor) and values.shape == shape:
+        return values
+    found = tuple(values.shape) if isinstance(values, Tensor) else kind(values)
+    raise ValueError(f"{name} must return a tensor of shape {tuple(shape)}, got {found}")
 
 
 def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:

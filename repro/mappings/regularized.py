@@ -52,7 +52,8 @@ def regularized(
 
     Returns:
         A map; calling it raises ``RuntimeError``, with the residual, if the tolerance is not
-        reached. It reads values, so that it cannot be compiled into one graph.
+        reached, and ``ValueError`` if ``omega``, ``grad`` or ``hvp`` gives a wrong shape. It reads
+        values, so that it cannot be compiled into one graph.
 
     Raises:
         ValueError: ``gamma`` or the tolerance is not positive and finite, or there is no iteration.
@@ -76,6 +77,7 @@ class Regularized(ProbabilityMap):
 
         Raises:
             RuntimeError: the tolerance is not reached.
+            ValueError: what the regulariser returns has a wrong shape.
         """
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:

@@ -6,6 +6,7 @@ from torch import Tensor
 from repro.structures.kernels.codes import ARBORESCENCE, SINGLE_ROOT
 from repro.structures.matrix_tree import tree_log_partition, tree_marginals
 from repro.structures.structure import (
+    NO_TRANSITIONS,
     Problem,
     Structure,
     checked_lengths,
@@ -47,7 +48,7 @@ class Arborescence(Structure):
         words = checked_lengths(lengths, batch, (rows - 1,))
         code = SINGLE_ROOT if self.single_root else ARBORESCENCE
         sizes = (words + 1).expand(batch, 2).contiguous()
-        return Problem(code, scores, torch.zeros(1, 0, 0, 0), sizes, rows - 1)
+        return Problem(code, scores, NO_TRANSITIONS, sizes, rows - 1)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
         """Put the root, which has no head, before the words."""

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from repro.structures.kernels.codes import MATCHING
 from repro.structures.structure import (
+    NO_TRANSITIONS,
     Problem,
     Structure,
     checked_lengths,
@@ -35,7 +36,7 @@ class Matching(Structure):
         scores = checked_unary(unary, mask, "B n m")
         batch, n, m = scores.shape
         sizes = checked_lengths(lengths, batch, (n, m)).contiguous()
-        return Problem(MATCHING, scores, torch.zeros(1, 0, 0, 0), sizes, min(n, m))
+        return Problem(MATCHING, scores, NO_TRANSITIONS, sizes, min(n, m))
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
         """Turn rows of columns into columns of rows where the columns were fewer."""

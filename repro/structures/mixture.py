@@ -82,10 +82,9 @@ class Mixture:
         """Sum up what structures give to additional parts; ``None`` where there are none."""
         if self.additional is None:
             return None
-        selection, dtype = self.selection, self.selection.problem.additional.dtype
-        out = torch.zeros(self.additional.shape, dtype=dtype)
+        out = torch.zeros(self.additional.shape, dtype=torch.float64)
         if out.numel():
-            _write_additional(selection, weights, out.numpy())
+            _write_additional(self.selection, weights, out.numpy())
         return out.to(self.additional.device, self.additional.dtype)
 
 

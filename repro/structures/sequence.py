@@ -7,6 +7,7 @@ from torch import Tensor
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
 from repro.structures.kernels.codes import SEQUENCE
 from repro.structures.structure import (
+    NO_TRANSITIONS,
     Problem,
     Structure,
     checked_lengths,
@@ -121,10 +122,10 @@ def _tags_in_use(scores: Tensor) -> Tensor:
 
 
 def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:
-    """Transitions ``(B, n - 1, m, m)`` or ``(1, n - 1, m, m)``; an empty tensor without any."""
+    """Transitions ``(B, n - 1, m, m)`` or ``(1, n - 1, m, m)`` in double precision."""
     batch, n, m = unary.shape
     if additional is None:
-        return torch.zeros(1, 0, 0, 0)
+        return NO_TRANSITIONS
     shape = (max(n - 1, 0), m, m)
     if additional.shape not in (shape, (batch, *shape)):
         raise ValueError(
@@ -132,7 +133,5 @@ def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:
         )
     if additional.dtype != unary.dtype:
         raise ValueError(f"transitions are {additional.dtype}, unary scores {unary.dtype}")
-    given = additional.detach().cpu()
-    half = given.dtype not in (torch.float32, torch.float64)
-    given = given.float() if half else given
-    return given.reshape(-1, *shape).contiguous() if given.numel() else torch.zeros(1, 0, 0, 0)
+    given = additional.detach().to("cpu", torch.float64)
+    return given.reshape(-1, *shape).contiguous() if given.numel() else NO_TRANSITIONS

@@ -8,6 +8,9 @@ from torch import Tensor
 
 from repro.structures.kernels.codes import MATCHING
 
+NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
+"""Additional scores of a structure that has none."""
+
 
 class InfeasibleError(ValueError):
     """All structures of an instance are forbidden."""
@@ -20,7 +23,8 @@ class Problem:
     Args:
         code: which structure, see ``kernels/layout.py``.
         unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
-        additional: ``(B, ...)`` or, where it is shared by the batch, ``(1, ...)``.
+        additional: ``(B, ...)`` or, where it is shared by the batch, ``(1, ...)``; in double
+            precision too, as kernels take a minute to compile for a second type.
         sizes: ``(B, 2)`` rows and columns that count.
         width: entries of a stored vertex.
     """

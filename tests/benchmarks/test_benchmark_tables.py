@@ -111,3 +111,15 @@ def test_the_plot_is_a_picture(tmp_path):
     single = replace(FOUND, threads=1, target=None)
     plot.draw(tmp_path / "ratios.png", all_rows(), [FOUND, single])
     assert (tmp_path / "ratios.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("threads", [[2], [1, 2]], ids=str)
+def test_nothing_is_written_beside_the_figure(threads):
+    figure = plot.ratios(all_rows(), [replace(FOUND, threads=count) for count in threads])
+    figure.canvas.draw()
+    whole = figure.get_tightbbox().extents
+    width, height = figure.get_size_inches()
+    assert whole[0] >= 0
+    assert whole[1] >= 0
+    assert whole[2] <= width
+    assert whole[3] <= height

@@ -1,9 +1,17 @@
 import re
 
 import pytest
+from omegaconf import OmegaConf
 
 from repro.config import ConfigError
-from repro.config.compose import compose_run, group_choices, to_yaml
+from repro.config.compose import (
+    _from_choices,
+    _through_hydra,
+    compose_run,
+    group_choices,
+    to_run_config,
+    to_yaml,
+)
 from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
 from repro.config.schema.morphology import MorphologyConfig
@@ -18,6 +26,25 @@ def test_defaults_and_overrides() -> None:
     assert run.training.validate_every == 10
     assert run.seed == 0
     assert run.model.hidden_size == run.model.embedding_size == 300
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["task=nmt", "scale=small", "mapping.alpha=1.25", "decoding.penalty_grid=[0,1]"],
+        ["mapping=csoftmax", "task=nmt", "seed=3", "results_dir='a, b'", "data_dir=null"],
+        ["task=parsing", "loss=sparsemap", "hardware.jobs=2", "model.layers=1", "seed=1", "seed=2"],
+        ["scale=full", "task=snli", "mapping.gamma=${training.learning_rate}"],
+    ],
+    ids=lambda overrides: " ".join(overrides),
+)
+def test_values_beside_known_choices_give_what_hydra_gives(overrides: list[str]) -> None:
+    expected = to_run_config(_through_hydra(overrides))
+    for _ in range(2):  # the second time the choices are known
+        found = _from_choices(overrides)
+        assert found is not None
+        assert to_run_config(found) == expected
+        OmegaConf.update(found, "seed", 99)
 
 
 def test_high_validates_every_epoch() -> None:

@@ -49,6 +49,19 @@ def test_a_choice_of_a_group_may_lie_in_an_extension(extension: Path) -> None:
     assert mapping.alpha == 1.125
 
 
+def test_a_file_that_has_changed_is_read_again(extension: Path) -> None:
+    for alpha in (1.125, 1.25):
+        text = MILD.replace("1.125", str(alpha))
+        write(extension / "conf" / "mapping" / "mild.yaml", text)
+        place = f"place: number {alpha}"
+        write(
+            extension / "experiments" / "mine" / "figure1.yaml",
+            EXPERIMENT.replace('place: "p"', place),
+        )
+        assert compose_run(["mapping=mild"]).mapping == EntmaxConfig(name="entmax", alpha=alpha)
+        assert load_experiment("mine/figure1").place == f"number {alpha}"
+
+
 def test_a_choice_of_the_package_cannot_be_taken(extension: Path) -> None:
     write(extension / "conf" / "mapping" / "entmax.yaml", MILD)
     mapping = compose_run(["mapping=entmax"]).mapping

@@ -1,5 +1,7 @@
 """Every experiment composes, and takes one step from its file to its table or figure."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,9 +65,17 @@ MEASURED = [name for name in list_experiments() if name not in COMPUTED]
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One results folder for all artefacts, so that those of the same runs share them."""
     return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture
+def shared(runs: Path) -> Iterator[Path]:
+    """That folder, with no artefact in it: the report would draw those of all tests so far anew."""
+    yield runs
+    for folder in ("records", "significance", "tables", "figures"):
+        shutil.rmtree(runs / "demo" / folder, ignore_errors=True)
 
 
 @pytest.mark.parametrize("name", MEASURED)

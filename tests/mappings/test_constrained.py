@@ -224,8 +224,11 @@ def test_negative_and_nan_bounds_are_refused(function, bad):
 
 
 def test_bounds_of_a_wrong_kind_are_refused(function):
-    with pytest.raises(TypeError, match=r"upper must be floating point, got torch\.bool"):
+    with pytest.raises(TypeError, match=r"upper must be a floating point .*, got torch\.bool"):
         function(torch.zeros(3), torch.ones(3, dtype=torch.bool))
+    for dtype in (torch.float32, torch.float16):
+        with pytest.raises(TypeError, match="upper must be a floating point tensor, got float"):
+            function(torch.zeros(3, dtype=dtype), 0.5)
     with pytest.raises(ValueError, match="does not broadcast"):
         function(torch.zeros(2, 3), torch.ones(2))
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from plain import plain
@@ -129,6 +130,15 @@ def test_scores_must_be_floating(function, dtype):
         function(torch.ones(3, dtype=dtype))
 
 
+@pytest.mark.parametrize("scores", [[0.5, 0.0], np.zeros(2), None], ids=["list", "array", "None"])
+@pytest.mark.parametrize("spec", MAPPINGS.values(), ids=MAPPINGS)
+def test_scores_must_be_a_tensor(spec, scores):
+    arguments = (scores, torch.ones(2)) if spec.bounded else (scores,)
+    kind = type(scores).__name__
+    with pytest.raises(TypeError, match=f"scores must be a floating point tensor, got {kind}"):
+        spec.function(*arguments)
+
+
 def test_scalar_and_wrong_dim_are_refused(function):
     with pytest.raises(ValueError, match="at least one dimension"):
         function(torch.tensor(1.0))
@@ -139,6 +149,10 @@ def test_scalar_and_wrong_dim_are_refused(function):
 def test_wrong_masks_are_refused(function):
     with pytest.raises(TypeError, match="boolean"):
         function(torch.ones(2, 3), mask=torch.ones(2, 3))
+    for mask in ([True, False, True], np.ones(3, dtype=bool)):
+        kind = type(mask).__name__
+        with pytest.raises(TypeError, match=rf"mask must be boolean .*, got {kind}"):
+            function(torch.ones(2, 3), mask=mask)
     for shape in ((3, 2), (2, 2, 3), (2,)):
         with pytest.raises(ValueError, match="does not broadcast"):
             function(torch.ones(2, 3), mask=torch.ones(shape, dtype=torch.bool))

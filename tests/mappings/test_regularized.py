@@ -220,6 +220,32 @@ def test_a_second_derivative_is_refused():
         first.square().sum().backward()
 
 
+def total(probs):
+    return euclidean(probs).sum()
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        (regularized(identity), r"omega must .* shape \(2,\), got \(2, 4\)"),
+        (regularized(total), r"omega must .* shape \(2,\), got \(\)"),
+        (regularized(lambda probs: 1.0), r"omega must .* shape \(2,\), got float"),
+        (regularized(euclidean, grad=euclidean), r"grad must .* shape \(2, 4\), got \(2,\)"),
+    ],
+)
+def test_shapes_of_the_regulariser_are_checked(mapping, message):
+    with pytest.raises(ValueError, match=message):
+        mapping(draw(2, 4, seed=15))
+
+
+def test_the_shape_of_the_hessian_product_is_checked():
+    probs = regularized(euclidean, hvp=lambda probs, vector: vector.sum(-1))(
+        draw(2, 4, seed=15).requires_grad_()
+    )
+    with pytest.raises(ValueError, match=r"hvp must .* shape \(2, 4\), got \(2,\)"):
+        probs.square().sum().backward()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -15,17 +15,21 @@ _OPTIONS: Any = {
     "fastmath": {"reassoc", "contract", "nsz"},
 }
 
-allocating = njit(**_OPTIONS)
+_CALLED: Any = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Functions that other kernels call, never Python, need nothing around them: a fifth of the time
+that all takes to compile."""
+
+allocating = njit(**_CALLED)
 """Compiles a function that other kernels call; sums may use vector instructions."""
 
-inner = njit(**_OPTIONS, _nrt=False)
+inner = njit(**_CALLED, _nrt=False)
 """The same for one that makes no arrays and returns none: it counts no references to those that it
 is given, which would take more time than most kernels."""
 
-inlined = njit(**_OPTIONS, _nrt=False, forceinline=True)
+inlined = njit(**_CALLED, _nrt=False, forceinline=True)
 """The same for one that is called in few places with an active set, which takes long to pass."""
 
-oracle = njit(**(_OPTIONS | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
+oracle = njit(**(_CALLED | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
 """The same where no score can be NaN, so that maxima use vector instructions too."""
 
 
