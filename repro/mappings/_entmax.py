@@ -72,9 +72,14 @@ def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) 
         dim: the axis that becomes a distribution.
         convex: whether every ``r <= 1`` for certain.
     """
+    if not _has_kernel(order) and readable(scores):
+        probs = scores.softmax(dim)
+        # torch gives NaN to a whole row with an infinite maximum.
+        if not bool(probs.select(dim, 0).isnan().any()):
+            return probs
     apply = chosen(EntmaxFunction, ForwardModeEntmaxFunction, scores)
-    probs: Tensor = apply(scores, order, dim, convex)
-    return probs
+    solved: Tensor = apply(scores, order, dim, convex)
+    return solved
 
 
 class EntmaxFunction(Function):
@@ -88,11 +93,6 @@ class EntmaxFunction(Function):
         """Centre, solve for the threshold, normalise."""
         if _has_kernel(order) and ops.usable(scores):
             return _by_kernel(scores, order, dim)
-        if not _has_kernel(order) and readable(scores):
-            probs = scores.softmax(dim)
-            # torch gives NaN to a whole row with an infinite maximum.
-            if not bool(probs.select(dim, 0).isnan().any()):
-                return probs
         centred, top = centre(scores, dim)
         if not _has_kernel(order):
             probs = centred.softmax(dim)

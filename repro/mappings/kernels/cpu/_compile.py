@@ -66,21 +66,24 @@ class _WideCompiler(CompilerBase):
 EXACT: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """Options of functions whose rounding tricks must not be reordered."""
 
-exact = njit(**EXACT)
+_UNSEEN: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of functions that only others call: neither Python nor C has a way in."""
+
+exact = njit(**EXACT, **_UNSEEN)
 """Compiles such a function."""
 
 _FREE: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
-inner = njit(**_FREE)
+inner = njit(**_FREE, **_UNSEEN)
 """Compiles any other function; its sums may use vector instructions, NaN keeps its meaning."""
 
-small = njit(**_FREE, forceinline=True)
+small = njit(**_FREE, **_UNSEEN, forceinline=True)
 """The same for functions that are called for every short row: a call costs more than their work."""
 
-lean = njit(**_FREE, forceinline=True, _nrt=False)
+lean = njit(**_FREE, **_UNSEEN, forceinline=True, _nrt=False)
 """The same for functions that allocate nothing, where references to arrays are not counted."""
 
-wide = njit(**_FREE, forceinline=True, pipeline_class=_WideCompiler)
+wide = njit(**_FREE, **_UNSEEN, forceinline=True, pipeline_class=_WideCompiler)
 """The same for loops over whole vectors, with the widest there are; others would get remainders."""
 
 

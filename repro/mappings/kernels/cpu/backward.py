@@ -55,10 +55,11 @@ def weigh(probs, grads, order, slope, start, stop):
     Also returns ``Σ s`` and ``Σ s g`` by lanes; where ``s`` is zero, ``g`` does not count.
     """
     whole, zero = whole_end(probs, start, stop), probs.dtype.type(0)
-    last = slope_of(load_first(probs, whole, stop - whole, zero), order)
-    weights = last
-    grad = load_first(grads, whole, stop - whole, zero)
-    weighted = last * where(last > 0.0, grad, 0.0)
+    last = weights = weighted = splat(zero)
+    if whole < stop:
+        last = slope_of(load_first(probs, whole, stop - whole, zero), order)
+        grad = load_first(grads, whole, stop - whole, zero)
+        weights, weighted = last, last * where(last > 0.0, grad, 0.0)
     for j in range(start, whole, width_of(probs)):
         weight, grad = slope_of(load(probs, j), order), load(grads, j)
         store(slope, j, weight)

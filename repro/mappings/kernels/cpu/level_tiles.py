@@ -31,8 +31,6 @@ _LEFT_NEWTON = 1e-4
 """The same for Newton's, which leaves squares."""
 _ROUGH, _ROUGH_RISE, _ROUGH_NEWTON = 0.15, 1.4, 4e-3
 """The same before the last rough step; Halley's leaves less at lower orders."""
-_COARSE = 0.3
-"""The same where a bound is looked for."""
 _LEFT_BOUND = 0.03
 """How far from one the bound of the norm may be where it is left."""
 _MARGIN = 1.0 - 1e-4
@@ -99,21 +97,16 @@ def rough_steps(order, growth, total, slope, bend):
 
 @lean
 def descend_roughly(tile, columns, growth, order, slowness, gentle, sharp):
-    """``1 / c`` after the last rough step, and where Newton's step would have led.
-
-    That is not below the root, nor is it too far from it. No lane waits for another.
-    """
-    limit, bound = order * where(order > _HALLEY, sharp, order - order + gentle), growth
-    moves = order > 0.0
+    """``1 / c`` after the last rough step; no lane waits for another."""
+    limit, moves = order * where(order > _HALLEY, sharp, order - order + gentle), order > 0.0
     for _ in range(_PASSES):
         total, slope, bend = rough_sums(tile, columns, growth, slowness)
-        cut, longer, gap = rough_steps(order, growth, total, slope, bend)
-        bound = where(moves, maximum(growth / (1.0 - cut), 1.0), bound)
-        growth = where(moves, maximum(growth / (1.0 - longer), 1.0), growth)
+        _, cut, gap = rough_steps(order, growth, total, slope, bend)
+        growth = where(moves, maximum(growth / (1.0 - cut), 1.0), growth)
         moves = both(moves, magnitude(gap) > limit)
         if count(moves) == 0:
             break
-    return growth, bound
+    return growth
 
 
 @lean
@@ -149,11 +142,15 @@ def begin(tile, columns, growth, order, lowest):
 
 @lean
 def bound(heads, order, slowness):
-    """``1 / c``, not too high for rows of which these are some candidates, with the largest."""
+    """``1 / c``, not too high for rows of which these are some candidates, with the largest.
+
+    Newton's step leads above the root from wherever it is taken.
+    """
     columns, lowest = head_columns(heads), 0.5 / width_of(heads)
     growth = begin(heads, columns, order - order + 1.0, order, lowest)
-    _, growth = descend_roughly(heads, columns, growth, order, slowness, _COARSE, _COARSE)
-    return maximum(growth * _MARGIN, 1.0)
+    total, slope, bend = rough_sums(heads, columns, growth, slowness)
+    cut, _, _ = rough_steps(order, growth, total, slope, bend)
+    return maximum(growth / (1.0 - cut) * _MARGIN, 1.0)
 
 
 @lean
@@ -235,7 +232,7 @@ def solve(tile, columns, size, shares, orders, growth, order, slowness, wanted, 
     growths, totals, slopes, bends, cuts = room
     growth = begin(tile, columns, growth, order, 0.5 / size)
     rough = _ROUGH + _ROUGH_RISE * (_HALLEY - order)
-    growth, _ = descend_roughly(tile, columns, growth, order, slowness, rough, _ROUGH_NEWTON)
+    growth = descend_roughly(tile, columns, growth, order, slowness, rough, _ROUGH_NEWTON)
     store(growths, 0, growth)
     for _ in range(_PASSES):
         growth = load(growths, 0)
