@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from hard_rows import hard_rows
-from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, SUM, assert_close
+from tolerances import ABSOLUTE, GRADIENT, LOSS, SUM, assert_close
 
 from repro.mappings import entmax, softmax, sparsemax
 from repro.mappings._entmax import EntmaxFunction, apply_jacobian, order_derivative
@@ -55,10 +55,7 @@ def in_torch(scores, alpha, dim=-1):
 def test_values(size, dtype, alpha, offset):
     scores = (rows_of(size) / (alpha - 1) + offset).to(dtype)
     probs = ops.launch("entmax_forward", scores, alpha - 1)
-    # Of entries tied at a distance all are rounded alike, which only rational steps undo.
-    table = ABSOLUTE if alpha in CLOSED else ADVERSARIAL
-    assert_close(probs, oracle(scores, alpha), table)
-    assert_close(probs[:9], oracle(scores[:9], alpha), ABSOLUTE)
+    assert_close(probs, oracle(scores, alpha), ABSOLUTE)
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
     assert (probs >= 0).all()
 
@@ -67,7 +64,7 @@ def test_values(size, dtype, alpha, offset):
 def test_values_of_an_output_vocabulary(alpha):
     scores = (hard_rows(32000)[::5] / (alpha - 1)).float()
     probs = ops.launch("entmax_forward", scores, alpha - 1)
-    assert_close(probs, oracle(scores, alpha), ABSOLUTE if alpha in CLOSED else ADVERSARIAL)
+    assert_close(probs, oracle(scores, alpha), ABSOLUTE)
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
 

@@ -21,8 +21,10 @@ from repro.mappings.kernels.cpu.vectors import where
 
 SHORT = 128
 """Rows up to this length are solved one by one without a search."""
-_KINK, _SHARP_KINK = 1e-6, 3e-7
+_KINK, _SHARP_KINK = 4e-7, 2.5e-7
 """Excess mass of a row that is solved again, as its last step has met a kink; above ``r = ½``."""
+_SETTLED = 1.5e-7
+"""The same of a long row."""
 _SHARP = 0.5
 _SMALLEST_ORDER = 1e-20
 """Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
@@ -43,6 +45,13 @@ def level_row(row, order, zero, maxima, lists, shares, places, out):
     return solution
 
 
+@lean
+def is_settled(solution, order):
+    """Whether a row's sum agrees with its threshold; not if the last step has met a kink."""
+    total, _, lead = solution
+    return abs(math.log1p(-order * lead) / order + math.log(total)) <= _SETTLED
+
+
 @inner
 def plain_level_rows(scores, order, orders, targets, ignored, double, probs, losses, start, stop):
     """Solve rows one by one, perhaps in double precision; return how many targets are no class."""
@@ -61,6 +70,8 @@ def plain_level_rows(scores, order, orders, targets, ignored, double, probs, los
                 solution = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
             else:
                 solution = level_row(row, order, zero, maxima, narrow, shares, places, probs[i])
+                if not is_settled(solution, order):
+                    solution = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
         if losses.shape[0] > 0:
             losses[i], none = judge(row, top, order, solution, targets[i], ignored)
             wrong += none
