@@ -252,11 +252,13 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
         check_alpha(alpha)
         return float(alpha) - 1.0, alpha <= 2
     _check_alpha_shape(alpha, scores, dim)
-    if readable(alpha) and not bool((alpha >= 1).all()):
-        raise ValueError(f"alpha must be at least 1, got {alpha.min().item()}")
-    order = (alpha - 1).to(scores.dtype)
-    order = order.masked_fill(order < 0, torch.nan)
-    return order, readable(alpha) and bool((alpha <= 2).all())
+    if not readable(alpha) or alpha.numel() == 0:
+        order = (alpha - 1).to(scores.dtype)
+        return order.masked_fill(order < 0, torch.nan), False
+    lowest, highest = torch.aminmax(alpha.detach())
+    if not lowest.item() >= 1:
+        raise ValueError(f"alpha must be at least 1, got {lowest.item()}")
+    return (alpha - 1).to(scores.dtype), highest.item() <= 2
 
 
 def _check_alpha_shape(alpha: Tensor, scores: Tensor, dim: int) -> None:
