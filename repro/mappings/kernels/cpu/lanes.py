@@ -4,9 +4,18 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-from repro.mappings.kernels.cpu.vectors import Mask, Vector, constant, declared, spread
+from repro.mappings.kernels.cpu.vectors import (
+    BITS,
+    FEATURES,
+    Mask,
+    Vector,
+    constant,
+    declared,
+    spread,
+)
 
 _HALF = ir.IntType(32)
 _WORD = ir.IntType(64)
@@ -162,11 +171,48 @@ def store_bytes(
     return types.void(array, types.int64, types.int64, one, other), generate
 
 
+def _compressing(mask: int, lanes: int) -> list[int]:
+    """Where each lane comes from."""
+    kept = [lane for lane in range(lanes) if mask >> lane & 1]
+    return kept + [0] * (lanes - len(kept))
+
+
+def _expanding(mask: int, lanes: int) -> list[int]:
+    return [(mask & ((1 << lane) - 1)).bit_count() for lane in range(lanes)]
+
+
+def _permuted(builder: Any, vector: Any, mask: Any, kind: Vector, origins: Any) -> Any:
+    """Lanes in an order that a table has for each mask, by AVX2's instruction.
+
+    It moves halves of lanes in double precision.
+    """
+    parts, lanes = 8 // kind.lanes, kind.lanes
+    rows = [
+        constant([parts * lane + part for lane in origins(bits, lanes) for part in range(parts)])
+        for bits in range(2**lanes)
+    ]
+    table = ir.Constant(ir.ArrayType(rows[0].type, len(rows)), rows)
+    name = f"repro.{origins.__name__}.{lanes}"
+    held = builder.module.globals.get(name) or cgutils.global_constant(builder, name, table)
+    bits = builder.zext(builder.bitcast(mask, ir.IntType(lanes)), _WORD)
+    order = builder.load(builder.gep(held, [_WORD(0), bits]))
+    eight = ir.VectorType(ir.FloatType(), 8)
+    mover = declared(builder, "llvm.x86.avx2.permps", eight, [eight, order.type])
+    moved = builder.call(mover, [builder.bitcast(vector, eight), order])
+    return builder.bitcast(moved, vector.type)
+
+
+_BY_TABLE = BITS == 256 and "+avx2" in FEATURES
+"""Without instructions that compress and expand, the compiler would move lane by lane."""
+
+
 @intrinsic
 def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
     """The lanes where a mask holds, next to each other; the others are anything."""
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        if _BY_TABLE:
+            return _permuted(builder, *values, vector, _compressing)
         kind = values[0].type
         name = f"llvm.experimental.vector.compress.{_suffix(vector)}"
         compressor = declared(builder, name, kind, [kind, values[1].type, kind])
@@ -177,11 +223,18 @@ def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
 
 @intrinsic
 def expand(typing_context: Any, array: Any, index: Any, mask: Any) -> Any:
-    """The entries from an index on, in the lanes where a mask holds; zero elsewhere."""
+    """The entries from an index on, in the lanes where a mask holds; zero elsewhere.
+
+    A whole vector may be read.
+    """
     result = Vector(array.dtype)
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
         kind, place = context.get_value_type(result), _place(context, builder, array, *values[:2])
+        if _BY_TABLE:
+            packed = builder.load(place, align=_align(array))
+            spread_out = _permuted(builder, packed, values[2], result, _expanding)
+            return builder.select(values[2], spread_out, ir.Constant(kind, None))
         name = f"llvm.masked.expandload.{_suffix(result)}"
         expander = declared(builder, name, kind, [place.type, values[2].type, kind])
         return builder.call(expander, [place, values[2], ir.Constant(kind, None)])

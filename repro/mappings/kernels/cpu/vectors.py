@@ -17,18 +17,23 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 
-def _register_bits() -> int:
-    """Of the widest registers of the processor that code is compiled for."""
+def _features() -> set[str]:
+    """Of the processor that code is compiled for."""
     features = config.CPU_FEATURES
     if features is None:
         features = binding.get_host_cpu_features().flatten()
-    for name, bits in (("+avx512f", 512), ("+avx", 256)):
-        if name in features.split(","):
-            return bits
-    return 128
+    return set(features.split(","))
 
 
-BITS = _register_bits()
+def _register_bits(features: set[str]) -> int:
+    """Of its widest registers."""
+    return next(
+        (bits for name, bits in (("+avx512f", 512), ("+avx", 256)) if name in features), 128
+    )
+
+
+FEATURES = _features()
+BITS = _register_bits(FEATURES)
 """Of a vector."""
 _WORD = ir.IntType(64)
 _HALF = ir.IntType(32)
