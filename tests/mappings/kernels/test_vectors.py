@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 
 from numba import njit
 
-from repro.mappings.kernels.cpu import lanes, vectors
+from repro.mappings.kernels.cpu import lanes, vector_types, vectors
 from repro.mappings.kernels.cpu.lanes import load, store
 
 REALS = (np.float32, np.float64)
@@ -19,7 +19,7 @@ GUARD = -7.0
 
 
 def width_of(real):
-    return vectors.BITS // 8 // np.dtype(real).itemsize
+    return vector_types.BITS // 8 // np.dtype(real).itemsize
 
 
 def sample(real, seed=0):
@@ -184,7 +184,7 @@ PROCESSORS = {128: ("generic", ""), 256: ("haswell", AVX2)}
 @pytest.mark.skipif("REGISTERS" in os.environ, reason="runs the tests above")
 @pytest.mark.parametrize("bits", PROCESSORS)
 def test_on_a_processor_with_shorter_registers(bits, tmp_path):
-    if bits > vectors.BITS or (bits == 256 and "+avx2" not in vectors.FEATURES):
+    if bits > vector_types.BITS or (bits == 256 and "+avx2" not in vector_types.FEATURES):
         pytest.skip("this processor has them no longer")
     name, features = PROCESSORS[bits]
     settings = {
@@ -202,4 +202,4 @@ def test_on_a_processor_with_shorter_registers(bits, tmp_path):
 
 @pytest.mark.skipif("REGISTERS" not in os.environ, reason="asks about the runs of the test above")
 def test_registers_are_as_long_as_asked_for():
-    assert int(os.environ["REGISTERS"]) == vectors.BITS
+    assert int(os.environ["REGISTERS"]) == vector_types.BITS

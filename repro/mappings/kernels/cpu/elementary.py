@@ -14,6 +14,7 @@ from numba.extending import overload
 
 from repro.mappings.kernels.cpu import vectors
 from repro.mappings.kernels.cpu._compile import EXACT, exact
+from repro.mappings.kernels.cpu.vector_types import Vector
 
 
 class _Format(NamedTuple):
@@ -221,8 +222,8 @@ def _power(kind: _Kind) -> Callable[..., Any]:
 _KINDS = {
     types.float32: _plain(_SINGLE),
     types.float64: _plain(_DOUBLE),
-    vectors.Vector(types.float32): _side_by_side(_SINGLE),
-    vectors.Vector(types.float64): _side_by_side(_DOUBLE),
+    Vector(types.float32): _side_by_side(_SINGLE),
+    Vector(types.float64): _side_by_side(_DOUBLE),
 }
 
 

@@ -7,7 +7,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from repro.mappings.kernels.cpu.vectors import (
+from repro.mappings.kernels.cpu.vector_types import (
     BITS,
     FEATURES,
     Mask,
@@ -181,12 +181,12 @@ def _expanding(mask: int, lanes: int) -> list[int]:
     return [(mask & ((1 << lane) - 1)).bit_count() for lane in range(lanes)]
 
 
-def _permuted(builder: Any, vector: Any, mask: Any, kind: Vector, origins: Any) -> Any:
+def _permuted(builder: Any, values: Any, kind: Vector, origins: Any) -> Any:
     """Lanes in an order that a table has for each mask, by AVX2's instruction.
 
     It moves halves of lanes in double precision.
     """
-    parts, lanes = 8 // kind.lanes, kind.lanes
+    (vector, mask), parts, lanes = values, 8 // kind.lanes, kind.lanes
     rows = [
         constant([parts * lane + part for lane in origins(bits, lanes) for part in range(parts)])
         for bits in range(2**lanes)
@@ -212,7 +212,7 @@ def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
         if _BY_TABLE:
-            return _permuted(builder, *values, vector, _compressing)
+            return _permuted(builder, values, vector, _compressing)
         kind = values[0].type
         name = f"llvm.experimental.vector.compress.{_suffix(vector)}"
         compressor = declared(builder, name, kind, [kind, values[1].type, kind])
@@ -233,7 +233,7 @@ def expand(typing_context: Any, array: Any, index: Any, mask: Any) -> Any:
         kind, place = context.get_value_type(result), _place(context, builder, array, *values[:2])
         if _BY_TABLE:
             packed = builder.load(place, align=_align(array))
-            spread_out = _permuted(builder, packed, values[2], result, _expanding)
+            spread_out = _permuted(builder, (packed, values[2]), result, _expanding)
             return builder.select(values[2], spread_out, ir.Constant(kind, None))
         name = f"llvm.masked.expandload.{_suffix(result)}"
         expander = declared(builder, name, kind, [place.type, values[2].type, kind])

@@ -16,7 +16,8 @@ from repro.mappings.kernels.cpu._compile import lean, wide
 from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
 from repro.mappings.kernels.cpu.lanes import load, store
 from repro.mappings.kernels.cpu.tiles import head_columns, width_of
-from repro.mappings.kernels.cpu.vectors import BITS, both, count, magnitude, maximum, where
+from repro.mappings.kernels.cpu.vector_types import BITS
+from repro.mappings.kernels.cpu.vectors import both, count, magnitude, maximum, where
 
 LANES = BITS // 32
 """Of a vector in single precision."""

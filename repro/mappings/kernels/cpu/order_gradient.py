@@ -11,7 +11,8 @@ from repro.mappings.kernels.cpu.elementary import logarithm
 from repro.mappings.kernels.cpu.lanes import load, load_first
 from repro.mappings.kernels.cpu.slopes import slope_of
 from repro.mappings.kernels.cpu.tiles import width_of
-from repro.mappings.kernels.cpu.vectors import Vector, count, splat, total, where
+from repro.mappings.kernels.cpu.vector_types import Vector
+from repro.mappings.kernels.cpu.vectors import count, splat, total, where
 
 _SWITCH = 0.25
 """Below, ``(e^θ - 1 - θ) / θ²`` is a series."""

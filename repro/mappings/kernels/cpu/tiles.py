@@ -20,7 +20,8 @@ from repro.mappings.kernels.cpu.lanes import (
     transpose,
 )
 from repro.mappings.kernels.cpu.search import MARGIN, OUT
-from repro.mappings.kernels.cpu.vectors import BITS, count, either, maximum, splat, unordered, where
+from repro.mappings.kernels.cpu.vector_types import BITS
+from repro.mappings.kernels.cpu.vectors import count, either, maximum, splat, unordered, where
 
 LINE = 4
 """Columns that are added up together."""

@@ -5,169 +5,24 @@ and never where lanes trade places. Here they are written: a :class:`Vector` has
 comparisons with others and with plain numbers, a :class:`Mask` picks lanes.
 """
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding, ir
-from numba import config, types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
-
-def _features() -> set[str]:
-    """Of the processor that code is compiled for."""
-    features = config.CPU_FEATURES
-    if features is None:
-        features = binding.get_host_cpu_features().flatten()
-    return set(features.split(","))
-
-
-def _register_bits(features: set[str]) -> int:
-    """Of its widest registers."""
-    return next(
-        (bits for name, bits in (("+avx512f", 512), ("+avx", 256)) if name in features), 128
-    )
-
-
-FEATURES = _features()
-BITS = _register_bits(FEATURES)
-"""Of a vector."""
-_WORD = ir.IntType(64)
-_HALF = ir.IntType(32)
-_FLAGS = ("contract",)
-
-
-class Vector(types.Type):
-    """Numbers of one type."""
-
-    def __init__(self, real: types.Type) -> None:
-        self.real, self.lanes = real, BITS // real.bitwidth
-        super().__init__(name=f"vector({real} x {self.lanes})")
-
-
-class Mask(types.Type):
-    """A truth value for each lane."""
-
-    def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
-        super().__init__(name=f"mask({lanes})")
-
-
-@register_model(Vector)
-class _VectorModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Vector) -> None:
-        element = manager.lookup(kind.real).get_value_type()
-        super().__init__(manager, kind, ir.VectorType(element, kind.lanes))
-
-
-@register_model(Mask)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Mask) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.lanes))
-
-
-def constant(values: Sequence[int], element: ir.Type = _HALF) -> ir.Constant:
-    """Numbers that are known now."""
-    return ir.Constant(ir.VectorType(element, len(values)), list(values))
-
-
-def spread(builder: Any, kind: ir.VectorType, value: Any) -> Any:
-    """A number in all lanes."""
-    nothing = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(nothing, value, ir.Constant(_HALF, 0))
-    return builder.shuffle_vector(first, nothing, constant([0] * kind.count))
-
-
-# Arithmetic and comparisons
-
-
-def _common(kinds: Sequence[types.Type]) -> Vector | None:
-    """The type in which two operands meet: a vector and the same, or a number."""
-    vectors = [kind for kind in kinds if isinstance(kind, Vector)]
-    others = [kind for kind in kinds if not isinstance(kind, Vector | types.Number)]
-    return vectors[0] if vectors and not others and len(set(vectors)) == 1 else None
-
-
-def _met(*kinds: types.Type) -> Vector:
-    """The same, an error if there is none."""
-    common = _common(kinds)
-    if common is None:
-        raise TypingError(f"no vector type is common to {kinds}")
-    return common
-
-
-def _operands(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
-    """Operands as vectors of their common type."""
-    common = _met(*kinds)
-    vector = context.get_value_type(common)
-    return [
-        value if kind == common
-        else spread(builder, vector, context.cast(builder, value, kind, common.real))
-        for kind, value in zip(kinds, values, strict=True)
-    ]  # fmt: skip
-
-
-def _arithmetic(floating: str, whole: str) -> Callable[..., Any]:
-    """How an operator is written, for real numbers and for integers."""
-
-    def lower(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        left, right = _operands(context, builder, sig.args, values)
-        if isinstance(sig.return_type.real, types.Float):
-            return getattr(builder, floating)(left, right, flags=_FLAGS)
-        return getattr(builder, whole)(left, right)
-
-    return lower
-
-
-def _comparison(symbol: str) -> Callable[..., Any]:
-    def lower(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.fcmp_ordered(symbol, *_operands(context, builder, sig.args, values))
-
-    return lower
-
-
-def _same(kind: Vector) -> types.Type:
-    return kind
-
-
-def _lanes(kind: Vector) -> types.Type:
-    return Mask(kind.lanes)
-
-
-def _register(function: Any, lower: Callable[..., Any], result: Callable[..., Any]) -> None:
-    """Have an operator of Python take vectors."""
-
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, kinds: Any, keywords: Any) -> Any:
-            common = _common(kinds) if len(kinds) == 2 else None
-            return None if common is None else signature(result(common), *kinds)
-
-    infer_global(function)(Template)
-    for kinds in ((Vector, Vector), (Vector, types.Number), (types.Number, Vector)):
-        lower_builtin(function, *kinds)(lower)
-
-
-_ARITHMETIC = {
-    (operator.add, operator.iadd): ("fadd", "add"),
-    (operator.sub, operator.isub): ("fsub", "sub"),
-    (operator.mul, operator.imul): ("fmul", "mul"),
-    (operator.truediv, operator.itruediv): ("fdiv", "sdiv"),
-    (operator.lshift,): ("shl", "shl"),
-    (operator.rshift,): ("ashr", "ashr"),
-}
-_COMPARISONS = {
-    operator.gt: ">", operator.lt: "<", operator.ge: ">=", operator.le: "<=", operator.eq: "==",
-}  # fmt: skip
-for _functions, _names in _ARITHMETIC.items():
-    for _function in _functions:
-        _register(_function, _arithmetic(*_names), _same)
-for _function, _symbol in _COMPARISONS.items():
-    _register(_function, _comparison(_symbol), _lanes)
+from repro.mappings.kernels.cpu.vector_types import (
+    HALF,
+    WORD,
+    Mask,
+    Vector,
+    constant,
+    declared,
+    met,
+    operands,
+    spread,
+)
 
 
 @intrinsic
@@ -186,10 +41,10 @@ def maximum(typing_context: Any, one: Any, other: Any) -> Any:
     """The larger of two in every lane; the other where one of them is NaN."""
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        left, right = _operands(context, builder, sig.args, values)
+        left, right = operands(context, builder, sig.args, values)
         return builder.select(builder.fcmp_ordered(">", left, right), left, right)
 
-    return _met(one, other)(one, other), generate
+    return met(one, other)(one, other), generate
 
 
 @intrinsic
@@ -197,9 +52,9 @@ def where(typing_context: Any, mask: Any, one: Any, other: Any) -> Any:
     """One where a mask holds, the other elsewhere."""
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.select(values[0], *_operands(context, builder, sig.args[1:], values[1:]))
+        return builder.select(values[0], *operands(context, builder, sig.args[1:], values[1:]))
 
-    return _met(one, other)(mask, one, other), generate
+    return met(one, other)(mask, one, other), generate
 
 
 @intrinsic
@@ -242,11 +97,6 @@ def excluding(typing_context: Any, one: Any, other: Any) -> Any:
     return one(one, other), generate
 
 
-def declared(builder: Any, name: str, result: ir.Type, kinds: Sequence[ir.Type]) -> Any:
-    """A function that the compiler knows."""
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
-
-
 @intrinsic
 def count(typing_context: Any, mask: Any) -> Any:
     """In how many lanes a mask holds."""
@@ -254,7 +104,7 @@ def count(typing_context: Any, mask: Any) -> Any:
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
         counter = declared(builder, f"llvm.ctpop.i{mask.lanes}", bits, [bits])
-        return builder.zext(builder.call(counter, [builder.bitcast(values[0], bits)]), _WORD)
+        return builder.zext(builder.call(counter, [builder.bitcast(values[0], bits)]), WORD)
 
     return types.int64(mask), generate
 
@@ -331,7 +181,7 @@ def _added_up(builder: Any, vector: Any) -> Any:
         turned = constant([(k + size) % lanes for k in range(lanes)])
         vector = builder.fadd(vector, builder.shuffle_vector(vector, vector, turned))
         size //= 2
-    return builder.extract_element(vector, ir.Constant(_HALF, 0))
+    return builder.extract_element(vector, ir.Constant(HALF, 0))
 
 
 @intrinsic
