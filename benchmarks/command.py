@@ -13,6 +13,7 @@ from benchmarks.linear_comparison import LINEAR, compare
 from benchmarks.linear_loss import Setting
 from benchmarks.machine import describe_machine
 from benchmarks.measurement import Measurement, measure
+from benchmarks.memory import keep_freed
 from benchmarks.rows import SHAPES, Row, Shape, all_rows
 from benchmarks.structures import CASES, Case, Solved, solve_case
 from benchmarks.timing import clock_for, copy_bandwidth
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failed:
         print(f"{failed}\n\nA test fails: nothing is timed.")
         return 1
+    keep_freed()
     bandwidths, found = run(plan)
     solved = solve(plan)
     comparison = compare(plan.linear) if plan.linear else None
