@@ -121,6 +121,47 @@ def store_first(typing_context: Any, array: Any, index: Any, count: Any, vector:
 
 
 @intrinsic
+def store_first_whole(typing_context: Any, array: Any, index: Any, count: Any, vector: Any) -> Any:
+    """Write the first so many lanes, which hold whole numbers, as integers of 32 bits."""
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        data = context.make_array(array)(context, builder, values[0]).data
+        whole, lanes = ir.VectorType(_HALF, vector.lanes), vector.lanes
+        place = builder.bitcast(builder.gep(data, [values[1]]), whole.as_pointer())
+        mask, numbers = _first(builder, lanes, values[2]), builder.fptosi(values[3], whole)
+        kinds = [whole, place.type, _HALF, mask.type]
+        name = f"llvm.masked.store.v{lanes}i32.p0"
+        writer = declared(builder, name, ir.VoidType(), kinds)
+        builder.call(writer, [numbers, place, _HALF(_align(array)), mask])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, vector), generate
+
+
+@intrinsic
+def elsewhere(typing_context: Any, array: Any, index: Any, count: Any, mask: Any) -> Any:
+    """Where a mask holds, and what is there in an array of 32 bits is not its own position.
+
+    Only the first so many lanes exist.
+    """
+    whole, lanes = ir.VectorType(_HALF, mask.lanes), mask.lanes
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        data = context.make_array(array)(context, builder, values[0]).data
+        place = builder.bitcast(builder.gep(data, [values[1]]), whole.as_pointer())
+        here = builder.and_(values[3], _first(builder, lanes, values[2]))
+        kinds = [place.type, _HALF, here.type, whole]
+        loader = declared(builder, f"llvm.masked.load.v{lanes}i32.p0", whole, kinds)
+        none = ir.Constant(whole, None)
+        found = builder.call(loader, [place, _HALF(_align(array)), here, none])
+        first = spread(builder, whole, builder.trunc(values[1], _HALF))
+        own = builder.add(first, constant(range(lanes)))
+        return builder.and_(here, builder.icmp_signed("!=", found, own))
+
+    return mask(array, types.int64, types.int64, mask), generate
+
+
+@intrinsic
 def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
     """The lanes where a mask holds, next to each other; the others are anything."""
 

@@ -243,6 +243,16 @@ def declared(builder: Any, name: str, result: ir.Type, kinds: Sequence[ir.Type])
 
 
 @intrinsic
+def bits(typing_context: Any, mask: Any) -> Any:
+    """The lanes where a mask holds, as the bits of a number."""
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        return builder.zext(builder.bitcast(values[0], ir.IntType(mask.lanes)), _WORD)
+
+    return types.uint64(mask), generate
+
+
+@intrinsic
 def count(typing_context: Any, mask: Any) -> Any:
     """In how many lanes a mask holds."""
     bits = ir.IntType(mask.lanes)

@@ -1,0 +1,102 @@
+"""The kernel of oscarmax: isotonic regression of the largest entries, projected onto the simplex.
+
+A row is read once and its entries and groups are written: 12 bytes for each entry in single
+precision. Long rows take time linear in their length.
+"""
+
+import math
+
+import numpy as np
+
+from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu.box import height_of
+from repro.mappings.kernels.cpu.extremes import key_of, keys_like
+from repro.mappings.kernels.cpu.leaders import LEVELS, narrowed
+from repro.mappings.kernels.cpu.levels import blank, simplex_level
+from repro.mappings.kernels.cpu.ranks import SHORT, by_comparison, by_digits
+from repro.mappings.kernels.cpu.scratch import borrowed, give_back
+from repro.mappings.kernels.cpu.segments import pool
+from repro.mappings.kernels.cpu.support import reaching, word_count
+
+
+@small
+def _descending(row, places, count, keys, order, spare_keys, spare_order, counts):
+    """Write the order of the listed entries."""
+    for k in range(count):
+        keys[k] = key_of(row[places[k]])
+    if count <= SHORT:
+        by_comparison(keys, count, order)
+    else:
+        by_digits(keys, count, order, spare_keys, spare_order, counts)
+
+
+@small
+def _raised(row, top, limit, lam, places, order, count, values):
+    """Write the entries in their order, raised by ``λ`` times their rank.
+
+    Returns how many are in the support.
+    """
+    total, best, support = -1.0, -math.inf, 0
+    for k in range(count):
+        values[k] = height_of(row[places[order[k]]], limit, top) + lam * k
+        total += values[k]
+        level = total / (k + 1)
+        if level > best:
+            best, support = level, k + 1
+    return support
+
+
+@small
+def _write_clusters(levels, sizes, found, places, order, probs, groups):
+    """Write the shares of all blocks, which sum to one, and where the first of each is."""
+    for block in range(found):
+        levels[block] /= sizes[block]
+    k, (tau, mass) = 0, simplex_level(levels, sizes, found)
+    for block in range(found):
+        share, first = (levels[block] - tau) / mass, places[order[k]]
+        for _ in range(int(sizes[block])):
+            if share > 0.0:
+                probs[places[order[k]]] = share
+                groups[places[order[k]]] = first
+            k += 1
+
+
+@inner
+def oscar_rows(scores, lam, limit, probs, groups, start, stop):
+    """Oscarmax of rows ``start`` to ``stop``, and the clusters of their entries.
+
+    On the simplex the penalty is ``-λ Σ k p_[k]`` and a constant. With levels ``y`` from isotonic
+    regression of ``v_k = x_[k] + λ k``, ``Σ [y - t]_+`` is the largest ``Σ_{k<m} (v_k - t)``, so
+    ``τ = max_m (Σ_{k<m} v_k - 1) / m``, and the best ``m`` is the size of the support. There the
+    mean of ``v_k`` over the last entries of the support is above ``τ >= max x - 1``, however many
+    are taken: entries below ``max x - 1 - λ (n - 1)`` have no mass.
+    """
+    n, floor = scores.shape[1], -(1.0 + lam * (scores.shape[1] - 1))
+    reals, integers = np.empty((3, n + 1)), np.empty((3, n + 1), np.int32)
+    key_memory, count_memory = keys_like(scores, 2, n + 1), np.empty((1, 8 * 256), np.int64)
+    word_memory = np.empty((1, word_count(n)), np.uint64)
+    values, levels, sizes = borrowed(reals, 0), borrowed(reals, 1), borrowed(reals, 2)
+    counts, words = borrowed(count_memory, 0), borrowed(word_memory, 0)
+    line_memory = np.empty((2, LEVELS))
+    totals, lines = borrowed(line_memory, 0), borrowed(line_memory, 1)
+    keys, spare_keys = borrowed(key_memory, 0), borrowed(key_memory, 1)
+    order, spare_order, places = (
+        borrowed(integers, 0), borrowed(integers, 1), borrowed(integers, 2),
+    )  # fmt: skip
+    for i in range(start, stop):
+        row = scores[i]
+        top, settled = blank(row, limit, probs[i], groups[i])
+        if settled:
+            continue
+        count = reaching(row, top, limit, max(floor, -limit), values, words, places)
+        count = narrowed(values, places, count, lam, floor, totals, lines)
+        _descending(row, places, count, keys, order, spare_keys, spare_order, counts)
+        support = _raised(row, top, limit, lam, places, order, count, values)
+        found = pool(values, support, levels, sizes)
+        _write_clusters(levels, sizes, found, places, order, probs[i], groups[i])
+    give_back(reals)
+    give_back(integers)
+    give_back(word_memory)
+    give_back(key_memory)
+    give_back(count_memory)
+    give_back(line_memory)
