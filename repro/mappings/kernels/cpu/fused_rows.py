@@ -18,17 +18,18 @@ import numpy as np
 from repro.mappings.kernels.cpu import closed_tiles, fused_tiles, tiles
 from repro.mappings.kernels.cpu._compile import inner, lean
 from repro.mappings.kernels.cpu.fused_candidates import narrowed
+from repro.mappings.kernels.cpu.fused_splits import split
 from repro.mappings.kernels.cpu.lanes import load, store
 from repro.mappings.kernels.cpu.levels import blank, simplex_level
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.support import reaching, word_count
 from repro.mappings.kernels.cpu.total_variation import gaps_between, pieces
-from repro.mappings.kernels.cpu.vectors import either, excluding, magnitude, splat, where
+from repro.mappings.kernels.cpu.vectors import count, either, excluding, magnitude, splat, where
 
 TILED = 512
 """Rows up to this length are solved in tiles."""
-FEW = 0.5
-"""The largest ``λ`` for which they are: with larger ones most rows have long runs."""
+LEAST, MOST = 1e-5, 0.5
+"""For such ``λ``: below, single precision does not tell ties; above, it takes digits of shares."""
 
 
 @inner
@@ -83,14 +84,18 @@ def _solve_tile(scores, first, last, lam, lowest, desk):
     level, step = fused_tiles.ascend(
         tile, bonuses, columns, level, closed_tiles.last_excess(tile), insides, bests
     )
-    excess, size, long = fused_tiles.share_out(
-        tile, places, bonuses, columns, level, step, lam, insides, bests
-    )
-    fused_tiles.settle(bests, columns, excess / size)
+    linked = fused_tiles.trace_back(tile, bonuses, columns, level, lam, insides, bests)
+    levels, undone = tile, odd
+    if count(linked) > 0:
+        zero = level - level
+        undone = either(odd, split(tile, bonuses, columns, lam, zero, insides, bests))
+        levels = insides
+    excess, size = fused_tiles.share_out(levels, bonuses, places, columns, step)
+    fused_tiles.settle(levels, columns, excess / size)
     near = magnitude(excess) <= 4.0 * np.finfo(scores.dtype).eps
-    solved = excluding(near, either(odd, long))
+    solved = excluding(near, undone)
     store(odds, 0, where(solved, splat(scores.dtype.type(0)), 1.0))
-    fused_tiles.give(bests, places, columns, tiles.stride_of(scores), lists, ranks)
+    fused_tiles.give(levels, places, columns, tiles.stride_of(scores), lists, ranks)
 
 
 @inner
@@ -153,7 +158,7 @@ def _rows_alone(scores, lam, limit, probs, groups, chosen, count):
 def fused_rows(scores, lam, limit, probs, groups, start, stop):
     """Fusedmax of rows ``start`` to ``stop``, and the segments of their entries."""
     count, chosen = stop - start, np.arange(start, stop)
-    if scores.shape[1] <= TILED and lam <= FEW:
+    if scores.shape[1] <= TILED and LEAST <= lam <= MOST:
         lowest = -np.finfo(scores.dtype).max
         count = _tiled_rows(
             scores, scores.dtype.type(lam), lowest, probs, groups, chosen, start, stop

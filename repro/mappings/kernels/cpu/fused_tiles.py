@@ -6,7 +6,7 @@ The set ``S = {y > t}`` of a level ``t`` maximises ``Σ_S (x_j - t) - λ |∂S|`
 ``S`` that comes next after another: one pass over the candidates finds it, and the size of ``S``,
 which is Newton's step towards ``τ``. All these numbers are of the size of shares.
 
-The levels of runs of one or two entries are simple; rows with longer ones are solved elsewhere.
+What the levels in a run of ``S`` are does not depend on what is outside of it: ``fused_splits.py``.
 """
 
 import numpy as np
@@ -27,7 +27,6 @@ from repro.mappings.kernels.cpu.vectors import (
     both,
     count,
     either,
-    magnitude,
     maximum,
     splat,
     where,
@@ -142,6 +141,29 @@ def ascend(tile, bonuses, columns, level, enough, insides, bests):
 
 
 @lean
+def trace_back(tile, bonuses, columns, level, lam, insides, bests):
+    """Replace candidates by their heights above ``t``, less ``λ`` at the ends of runs of ``S``.
+
+    Bonuses become links: one where an entry of ``S`` comes next after another. What is not in ``S``
+    is far below.
+
+    Returns:
+        Where there are links.
+    """
+    width, zero = width_of(tile), level - level
+    after = linked = zero > zero
+    for k in range((columns - 1) * width, -1, -width):
+        before = load(bests, k)
+        member = either(after, load(insides, k + width) > before)
+        joined = both(member, load(insides, k) + load(bonuses, k) > before)
+        inner = where(joined, zero + lam, zero) + where(after, zero + lam, zero)
+        store(tile, k, where(member, (load(tile, k) - level) + inner, -1.0))
+        store(bonuses, k, where(joined, zero + 1.0, zero))
+        linked, after = either(linked, joined), joined
+    return linked
+
+
+@lean
 def _added(total, lost, term):
     """A sum and what rounding has taken from it, with one more term."""
     larger = total + term
@@ -150,41 +172,29 @@ def _added(total, lost, term):
 
 
 @lean
-def share_out(tile, ranks, bonuses, columns, level, step, lam, insides, bests):
-    """Replace the maxima by shares, and ranks by groups.
+def share_out(levels, links, ranks, columns, step):
+    """Replace levels by shares, and ranks by those of the first entries of segments.
 
-    An entry that is tied to the one before it gets the rank of that. Last comes what is left of
-    ``T``, which takes part in small differences only.
+    What is left of ``T`` takes part in small differences only.
 
     Returns:
-        By how much the sum of the shares exceeds one, how many are positive, and whether there are
-        runs of more than two entries.
+        By how much the sum of the shares exceeds one, and how many are positive.
     """
-    width, zero, following = width_of(tile), level - level, level
-    excess, size = zero - 1.0, zero
-    after, long, lost = zero > zero, zero > zero, zero
-    for k in range((columns - 1) * width, -1, -width):
-        above, before = load(tile, k) - level, load(bests, k)
-        member = either(after, load(insides, k + width) > before)
-        joined = both(member, load(insides, k) + load(bonuses, k) > before)
-        partner = where(joined, load(tile, max(k - width, 0)) - level, following)
-        paired, long = either(joined, after), either(long, both(joined, after))
-        tied = both(paired, magnitude(above - partner) <= 2.0 * lam)
-        apart = where(both(paired, above < partner), above + 2.0 * lam, above)
-        share = where(tied, 0.5 * (above + partner) + lam, apart)
-        share = where(member, maximum(share - step, 0.0), 0.0)
-        rank = load(ranks, k)
-        store(bests, k, share)
-        store(ranks, k, where(both(tied, joined), rank - 1.0, rank))
+    width, zero = width_of(levels), step - step
+    excess, lost, size, leader = zero - 1.0, zero, zero, zero
+    for k in range(0, columns * width, width):
+        share = maximum(load(levels, k) - step, 0.0)
+        leader = where(load(links, k) > 0.0, leader, load(ranks, k))
+        store(levels, k, share)
+        store(ranks, k, leader)
         excess, lost = _added(excess, lost, share)
         size += where(share > 0.0, zero + 1.0, zero)
-        after, following = joined, above
-    return excess + lost, size, long
+    return excess + lost, size
 
 
 @lean
 def settle(shares, columns, excess):
-    """Lower positive shares, so that they sum to one."""
+    """Lower positive shares by so much, so that they sum to one."""
     width = width_of(shares)
     for k in range(0, columns * width, width):
         share = load(shares, k)

@@ -6,13 +6,19 @@ are right as well.
 """
 
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
 
 from repro.mappings.kernels.cpu._compile import inner, lean
-from repro.mappings.kernels.cpu.lanes import elsewhere, load, load_first, store, store_first
+from repro.mappings.kernels.cpu.lanes import (
+    elsewhere,
+    load,
+    load_first,
+    store,
+    store_first,
+    store_positions,
+)
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.tiles import width_of
-from repro.mappings.kernels.cpu.vectors import bits, count, splat, total, where
+from repro.mappings.kernels.cpu.vectors import count, splat, total, where
 
 
 @lean
@@ -54,11 +60,9 @@ def _write_own(probs, groups, grads, spans, found, mean, places, out):
         here = load_first(probs, j, size - j, nothing) > zero
         grad = load_first(grads, j, size - j, nothing)
         store_first(out, j, size - j, where(here, grad - mean, zero))
-        others = bits(elsewhere(groups, j, size - j, here))
-        while others != np.uint64(0):
-            places[listed] = j + trailing_zeros(others)
-            listed += 1
-            others &= others - np.uint64(1)
+        others = elsewhere(groups, j, size - j, here)
+        store_positions(places, listed, j, others)
+        listed += count(others)
     return listed
 
 
@@ -85,7 +89,7 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
 def grouped_backward_rows(probs, groups, grads, out, start, stop):
     """Gradients of rows ``start`` to ``stop``."""
     n = probs.shape[1]
-    reals, integers = np.empty((2, n)), np.empty((2, n + 1), np.int64)
+    reals, integers = np.empty((2, n)), np.empty((2, n + width_of(probs)), np.int32)
     totals, sizes = borrowed(reals, 0), borrowed(reals, 1)
     spans, places = borrowed(integers, 0), borrowed(integers, 1)
     for i in range(start, stop):

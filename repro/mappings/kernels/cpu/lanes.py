@@ -162,6 +162,28 @@ def elsewhere(typing_context: Any, array: Any, index: Any, count: Any, mask: Any
 
 
 @intrinsic
+def store_positions(typing_context: Any, array: Any, index: Any, first: Any, mask: Any) -> Any:
+    """Write the positions of the lanes where a mask holds, next to each other, into 32 bits each.
+
+    The first lane has the first position. As many entries as there are lanes get overwritten.
+    """
+    whole, lanes = ir.VectorType(_HALF, mask.lanes), mask.lanes
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        data = context.make_array(array)(context, builder, values[0]).data
+        place = builder.bitcast(builder.gep(data, [values[1]]), whole.as_pointer())
+        start = spread(builder, whole, builder.trunc(values[2], _HALF))
+        own, nothing = builder.add(start, constant(range(lanes))), ir.Constant(whole, None)
+        name = f"llvm.experimental.vector.compress.v{lanes}i32"
+        compressor = declared(builder, name, whole, [whole, values[3].type, whole])
+        listed = builder.call(compressor, [own, values[3], nothing])
+        builder.store(listed, place, align=_align(array))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, mask), generate
+
+
+@intrinsic
 def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
     """The lanes where a mask holds, next to each other; the others are anything."""
 

@@ -8,15 +8,17 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu._compile import inner, lean, small
 from repro.mappings.kernels.cpu.box import height_of
 from repro.mappings.kernels.cpu.extremes import key_of, keys_like
-from repro.mappings.kernels.cpu.leaders import LEVELS, narrowed
+from repro.mappings.kernels.cpu.leaders import FEW, LEVELS, gather, lowest
 from repro.mappings.kernels.cpu.levels import blank, simplex_level
 from repro.mappings.kernels.cpu.ranks import SHORT, by_comparison, by_digits
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.segments import pool
-from repro.mappings.kernels.cpu.support import reaching, word_count
+from repro.mappings.kernels.cpu.tiles import width_of
+
+_MARGIN = 1e-6
 
 
 @small
@@ -61,6 +63,23 @@ def _write_clusters(levels, sizes, found, places, order, probs, groups):
             k += 1
 
 
+@lean
+def _leading(row, top, limit, lam, floor, heights, places, masses, lines):
+    """List the positions of entries that can be in the support; return how many."""
+    zero = row.dtype.type(top)
+    count = gather(row, zero, _below(row, floor, limit), heights, places)
+    if count <= FEW:
+        return count
+    bound = lowest(heights, count, lam, floor, masses, lines)
+    return gather(row, zero, _below(row, bound, limit), heights, places)
+
+
+@small
+def _below(row, bound, limit):
+    """A bound with room for rounding, in the precision of a row."""
+    return row.dtype.type(max(bound - _MARGIN * (1.0 - bound), -limit))
+
+
 @inner
 def oscar_rows(scores, lam, limit, probs, groups, start, stop):
     """Oscarmax of rows ``start`` to ``stop``, and the clusters of their entries.
@@ -71,14 +90,13 @@ def oscar_rows(scores, lam, limit, probs, groups, start, stop):
     mean of ``v_k`` over the last entries of the support is above ``τ >= max x - 1``, however many
     are taken: entries below ``max x - 1 - λ (n - 1)`` have no mass.
     """
-    n, floor = scores.shape[1], -(1.0 + lam * (scores.shape[1] - 1))
-    reals, integers = np.empty((3, n + 1)), np.empty((3, n + 1), np.int32)
+    n, floor, step = scores.shape[1], -(1.0 + lam * (scores.shape[1] - 1)), width_of(scores)
+    reals, integers = np.empty((5, n + LEVELS)), np.empty((3, n + 2 * step), np.int32)
     key_memory, count_memory = keys_like(scores, 2, n + 1), np.empty((1, 8 * 256), np.int64)
-    word_memory = np.empty((1, word_count(n)), np.uint64)
+    height_memory = np.empty((1, n + 2 * step), scores.dtype)
     values, levels, sizes = borrowed(reals, 0), borrowed(reals, 1), borrowed(reals, 2)
-    counts, words = borrowed(count_memory, 0), borrowed(word_memory, 0)
-    line_memory = np.empty((2, LEVELS))
-    totals, lines = borrowed(line_memory, 0), borrowed(line_memory, 1)
+    masses, lines = borrowed(reals, 3), borrowed(reals, 4)
+    counts, heights = borrowed(count_memory, 0), borrowed(height_memory, 0)
     keys, spare_keys = borrowed(key_memory, 0), borrowed(key_memory, 1)
     order, spare_order, places = (
         borrowed(integers, 0), borrowed(integers, 1), borrowed(integers, 2),
@@ -88,15 +106,10 @@ def oscar_rows(scores, lam, limit, probs, groups, start, stop):
         top, settled = blank(row, limit, probs[i], groups[i])
         if settled:
             continue
-        count = reaching(row, top, limit, max(floor, -limit), values, words, places)
-        count = narrowed(values, places, count, lam, floor, totals, lines)
+        count = _leading(row, top, limit, lam, floor, heights, places, masses, lines)
         _descending(row, places, count, keys, order, spare_keys, spare_order, counts)
         support = _raised(row, top, limit, lam, places, order, count, values)
         found = pool(values, support, levels, sizes)
         _write_clusters(levels, sizes, found, places, order, probs[i], groups[i])
-    give_back(reals)
-    give_back(integers)
-    give_back(word_memory)
-    give_back(key_memory)
-    give_back(count_memory)
-    give_back(line_memory)
+    give_back(reals), give_back(integers), give_back(key_memory), give_back(count_memory)
+    give_back(height_memory)
