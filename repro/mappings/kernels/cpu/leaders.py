@@ -13,14 +13,14 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, lean
+from repro.mappings.kernels.cpu._compile import inner, lean, small
 from repro.mappings.kernels.cpu.lanes import compress, load, load_first, store, store_positions
 from repro.mappings.kernels.cpu.tiles import candidate, width_of
 from repro.mappings.kernels.cpu.vectors import count, maximum, splat, total, where
 
 FEW = 24
 """So many entries are sorted in less time than it takes to leave some out."""
-LEVELS = 12
+LEVELS = 8
 
 
 @lean
@@ -50,15 +50,18 @@ def gather(row, top, limit, heights, places):
 
 
 @lean
-def _above(heights, size, level):
-    """``A(c)``, and how many entries are above ``c``."""
+def _above(heights, size, one, other):
+    """``A(c)`` of two levels, and how many entries are above each."""
     step, zero = width_of(heights), splat(heights.dtype.type(0))
-    mass = found = zero
+    mass = found = other_mass = other_found = zero
     for k in range(0, size, step):
-        above = load(heights, k) - level
+        entries = load(heights, k)
+        above, other_above = entries - one, entries - other
         mass += maximum(above, 0.0)
         found += where(above > 0.0, zero + 1.0, zero)
-    return np.float64(total(mass)), np.float64(total(found))
+        other_mass += maximum(other_above, 0.0)
+        other_found += where(other_above > 0.0, zero + 1.0, zero)
+    return total(mass), total(found), total(other_mass), total(other_found)
 
 
 @lean
@@ -70,13 +73,21 @@ def _excess(mass, level, size, lam, tau):
 @inner
 def _lines(heights, size, lam, floor, masses, levels):
     """Write levels down to the floor, and their ``A``; return the bound of ``τ``, and a size."""
-    tau, found = -math.inf, 0.0
     for k in range(LEVELS):
-        level = heights.dtype.type(floor * ((k + 1.0) / LEVELS) ** 2)
-        masses[k], found = _above(heights, size, level)
-        levels[k] = level
-        tau = max(tau, levels[k] + (masses[k] - 1.0) / found + 0.5 * lam * (found - 1.0))
-    return tau, found
+        levels[k] = heights.dtype.type(floor * ((k + 1.0) / LEVELS) ** 2)
+    tau, found = -math.inf, 0.0
+    for k in range(0, LEVELS, 2):
+        one, other = heights.dtype.type(levels[k]), heights.dtype.type(levels[k + 1])
+        masses[k], first, masses[k + 1], found = _above(heights, size, one, other)
+        tau = max(tau, _value(masses[k], levels[k], first, lam))
+        tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
+    return tau, np.float64(found)
+
+
+@small
+def _value(mass, level, size, lam):
+    """``(Σ_{k<m} (x_[k] + λ k) - 1) / m`` for the entries above a level."""
+    return level + (mass - 1.0) / np.float64(size) + 0.5 * lam * (size - 1.0)
 
 
 @inner

@@ -12,7 +12,7 @@ from repro.mappings.kernels.cpu._compile import inner, lean, small
 from repro.mappings.kernels.cpu.box import height_of
 from repro.mappings.kernels.cpu.extremes import key_of, keys_like
 from repro.mappings.kernels.cpu.leaders import FEW, LEVELS, gather, lowest
-from repro.mappings.kernels.cpu.levels import blank, simplex_level
+from repro.mappings.kernels.cpu.levels import blank
 from repro.mappings.kernels.cpu.ranks import SHORT, by_comparison, by_digits
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.segments import pool
@@ -22,44 +22,45 @@ _MARGIN = 1e-6
 
 
 @small
-def _descending(row, places, count, keys, order, spare_keys, spare_order, counts):
+def _descending(row, heights, places, count, ranks, keys, order, spare_keys, spare_order, counts):
     """Write the order of the listed entries."""
+    if count <= SHORT:
+        by_comparison(heights, count, ranks, order)
+        return
     for k in range(count):
         keys[k] = key_of(row[places[k]])
-    if count <= SHORT:
-        by_comparison(keys, count, order)
-    else:
-        by_digits(keys, count, order, spare_keys, spare_order, counts)
+    by_digits(keys, count, order, spare_keys, spare_order, counts)
 
 
 @small
 def _raised(row, top, limit, lam, places, order, count, values):
     """Write the entries in their order, raised by ``λ`` times their rank.
 
-    Returns how many are in the support.
+    Returns:
+        How many are in the support, and ``τ``.
     """
-    total, best, support = -1.0, -math.inf, 0
+    total, tau, support = -1.0, -math.inf, 0
     for k in range(count):
         values[k] = height_of(row[places[order[k]]], limit, top) + lam * k
         total += values[k]
         level = total / (k + 1)
-        if level > best:
-            best, support = level, k + 1
-    return support
+        support = k + 1 if level > tau else support
+        tau = level if level > tau else tau
+    return support, tau
 
 
 @small
-def _write_clusters(levels, sizes, found, places, order, probs, groups):
+def _write_clusters(levels, sizes, found, tau, places, order, probs, groups):
     """Write the shares of all blocks, which sum to one, and where the first of each is."""
+    mass, k = 0.0, 0
     for block in range(found):
-        levels[block] /= sizes[block]
-    k, (tau, mass) = 0, simplex_level(levels, sizes, found)
+        mass += levels[block] - tau * sizes[block]
     for block in range(found):
-        share, first = (levels[block] - tau) / mass, places[order[k]]
+        share, first = (levels[block] / sizes[block] - tau) / mass, places[order[k]]
+        share = share if share > 0.0 else 0.0
         for _ in range(int(sizes[block])):
-            if share > 0.0:
-                probs[places[order[k]]] = share
-                groups[places[order[k]]] = first
+            probs[places[order[k]]] = share
+            groups[places[order[k]]] = first
             k += 1
 
 
@@ -93,10 +94,11 @@ def oscar_rows(scores, lam, limit, probs, groups, start, stop):
     n, floor, step = scores.shape[1], -(1.0 + lam * (scores.shape[1] - 1)), width_of(scores)
     reals, integers = np.empty((5, n + LEVELS)), np.empty((3, n + 2 * step), np.int32)
     key_memory, count_memory = keys_like(scores, 2, n + 1), np.empty((1, 8 * 256), np.int64)
-    height_memory = np.empty((1, n + 2 * step), scores.dtype)
+    height_memory = np.empty((2, n + 2 * step), scores.dtype)
+    heights, ranks = borrowed(height_memory, 0), borrowed(height_memory, 1)
     values, levels, sizes = borrowed(reals, 0), borrowed(reals, 1), borrowed(reals, 2)
     masses, lines = borrowed(reals, 3), borrowed(reals, 4)
-    counts, heights = borrowed(count_memory, 0), borrowed(height_memory, 0)
+    counts = borrowed(count_memory, 0)
     keys, spare_keys = borrowed(key_memory, 0), borrowed(key_memory, 1)
     order, spare_order, places = (
         borrowed(integers, 0), borrowed(integers, 1), borrowed(integers, 2),
@@ -107,9 +109,11 @@ def oscar_rows(scores, lam, limit, probs, groups, start, stop):
         if settled:
             continue
         count = _leading(row, top, limit, lam, floor, heights, places, masses, lines)
-        _descending(row, places, count, keys, order, spare_keys, spare_order, counts)
-        support = _raised(row, top, limit, lam, places, order, count, values)
+        _descending(
+            row, heights, places, count, ranks, keys, order, spare_keys, spare_order, counts
+        )
+        support, tau = _raised(row, top, limit, lam, places, order, count, values)
         found = pool(values, support, levels, sizes)
-        _write_clusters(levels, sizes, found, places, order, probs[i], groups[i])
+        _write_clusters(levels, sizes, found, tau, places, order, probs[i], groups[i])
     give_back(reals), give_back(integers), give_back(key_memory), give_back(count_memory)
     give_back(height_memory)
