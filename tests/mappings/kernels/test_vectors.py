@@ -84,15 +84,22 @@ def test_nan_is_never_the_larger(real):
 @njit
 def reduced(array):
     vector = load(array, 0)
-    return vectors.total(vector), vectors.count(vector > 0.0)
+    return vectors.total(vector), vectors.count(vector > 0.0), vectors.highest(vector)
 
 
 @pytest.mark.parametrize("real", REALS)
 def test_sums_and_counts(real):
     array = sample(real)
-    total, count = reduced(array)
+    total, count, highest = reduced(array)
     assert total == pytest.approx(array.sum(), rel=1e-5)
     assert count == (array > 0).sum()
+    assert highest == array.max()
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_lanes_are_numbered(real):
+    found = compiled(lambda a, b: vectors.numbered(a) + b)(sample(real), np.ones_like(sample(real)))
+    assert (found == np.arange(1, width_of(real) + 1)).all()
 
 
 @njit
@@ -144,6 +151,48 @@ def test_compressed_lanes_keep_their_order_and_find_back(real):
         kept = array[array > 0]
         assert (squeezed[: len(kept)] == kept).all()
         assert (back == np.where(array > 0, array, 0)).all()
+
+
+@njit
+def positions(array, first, out):
+    lanes.store_positions(out, 1, first, load(array, 0) > 0.0)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_positions_are_listed(real):
+    width = width_of(real)
+    for seed in range(20):
+        array, out = sample(real, seed), np.full(width + 2, GUARD, np.int32)
+        positions(array, 100, out)
+        kept = 100 + np.flatnonzero(array > 0)
+        assert (out[1 : 1 + len(kept)] == kept).all()
+        assert out[0] == out[-1] == GUARD
+
+
+@njit
+def as_integers(array, count, out):
+    lanes.store_first_whole(out, 1, count, load(array, 0))
+
+
+@njit
+def misplaced(numbers, count, array):
+    mask = load(array, 0) > 0.0
+    return vectors.count(lanes.elsewhere(numbers, 1, count, mask))
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_whole_numbers_are_written_as_integers_and_compared_with_their_positions(real):
+    width = width_of(real)
+    array = np.arange(1, width + 1, dtype=real)
+    array[0] = 5000
+    for count in range(width + 1):
+        out = np.full(width + 2, GUARD, np.int32)
+        as_integers(array, count, out)
+        assert (out[1 : 1 + count] == array[:count]).all()
+        assert (out[1 + count :] == GUARD).all()
+        assert out[0] == GUARD
+        assert misplaced(out, count, array) == min(count, 1)
+        assert misplaced(out, width, -array) == 0
 
 
 @njit
