@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu import closed_tiles, fused_tiles, tiles
-from repro.mappings.kernels.cpu._compile import inner, lean
+from repro.mappings.kernels.cpu._compile import spliced
 from repro.mappings.kernels.cpu.fused_candidates import narrowed
 from repro.mappings.kernels.cpu.fused_splits import split
 from repro.mappings.kernels.cpu.lanes import load, store
@@ -32,7 +32,7 @@ LEAST, MOST = 1e-5, 0.5
 """For such ``λ``: below, single precision does not tell ties; above, it takes digits of shares."""
 
 
-@inner
+@spliced
 def fused_row(row, lam, limit, desk, probs, groups):
     """Fusedmax of a row; a group has the number of its first entry."""
     rooms, heights, gaps, levels, sizes, ones, words, jumps, places, segments = desk
@@ -51,7 +51,7 @@ def fused_row(row, lam, limit, desk, probs, groups):
             probs[places[k]], groups[places[k]] = share, places[first]
 
 
-@lean
+@spliced
 def _bound(scores, first, last, lam, lowest, desk):
     """A bound of ``T`` in every lane; also which lanes have no finite maximum."""
     tops, limits, bads, lists, tile = desk
@@ -68,7 +68,7 @@ def _bound(scores, first, last, lam, lowest, desk):
     return -1.0 * c, odd
 
 
-@lean
+@spliced
 def _solve_tile(scores, first, last, lam, lowest, desk):
     """Have the shares of the rows of a tile in lists, and which rows to solve in another way."""
     tops, limits, bads, odds, lasts, lists, ranks, tile, places, bonuses, insides, bests = (
@@ -98,7 +98,7 @@ def _solve_tile(scores, first, last, lam, lowest, desk):
     fused_tiles.give(levels, places, columns, tiles.stride_of(scores), lists, ranks)
 
 
-@inner
+@spliced
 def _tiled_rows(scores, lam, lowest, probs, groups, odd_rows, start, stop):
     """Solve rows in tiles; list those that have to be solved in another way, and return how many.
 
@@ -106,8 +106,9 @@ def _tiled_rows(scores, lam, lowest, probs, groups, odd_rows, start, stop):
     """
     width, stride, odd = tiles.width_of(scores), tiles.stride_of(scores), 0
     numbers, memory = tiles.new_numbers(scores, 5), np.empty((7, stride * width), scores.dtype)
-    counting = np.empty((1, stride), scores.dtype)
-    ends, counting[0] = np.zeros((1, width), np.int64), np.arange(stride)
+    counting, ends = np.empty((1, stride), scores.dtype), np.zeros((1, width), np.int64)
+    for j in range(stride):
+        counting[0, j] = j
     desk = (
         borrowed(numbers, 0), borrowed(numbers, 1), borrowed(numbers, 2), borrowed(numbers, 3),
         borrowed(numbers, 4), borrowed(memory, 0), borrowed(memory, 1), borrowed(memory, 2),
@@ -130,7 +131,7 @@ def _tiled_rows(scores, lam, lowest, probs, groups, odd_rows, start, stop):
     return odd
 
 
-@inner
+@spliced
 def _rows_alone(scores, lam, limit, probs, groups, chosen, count):
     """Solve listed rows, one after the other."""
     n = scores.shape[1]
@@ -154,10 +155,12 @@ def _rows_alone(scores, lam, limit, probs, groups, chosen, count):
     give_back(reals), give_back(integers), give_back(word_memory)
 
 
-@inner
+@spliced
 def fused_rows(scores, lam, limit, probs, groups, start, stop):
     """Fusedmax of rows ``start`` to ``stop``, and the segments of their entries."""
-    count, chosen = stop - start, np.arange(start, stop)
+    count, chosen = stop - start, np.empty(stop - start, np.int64)
+    for k in range(count):
+        chosen[k] = start + k
     if scores.shape[1] <= TILED and LEAST <= lam <= MOST:
         lowest = -np.finfo(scores.dtype).max
         count = _tiled_rows(

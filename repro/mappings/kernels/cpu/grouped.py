@@ -14,7 +14,7 @@ from repro.mappings.kernels.cpu.workers import split
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 """By their types the compiled kernels are told apart."""
 
-_FUSED, _OSCAR = 8, 24
+_FUSED, _OSCAR = 8, 12
 """What an entry costs, against one that is only read and written."""
 
 

@@ -7,7 +7,7 @@ are right as well.
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, lean
+from repro.mappings.kernels.cpu._compile import spliced
 from repro.mappings.kernels.cpu.lanes import (
     elsewhere,
     load,
@@ -21,7 +21,7 @@ from repro.mappings.kernels.cpu.tiles import width_of
 from repro.mappings.kernels.cpu.vectors import count, splat, total, where
 
 
-@lean
+@spliced
 def _spans(probs, spans, out):
     """List the spans of a row with mass, and write zeros; return how many, and the support."""
     size, step, found, support = probs.shape[0], width_of(probs), 0, 0
@@ -38,7 +38,7 @@ def _spans(probs, spans, out):
     return found + (here > 0), support + here
 
 
-@lean
+@spliced
 def _sum(probs, grads, spans, found):
     """The sum of the gradient over the support."""
     size, nothing = probs.shape[0], probs.dtype.type(0)
@@ -50,7 +50,7 @@ def _sum(probs, grads, spans, found):
     return total(summed)
 
 
-@lean
+@spliced
 def _write_own(probs, groups, grads, spans, found, mean, places, out):
     """Write what holds for entries on their own; list the others, and return how many."""
     size, nothing, listed = probs.shape[0], probs.dtype.type(0), 0
@@ -66,7 +66,7 @@ def _write_own(probs, groups, grads, spans, found, mean, places, out):
     return listed
 
 
-@lean
+@spliced
 def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
     """Write the means of groups, which may include the entry after which they are named."""
     for k in range(listed):
@@ -85,7 +85,7 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
             out[group] = value
 
 
-@inner
+@spliced
 def grouped_backward_rows(probs, groups, grads, out, start, stop):
     """Gradients of rows ``start`` to ``stop``."""
     n = probs.shape[1]

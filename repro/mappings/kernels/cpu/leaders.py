@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, lean, small
+from repro.mappings.kernels.cpu._compile import lean, small, spliced
 from repro.mappings.kernels.cpu.lanes import compress, load, load_first, store, store_positions
 from repro.mappings.kernels.cpu.tiles import candidate, width_of
 from repro.mappings.kernels.cpu.vectors import count, maximum, splat, total, where
@@ -70,7 +70,7 @@ def _excess(mass, level, size, lam, tau):
     return mass + size * (level - tau + 0.5 * lam * (size - 1.0)) - 1.0
 
 
-@inner
+@spliced
 def _lines(heights, size, lam, floor, masses, levels):
     """Write levels down to the floor, and their ``A``; return the bound of ``τ``, and a size."""
     for k in range(LEVELS):
@@ -90,7 +90,7 @@ def _value(mass, level, size, lam):
     return level + (mass - 1.0) / np.float64(size) + 0.5 * lam * (size - 1.0)
 
 
-@inner
+@spliced
 def lowest(heights, size, lam, floor, masses, levels):
     """A level that no entry of the support is below.
 

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, lean, small
+from repro.mappings.kernels.cpu._compile import spliced
 from repro.mappings.kernels.cpu.box import height_of
 from repro.mappings.kernels.cpu.extremes import key_of, keys_like
 from repro.mappings.kernels.cpu.leaders import FEW, LEVELS, gather, lowest
@@ -21,7 +21,7 @@ from repro.mappings.kernels.cpu.tiles import width_of
 _MARGIN = 1e-6
 
 
-@small
+@spliced
 def _descending(row, heights, places, count, ranks, keys, order, spare_keys, spare_order, counts):
     """Write the order of the listed entries."""
     if count <= SHORT:
@@ -32,39 +32,46 @@ def _descending(row, heights, places, count, ranks, keys, order, spare_keys, spa
     by_digits(keys, count, order, spare_keys, spare_order, counts)
 
 
-@small
+@spliced
 def _raised(row, top, limit, lam, places, order, count, values):
     """Write the entries in their order, raised by ``λ`` times their rank.
 
-    Returns:
-        How many are in the support, and ``τ``.
+    Returns how many are in the support.
     """
-    total, tau, support = -1.0, -math.inf, 0
+    total, best, support = -1.0, -math.inf, 0
     for k in range(count):
         values[k] = height_of(row[places[order[k]]], limit, top) + lam * k
         total += values[k]
         level = total / (k + 1)
-        support = k + 1 if level > tau else support
-        tau = level if level > tau else tau
-    return support, tau
+        support = k + 1 if level > best else support
+        best = level if level > best else best
+    return support
 
 
-@small
-def _write_clusters(levels, sizes, found, tau, places, order, probs, groups):
-    """Write the shares of all blocks, which sum to one, and where the first of each is."""
-    mass, k = 0.0, 0
+@spliced
+def _write_clusters(levels, sizes, found, places, order, probs, groups):
+    """Write the shares of all blocks, which sum to one, and where the first of each is.
+
+    ``τ`` is relative to the largest level, which is the first.
+    """
+    k, mass, tau, count, top = 0, 0.0, -1.0, 0.0, levels[0] / sizes[0]
     for block in range(found):
-        mass += levels[block] - tau * sizes[block]
+        levels[block] = levels[block] / sizes[block] - top
+        tau += levels[block] * sizes[block]
+        count += sizes[block]
     for block in range(found):
-        share, first = (levels[block] / sizes[block] - tau) / mass, places[order[k]]
-        share = share if share > 0.0 else 0.0
+        above = levels[block] - tau / count
+        levels[block] = above if above > 0.0 else 0.0
+        mass += levels[block] * sizes[block]
+    for block in range(found):
+        share, first = levels[block] / mass, places[order[k]]
         for _ in range(int(sizes[block])):
             probs[places[order[k]]] = share
             groups[places[order[k]]] = first
             k += 1
 
 
-@lean
+@spliced
 def _leading(row, top, limit, lam, floor, heights, places, masses, lines):
     """List the positions of entries that can be in the support; return how many."""
     zero = row.dtype.type(top)
@@ -75,13 +82,13 @@ def _leading(row, top, limit, lam, floor, heights, places, masses, lines):
     return gather(row, zero, _below(row, bound, limit), heights, places)
 
 
-@small
+@spliced
 def _below(row, bound, limit):
     """A bound with room for rounding, in the precision of a row."""
     return row.dtype.type(max(bound - _MARGIN * (1.0 - bound), -limit))
 
 
-@inner
+@spliced
 def oscar_rows(scores, lam, limit, probs, groups, start, stop):
     """Oscarmax of rows ``start`` to ``stop``, and the clusters of their entries.
 
@@ -112,8 +119,8 @@ def oscar_rows(scores, lam, limit, probs, groups, start, stop):
         _descending(
             row, heights, places, count, ranks, keys, order, spare_keys, spare_order, counts
         )
-        support, tau = _raised(row, top, limit, lam, places, order, count, values)
+        support = _raised(row, top, limit, lam, places, order, count, values)
         found = pool(values, support, levels, sizes)
-        _write_clusters(levels, sizes, found, tau, places, order, probs[i], groups[i])
+        _write_clusters(levels, sizes, found, places, order, probs[i], groups[i])
     give_back(reals), give_back(integers), give_back(key_memory), give_back(count_memory)
     give_back(height_memory)
