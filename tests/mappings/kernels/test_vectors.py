@@ -84,16 +84,15 @@ def test_nan_is_never_the_larger(real):
 @njit
 def reduced(array):
     vector = load(array, 0)
-    return vectors.total(vector), vectors.count(vector > 0.0), vectors.highest(vector)
+    return vectors.total(vector), vectors.count(vector > 0.0)
 
 
 @pytest.mark.parametrize("real", REALS)
 def test_sums_and_counts(real):
     array = sample(real)
-    total, count, highest = reduced(array)
+    total, count = reduced(array)
     assert total == pytest.approx(array.sum(), rel=1e-5)
     assert count == (array > 0).sum()
-    assert highest == array.max()
 
 
 @pytest.mark.parametrize("real", REALS)

@@ -328,34 +328,16 @@ def magnitude(typing_context: Any, vector: Any) -> Any:
     return vector(vector), _known("fabs")
 
 
-def _folded(builder: Any, vector: Any, lanes: int, join: Callable[..., Any]) -> Any:
-    """All lanes joined into one, in halves."""
-    size = lanes // 2
-    while size:
-        turned = constant([(k + size) % lanes for k in range(lanes)])
-        vector = join(vector, builder.shuffle_vector(vector, vector, turned))
-        size //= 2
-    return builder.extract_element(vector, ir.Constant(_HALF, 0))
-
-
 @intrinsic
 def total(typing_context: Any, vector: Any) -> Any:
     """The sum of all lanes, added up in halves."""
 
     def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return _folded(builder, values[0], vector.lanes, builder.fadd)
-
-    return vector.real(vector), generate
-
-
-@intrinsic
-def highest(typing_context: Any, vector: Any) -> Any:
-    """The largest of all lanes, none of which is NaN."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        def larger(one: Any, other: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(">", one, other), one, other)
-
-        return _folded(builder, values[0], vector.lanes, larger)
+        found, size, lanes = values[0], vector.lanes // 2, range(vector.lanes)
+        while size:
+            turned = constant([(k + size) % vector.lanes for k in lanes])
+            found = builder.fadd(found, builder.shuffle_vector(found, found, turned))
+            size //= 2
+        return builder.extract_element(found, ir.Constant(_HALF, 0))
 
     return vector.real(vector), generate
