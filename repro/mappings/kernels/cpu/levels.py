@@ -1,4 +1,4 @@
-"""What fusedmax and oscarmax share: rows without a solution, and the threshold of levels."""
+"""Rows of fusedmax and oscarmax without a solution, and the threshold of levels."""
 
 import math
 
