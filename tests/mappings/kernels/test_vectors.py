@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 
 from numba import njit
 
-from repro.mappings.kernels.cpu import lanes, vector_types, vectors
+from repro.mappings.kernels.cpu import exchanges, lanes, vector_types, vectors
 from repro.mappings.kernels.cpu.lanes import load, store
 
 REALS = (np.float32, np.float64)
@@ -95,6 +95,12 @@ def test_sums_and_counts(real):
     assert count == (array > 0).sum()
 
 
+@pytest.mark.parametrize("real", REALS)
+def test_lanes_are_numbered(real):
+    found = compiled(lambda a, b: vectors.numbered(a) + b)(sample(real), np.ones_like(sample(real)))
+    assert (found == np.arange(1, width_of(real) + 1)).all()
+
+
 @njit
 def unordered(first, second):
     return vectors.count(vectors.unordered(load(first, 0), load(second, 0)))
@@ -131,8 +137,8 @@ def test_what_lies_beyond_is_neither_read_nor_written(real):
 @njit
 def packed(array, squeezed, back):
     vector = load(array, 0)
-    store(squeezed, 0, lanes.compress(vector, vector > 0.0))
-    store(back, 0, lanes.expand(squeezed, 0, vector > 0.0))
+    store(squeezed, 0, exchanges.compress(vector, vector > 0.0))
+    store(back, 0, exchanges.expand(squeezed, 0, vector > 0.0))
 
 
 @pytest.mark.parametrize("real", REALS)
@@ -147,8 +153,50 @@ def test_compressed_lanes_keep_their_order_and_find_back(real):
 
 
 @njit
+def positions(array, first, out):
+    exchanges.store_positions(out, 1, first, load(array, 0) > 0.0)
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_positions_are_listed(real):
+    width = width_of(real)
+    for seed in range(20):
+        array, out = sample(real, seed), np.full(width + 2, GUARD, np.int32)
+        positions(array, 100, out)
+        kept = 100 + np.flatnonzero(array > 0)
+        assert (out[1 : 1 + len(kept)] == kept).all()
+        assert out[0] == out[-1] == GUARD
+
+
+@njit
+def as_integers(array, count, out):
+    lanes.store_first_whole(out, 1, count, load(array, 0))
+
+
+@njit
+def misplaced(numbers, count, array):
+    mask = load(array, 0) > 0.0
+    return vectors.count(lanes.elsewhere(numbers, 1, count, mask))
+
+
+@pytest.mark.parametrize("real", REALS)
+def test_whole_numbers_are_written_as_integers_and_compared_with_their_positions(real):
+    width = width_of(real)
+    array = np.arange(1, width + 1, dtype=real)
+    array[0] = 5000
+    for count in range(width + 1):
+        out = np.full(width + 2, GUARD, np.int32)
+        as_integers(array, count, out)
+        assert (out[1 : 1 + count] == array[:count]).all()
+        assert (out[1 + count :] == GUARD).all()
+        assert out[0] == GUARD
+        assert misplaced(out, count, array) == min(count, 1)
+        assert misplaced(out, width, -array) == 0
+
+
+@njit
 def turned(source, stride, target, step):
-    lanes.transpose(source, 1, stride, target, 2, step)
+    exchanges.transpose(source, 1, stride, target, 2, step)
 
 
 @pytest.mark.parametrize("real", REALS)

@@ -83,6 +83,9 @@ small = njit(**_FREE, **_UNSEEN, forceinline=True)
 lean = njit(**_FREE, **_UNSEEN, forceinline=True, _nrt=False)
 """The same for functions that allocate nothing, where references to arrays are not counted."""
 
+spliced = njit(**_FREE, **_UNSEEN, inline="always")
+"""The same for parts of one larger function, which are compiled once only, in it."""
+
 wide = njit(**_FREE, **_UNSEEN, forceinline=True, pipeline_class=_WideCompiler)
 """The same for loops over whole vectors, with the widest there are; others would get remainders."""
 

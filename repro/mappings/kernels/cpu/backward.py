@@ -3,14 +3,8 @@
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, lean
-from repro.mappings.kernels.cpu.lanes import (
-    compress,
-    expand,
-    load,
-    load_first,
-    store,
-    store_first,
-)
+from repro.mappings.kernels.cpu.exchanges import compress, expand
+from repro.mappings.kernels.cpu.lanes import load, load_first, store, store_first
 from repro.mappings.kernels.cpu.order_gradient import drift, order_gradient
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.slopes import slope_of

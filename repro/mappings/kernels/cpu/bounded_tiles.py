@@ -11,7 +11,8 @@ import numpy as np
 
 from repro.mappings.kernels.cpu import box_tiles, capped_tiles
 from repro.mappings.kernels.cpu._compile import lean, small
-from repro.mappings.kernels.cpu.lanes import load, load_first, store, transpose
+from repro.mappings.kernels.cpu.exchanges import transpose
+from repro.mappings.kernels.cpu.lanes import load, load_first, store
 from repro.mappings.kernels.cpu.tiles import LINE, stride_of, width_of
 from repro.mappings.kernels.cpu.vectors import both, count, either, maximum, splat, where
 

@@ -6,14 +6,8 @@ import numpy as np
 
 from repro.mappings.kernels.cpu._compile import lean
 from repro.mappings.kernels.cpu.elementary import exponential
-from repro.mappings.kernels.cpu.lanes import (
-    compress,
-    load,
-    store,
-    store_bytes,
-    store_first,
-    transpose,
-)
+from repro.mappings.kernels.cpu.exchanges import compress, transpose
+from repro.mappings.kernels.cpu.lanes import load, store, store_bytes, store_first
 from repro.mappings.kernels.cpu.tiles import LINE, stride_of_lists, width_of
 from repro.mappings.kernels.cpu.vectors import (
     both,

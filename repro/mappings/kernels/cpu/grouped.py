@@ -6,17 +6,15 @@ from torch import Tensor
 
 from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
 from repro.mappings.kernels.cpu.entries import Entry, matrix
-from repro.mappings.kernels.cpu.grouped_rows import (
-    fused_rows,
-    grouped_backward_rows,
-    oscar_rows,
-)
+from repro.mappings.kernels.cpu.fused_rows import fused_rows
+from repro.mappings.kernels.cpu.grouped_backward import grouped_backward_rows
+from repro.mappings.kernels.cpu.oscar_rows import oscar_rows
 from repro.mappings.kernels.cpu.workers import split
 
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 """By their types the compiled kernels are told apart."""
 
-_FUSED, _OSCAR = 8, 24
+_FUSED, _OSCAR = 8, 12
 """What an entry costs, against one that is only read and written."""
 
 

@@ -13,74 +13,103 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu._compile import lean, small, spliced
+from repro.mappings.kernels.cpu.exchanges import compress, store_positions
+from repro.mappings.kernels.cpu.lanes import load, load_first, store
+from repro.mappings.kernels.cpu.tiles import candidate, width_of
+from repro.mappings.kernels.cpu.vectors import count, maximum, splat, total, where
 
 FEW = 24
 """So many entries are sorted in less time than it takes to leave some out."""
-LEVELS = 12
-_ROUNDING = 1e-13
+LEVELS = 8
 
 
-@small
-def _above(heights, level):
-    """``A(c)``, and how many entries are above ``c``."""
-    total, found = 0.0, 0
-    for k in range(heights.shape[0]):
-        above = heights[k] - level
-        kept = above if above > 0.0 else 0.0
-        total += kept
-        found += kept > 0.0
-    return total, found
+@lean
+def _keep(entries, first, top, limit, heights, places, taken):
+    """Append what is above a limit."""
+    height = candidate(entries, top, 1.0)
+    above = height > limit
+    store(heights, taken, compress(height, above))
+    store_positions(places, taken, first, above)
+    return taken + count(above)
 
 
-@small
-def _excess(total, level, size, lam, tau):
+@lean
+def gather(row, top, limit, heights, places):
+    """List the entries above a limit, relative to the top, and their positions; return how many.
+
+    The list of heights is filled up to whole vectors.
+    """
+    size, step, taken = row.shape[0], width_of(row), 0
+    whole, lowest = size // step * step, row.dtype.type(-np.inf)
+    for j in range(0, whole, step):
+        taken = _keep(load(row, j), j, top, limit, heights, places, taken)
+    rest = load_first(row, whole, size - whole, lowest)
+    taken = _keep(rest, whole, top, limit, heights, places, taken)
+    store(heights, taken, splat(lowest))
+    return taken
+
+
+@lean
+def _above(heights, size, one, other):
+    """``A(c)`` of two levels, and how many entries are above each."""
+    step, zero = width_of(heights), splat(heights.dtype.type(0))
+    mass = found = other_mass = other_found = zero
+    for k in range(0, size, step):
+        entries = load(heights, k)
+        above, other_above = entries - one, entries - other
+        mass += maximum(above, 0.0)
+        found += where(above > 0.0, zero + 1.0, zero)
+        other_mass += maximum(other_above, 0.0)
+        other_found += where(other_above > 0.0, zero + 1.0, zero)
+    return total(mass), total(found), total(other_mass), total(other_found)
+
+
+@lean
+def _excess(mass, level, size, lam, tau):
     """The bound of ``q`` on the line of a level."""
-    return total + size * (level - tau + 0.5 * lam * (size - 1.0)) - 1.0
+    return mass + size * (level - tau + 0.5 * lam * (size - 1.0)) - 1.0
 
 
-@inner
-def _lines(heights, count, lam, floor, totals, levels):
+@spliced
+def _lines(heights, size, lam, floor, masses, levels):
     """Write levels down to the floor, and their ``A``; return the bound of ``τ``, and a size."""
-    tau, found = -math.inf, 0
     for k in range(LEVELS):
-        levels[k] = floor * ((k + 1.0) / LEVELS) ** 2
-        totals[k], found = _above(heights[:count], levels[k])
-        tau = max(tau, levels[k] + (totals[k] - 1.0) / found + 0.5 * lam * (found - 1.0))
+        levels[k] = heights.dtype.type(floor * ((k + 1.0) / LEVELS) ** 2)
+    tau, found = -math.inf, 0.0
+    for k in range(0, LEVELS, 2):
+        one, other = heights.dtype.type(levels[k]), heights.dtype.type(levels[k + 1])
+        masses[k], first, masses[k + 1], found = _above(heights, size, one, other)
+        tau = max(tau, _value(masses[k], levels[k], first, lam))
+        tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
     return tau, np.float64(found)
 
 
-@inner
-def _lowest(heights, count, lam, floor, totals, levels):
-    """A level that no entry of the support is below."""
-    tau, size = _lines(heights, count, lam, floor, totals, levels)
-    last, limit = LEVELS - 1, floor * count * _ROUNDING
-    if not _excess(totals[last], levels[last], size, lam, tau) < limit:
-        return floor
-    for k in range(last - 1, -1, -1):
-        crossing = (totals[k + 1] - totals[k]) / (levels[k] - levels[k + 1])
-        if not _excess(totals[k], levels[k], crossing, lam, tau) < limit:
-            return levels[k + 1]
-    return levels[0]
-
-
 @small
-def narrowed(heights, places, count, lam, floor, totals, levels):
-    """Keep of a list what can be in the support; return how many.
+def _value(mass, level, size, lam):
+    """``(Σ_{k<m} (x_[k] + λ k) - 1) / m`` for the entries above a level."""
+    return level + (mass - 1.0) / np.float64(size) + 0.5 * lam * (size - 1.0)
+
+
+@spliced
+def lowest(heights, size, lam, floor, masses, levels):
+    """A level that no entry of the support is below.
 
     Args:
-        heights: scores less the largest; all that are above the floor.
-        places: their positions.
-        count: how many.
+        heights: scores less the largest; all that are above the floor, filled up to whole vectors.
+        size: how many.
         lam: ``λ``.
         floor: no entry of the support is below.
-        totals: room for ``LEVELS`` numbers.
+        masses: room for ``LEVELS`` numbers.
         levels: the same.
     """
-    if count <= FEW:
-        return count
-    lowest, kept = _lowest(heights, count, lam, floor, totals, levels), 0
-    for k in range(count):
-        places[kept] = places[k]
-        kept += heights[k] > lowest
-    return kept
+    tau, most = _lines(heights, size, lam, floor, masses, levels)
+    # Every mass is a sum of so many rounded terms, none larger than the floor.
+    rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / width_of(heights))
+    if not _excess(masses[LEVELS - 1], levels[LEVELS - 1], most, lam, tau) < most * rounding:
+        return floor
+    for k in range(LEVELS - 2, -1, -1):
+        crossing = (masses[k + 1] - masses[k]) / (levels[k] - levels[k + 1])
+        if not _excess(masses[k], levels[k], crossing, lam, tau) < crossing * rounding:
+            return levels[k + 1]
+    return levels[0]

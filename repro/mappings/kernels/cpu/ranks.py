@@ -7,25 +7,40 @@ from the last to the first, in linear time. Equal entries keep their order.
 
 import numpy as np
 
-from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu._compile import inner, lean, small
+from repro.mappings.kernels.cpu.lanes import load, store
+from repro.mappings.kernels.cpu.tiles import width_of
+from repro.mappings.kernels.cpu.vectors import both, either, numbered, splat, where
 
 SHORT = 160
 """Rows up to this length are compared with themselves."""
 _DIGITS = 256
 
 
-@small
-def by_comparison(keys, size, order):
-    """Write the positions of keys from the largest to the smallest."""
-    for i in range(size):
-        key = keys[i]
-        before, after = keys[:i], keys[i:size]
-        rank = np.int32(0)
-        for j in range(before.shape[0]):
-            rank += np.int32(before[j] >= key)
-        for j in range(after.shape[0]):
-            rank += np.int32(after[j] > key)
-        order[rank] = i
+@lean
+def by_comparison(heights, size, ranks, order):
+    """Write the positions of numbers from the largest to the smallest.
+
+    Args:
+        heights: the numbers, filled up to whole vectors.
+        size: how many.
+        ranks: room for as many.
+        order: gets the positions.
+    """
+    step, zero = width_of(heights), splat(heights.dtype.type(0))
+    lane = numbered(zero)
+    for k in range(0, size, step):
+        numbers, rank = load(heights, k), zero
+        for j in range(k):
+            rank += where(numbers <= heights[j], zero + 1.0, zero)
+        for j in range(k, min(k + step, size)):
+            tied = both(numbers <= heights[j], lane > j - k)
+            rank += where(either(numbers < heights[j], tied), zero + 1.0, zero)
+        for j in range(k + step, size):
+            rank += where(numbers < heights[j], zero + 1.0, zero)
+        store(ranks, k, rank)
+    for k in range(size):
+        order[np.int64(ranks[k])] = k
 
 
 @inner

@@ -10,15 +10,8 @@ Candidates are ``w = r (z - max z)``; see ``closed.py`` for the equation.
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import lean, small
-from repro.mappings.kernels.cpu.lanes import (
-    compress,
-    expand,
-    load,
-    load_first,
-    store,
-    store_first,
-    transpose,
-)
+from repro.mappings.kernels.cpu.exchanges import compress, expand, transpose
+from repro.mappings.kernels.cpu.lanes import load, load_first, store, store_first
 from repro.mappings.kernels.cpu.search import MARGIN, OUT
 from repro.mappings.kernels.cpu.vector_types import BITS
 from repro.mappings.kernels.cpu.vectors import count, either, maximum, splat, unordered, where

@@ -37,6 +37,16 @@ def splat(typing_context: Any, value: Any) -> Any:
 
 
 @intrinsic
+def numbered(typing_context: Any, vector: Any) -> Any:
+    """The numbers of the lanes, as a vector of the same kind."""
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        return ir.Constant(context.get_value_type(vector), [float(k) for k in range(vector.lanes)])
+
+    return vector(vector), generate
+
+
+@intrinsic
 def maximum(typing_context: Any, one: Any, other: Any) -> Any:
     """The larger of two in every lane; the other where one of them is NaN."""
 
