@@ -11,7 +11,13 @@ from repro.mappings._box import EMPTY, FREE, FULL, bounded_softmax, box_projecti
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
-from repro.mappings._masking import broadcasts_to, centre, check_floating, readable
+from repro.mappings._masking import (
+    broadcasts_to,
+    centre,
+    check_floating,
+    in_kind_of,
+    readable,
+)
 from repro.mappings.kernels import ops
 from repro.mappings.kernels.bounded_ops import launch
 
@@ -31,7 +37,7 @@ def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor
     """
     if ops.usable(scores):
         _check_type(upper, scores)
-        bounds = upper.to(scores.dtype)
+        bounds = in_kind_of(scores, upper)
         if bounds.shape != scores.shape:  # an expansion has a derivative, which takes time
             bounds = bounds.expand_as(scores)
         try:

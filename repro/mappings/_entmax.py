@@ -11,7 +11,7 @@ from torch.autograd import Function
 
 from repro.mappings._curves import growth_curvature
 from repro.mappings._dispatch import chosen, from_last, to_last
-from repro.mappings._masking import allowed_scores, broadcasts_to, centre, readable
+from repro.mappings._masking import allowed_scores, broadcasts_to, centre, in_kind_of, readable
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import ops
 
@@ -60,7 +60,7 @@ def entmax(
     order, convex = _order(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return apply_entmax(wide, order, dim, convex).to(scores.dtype)
+    return in_kind_of(scores, apply_entmax(wide, order, dim, convex))
 
 
 def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:

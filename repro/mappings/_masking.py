@@ -62,6 +62,11 @@ def broadcasts_to(small: Tensor, large: Tensor) -> bool:
     return all(a in (1, b) for a, b in pairs)
 
 
+def in_kind_of(scores: Tensor, result: Tensor) -> Tensor:
+    """A result in the precision of the scores; to ask takes less time than a conversion to it."""
+    return result if result.dtype == scores.dtype else result.to(scores.dtype)
+
+
 def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Subtract the largest score of every row.
 

@@ -10,7 +10,7 @@ from torch.autograd import Function
 from repro.mappings._conjugate import Danskin
 from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
-from repro.mappings._masking import allowed_scores, centre, readable
+from repro.mappings._masking import allowed_scores, centre, in_kind_of, readable
 from repro.mappings._parameters import per_row
 from repro.mappings._threshold import entmax15_powers, entmax_powers
 from repro.mappings.kernels import ops
@@ -53,7 +53,7 @@ def normmax(
     exponent = _exponent(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return _apply(wide, exponent, dim).to(scores.dtype)
+    return in_kind_of(scores, _apply(wide, exponent, dim))
 
 
 def _apply(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:

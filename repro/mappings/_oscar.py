@@ -18,7 +18,7 @@ from repro.mappings._grouped import (
     project,
 )
 from repro.mappings._isotonic import decreasing_blocks
-from repro.mappings._masking import allowed_scores, centre
+from repro.mappings._masking import allowed_scores, centre, in_kind_of
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import ops
 from repro.mappings.kernels.grouped_ops import launch
@@ -66,7 +66,7 @@ def oscarmax(
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
     check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
-    return _apply(wide if gamma == 1 else wide / gamma, lam, variant, dim).to(scores.dtype)
+    return in_kind_of(scores, _apply(wide if gamma == 1 else wide / gamma, lam, variant, dim))
 
 
 def _apply(scores: Tensor, lam: float, variant: Variant, dim: int) -> Tensor:

@@ -13,7 +13,7 @@ from torch.autograd import Function
 
 from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
-from repro.mappings._masking import allowed_scores, centre, readable
+from repro.mappings._masking import allowed_scores, centre, in_kind_of, readable
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import ops
 from repro.mappings.kernels.norm_ops import launch
@@ -59,7 +59,7 @@ def sq_pnorm_max(
         return scores.clone()
     tempered = wide if gamma == 1 else wide / gamma
     probs: Tensor = chosen(PnormFunction, ForwardModePnormFunction, wide)(tempered, float(p), dim)
-    return probs.to(scores.dtype)
+    return in_kind_of(scores, probs)
 
 
 def check_norm(p: float) -> None:
@@ -111,7 +111,7 @@ class PnormFunction(Function):
         centred, top = centre(scores, dim)
         powers = pnorm_powers(centred.double(), p / (p - 1), dim)
         probs = powers / powers.sum(dim, keepdim=True)
-        return probs.to(scores.dtype).masked_fill_(top == -torch.inf, 0.0)
+        return in_kind_of(scores, probs).masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._masking import allowed_scores
+from repro.mappings._masking import allowed_scores, in_kind_of
 
 
 def softmax(
@@ -79,4 +79,4 @@ def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, d
     if scores.size(dim) == 0:
         return scores.clone()
     tempered = wide if gamma == 1 else wide / gamma
-    return apply_entmax(tempered, order, dim, True).to(scores.dtype)
+    return in_kind_of(scores, apply_entmax(tempered, order, dim, True))

@@ -13,7 +13,7 @@ import torch
 
 _library = torch.library.Library("repro", "DEF")
 launchers: dict[tuple[str, str], Callable[..., Any]] = {}
-"""By the device's type and the operator's name."""
+"""By the device's type and the operator's name; the kernel's own from the first call on."""
 
 
 def define(family: str, schema: str, shapes: Callable[..., Any]) -> None:
@@ -27,8 +27,8 @@ def define(family: str, schema: str, shapes: Callable[..., Any]) -> None:
     name = schema[: schema.index("(")]
     _library.define(schema, tags=torch.Tag.pt2_compliant_tag)
     for device in ("cpu", "cuda"):
-        launchers[device, name] = _launcher(device, family, name)
-        _library.impl(name, launchers[device, name], device.upper())
+        launchers[device, name] = launcher = _launcher(device, family, name)
+        _library.impl(name, launcher, device.upper())
     torch.library.register_fake(f"repro::{name}", shapes, lib=_library)
 
 
@@ -39,6 +39,7 @@ def _launcher(device: str, family: str, name: str) -> Callable[..., Any]:
         if not found:
             module = import_module(f"repro.mappings.kernels.{device}.{family}")
             found.append(getattr(module, name))
+            launchers[device, name] = found[0]
         return found[0](*arguments)
 
     return launch
