@@ -6,10 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit, types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.lowering import Lower
-from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 from numba.extending import intrinsic
 
 
@@ -23,45 +19,6 @@ def _fingerprint(folder: Path) -> int:
 
 SOURCES = _fingerprint(Path(__file__).parent)
 """Part of the key of compiled code on disk, where numba itself looks at one file only."""
-
-_WIDTH = '"prefer-vector-width"="512"'
-"""LLVM else leaves the widest registers of some processors alone, which torch uses."""
-
-
-class _WideLower(Lower):
-    """Writes functions that may use the widest vector registers there are."""
-
-    def setup_function(self, fndesc: Any) -> None:
-        """Begin a function."""
-        super().setup_function(fndesc)
-        # Attributes with a value are not among those that llvmlite's own method knows.
-        set.add(self.function.attributes, _WIDTH)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _WideLowering(BaseNativeLowering):
-    """The pass that does so."""
-
-    _name = "wide_lowering"
-
-    @property
-    def lowering_class(self) -> type[Lower]:
-        """Writes functions."""
-        return _WideLower
-
-
-class _WideCompiler(CompilerBase):
-    """Numba's compiler with that pass."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """All passes, in order."""
-        standard = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager = PassManager(standard.pipeline_name)
-        for step, description in standard.passes:
-            manager.add_pass(_WideLowering if step is NativeLowering else step, description)
-        manager.finalize()
-        return [manager]
-
 
 EXACT: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """Options of functions whose rounding tricks must not be reordered."""
@@ -85,9 +42,6 @@ lean = njit(**_FREE, **_UNSEEN, forceinline=True, _nrt=False)
 
 spliced = njit(**_FREE, **_UNSEEN, inline="always")
 """The same for parts of one larger function, which are compiled once only, in it."""
-
-wide = njit(**_FREE, **_UNSEEN, forceinline=True, pipeline_class=_WideCompiler)
-"""The same for loops over whole vectors, with the widest there are; others would get remainders."""
 
 
 def on_disk(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,14 +10,12 @@ between those of sparsemax and 1.5-entmax, and Lyapunov's inequality bounds it w
 ``‖x‖_{1/r} <= ‖x‖_1^{1-θ} ‖x‖_2^θ`` with ``θ = 2 (1 - r)``. Where the bound is one, steps begin.
 """
 
-import numpy as np
-
-from repro.mappings.kernels.cpu._compile import lean, wide
+from repro.mappings.kernels.cpu._compile import lean
 from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
-from repro.mappings.kernels.cpu.lanes import load, store
+from repro.mappings.kernels.cpu.lanes import load, load_wide, store, store_narrow
 from repro.mappings.kernels.cpu.tiles import head_columns, width_of
 from repro.mappings.kernels.cpu.vector_types import BITS
-from repro.mappings.kernels.cpu.vectors import both, count, magnitude, maximum, where
+from repro.mappings.kernels.cpu.vectors import both, count, either, magnitude, maximum, where
 
 LANES = BITS // 32
 """Of a vector in single precision."""
@@ -67,7 +65,7 @@ def level_sums(tile, columns, shares, growth, slowness):
 
 @lean
 def rough_sums(tile, columns, growth, slowness):
-    """The same to five digits; keeps nothing."""
+    """The same to five digits, the first two at least one; keeps nothing."""
     width = width_of(tile)
     total = slope = bend = growth - growth
     for k in range(0, columns * width, width):
@@ -80,20 +78,23 @@ def rough_sums(tile, columns, growth, slowness):
         share *= inverse
         slope += share
         bend += share * inverse
-    return total, slope, bend
+    return maximum(total, 1.0), maximum(slope, 1.0), bend
 
 
 @lean
-def rough_steps(order, growth, total, slope, bend):
-    """The share that Newton takes from ``c``, Halley's, and how far the norm is from one."""
-    total, slope = maximum(total, 1.0), maximum(slope, 1.0)
-    gap = 1.0 - rough_power(1.0 / total, order) * growth
-    cut = total * gap / slope
+def longer(cut, order, total, slope, bend):
+    """Halley's step for a Newton step, at orders where that is better."""
     turn = 0.5 * cut * (1.0 / order - 1.0) * (bend / slope - slope / total)
     reached = cut / (1.0 - where(turn < 0.5, turn, 0.5))
     highest = 0.5 * (1.0 + cut)
-    reached = where(reached < highest, reached, highest)
-    return cut, where(order > _HALLEY, cut, reached), gap
+    return where(order > _HALLEY, cut, where(reached < highest, reached, highest))
+
+
+@lean
+def rough_step(order, growth, total, slope):
+    """The share that Newton takes from ``c``, and how far the norm is from one."""
+    gap = 1.0 - rough_power(1.0 / total, order) * growth
+    return total * gap / slope, gap
 
 
 @lean
@@ -102,7 +103,8 @@ def descend_roughly(tile, columns, growth, order, slowness, gentle, sharp):
     limit, moves = order * where(order > _HALLEY, sharp, order - order + gentle), order > 0.0
     for _ in range(_PASSES):
         total, slope, bend = rough_sums(tile, columns, growth, slowness)
-        _, cut, gap = rough_steps(order, growth, total, slope, bend)
+        cut, gap = rough_step(order, growth, total, slope)
+        cut = longer(cut, order, total, slope, bend)
         growth = where(moves, maximum(growth / (1.0 - cut), 1.0), growth)
         moves = both(moves, magnitude(gap) > limit)
         if count(moves) == 0:
@@ -149,8 +151,8 @@ def bound(heads, order, slowness):
     """
     columns, lowest = head_columns(heads), 0.5 / width_of(heads)
     growth = begin(heads, columns, order - order + 1.0, order, lowest)
-    total, slope, bend = rough_sums(heads, columns, growth, slowness)
-    cut, _, _ = rough_steps(order, growth, total, slope, bend)
+    total, slope, _ = rough_sums(heads, columns, growth, slowness)
+    cut, _ = rough_step(order, growth, total, slope)
     return maximum(growth / (1.0 - cut) * _MARGIN, 1.0)
 
 
@@ -183,44 +185,29 @@ def lower(tile, columns, shares, growth, slowness, cut):
     return total + lost
 
 
-@wide
-def longer_cut(cut, order, total, slope, bend):
-    """Halley's step for a Newton step."""
-    curvature = (1.0 / order - 1.0) * (bend / slope - slope / total)
-    turn = 0.5 * cut * curvature
-    reached = cut / (1.0 - (turn if turn < 0.5 else 0.5))
-    highest = 0.5 * (1.0 + cut)
-    reached = reached if reached < highest else highest
-    return reached if order <= _HALLEY else cut
-
-
-@wide
-def step_of(order, growth, total, slope, bend):
-    """The share to take from ``c``, Newton's or Halley's, and how far the norm is from one."""
-    total, slope = np.float64(total), np.float64(slope)
-    total, slope = total if total > 1.0 else 1.0, slope if slope > 1.0 else 1.0
-    share = 1.0 / total
-    gap = 1.0 - power(share - 1.0, share, order) * growth
-    return longer_cut(total * gap / slope, order, total, slope, np.float64(bend)), gap
-
-
-@wide
+@lean
 def move(orders, growths, totals, slopes, bends, cuts, wanted):
-    """The step of every lane that is far from its root; how many lanes took it.
+    """The step of every lane that is far from its root, in double precision; how many took it.
 
     Writes ``c^{1/r}``, whose product with the sum of a lane's shares is to be one, by its series.
     """
-    moving, one = 0, growths.dtype.type(1)
-    for k in range(np.uint64(LANES)):
-        far, gap = step_of(orders[k], growths[k], totals[k], slopes[k], bends[k])
-        growth = growths.dtype.type(growths[k] / (1.0 - far))
-        growth = growth if growth > one else one
-        limit = _LEFT if orders[k] <= _HALLEY else _LEFT_NEWTON
-        moves = (abs(gap) > limit * orders[k]) & (growth != growths[k])
-        growths[k], cuts[k] = growth if moves else growths[k], growths.dtype.type(far)
-        left = gap / orders[k]
-        wanted[k] = (1.0 + left * (1.0 + 0.5 * (1.0 + orders[k]) * left)) / totals[k]
-        moving += moves
+    moving = 0
+    for k in range(0, LANES, width_of(wanted)):
+        order, growth, found = load(orders, k), load_wide(growths, k), load_wide(totals, k)
+        total, slope = maximum(found, 1.0), maximum(load_wide(slopes, k), 1.0)
+        share = 1.0 / total
+        gap = 1.0 - power(share - 1.0, share, order) * growth
+        far = longer(total * gap / slope, order, total, slope, load_wide(bends, k))
+        store_narrow(cuts, k, maximum(growth / (1.0 - far), 1.0))
+        following = load_wide(cuts, k)
+        limit = order * where(order > _HALLEY, _LEFT_NEWTON, order - order + _LEFT)
+        changes = either(following > growth, following < growth)
+        moves = both(magnitude(gap) > limit, changes)
+        store_narrow(growths, k, where(moves, following, growth))
+        store_narrow(cuts, k, far)
+        left = gap / order
+        store(wanted, k, (1.0 + left * (1.0 + 0.5 * (1.0 + order) * left)) / found)
+        moving += count(moves)
     return moving
 
 
