@@ -32,8 +32,6 @@ from repro.mappings.kernels.cpu.support import word_count
 
 _GROUPED = 512
 """Rows up to this length are solved several in turn."""
-_CLEAR = 1.01
-"""Bounds whose rough sum exceeds the total by this factor need no exact sum."""
 
 
 @small
@@ -124,7 +122,7 @@ def _take(row, upper, total, slack, highest, scores, bounds, lanes, k, probs, pl
     room, odd = _clean(row, upper, slack, scores, bounds)
     settled = fault = False
     rounding = row.shape[0] * np.finfo(row.dtype).eps
-    if odd or not total > 0.0 or not room > total * (_CLEAR + rounding):
+    if odd or not total > 0.0 or not room > total * (bounded_tiles.CLEAR + rounding):
         settled, fault = _is_settled(row, upper, total, slack, probs, place)
         _limit(scores, highest)
     lanes[TOP, k], lanes[ROOM, k] = largest_open(scores, bounds), room

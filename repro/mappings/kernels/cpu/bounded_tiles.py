@@ -16,7 +16,7 @@ from repro.mappings.kernels.cpu.lanes import load, load_first, store
 from repro.mappings.kernels.cpu.tiles import LINE, stride_of, width_of
 from repro.mappings.kernels.cpu.vectors import both, count, either, maximum, splat, where
 
-_CLEAR = 1.01
+CLEAR = 1.01
 """Bounds whose rough sum exceeds the total by this factor need no exact sum."""
 
 
@@ -97,7 +97,7 @@ def solve_tile(rows, uppers, totals, slack, order, first, last, desk):
     top, room = survey(tile, columns)
     total, rounding = load(totals_, 0), rows.shape[1] * np.finfo(rows.dtype).eps
     usual = both(load(odd, 0) == 0.0, total > 0.0)
-    usual = both(usual, room > total * (_CLEAR + rounding))
+    usual = both(usual, room > total * (CLEAR + rounding))
     usual = both(usual, both(top > -math.inf, top < math.inf))
     if order == 0.0:
         ratio, solved = capped_tiles.solve(tile, columns, top, usual)

@@ -5,10 +5,11 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import lean
+from repro.mappings.kernels.cpu.box_lanes import LOOSE
 from repro.mappings.kernels.cpu.elementary import exponential
-from repro.mappings.kernels.cpu.exchanges import compress, transpose
+from repro.mappings.kernels.cpu.exchanges import compress
 from repro.mappings.kernels.cpu.lanes import load, store, store_bytes, store_first
-from repro.mappings.kernels.cpu.tiles import LINE, stride_of_lists, width_of
+from repro.mappings.kernels.cpu.tiles import LINE, stride_of_lists, turn, width_of
 from repro.mappings.kernels.cpu.vectors import (
     both,
     count,
@@ -22,8 +23,6 @@ from repro.mappings.kernels.cpu.vectors import (
     wide_total,
 )
 
-LOOSE = 20.0
-"""Where bounds sum to more than so many times the total, few are met."""
 _DENSE, _PASSES = 3, 100
 """Steps on whole rows, and after them on what is undecided."""
 _MARGIN = 16.0
@@ -201,13 +200,8 @@ def compact(lists, size, base, state, numbers, ends, tile):
         more[k] = real(total - np.float64(met[k]))
         columns = max(columns, ends[k] - k * stride)
     columns = (columns + LINE - 1) // LINE * LINE
-    for k in range(width):
-        for j in range(ends[k], k * stride + columns, width):
-            store(listed, j, splat(real(-math.inf)))
-            store(held, j, splat(real(0)))
-    for j in range(0, columns, width):
-        transpose(listed, j, stride, tile[0], j * width, width)
-        transpose(held, j, stride, tile[1], j * width, width)
+    turn(listed, ends, columns, real(-math.inf), tile[0])
+    turn(held, ends, columns, real(0), tile[1])
     return columns, (load(met, 0), load(more, 0))
 
 

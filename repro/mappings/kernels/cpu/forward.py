@@ -23,7 +23,7 @@ from repro.mappings.kernels.cpu.search import (
 from repro.mappings.kernels.cpu.vectors import count, either, splat, where
 
 TILED = 512
-"""Rows up to this length are solved without a search, eight at a time."""
+"""Rows up to this length are solved in tiles."""
 
 
 @small

@@ -14,7 +14,7 @@ import numpy as np
 from repro.mappings.kernels.cpu._compile import lean
 from repro.mappings.kernels.cpu.exchanges import compress, expand, transpose
 from repro.mappings.kernels.cpu.lanes import load, load_first, store, store_first, store_first_whole
-from repro.mappings.kernels.cpu.tiles import LINE, candidate, stride_of, width_of
+from repro.mappings.kernels.cpu.tiles import LINE, candidate, give_shares, stride_of, turn, width_of
 from repro.mappings.kernels.cpu.vectors import (
     both,
     count,
@@ -69,12 +69,9 @@ def take(scores, first, last, tops, limits, lowest, rooms, ends, lasts):
         )
         lasts[k] = scores.dtype.type(seen - 1)
         columns = max(columns, ends[k] - k * stride)
-    columns, nothing = (columns + LINE - 1) // LINE * LINE, splat(lowest)
-    for k in range(width):
-        for j in range(ends[k], k * stride + columns, width):
-            store(lists, j, nothing)
+    columns = (columns + LINE - 1) // LINE * LINE
+    turn(lists, ends, columns, lowest, tile)
     for j in range(0, columns, width):
-        transpose(lists, j, stride, tile, j * width, width)
         transpose(rank_lists, j, stride, ranks, j * width, width)
     return columns
 
@@ -196,10 +193,8 @@ def settle(shares, columns, excess):
 @lean
 def give(shares, ranks, columns, stride, lists, rank_lists):
     """Have the shares and groups of candidates next to each other, as the candidates were."""
-    width = width_of(shares)
-    for j in range(0, columns, width):
-        transpose(shares, j * width, width, lists, j, stride)
-        transpose(ranks, j * width, width, rank_lists, j, stride)
+    give_shares(shares, columns, stride, lists)
+    give_shares(ranks, columns, stride, rank_lists)
 
 
 @lean

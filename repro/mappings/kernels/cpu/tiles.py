@@ -130,6 +130,17 @@ def gather(row, top, order, limit, lists, taken):
 
 
 @lean
+def turn(lists, ends, columns, nothing, tile):
+    """Have the lists of rows in a tile, filled up with what gets nothing."""
+    width, stride = width_of(lists), stride_of_lists(lists)
+    for k in range(width):
+        for j in range(ends[k], k * stride + columns, width):
+            store(lists, j, splat(nothing))
+    for j in range(0, columns, width):
+        transpose(lists, j, stride, tile, j * width, width)
+
+
+@lean
 def limits_of(c):
     """What candidates reach above, where ``c`` is not too low but for rounding."""
     return c * -MARGIN
@@ -146,12 +157,8 @@ def take_candidates(scores, first, last, tops, orders, limits, lists, ends, tile
         row = scores[min(first + k, last)]
         ends[k] = gather(row, tops[k], orders[k], limits[k], lists, k * stride)
         columns = max(columns, ends[k] - k * stride)
-    columns, nothing = (columns + LINE - 1) // LINE * LINE, splat(scores.dtype.type(-np.inf))
-    for k in range(width):
-        for j in range(ends[k], k * stride + columns, width):
-            store(lists, j, nothing)
-    for j in range(0, columns, width):
-        transpose(lists, j, stride, tile, j * width, width)
+    columns = (columns + LINE - 1) // LINE * LINE
+    turn(lists, ends, columns, scores.dtype.type(-np.inf), tile)
     return columns
 
 
