@@ -127,37 +127,31 @@ def _reals(kind: Vector) -> Vector:
     return Vector(types.float32 if kind.real.bitwidth == 32 else types.float64)
 
 
+def _recast(operation: str) -> Callable[..., Any]:
+    """How a vector is made one of another type."""
+
+    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        return getattr(builder, operation)(values[0], context.get_value_type(sig.return_type))
+
+    return generate
+
+
 @intrinsic
 def bits_of(typing_context: Any, vector: Any) -> Any:
     """The same bits as integers."""
-    result = _integers(vector)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], context.get_value_type(result))
-
-    return result(vector), generate
+    return _integers(vector)(vector), _recast("bitcast")
 
 
 @intrinsic
 def real_of(typing_context: Any, vector: Any) -> Any:
     """The same bits as real numbers."""
-    result = _reals(vector)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.bitcast(values[0], context.get_value_type(result))
-
-    return result(vector), generate
+    return _reals(vector)(vector), _recast("bitcast")
 
 
 @intrinsic
 def rounded(typing_context: Any, vector: Any) -> Any:
     """Integers as real numbers."""
-    result = _reals(vector)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.sitofp(values[0], context.get_value_type(result))
-
-    return result(vector), generate
+    return _reals(vector)(vector), _recast("sitofp")
 
 
 def _known(operation: str) -> Callable[..., Any]:
