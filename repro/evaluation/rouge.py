@@ -1,10 +1,10 @@
 r"""ROUGE of summaries against one or several references.
 
 ROUGE-1, ROUGE-2 and ROUGE-L come from the library ``rouge-score``; ROUGE-W is computed here from
-the same tokens, by the formula of ROUGE-1.5.5. It is not that program, which bootstraps over
-summaries, has its own Porter stemmer and stop list, sums n-gram counts over references before it
-divides, and keeps hyphens. Here each reference gives a score of its own, and these are averaged (or
-the best is taken).
+the same tokens, and equals ROUGE-1.5.5 for each pair of a summary and a reference. Other parts of
+that program are not reproduced: it bootstraps over summaries, has its own Porter stemmer and stop
+list, sums counts over references before it divides, and keeps hyphens. Here each reference gives a
+score of its own, and these are averaged (or the best is taken).
 
 References:
     Lin (2004), ROUGE: a package for automatic evaluation of summaries.
@@ -13,6 +13,7 @@ References:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import groupby
 from statistics import fmean
 
 from rouge_score.rouge_scorer import RougeScorer
@@ -38,7 +39,8 @@ class RougeSettings:
 
     Attributes:
         stemming: stem words of more than three letters (Porter).
-        max_bytes: summaries are cut to this many bytes of UTF-8 first; ``None`` for no cut.
+        max_bytes: summaries and references are cut to this many bytes of UTF-8 first, as by the
+            option ``-b`` of ROUGE-1.5.5; ``None`` for no cut.
         best_reference: take the reference with the largest F instead of the average.
     """
 
@@ -82,8 +84,8 @@ def rouge(
     for number, (text, gold) in enumerate(zip(summaries, references, strict=True), start=1):
         if not gold:
             raise ValueError(f"summary {number} has no reference")
-        cut = truncated(text, settings.max_bytes)
-        each = [_score_pair(scorer, tokenizer, cut, reference) for reference in gold]
+        cut, *cut_gold = (truncated(each, settings.max_bytes) for each in (text, *gold))
+        each = [_score_pair(scorer, tokenizer, cut, reference) for reference in cut_gold]
         for kind in KINDS:
             scores[kind].append(_combine([pair[kind] for pair in each], settings.best_reference))
     return scores
@@ -99,7 +101,10 @@ def corpus_rouge(scores: Mapping[str, Sequence[Overlap]]) -> dict[str, Overlap]:
 
 
 def truncated(text: str, max_bytes: int | None) -> str:
-    """The first bytes of a text; a character that is cut in two is left out.
+    """First ``max_bytes`` bytes of a text; a word cut in two keeps its first part.
+
+    A character cut in two is dropped. ROUGE-1.5.5 keeps its first bytes, but reads every byte
+    outside ASCII as a space.
 
     References:
         DUC 2004, task 1: summaries of at most 75 bytes.
@@ -122,39 +127,61 @@ def _score_pair(
 def weighted_lcs_overlap(
     words: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT
 ) -> Overlap:
-    r"""ROUGE-W as ROUGE-1.5.5 counts it: a common subsequence whose words in a row count for more.
+    r"""ROUGE-W of one pair as ROUGE-1.5.5 computes it, which rewards consecutive common words.
 
-    .. math:: P = \frac{W^{1/w}}{n}, \qquad R = \frac{W^{1/w}}{m^w}
+    .. math:: P = \frac{W^{1/w}}{n}, \qquad R = \frac{W^{1/w}}{m^w}, \qquad W = \sum_k k^w
 
-    A run of ``k`` common words adds ``k^w`` to ``W``; ``n`` and ``m`` are the lengths of the
-    summary and the reference. Lin (2004) has :math:`R = W^{1/w} / m`; the program, whose numbers
-    papers print, weighs the length of the reference, so that even equal texts fall short of one
-    hundred.
+    The sum is over runs of ``k`` consecutive words of the reference that are common words; ``n``
+    and ``m`` are the lengths of the summary and the reference. Common words are those of a weighted
+    longest common subsequence, whose own runs are consecutive in both texts. Lin (2004) has
+    :math:`R = W^{1/w} / m`; the program, whose numbers papers print, weighs the length of the
+    reference, so that even equal texts stay below one hundred.
+
+    Args:
+        words: tokens of the summary.
+        reference: tokens of the reference.
+        weight: ``w``.
 
     References:
-        Lin (2004), §5; for the program, a pair that it scored: 26 words of reference, 74 of
-        summary, twelve in common, recall 0.18732, precision 0.12627.
+        Lin (2004), §5; ROUGE-1.5.5, option ``-w``.
     """
     if not words or not reference:
         return Overlap(0.0, 0.0, 0.0)
-    hits = _weighted_lcs(words, reference, weight) ** (1 / weight)
+    runs = groupby(_common_words(words, reference, weight))
+    total = sum(sum(run) ** weight for common, run in runs if common)
+    hits = total ** (1 / weight)
     return _percent(hits / len(words), hits / len(reference) ** weight)
 
 
-def _weighted_lcs(words: Sequence[str], reference: Sequence[str], weight: float) -> float:
-    above_mass, above_run = [0.0] * (len(reference) + 1), [0] * (len(reference) + 1)
-    for word in words:
-        mass, run = [0.0], [0]
-        for j, other in enumerate(reference):
-            if word == other:
-                length = above_run[j]
-                mass.append(above_mass[j] + (length + 1) ** weight - length**weight)
-                run.append(length + 1)
+def _common_words(words: Sequence[str], reference: Sequence[str], weight: float) -> list[bool]:
+    """Mark the reference words of a weighted longest common subsequence.
+
+    ``mass[i][j]`` is the weight of the first ``i`` reference and ``j`` summary words; ``runs[j]``
+    is the length of the run of matches that ends there. Equal words are always matched, and ties
+    drop a word of the reference: both decide which of several subsequences is marked.
+    """
+    mass = [[0.0] * (len(words) + 1) for _ in range(len(reference) + 1)]
+    runs = [0] * (len(words) + 1)
+    for i, expected in enumerate(reference, start=1):
+        above, runs = runs, [0] * (len(words) + 1)
+        for j, word in enumerate(words, start=1):
+            if word == expected:
+                run = above[j - 1]
+                mass[i][j] = mass[i - 1][j - 1] + (run + 1) ** weight - run**weight
+                runs[j] = run + 1
             else:
-                mass.append(max(above_mass[j + 1], mass[j]))
-                run.append(0)
-        above_mass, above_run = mass, run
-    return above_mass[-1]
+                mass[i][j] = max(mass[i - 1][j], mass[i][j - 1])
+    common = [False] * len(reference)
+    i, j = len(reference), len(words)
+    while i and j:
+        if reference[i - 1] == words[j - 1]:
+            i, j = i - 1, j - 1
+            common[i] = True
+        elif mass[i - 1][j] >= mass[i][j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return common
 
 
 def _percent(precision: float, recall: float) -> Overlap:

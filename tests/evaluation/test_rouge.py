@@ -29,13 +29,53 @@ def test_stemming_joins_inflected_forms():
     assert stemmed["rouge1"][0].fmeasure == pytest.approx(100)
 
 
-def test_runs_count_for_more_than_scattered_words():
-    # Lin (2004), §5: both candidates share ABCD with the reference, the first without gaps.
-    reference = list("ABCDEFG")
-    together = weighted_lcs_overlap(list("ABCDHIK"), reference)
-    scattered = weighted_lcs_overlap(list("AHBKCID"), reference)
-    assert together.precision == pytest.approx(100 * 4 / 7)
-    assert scattered.precision == pytest.approx(100 * 4 ** (1 / 1.2) / 7)
+# Runs of common words in the reference, worked by hand, and what ROUGE-1.5.5 printed for the pair
+# (-w 1.2 -d -a): precision, recall and F.
+WEIGHTED = {
+    "a gap in the summary is no gap": (
+        "alpha beta xray gamma", "alpha beta gamma", [3], (0.75000, 0.80274, 0.77547),
+    ),
+    "a gap in the reference is one": (
+        "alpha gamma", "alpha beta gamma", [1, 1], (0.89090, 0.47677, 0.62114),
+    ),
+    "a tie drops the last word of the reference": (
+        "alpha gamma beta", "alpha beta gamma", [2], (0.66667, 0.53516, 0.59372),
+    ),
+    "a tie drops an inner word of the reference": (
+        "beta alpha gamma", "alpha beta gamma", [1, 1], (0.59393, 0.47677, 0.52894),
+    ),
+    "two runs": (
+        "the old cat sat there on a mat", "the cat sat on the old mat", [4, 1],
+        (0.57778, 0.44744, 0.50432),
+    ),
+    "repeated words": ("a a b a", "a b a a", [2, 1], (0.67569, 0.51208, 0.58262)),
+    "nothing in common": ("kappa", "alpha beta gamma", [], (0.0, 0.0, 0.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("summary", "reference", "runs", "printed"), WEIGHTED.values(), ids=WEIGHTED
+)
+def test_weighted_subsequences_are_those_of_the_program(summary, reference, runs, printed):
+    words, gold = summary.split(), reference.split()
+    found = weighted_lcs_overlap(words, gold)
+    hits = sum(run**1.2 for run in runs) ** (1 / 1.2)
+    assert found.precision == pytest.approx(100 * hits / len(words))
+    assert found.recall == pytest.approx(100 * hits / len(gold) ** 1.2)
+    assert (found.precision, found.recall, found.fmeasure) == pytest.approx(
+        tuple(100 * value for value in printed), abs=1.5e-3
+    )
+
+
+def test_weighted_subsequences_of_several_references():
+    references = ["alpha beta gamma", "alpha gamma"]
+    each = [weighted_lcs_overlap(["alpha", "xray", "gamma"], text.split()) for text in references]
+    assert each[0].recall == pytest.approx(100 * 2 ** (1 / 1.2) / 3**1.2)
+    assert each[1].recall == pytest.approx(100 * 2 / 2**1.2)
+    for best, combined in ((False, np.mean), (True, max)):
+        settings = RougeSettings(stemming=False, best_reference=best)
+        (found,) = rouge(["alpha xray gamma"], [references], settings)["rougeW1.2"]
+        assert found.fmeasure == pytest.approx(combined([one.fmeasure for one in each]))
 
 
 def test_recall_of_weighted_subsequences_is_that_of_the_program():
@@ -88,8 +128,24 @@ def test_truncation_counts_bytes_and_leaves_no_half_character():
     assert truncated("aäb", 2) == "a"
     assert truncated("aäb", 3) == "aä"
     assert truncated("aäb", None) == "aäb"
-    cut = RougeSettings(stemming=False, max_bytes=3)
-    assert rouge(["a b c d"], [["a b c d"]], cut)["rouge1"][0].recall == pytest.approx(50)
+
+
+@pytest.mark.parametrize(
+    ("summary", "references"),
+    [
+        ("aa bb ccdd", ["aa bb cc dd"]),
+        ("aa bb cc", ["aa bb ccdd"]),
+        ("über aa bb", ["über aa xx"]),
+        ("aa bb cc", ["aa bb ccdd", "aa bb ccxx"]),
+    ],
+)
+def test_summaries_and_references_are_cut_to_the_same_bytes(summary, references):
+    # ROUGE-1.5.5 -b 8 prints 1.0 for each: words that are cut in two keep their first part.
+    cut = RougeSettings(stemming=False, max_bytes=8)
+    found = rouge([summary], [references], cut)
+    for kind in ("rouge1", "rouge2", "rougeL"):
+        assert found[kind][0].fmeasure == pytest.approx(100)
+    assert rouge([summary], [references], PLAIN)["rouge1"][0].fmeasure < 100
 
 
 def test_empty_summary_scores_zero():

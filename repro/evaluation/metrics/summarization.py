@@ -9,11 +9,14 @@ _ROUGE = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
 
 
 def _rouge_metrics() -> tuple[Metric, ...]:
-    """ROUGE of summaries cut to 75 bytes, and of whole ones."""
+    """ROUGE of texts cut to 75 bytes, and of whole ones."""
     kinds = {f"rouge{kind}": ("f1", f"F score of ROUGE-{kind}") for kind in ("1", "2", "L")}
-    kinds["rougeW"] = ("f1|recall:rouge-1.5.5", "F score of ROUGE-W with weight 1.2")
+    kinds["rougeW"] = ("f1|wlcs:rouge-1.5.5", "F score of ROUGE-W with weight 1.2")
     kinds |= {f"rougeL_{p}": (p, f"{p.capitalize()} of ROUGE-L") for p in ("precision", "recall")}
-    cuts = {"": ("75", "summaries cut to 75 bytes"), "_whole": ("no", "whole summaries")}
+    cuts = {
+        "": ("75|cut:both", "summaries; these and references are cut to 75 bytes"),
+        "_whole": ("no", "whole summaries"),
+    }
     return tuple(
         Metric(
             name + suffix, "%", 2, True,
