@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from repro.atomic import scratch_folder
 from repro.config.compose import compose_run, explain, register_schemas, to_run_config
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
@@ -45,10 +45,10 @@ def main(arguments: Sequence[str]) -> int:
     if set(arguments) <= {*overrides, "-m", "--multirun"}:
         _check([compose_run(combination) for combination in _combinations(overrides)])
     register_schemas()
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         # A file, since Hydra's launchers may run the jobs in other processes.
-        os.environ[_LEDGER] = str(Path(folder) / "outcomes.jsonl")
-        os.environ["REPRO_HYDRA_DIR"] = folder
+        os.environ[_LEDGER] = str(folder / "outcomes.jsonl")
+        os.environ["REPRO_HYDRA_DIR"] = str(folder)
         os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not as Hydra's text and status 1
         try:
             _application()

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.request import urlopen
 
-from repro.atomic import atomic_path
+from repro.atomic import atomic_path, scratch_folder
 from repro.data.errors import DataError
 from repro.data.fetch import TIMEOUT_SECONDS, FetchReport, Progress, Verification, checked_address
 from repro.data.files import sha256_of_file
@@ -111,8 +110,8 @@ def verify_receipt(receipt: Receipt, data_dir: Path) -> Verification:
 @contextmanager
 def _downloaded(archive: Archive) -> Iterator[tuple[Path, str]]:
     """The archive as a temporary file, with its SHA-256."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "archive"
+    with scratch_folder() as folder:
+        file = folder / "archive"
         try:
             with (
                 urlopen(checked_address(archive.url), timeout=TIMEOUT_SECONDS) as response,

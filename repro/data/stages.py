@@ -3,12 +3,11 @@
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from repro.atomic import atomic_write_json
+from repro.atomic import atomic_write_json, temporary_beside
 
 _DIGITS = 16
 _IDENTITY = "identity.json"
@@ -37,8 +36,9 @@ def cached_stage(
     folder = root / f"{name}-{identity_digest(identity)}"
     if folder.is_dir():
         return folder
-    temporary = root / f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
-    temporary.mkdir(parents=True)
+    root.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_beside(folder)
+    temporary.mkdir()
     try:
         build(temporary)
         atomic_write_json(temporary / _IDENTITY, dict(identity))

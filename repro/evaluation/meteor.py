@@ -6,13 +6,13 @@ modules, and its numbers differ from those of METEOR 1.5 by ten points and more.
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.atomic import scratch_folder
 from repro.errors import UserError
 from repro.evaluation.coverage import RatioScore
 
@@ -185,8 +185,8 @@ def _run(
     if len(hypotheses) != len(references) or not hypotheses:
         raise ValueError("expected as many translations as references and at least one")
     start, settings = _command(jar, language)
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("hypotheses", "references")]
+    with scratch_folder() as folder:
+        files = [folder / name for name in ("hypotheses", "references")]
         for path, lines in zip(files, (hypotheses, references), strict=True):
             path.write_text("".join(f"{_one_line(line)}\n" for line in lines), encoding="utf-8")
         command = [*start, *map(str, files), *settings, *options]
