@@ -1,5 +1,6 @@
 """Translation."""
 
+from functools import partial
 from importlib.metadata import version
 
 from repro.evaluation.bleu import bleu_of_statistics
@@ -7,23 +8,24 @@ from repro.evaluation.meteor import meteor_of_statistics
 from repro.evaluation.metrics.metric import Metric, signed
 from repro.evaluation.sufficient_statistics import percentage_of_sums
 
+_MULTI_BLEU = "smooth:none|program:multi-bleu"
 _SACREBLEU = f"smooth:exp|sacrebleu:{version('sacrebleu')}"
 
 METRICS = (
     Metric(
-        "bleu", "", 2, True, signed("bleu", f"tok:none|case:mixed|{_SACREBLEU}"),
-        "BLEU of tokens as they are.",
+        "bleu", "", 2, True, signed("bleu", f"tok:none|case:mixed|{_MULTI_BLEU}"),
+        "BLEU of tokens as they are, as multi-bleu.perl counts it.",
         of_sums=bleu_of_statistics,
     ),
     Metric(
-        "bleu_lc", "", 2, True, signed("bleu", f"tok:none|case:lc|{_SACREBLEU}"),
-        "BLEU of tokens in lower case.",
+        "bleu_lc", "", 2, True, signed("bleu", f"tok:none|case:lc|{_MULTI_BLEU}"),
+        "BLEU of tokens in lower case, as multi-bleu.perl -lc counts it.",
         of_sums=bleu_of_statistics,
     ),
     Metric(
         "bleu_13a", "", 2, True, signed("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
         "BLEU of plain text in lower case.",
-        of_sums=bleu_of_statistics,
+        of_sums=partial(bleu_of_statistics, smoothed=True),
     ),
     Metric(
         "rep", "", 2, False, signed("rep", "n:2|ngrams:1|words:2"),
