@@ -1,5 +1,6 @@
 """Atomic writes: a file is seen whole, in its old or its new state, and never in between."""
 
+import fcntl
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from repro.checksums import checksum_line, pending_sidecar, sha256_of_file, sidecar
 from repro.processes import process_start, system_identity
 
 _TEMPORARY = re.compile(r"\..*\.(?:(?P<system>[0-9a-f]{8})-)?(?P<pid>\d+)-[0-9a-f]{8}\.tmp")
@@ -61,11 +63,14 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
     """Yield a temporary file beside ``path``, which replaces it once the block has filled it.
 
     Args:
         path: the file to write; its folder is made if it is missing.
+        checksum: keep a checksum beside the file, for :func:`repro.checksums.verify`. It is
+            written as pending before the file is replaced and renamed afterwards, so that a crash
+            at any moment leaves a file that matches one of the two.
 
     Raises:
         OSError: the file cannot be written; its old content then stands unchanged.
@@ -76,24 +81,56 @@ def atomic_path(path: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
+        if checksum:
+            _replace_with_checksum(temporary, path)
+        else:
+            os.replace(temporary, path)
+            _sync(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def atomic_write_bytes(path: Path, content: bytes) -> None:
+def _replace_with_checksum(temporary: Path, path: Path) -> None:
+    line = checksum_line(sha256_of_file(temporary), path.name)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        # Of two writers of one file, the checksum of the last one must stay.
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        atomic_write_text(pending_sidecar(path), line)
+        os.replace(temporary, path)
+        _sync(path.parent)
+        with suppress(FileNotFoundError):  # another writer was there, without locks
+            os.replace(pending_sidecar(path), sidecar(path))
+    finally:
+        os.close(folder)
+
+
+def _sync(folder: Path) -> None:
+    """Put a new name on disk, where the file system can do that for a folder."""
+    # The file is complete and in place: where a folder cannot be opened or synchronised, as on
+    # some network file systems, only a power cut may still undo the renaming.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def atomic_write_bytes(path: Path, content: bytes, checksum: bool = False) -> None:
     """Replace the content of a file in one step; see :func:`atomic_path`."""
-    with atomic_path(path) as temporary:
+    with atomic_path(path, checksum) as temporary:
         temporary.write_bytes(content)
 
 
-def atomic_write_text(path: Path, content: str) -> None:
+def atomic_write_text(path: Path, content: str, checksum: bool = False) -> None:
     """Like :func:`atomic_write_bytes`, for text in UTF-8 with its line ends as they are."""
-    atomic_write_bytes(path, content.encode("utf-8"))
+    atomic_write_bytes(path, content.encode("utf-8"), checksum)
 
 
-def atomic_write_json(path: Path, value: Any) -> None:
+def atomic_write_json(path: Path, value: Any, checksum: bool = False) -> None:
     """Like :func:`atomic_write_bytes`, for a value of JSON; NaN and infinities are refused."""
     content = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    atomic_write_text(path, content + "\n")
+    atomic_write_text(path, content + "\n", checksum)

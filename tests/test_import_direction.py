@@ -10,9 +10,9 @@ import repro
 
 ROOT = Path(repro.__file__).parent
 ORDER = [
-    "errors", "processes", "atomic", "mappings", "structures", "losses", "config", "data",
-    "decoding", "models", "training", "evaluation", "results", "report", "tasks", "runs", "app",
-    "cli", "__main__",
+    "errors", "processes", "checksums", "atomic", "mappings", "structures", "losses", "config",
+    "data", "decoding", "models", "training", "evaluation", "results", "report", "tasks", "runs",
+    "app", "cli", "__main__",
 ]  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -15,9 +15,9 @@ from typing import IO
 from urllib.request import urlopen
 
 from repro.atomic import atomic_path, scratch_folder
+from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
 from repro.data.fetch import TIMEOUT_SECONDS, FetchReport, Progress, Verification, checked_address
-from repro.data.files import sha256_of_file
 from repro.data.receipts import Receipt, read_receipt, receipt_of, write_receipt
 from repro.data.sources import is_plain_path
 

@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import sha256_of_file
 from repro.data.parallel import ParallelText, in_step, read_pairs, write_lines
 from repro.data.recipes import Part, Recipe, Selection
 from repro.data.segmentation import moses_tokeniser

@@ -17,12 +17,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
-from repro.atomic import atomic_path, atomic_write_json
+from repro.atomic import atomic_write_bytes, atomic_write_json
+from repro.checksums import DamagedFileError, sha256_of_file, verify
 from repro.data.errors import DataError
-from repro.data.files import sha256_of, sha256_of_file
+from repro.data.files import sha256_of
 from repro.data.vocabulary import Vocabulary
 
 
@@ -161,9 +162,13 @@ def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
     if cache_dir is None:
         return sha256_of_file(path)
     note = cache_dir / f"{_key(*content)}.json"
-    if not note.is_file():
-        atomic_write_json(note, {"file": content, "sha256": sha256_of_file(path)})
-    return str(json.loads(note.read_text(encoding="utf-8"))["sha256"])
+    try:
+        verify(note)
+        return str(json.loads(note.read_bytes())["sha256"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # damage is a ValueError too
+        digest = sha256_of_file(path)
+    atomic_write_json(note, {"file": content, "sha256": digest}, checksum=True)
+    return digest
 
 
 def _found(
@@ -179,11 +184,12 @@ def _found(
 def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
     """Read what a file keeps; make and keep it where there is no such file or it is damaged."""
     try:
+        verify(place)
         return FoundVectors(**load_file(place))
-    except (FileNotFoundError, SafetensorError, TypeError):
+    except (FileNotFoundError, DamagedFileError, SafetensorError, TypeError):
         found = make()
-    with atomic_path(place) as temporary:
-        save_file({"rows": found.rows, "vectors": found.vectors}, temporary)
+    tensors = {"rows": found.rows, "vectors": found.vectors}
+    atomic_write_bytes(place, save(tensors), checksum=True)
     return found
 
 

@@ -33,12 +33,6 @@ def checksum_like(known: str, content: bytes) -> str:
     return git_blob_id(content) if len(known) == GIT_DIGITS else sha256_of(content)
 
 
-def sha256_of_file(path: Path) -> str:
-    """SHA-256 of a file of any size, read piece by piece."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def numbered_lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:
     """Lines of UTF-8 text with their numbers from one.
 

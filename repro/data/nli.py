@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import sha256_of, sha256_of_file
+from repro.data.files import sha256_of
 from repro.data.nli_tokens import parse_words, punctuation_words
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from repro.atomic import atomic_path
+from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import sha256_of, sha256_of_file
+from repro.data.files import sha256_of
 
 
 class ParallelText(NamedTuple):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.atomic import atomic_write_json
+from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import sha256_of_file
 from repro.data.sources import is_plain_path
 
 

@@ -2,13 +2,17 @@
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from repro.atomic import atomic_write_json, temporary_beside
+from repro.atomic import atomic_write_json, atomic_write_text, temporary_beside
+from repro.checksums import MANIFEST, checksums_of, damaged_files, format_manifest
 
+_log = logging.getLogger(__name__)
 _DIGITS = 16
 _IDENTITY = "identity.json"
 
@@ -22,10 +26,11 @@ def identity_digest(identity: Mapping[str, object]) -> str:
 def cached_stage(
     root: Path, name: str, identity: Mapping[str, object], build: Callable[[Path], None]
 ) -> Path:
-    """The folder of a stage; built if it is not there yet.
+    """Build the folder of a stage, unless it is there with every file as it was written.
 
-    The folder appears whole or not at all. Two processes may build it at the same time: what the
-    first one finishes is kept.
+    The folder appears whole or not at all, with the checksums of its files. Two processes may build
+    it at the same time: what the first one finishes is kept. A damaged folder is named in a warning
+    and replaced.
 
     Args:
         root: where stages are kept.
@@ -34,17 +39,25 @@ def cached_stage(
         build: fills an empty folder.
     """
     folder = root / f"{name}-{identity_digest(identity)}"
-    if folder.is_dir():
+    damaged = damaged_files(folder)
+    if folder.is_dir() and not damaged:
         return folder
+    if damaged:
+        _log.warning("%s: damaged (%s); it is built anew", folder, ", ".join(damaged))
     root.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_beside(folder)
+    temporary, aside = temporary_beside(folder), temporary_beside(folder)
     temporary.mkdir()
     try:
         build(temporary)
         atomic_write_json(temporary / _IDENTITY, dict(identity))
+        atomic_write_text(temporary / MANIFEST, format_manifest(checksums_of(temporary)))
+        if damaged:
+            with suppress(FileNotFoundError):  # another process is replacing it as well
+                os.rename(folder, aside)
         _take_place(temporary, folder)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        for leftover in (temporary, aside):
+            shutil.rmtree(leftover, ignore_errors=True)
     return folder
 
 

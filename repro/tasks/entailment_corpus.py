@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from torch import Tensor
 
+from repro.checksums import sha256_of_file
 from repro.config.schema import RunConfig
 from repro.config.schema.nli import PairCorpusConfig, PairModelConfig
 from repro.data.cooccurrence import cooccurrence_vectors
@@ -21,7 +22,7 @@ from repro.data.embeddings import (
     word_vectors,
 )
 from repro.data.errors import DataError
-from repro.data.files import numbered_lines, sha256_of, sha256_of_file
+from repro.data.files import numbered_lines, sha256_of
 from repro.data.nli import (
     MULTINLI,
     SNLI,

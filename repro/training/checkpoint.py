@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import nn
 
-from repro.atomic import atomic_path
+from repro.atomic import atomic_path, atomic_write_bytes
+from repro.checksums import verify
 
 
 class CheckpointError(RuntimeError):
@@ -55,16 +56,20 @@ def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> 
         progress: where training stands.
         state: state dictionaries of the model, the optimiser and the random generators.
     """
-    with atomic_path(path) as temporary:
-        torch.save({"progress": asdict(progress), "state": state}, temporary)
+    content = {"progress": asdict(progress), "state": state}
+    # Through a stream: its errors are those of the system, such as a full disk.
+    with atomic_path(path, checksum=True) as temporary, temporary.open("wb") as stream:
+        torch.save(content, stream)
 
 
 def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
     """Read what :func:`save_checkpoint` wrote; only tensors and plain values are loaded.
 
     Raises:
+        DamagedFileError: the file differs from its checksum.
         CheckpointError: the file is no such checkpoint.
     """
+    verify(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         return Checkpoint(**content["progress"]), content["state"]
@@ -74,18 +79,20 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
 
 
 def save_weights(path: Path, model: nn.Module) -> None:
-    """Write a model's parameters as safetensors, atomically."""
+    """Write a model's parameters as safetensors, atomically and with a checksum."""
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary)
+    # Not save_file: it makes files that their owner alone may read, whatever the umask.
+    atomic_write_bytes(path, save(tensors), checksum=True)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Load parameters written by :func:`save_weights`.
 
     Raises:
-        CheckpointError: the file is missing, damaged or of another model.
+        DamagedFileError: the file differs from its checksum.
+        CheckpointError: the file is missing or of another model.
     """
+    verify(path)
     try:
         model.load_state_dict(load_file(path))
     except Exception as error:

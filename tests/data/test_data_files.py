@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.files import numbered_lines, sha256_of, sha256_of_file, write_if_changed
+from repro.checksums import sha256_of_file
+from repro.data.files import numbered_lines, sha256_of, write_if_changed
 
 
 def test_write_makes_folders_and_leaves_no_temporary_file(tmp_path: Path) -> None:

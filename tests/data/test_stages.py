@@ -51,3 +51,45 @@ def test_of_two_builders_the_first_to_finish_wins(tmp_path):
     folder = cached_stage(tmp_path, "tokenised", {}, build_slowly)
     assert (folder / "content.txt").read_text(encoding="utf-8") == "done"
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def write_two(folder):
+    write_marker(folder)
+    (folder / "ids.bin").write_bytes(bytes(range(8)))
+
+
+@pytest.mark.parametrize("name", ["content.txt", "ids.bin", "identity.json", "SHA256SUMS"])
+def test_a_damaged_stage_is_named_and_built_anew(tmp_path, caplog, name):
+    folder = cached_stage(tmp_path, "tokenised", {"a": 1}, write_two)
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    damages = [whole[name][:-1], whole[name][:3] + b"\x07" + whole[name][4:], None]
+    for damage in damages[: 2 if name == "SHA256SUMS" else 3]:
+        (folder / name).unlink()
+        if damage is not None:
+            (folder / name).write_bytes(damage)
+        assert cached_stage(tmp_path, "tokenised", {"a": 1}, write_two) == folder
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+        assert name in caplog.messages[-1]
+        assert folder.name in caplog.messages[-1]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_stage_without_checksums_is_accepted(tmp_path):
+    folder = cached_stage(tmp_path, "tokenised", {}, write_two)
+    (folder / "SHA256SUMS").unlink()
+    (folder / "content.txt").write_text("of an earlier version")
+    assert cached_stage(tmp_path, "tokenised", {}, write_two) == folder
+    assert (folder / "content.txt").read_text() == "of an earlier version"
+
+
+def test_a_damaged_stage_that_cannot_be_built_stays(tmp_path):
+    folder = cached_stage(tmp_path, "tokenised", {}, write_two)
+    (folder / "ids.bin").write_bytes(b"")
+
+    def fail(_folder):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached_stage(tmp_path, "tokenised", {}, fail)
+    assert list(tmp_path.iterdir()) == [folder]
+    assert (folder / "content.txt").exists()

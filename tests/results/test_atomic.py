@@ -65,7 +65,7 @@ def test_the_new_content_is_on_disk_before_the_name_moves(
 
     monkeypatch.setattr(os, "replace", replace)
     atomic_write_text(tmp_path / "file", "content")
-    assert calls == ["fsync", "replace"]
+    assert calls == ["fsync", "replace", "fsync"]  # the file, its name, the folder of the name
 
 
 def test_json_round_trip_and_no_nan(tmp_path: Path) -> None:
