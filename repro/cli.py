@@ -3,13 +3,17 @@
 import argparse
 import csv
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from repro import __version__
 
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
+_STOPPED = "stopped; the same command continues"
 _COLUMNS = "only these columns, joined by commas; a name that holds one in double quotes"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
@@ -23,6 +27,24 @@ _EPILOG = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (2 where a setting or a file is refused)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    with _sigterm_as_ctrl_c():
+        return _dispatch(arguments)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Clean up on SIGTERM as on Ctrl-C; schedulers send it before they kill."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) or signal.SIG_DFL
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
         return _guarded(lambda: _run(arguments[1:]))
     parsed = _parse(arguments)
@@ -60,8 +82,8 @@ def _guarded(command: Callable[[], int]) -> int:
             raise
         print(f"repro: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("repro: stopped; the same command continues", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"repro: {stop}" if str(stop) else f"repro: {_STOPPED}", file=sys.stderr)
         return 130
     return status
 

@@ -1,41 +1,94 @@
-"""Stop at a clean point: the first Ctrl-C finishes the step, the second stops at once."""
+"""Orderly stops: what SIGINT (Ctrl-C) and SIGTERM do to a training in progress.
 
+During updates the first signal is remembered, the update ends and a checkpoint is written; a
+second signal stops at once. During evaluation, which changes nothing that a checkpoint holds, the
+first signal stops at once. While a checkpoint is being written, signals wait for its end.
+"""
+
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from types import FrameType
+from typing import Literal
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_NOTICE = (
+    "repro: stopping after this update; interrupt again to stop at once, which loses what was done "
+    "since the last checkpoint\n"
+)
+_STOPPED_AT_ONCE = "stopped at once; the same command continues from the last checkpoint"
 
 
 class StopRequest:
-    """Whether somebody asked the run to stop."""
+    """Tells whether somebody asked this process to stop, and decides when it does.
+
+    In a worker of a sweep requests are repeatable and silent: a signal to the whole process group
+    reaches it beside that of the leader, and the leader speaks to the user. The leader ends a
+    worker that shall stop at once by SIGKILL.
+    """
 
     def __init__(self) -> None:
         self.requested = False
+        self._when: Literal["after_update", "now", "after_block"] = "after_update"
 
     def __bool__(self) -> bool:
         return self.requested
 
+    def check(self) -> None:
+        """Stop here if that was asked for.
+
+        Raises:
+            KeyboardInterrupt: it was.
+        """
+        if self.requested:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Raise KeyboardInterrupt from the block as soon as a stop is asked for, or was before."""
+        with self._during("now"):
+            self.check()
+            yield
+
+    @contextmanager
+    def uninterruptible(self) -> Iterator[None]:
+        """Only remember requests while the block runs."""
+        with self._during("after_block"):
+            yield
+
+    @contextmanager
+    def _during(self, when: Literal["now", "after_block"]) -> Iterator[None]:
+        before, self._when = self._when, when
+        try:
+            yield
+        finally:
+            self._when = before
+
+    def receive(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
+        repeated, self.requested = self.requested, True
+        if self._when == "now":
+            raise KeyboardInterrupt
+        if self._when == "after_block" or parent_process() is not None:
+            return
+        if repeated:
+            raise KeyboardInterrupt(_STOPPED_AT_ONCE)
+        os.write(2, _NOTICE.encode())  # not print: a handler may interrupt a write to sys.stderr
+
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Collect SIGINT and SIGTERM while the block runs (in the main thread; elsewhere none)."""
+    """Receive SIGINT and SIGTERM while the block runs (in the main thread; elsewhere none)."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-
-    def remember(_number: int, _frame: FrameType | None) -> None:
-        if request.requested:
-            raise KeyboardInterrupt
-        request.requested = True
-
-    previous = {number: signal.signal(number, remember) for number in _SIGNALS}
+    previous = {number: signal.signal(number, request.receive) for number in _SIGNALS}
     try:
         yield request
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)

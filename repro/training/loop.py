@@ -87,6 +87,7 @@ class Fit(Generic[BatchT]):
         self.on_epoch, self.on_step = on_epoch, on_step
         self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = Checkpoint()
+        self._stop = StopRequest()
         self._totals = self._start_totals()
         self._saved_at = time.monotonic()
         self._ticked_at = self._saved_at
@@ -100,19 +101,20 @@ class Fit(Generic[BatchT]):
         Raises:
             KeyboardInterrupt: somebody asked to stop; the checkpoint is written.
         """
-        with stop_requests() as stop:
+        with stop_requests() as self._stop:
             while not self.progress.finished:
-                self._epoch(stop)
+                self._epoch()
+                self._stop.check()
         return self.progress
 
-    def _epoch(self, stop: StopRequest) -> None:
+    def _epoch(self) -> None:
         batches = self.task.batches(self.progress.epoch)
         self.task.model.train()
         self._ticked_at = time.monotonic()
         while self.progress.batch < len(batches) and not self._step_limit():
             self._update(batches[self.progress.batch])
             self.on_step(self.progress, len(batches))
-            self._save_if_due(stop)
+            self._save_if_due()
         self._end_epoch(len(batches))
         self._save()
 
@@ -151,8 +153,15 @@ class Fit(Generic[BatchT]):
 
     def _validate(self) -> dict[str, Any]:
         self.task.model.eval()
-        with torch.no_grad():
-            outcome = self.task.validate()
+        before = random_state()
+        try:
+            with self._stop.interruptible(), torch.no_grad():
+                outcome = self.task.validate()
+        except KeyboardInterrupt:  # the checkpoint stands behind the last update of the epoch
+            with self._stop.uninterruptible():
+                restore_random_state(before)
+                self._save()
+            raise
         self._keep_if_best(outcome.metrics[self.config.select])
         values = {"loss": outcome.loss, **outcome.metrics, **outcome.details}
         return {f"dev_{key}": value for key, value in values.items()}
@@ -189,13 +198,12 @@ class Fit(Generic[BatchT]):
         before = self._tally_before
         self.progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
 
-    def _save_if_due(self, stop: StopRequest) -> None:
+    def _save_if_due(self) -> None:
         due = time.monotonic() - self._saved_at > 60 * self.config.checkpoint_minutes
-        if due or stop:
+        if due or self._stop:
             self._tick()
             self._save()
-        if stop:
-            raise KeyboardInterrupt
+        self._stop.check()
 
     def _start_totals(self) -> torch.Tensor:
         device = next(self.task.model.parameters()).device
@@ -213,7 +221,8 @@ class Fit(Generic[BatchT]):
             "optimizer": self.optimizer.state_dict(),
             "random": random_state(),
         }
-        save_checkpoint(self.files.checkpoint, self.progress, state)
+        with self._stop.uninterruptible():
+            save_checkpoint(self.files.checkpoint, self.progress, state)
         self._saved_at = time.monotonic()
 
     def _resume(self) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from repro.cli import main
 from repro.config.experiment import list_experiments
+from repro.results import list_runs
 
 TINY = [
     "hardware=cpu", "task.setting=medium", "task.analysed=1", "model.embedding_size=6",
@@ -102,6 +103,27 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_continues(tmp_path: Pat
     assert not (folder / "FAILED").exists()
     step = torch.load(folder / "checkpoint.pt", weights_only=True)["progress"]["step"]
     assert 0 < step < 400 * 10
+
+
+def test_sigterm_during_the_last_evaluation_keeps_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def terminated(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    command = ["run", *TINY, f"results_dir={tmp_path}"]
+    with monkeypatch.context() as patched:
+        patched.setattr("repro.runs.execute.evaluate_best", terminated)
+        assert main(command) == 130
+    assert "the same command continues" in capsys.readouterr().err
+    (run,) = list_runs(tmp_path, "demo")
+    assert run.status == "running"
+    assert torch.load(run.checkpoint, weights_only=True)["progress"]["finished"]
+    with monkeypatch.context() as patched:
+        patched.setattr("repro.training.loop.update", terminated)  # nothing is trained twice
+        assert main(command) == 0
+    assert run.status == "done"
 
 
 def test_a_sweep_is_checked_before_its_first_run(tmp_path: Path) -> None:

@@ -17,7 +17,12 @@ from repro.checksums import DamagedFileError
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.training import Checkpoint, CheckpointError, DivergenceError, Validation, fit
-from repro.training.checkpoint import load_checkpoint, load_weights, save_weights
+from repro.training.checkpoint import (
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+    save_weights,
+)
 from repro.training.loop import Files
 from repro.training.seeding import seed_everything
 
@@ -119,6 +124,88 @@ def test_ctrl_c_leaves_a_checkpoint_and_the_rest_can_follow(tmp_path: Path) -> N
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == task.updates == 8
     (tmp_path / "whole").mkdir()
     assert rows(run(Regression(), tmp_path)) == rows(run(Regression(), tmp_path / "whole"))
+
+
+class Evaluated(Regression):
+    """A task whose validation draws random numbers, and sends a signal on the way."""
+
+    def __init__(self, signal_at: int = -1) -> None:
+        super().__init__()
+        self.signal_at, self.validations, self.finished = signal_at, 0, 0
+
+    def validate(self) -> Validation:
+        self.validations += 1
+        torch.rand(5)
+        if self.validations == self.signal_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)  # a batch of evaluation: not to be waited for
+        self.finished += 1
+        return super().validate()
+
+
+@pytest.mark.parametrize("signal_at", [1, 3])
+def test_a_signal_ends_evaluation_at_once_and_keeps_the_epoch(
+    tmp_path: Path, signal_at: int
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    expected = run(Evaluated(), whole)
+    task, started = Evaluated(signal_at), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(task, cut, checkpoint_minutes=1000.0)
+    assert time.monotonic() - started < 5
+    assert task.finished == signal_at - 1
+    kept, _ = load_checkpoint(cut / "checkpoint.pt")
+    assert (kept.step, kept.batch) == (2 * 5 * signal_at, 5)
+    continued = Evaluated()
+    assert rows(run(continued, cut)) == rows(expected)
+    assert task.updates + continued.updates == 6 * 5
+    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_signals_wait_while_a_checkpoint_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(*arguments: Any) -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        save_checkpoint(*arguments)
+
+    monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
+    with pytest.raises(KeyboardInterrupt):
+        run(Regression(), tmp_path, checkpoint_minutes=1000.0)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == 5  # of the first epoch's end
+
+
+def test_a_signal_during_the_last_checkpoint_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(path: Path, progress: Checkpoint, state: dict[str, Any]) -> None:
+        if progress.finished:
+            os.kill(os.getpid(), signal.SIGINT)
+        save_checkpoint(path, progress, state)
+
+    monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
+    with pytest.raises(KeyboardInterrupt):
+        run(Regression(), tmp_path, checkpoint_minutes=1000.0)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].finished
+
+
+def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(Regression):
+        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+            if self.updates == 7:
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().loss(batch)
+
+    with pytest.raises(KeyboardInterrupt, match="from the last checkpoint"):
+        run(Interrupted(), tmp_path, checkpoint_minutes=1000.0)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == 5
+    assert "since the last checkpoint" in capfd.readouterr().err
 
 
 def test_the_learning_rate_is_halved_when_the_validation_loss_increases(tmp_path: Path) -> None:

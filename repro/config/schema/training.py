@@ -24,7 +24,8 @@ class TrainingConfig:
         checkpoint_minutes: a checkpoint is written after every epoch and at least this often.
         patience: stop after so many validations without a better value of ``select``; ``null``
             for no such limit.
-        max_steps: stop after this many updates; ``null`` for no limit.
+        max_steps: stop after this many updates; ``null`` for no limit. Evaluation stays complete,
+            since its scores are recorded; a quick trial needs a smaller corpus as well.
         optimizer: ``adam`` or ``sgd``, the latter without momentum.
         weight_decay: ``λ`` of the penalty ``λ/2 ‖w‖²``, added to the gradient.
         decay_when: the validation loss increases (``loss_increases``); ``select`` is not the best
