@@ -4,6 +4,7 @@ All act on the last axis of contiguous tensors of single or double precision. Th
 derivatives of their own.
 """
 
+import os
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,7 +15,18 @@ from torch._subclasses.fake_tensor import FakeTensor
 from repro.mappings.kernels.registration import define, launchers
 from repro.mappings.kernels.shapes import like, like_and_rows
 
-_INSTALLED = {"cpu": find_spec("numba") is not None, "cuda": find_spec("triton") is not None}
+
+def _numba_compiles() -> bool:
+    """Whether numba is installed, and not told by ``NUMBA_DISABLE_JIT`` to leave code in Python.
+
+    The variable is read here, as importing numba to ask it takes longer than importing this
+    package.
+    """
+    disabled = os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+    return find_spec("numba") is not None and not disabled
+
+
+_INSTALLED = {"cpu": _numba_compiles(), "cuda": find_spec("triton") is not None}
 """What compiles the kernels of a kind of device; it is imported in the first call."""
 AVAILABLE = _INSTALLED["cpu"]
 """Without numba no kernel is used on the processor, and nothing is said."""
