@@ -15,7 +15,7 @@ from repro.mappings._grouped import (
     is_present,
     project,
 )
-from repro.mappings._masking import allowed_scores, centre, in_kind_of
+from repro.mappings._masking import allowed_scores, centre, divided_by_gamma, in_kind_of
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings._total_variation import saturated
 from repro.mappings.kernels import ops
@@ -62,7 +62,7 @@ def fusedmax(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return in_kind_of(scores, _apply(wide if gamma == 1 else wide / gamma, lam, dim))
+    return in_kind_of(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
 
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:

@@ -86,6 +86,32 @@ def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return scores.clamp(max=largest).sub_(shift).clamp_min_(-largest), top
 
 
+def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
+    """Return ``(z - max z) / γ``, which a mapping with regulariser ``γ Ω`` takes for its scores.
+
+    Dividing first would round each score to the digits of the largest, or overflow; the difference
+    of two scores is then off by far more than its own rounding. The shift changes no distribution
+    and therefore has no gradient.
+
+    Args:
+        scores: shape ``(..., n, ...)`` with ``n >= 1`` on ``dim``; unchanged for ``γ = 1``.
+        gamma: ``γ``, positive.
+        dim: the axis of the distributions.
+
+    Returns:
+        Like ``scores``. ``±inf`` and NaN stay, and entries are ``-inf`` only where :func:`centre`
+        takes them for forbidden.
+    """
+    if gamma == 1:
+        return scores
+    largest = torch.finfo(scores.dtype).max
+    shift = scores.detach().amax(dim, keepdim=True).clamp(-largest, largest)
+    centred = scores - shift
+    # Half the range is below any support, and still a number that centre() does not clamp.
+    scaled = (centred / gamma).clamp(min=-largest / 2)
+    return scaled.masked_fill(centred <= -largest, -torch.inf)
+
+
 def readable(tensor: Tensor) -> bool:
     """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``."""
     if torch.compiler.is_compiling() or not tensor.is_cpu or type(tensor) is FakeTensor:

@@ -18,7 +18,7 @@ from repro.mappings._grouped import (
     project,
 )
 from repro.mappings._isotonic import decreasing_blocks
-from repro.mappings._masking import allowed_scores, centre, in_kind_of
+from repro.mappings._masking import allowed_scores, centre, divided_by_gamma, in_kind_of
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import ops
 from repro.mappings.kernels.grouped_ops import launch
@@ -66,15 +66,17 @@ def oscarmax(
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
     check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
-    return in_kind_of(scores, _apply(wide if gamma == 1 else wide / gamma, lam, variant, dim))
-
-
-def _apply(scores: Tensor, lam: float, variant: Variant, dim: int) -> Tensor:
     if scores.size(dim) == 0:
         return scores.clone()
-    rows = to_last(scores, dim)
     if variant == "paper":
-        return from_last(sparsemax(_oscar_prox(rows, lam)), dim)
+        # Depends on a common shift, which must not be taken away.
+        levels = _oscar_prox(to_last(wide / gamma, dim), lam)
+        return in_kind_of(scores, from_last(sparsemax(levels), dim))
+    return in_kind_of(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
+
+
+def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
+    rows = to_last(scores, dim)
     function = chosen(OscarFunction, ForwardModeOscarFunction, rows)
     probs: Tensor = function(rows, float(lam))[0]
     return from_last(probs, dim)

@@ -13,7 +13,13 @@ from torch.autograd import Function
 
 from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._entmax import on_support, signed
-from repro.mappings._masking import allowed_scores, centre, in_kind_of, readable
+from repro.mappings._masking import (
+    allowed_scores,
+    centre,
+    divided_by_gamma,
+    in_kind_of,
+    readable,
+)
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import ops
 from repro.mappings.kernels.norm_ops import launch
@@ -57,8 +63,8 @@ def sq_pnorm_max(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    tempered = wide if gamma == 1 else wide / gamma
-    probs: Tensor = chosen(PnormFunction, ForwardModePnormFunction, wide)(tempered, float(p), dim)
+    divided = divided_by_gamma(wide, gamma, dim)
+    probs: Tensor = chosen(PnormFunction, ForwardModePnormFunction, wide)(divided, float(p), dim)
     return in_kind_of(scores, probs)
 
 

@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._masking import allowed_scores, in_kind_of
+from repro.mappings._masking import allowed_scores, divided_by_gamma, in_kind_of
 
 
 def softmax(
@@ -78,5 +78,5 @@ def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, d
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    tempered = wide if gamma == 1 else wide / gamma
-    return in_kind_of(scores, apply_entmax(tempered, order, dim, True))
+    divided = divided_by_gamma(wide, gamma, dim)
+    return in_kind_of(scores, apply_entmax(divided, order, dim, True))
