@@ -8,7 +8,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 REPRO   := $(BIN)/repro
-ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(wildcard experiments/*/*.yaml)))
+ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
@@ -18,7 +18,7 @@ help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
 	@echo
 	@echo "One artefact, at SCALE=demo|small|full (further settings in ARGS):"
-	@for file in $(sort $(wildcard experiments/*/*.yaml)); do \
+	@for file in $(sort $(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))); do \
 	  name=$${file#experiments/}; name=$${name%.yaml}; \
 	  title=$$(sed -n 's/^title: *"\(.*\)"/\1/p' $$file); \
 	  printf 'reproduce-%s\t%s\n' "$$(echo $$name | tr / -)" "$$title"; done | expand -t 40

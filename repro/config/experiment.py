@@ -16,6 +16,9 @@ from repro.config.paths import experiments_dirs
 
 ROW_SEPARATOR = " / "
 
+CLAIMS_FILE = "claims.yaml"
+"""Beside the artefacts of a paper: its claims (:mod:`repro.config.claims`)."""
+
 
 @dataclass
 class Axis:
@@ -153,6 +156,11 @@ class Experiment:
         return f"{self.paper}/{self.artefact}"
 
     @property
+    def anchor(self) -> str:
+        """Target of links to this artefact in a page."""
+        return self.name.replace("/", "-")
+
+    @property
     def computed(self) -> bool:
         """Whether it shows what the library computes, without any run."""
         return not self.columns
@@ -194,7 +202,8 @@ def list_experiments() -> list[str]:
 
 def _experiment_files() -> dict[str, Path]:
     files: dict[str, Path] = {}
-    for path in (path for folder in experiments_dirs() for path in folder.glob("*/*.yaml")):
+    found = (path for folder in experiments_dirs() for path in folder.glob("*/*.yaml"))
+    for path in (path for path in found if path.name != CLAIMS_FILE):
         name = f"{path.parent.name}/{path.stem}"
         if name in files:
             raise ConfigError(f"{path}: {name} stands in {files[name]} already")

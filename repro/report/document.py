@@ -8,6 +8,7 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
 from repro.report.chosen import chosen_records
+from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.computed import ComputedFigure, read_computed_figure
 from repro.report.drawings import drawing
 from repro.report.figure import FigureData, read_figure_data
@@ -89,12 +90,21 @@ class Absent:
 
 @dataclass(frozen=True)
 class Document:
-    """The whole report of one scale."""
+    """The whole report of one scale.
+
+    Attributes:
+        scale: name of the scale.
+        banner: warning about all of its values; blank where there is none.
+        sections: artefacts with results.
+        absent: artefacts without.
+        claims: what the papers say, with verdicts, by paper.
+    """
 
     scale: str
     banner: str
     sections: tuple[Section, ...]
     absent: tuple[Absent, ...]
+    claims: tuple[ClaimsOfPaper, ...] = ()
 
 
 def build_document(results_dir: Path, scale: str) -> Document:
@@ -112,6 +122,7 @@ def build_document(results_dir: Path, scale: str) -> Document:
         banner="" if exact else scale_banner(scale),
         sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
+        claims=tuple(claims_by_paper(judge_claims(results_dir, scale))),
     )
 
 
@@ -151,7 +162,7 @@ def build_section(
     command = reproduce_command(experiment, scale)
     return Section(
         experiment=experiment,
-        anchor=experiment.name.replace("/", "-"),
+        anchor=experiment.anchor,
         command=command,
         state=_state(table, figure),
         banner=scale_banner(scale),
@@ -230,7 +241,7 @@ def _computed_section(
     origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
     return Section(
         experiment=experiment,
-        anchor=experiment.name.replace("/", "-"),
+        anchor=experiment.anchor,
         command=command,
         state="computed",
         banner="",

@@ -7,9 +7,10 @@ from repro.config.experiment import Experiment
 from repro.results import Record
 
 FULL_SCALE = "full"
+GENERATED_SCALE = "demo"
 SHORT_HASH = 12
 SCALE_MEANING = {
-    "demo": "generated corpora, minutes on a CPU",
+    GENERATED_SCALE: "generated corpora, minutes on a CPU",
     "small": "the real corpora at a reduced protocol",
     FULL_SCALE: "the paper's protocol",
 }

@@ -7,7 +7,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from repro.report.cell import MISSING
+from repro.report.claims import GENERATED, METHOD
 from repro.report.document import Document
+from repro.report.provenance import GENERATED_SCALE
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -28,7 +30,15 @@ def html_report(document: Document) -> str:
     style = Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
     template = environment.get_template("report.html.j2")
     images = _images(document)
-    return template.render(document=document, style=style, images=images, missing=MISSING) + "\n"
+    page = template.render(
+        document=document,
+        style=style,
+        images=images,
+        missing=MISSING,
+        claims_note=METHOD,
+        claims_warning=GENERATED if document.scale == GENERATED_SCALE else "",
+    )
+    return page + "\n"
 
 
 def _images(document: Document) -> dict[str, str]:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from markupsafe import escape
 
+from repro.report.claims import GENERATED, METHOD, ClaimRow
 from repro.report.document import Absent, Document, Section
 from repro.report.grid import Grid
+from repro.report.provenance import GENERATED_SCALE
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!$])")
+_CLAIM_COLUMNS = ("verdict", "claim", "place", "measured", "certainty", "artefact")
 _ALIGN = {"label": ":---", "measured": "---:", "published": "---:", "difference": "---:"}
 
 
@@ -43,6 +46,7 @@ def markdown_report(document: Document, folder: Path) -> str:
     """
     parts = [f"# Results, {escape_markdown(document.scale)} scale"]
     parts += [f"> {escape_markdown(document.banner)}"] if document.banner else []
+    parts += _claims(document)
     parts += ["\n".join(_contents(document))]
     for section in document.sections:
         parts += [f'<a id="{section.anchor}"></a>', f"## {_heading(section)}"]
@@ -50,6 +54,32 @@ def markdown_report(document: Document, folder: Path) -> str:
     if document.absent:
         parts += ["## Not run at this scale", "\n".join(_absent(part) for part in document.absent)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _claims(document: Document) -> list[str]:
+    """The claims of each paper with their verdicts, those without a value named in one line."""
+    if not document.claims:
+        return []
+    linked = {section.anchor for section in document.sections}
+    parts = ["## Claims of the papers"]
+    parts += [f"> {GENERATED}"] if document.scale == GENERATED_SCALE else []
+    for paper in document.claims:
+        parts += [f"### {escape_markdown(paper.paper)}: {escape_markdown(paper.summary)}"]
+        if paper.measured:
+            head = [_line(_CLAIM_COLUMNS), _join([":---"] * len(_CLAIM_COLUMNS))]
+            parts += ["\n".join([*head, *(_claim(row, linked) for row in paper.measured)])]
+        if paper.unmeasured:
+            texts = " · ".join(f"{row.text} ({row.place})" for row in paper.unmeasured)
+            parts += [f"Not measured at this scale: {escape_markdown(texts)}"]
+    return [*parts, escape_markdown(METHOD), "## Contents"]
+
+
+def _claim(row: ClaimRow, linked: set[str]) -> str:
+    texts = [escape_markdown(text) for text in (row.text, row.place, row.evidence, row.certainty)]
+    verdict = f"**{escape_markdown(row.verdict)}**"
+    name = escape_markdown(row.artefact)
+    link = f"[{name}](#{row.anchor})" if row.anchor in linked else name
+    return _join([verdict, *texts, link])
 
 
 def _contents(document: Document) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
+from repro.report.claims import ClaimRow, ClaimsOfPaper
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.render_csv import csv_table
@@ -250,3 +251,20 @@ def test_csv_holds_the_unrounded_numbers(section: Section) -> None:
 def test_csv_survives_hostile_text(hostile: Section) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_table(hostile.table))))
     assert [row[HOSTILE] for row in rows] == [HOSTILE] * 2
+
+
+def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None:
+    row = ClaimRow("holds", "holds", HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, section.anchor)
+    unlinked = replace(row, anchor="elsewhere")
+    paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
+    shown = replace(document(section), claims=(paper,))
+    tags = parse(html_report(shown))
+    assert "script" not in tags.names
+    assert "".join(tags.text).count(HOSTILE) >= 9
+    assert tags.addresses[0] == f"#{section.anchor}"
+    page = html_report(shown)
+    assert page.index('id="claims"') < page.index('id="contents"')
+    lines = markdown_report(shown, Path()).splitlines()
+    claims = [line for line in lines if line.startswith("| **holds**")]
+    assert [line.count("](#") for line in claims] == [1, 0]
+    assert not any(re.search(r"(?<!\\)<script", line) for line in lines)

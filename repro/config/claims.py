@@ -1,0 +1,205 @@
+"""Claims: statements of a paper as predicates over cells, ``experiments/<paper>/claims.yaml``."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from repro.config.errors import ConfigError
+from repro.config.experiment import CLAIMS_FILE, Experiment, load_experiment
+from repro.config.paths import experiments_dirs
+
+
+@dataclass
+class Predicate:
+    """What every predicate says: which columns it is about, and in how many it must be true.
+
+    Attributes:
+        columns: names of columns of the artefact; empty for all.
+        metric: a metric of the columns' runs in place of the one that the columns show.
+        at_least: in how many of ``columns`` it must be true; ``null`` for all. Where a scale
+            measures fewer columns, the same share of those is asked for, rounded up.
+        average: compare means over the columns instead of counting columns.
+    """
+
+    columns: list[str] = field(default_factory=list)
+    metric: str | None = None
+    at_least: int | None = None
+    average: bool = False
+
+
+@dataclass
+class Order(Predicate):
+    """Some rows are better than others.
+
+    Attributes:
+        better: rows that are better.
+        than: rows that are worse.
+        every: whether each row of ``better`` is better than each of ``than``; else the best row of
+            the one is better than the best row of the other.
+        by: least difference, in the unit of the metric.
+        direction: ``"higher"`` or ``"lower"`` values are meant; ``null`` for what the metric
+            calls better.
+    """
+
+    better: list[str] = field(default_factory=list)
+    than: list[str] = field(default_factory=list)
+    every: bool = False
+    by: float = 0.0
+    direction: str | None = None
+
+
+@dataclass
+class Bound(Predicate):
+    """Every value lies in an interval.
+
+    Attributes:
+        rows: rows whose values are meant.
+        lowest: least value, ``null`` for none.
+        highest: largest value, ``null`` for none.
+        relative_to: a row by whose value each is divided; ``null`` for the values themselves.
+    """
+
+    rows: list[str] = field(default_factory=list)
+    lowest: float | None = None
+    highest: float | None = None
+    relative_to: str | None = None
+
+
+@dataclass
+class Within(Predicate):
+    """The best and the worst row are close to each other.
+
+    Attributes:
+        distance: largest difference, in the unit of the metric.
+        rows: rows that are compared; empty for all.
+    """
+
+    distance: float = 0.0
+    rows: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Spread(Predicate):
+    """One axis of the rows changes the values less than another.
+
+    An axis changes values by the range over its labels, averaged over the labels of the others.
+
+    Attributes:
+        axis: name of the axis that changes less.
+        than: name of the axis that changes more.
+    """
+
+    axis: str = ""
+    than: str = ""
+
+
+@dataclass
+class Claim:
+    """One statement of a paper; exactly one predicate is given.
+
+    Attributes:
+        name: short name, unique within the paper.
+        text: what the paper says, in our own words.
+        place: section, table or figure.
+        artefact: the artefact of this paper whose cells decide it, for example ``"table1"``.
+    """
+
+    name: str
+    text: str
+    place: str
+    artefact: str
+    order: Order | None = None
+    bound: Bound | None = None
+    within: Within | None = None
+    spread: Spread | None = None
+
+    @property
+    def predicate(self) -> Predicate:
+        """The predicate that is given."""
+        given = [p for p in (self.order, self.bound, self.within, self.spread) if p is not None]
+        if len(given) != 1:
+            raise ConfigError(
+                f"claim {self.name!r}: expected exactly one of order, bound, within and spread"
+            )
+        return given[0]
+
+
+@dataclass
+class PaperClaims:
+    """The claims of one paper, in the order of the file."""
+
+    paper: str
+    claims: list[Claim]
+
+
+def load_claims() -> list[PaperClaims]:
+    """Read and check the claims of every paper that has some.
+
+    Raises:
+        ConfigError: a file is malformed, or names an artefact, row, column or axis that does not
+            exist.
+    """
+    found = sorted(
+        path for folder in experiments_dirs() for path in folder.glob(f"*/{CLAIMS_FILE}")
+    )
+    return [_load(path, path.stat().st_mtime_ns) for path in found]
+
+
+@cache
+def _load(path: Path, stamp: int) -> PaperClaims:
+    try:
+        merged = OmegaConf.merge(
+            OmegaConf.structured(PaperClaims), {"paper": path.parent.name}, OmegaConf.load(path)
+        )
+        loaded = OmegaConf.to_object(merged)
+        assert isinstance(loaded, PaperClaims)
+        for claim in loaded.claims:
+            _check(claim, load_experiment(f"{loaded.paper}/{claim.artefact}"))
+        names = [claim.name for claim in loaded.claims]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ConfigError(f"several claims are named {', '.join(repeated)}")
+    except (OmegaConfBaseException, ConfigError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return loaded
+
+
+def _check(claim: Claim, experiment: Experiment) -> None:
+    predicate = claim.predicate
+    _require_known(claim, "columns", predicate.columns, [c.name for c in experiment.columns])
+    width = len(predicate.columns or experiment.columns)
+    if predicate.at_least is not None and not 1 <= predicate.at_least <= width:
+        raise ConfigError(f"claim {claim.name!r}: at_least must be between 1 and {width}")
+    labels = experiment.row_labels()
+    match predicate:
+        case Order():
+            _require_known(claim, "better and than", [*predicate.better, *predicate.than], labels)
+            if not (predicate.better and predicate.than):
+                raise ConfigError(
+                    f"claim {claim.name!r}: better and than need at least one row each"
+                )
+            if predicate.direction not in (None, "higher", "lower"):
+                raise ConfigError(f"claim {claim.name!r}: direction is 'higher' or 'lower'")
+        case Bound():
+            relative = [] if predicate.relative_to is None else [predicate.relative_to]
+            _require_known(claim, "rows and relative_to", [*predicate.rows, *relative], labels)
+            if not predicate.rows or predicate.lowest is predicate.highest is None:
+                raise ConfigError(
+                    f"claim {claim.name!r}: rows and one of lowest, highest are needed"
+                )
+        case Within():
+            _require_known(claim, "rows", predicate.rows, labels)
+        case Spread():
+            axes = [axis.name for axis in experiment.rows]
+            _require_known(claim, "axis and than", [predicate.axis, predicate.than], axes)
+
+
+def _require_known(claim: Claim, key: str, names: list[str], known: list[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"claim {claim.name!r}: {key} names {unknown}; {claim.artefact} has {', '.join(known)}"
+        )
