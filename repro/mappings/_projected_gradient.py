@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._masking import kind
+from repro.mappings._masking import kind, readable
 from repro.mappings._simplex import check_gamma
 
 Regulariser = Callable[[Tensor], Tensor]
@@ -146,28 +146,56 @@ class _Search:
 
 
 def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
-    """``u`` on the support, summing to zero, with ``T γ ∇²Ω(p) u = T v``, ``T`` that projection."""
+    """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centres on the support of ``p``.
+
+    Args:
+        problem: gives ``γ ∇²Ω``.
+        probs: ``p``, shape ``(..., n)``.
+        vector: ``v``, like ``probs``.
+
+    Returns:
+        ``u``, zero off the support; NaN in rows where ``v`` is not finite on the support, and,
+        where values cannot be read, in rows that did not converge.
+
+    Raises:
+        RuntimeError: a row did not converge, as when ``Ω`` is not strongly convex.
+    """
     support = probs > 0
+    count = support.sum(-1, keepdim=True).clamp(min=1)
 
-    def tangent(values: Tensor) -> Tensor:
+    def centred(values: Tensor) -> Tensor:
         kept = torch.where(support, values, 0.0)
-        mean = kept.sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp(min=1)
-        return torch.where(support, kept - mean, 0.0)
+        return torch.where(support, kept - kept.sum(-1, keepdim=True) / count, 0.0)
 
-    rest = way = tangent(vector)
+    kept = torch.where(support, vector, 0.0)
+    scale = kept.abs().amax(-1, keepdim=True)
+    # The system is solved for rows of size one, so that squares neither overflow nor vanish.
+    unit = kept / scale.masked_fill(scale == 0, 1.0)
+    # The first centring leaves its rounding, a constant, which is no direction of the simplex.
+    rest = way = centred(centred(unit))
     found = torch.zeros_like(rest)
     size = rest.square().sum(-1, keepdim=True)
-    goal = size * torch.finfo(rest.dtype).eps ** 1.6
+    eps = torch.finfo(rest.dtype).eps
+    # A vector that is constant on the support leaves about eps², and its solution is zero.
+    goal = (size * eps**1.6).clamp(min=eps**3)
     for _ in range(20 + 4 * probs.size(-1)):
         busy = size > goal
-        if not bool(busy.any()):
-            return found
-        bent = tangent(problem.bend(probs, way))
-        length = size / (way * bent).sum(-1, keepdim=True)
+        if readable(busy) and not bool(busy.any()):
+            break
+        bent = centred(problem.bend(probs, way))
+        curvature = (way * bent).sum(-1, keepdim=True)
+        busy = busy & (curvature > 0)
+        length = size / torch.where(busy, curvature, 1.0)
         found = torch.where(busy, found + length * way, found)
         rest = torch.where(busy, rest - length * bent, rest)
         following = rest.square().sum(-1, keepdim=True)
-        way = torch.where(busy, rest + following / size * way, way)
-        size = following
-    worst = (size / goal.clamp(min=torch.finfo(size.dtype).tiny)).max().sqrt()
-    raise RuntimeError(f"conjugate gradients stopped at {worst:.2g} times the accepted residual")
+        way = torch.where(busy, rest + following / torch.where(busy, size, 1.0) * way, way)
+        size = torch.where(busy, following, size)
+    stopped = size > goal
+    if readable(stopped) and bool(stopped.any()):
+        worst = (size / goal)[stopped].max().sqrt()
+        raise RuntimeError(
+            f"conjugate gradients stopped at {worst:.2g} times the accepted residual; "
+            "is the regulariser strongly convex?"
+        )
+    return (found * scale).masked_fill(stopped | ~scale.isfinite(), torch.nan)

@@ -141,6 +141,62 @@ def test_own_gradient_and_hessian_are_used():
         assert_close(torch.stack(rows, 1), expected, SOLVED)
 
 
+def dense_product(probs, vector, hessian):
+    """``J v`` by the KKT system on the support, in float64."""
+    inside = probs > 0
+    size = int(inside.sum())
+    system = torch.ones(size + 1, size + 1, dtype=torch.float64)
+    system[:size, :size] = hessian[inside][:, inside]
+    system[size, size] = 0
+    kept = vector.double()[inside]
+    right = torch.cat((kept - kept.mean(), kept.new_zeros(1)))
+    product = torch.zeros(len(probs), dtype=torch.float64)
+    product[inside] = torch.linalg.solve(system, right)[:size]
+    return product
+
+
+def incoming_gradients(size):
+    """Constant, almost constant, constant up to rounding, large, small."""
+    drawn = draw(size, seed=21)
+    return [torch.full_like(drawn, 0.1), 1e-3 * drawn - 1.47, 3e-7 * drawn - 1.47, 1e30 * drawn,
+            1e-30 * drawn]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("omega", [euclidean, negative_entropy])
+def test_gradients_at_any_incoming_gradient(omega, dtype):
+    """Ties (equal scores) at most sizes, distinct scores at others, against a dense solution."""
+    mapping = regularized(omega, gamma=0.7, tolerance=1e-4)
+    for size in range(1, 41):
+        scores = torch.zeros(size, dtype=dtype) if size % 4 else draw(size, seed=size).to(dtype)
+        scores.requires_grad_()
+        probs = mapping(scores)
+        wide = probs.detach().double()
+        inverse = torch.ones_like(wide) if omega is euclidean else 1 / wide
+        for incoming in incoming_gradients(size):
+            vector = incoming.to(dtype)
+            (grad,) = torch.autograd.grad(probs, scores, vector, retain_graph=True)
+            expected = dense_product(wide, vector, 0.7 * inverse.diag())
+            error = (grad - expected).abs().max() / vector.double().abs().max()
+            assert error <= 32 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("size", [10, 11, 12, 14, 19])
+def test_a_constant_gradient_moves_nothing(size):
+    scores = torch.zeros(size, requires_grad=True)
+    regularized(euclidean)(scores).mean().backward()
+    assert torch.equal(scores.grad, torch.zeros(size))
+
+
+def test_a_nan_gradient_stays_nan_in_its_row():
+    scores = torch.zeros(3, 4, requires_grad=True)
+    incoming = torch.ones(3, 4).index_fill(0, torch.tensor([1]), math.nan)
+    incoming[2, 0] = INF
+    (grad,) = torch.autograd.grad(regularized(euclidean)(scores), scores, incoming)
+    assert torch.equal(grad[0], torch.zeros(4))
+    assert grad[1:].isnan().all()
+
+
 def test_masks_equal_removal_in_value_and_gradient():
     mask = torch.tensor([True, False, True, True, False])
     scores = draw(4, 5, seed=9).requires_grad_()
@@ -210,6 +266,13 @@ def test_no_convergence_is_an_error():
     scores = torch.zeros(2, 6, requires_grad=True)
     with pytest.raises(RuntimeError, match="conjugate gradients stopped at"):
         (slow(scores) * torch.arange(6)).sum().backward()
+
+
+def test_a_regulariser_that_is_not_convex_is_an_error():
+    concave = regularized(euclidean, hvp=lambda probs, vector: -vector)
+    scores = torch.zeros(2, 6, requires_grad=True)
+    with pytest.raises(RuntimeError, match="strongly convex"):
+        (concave(scores) * torch.arange(6)).sum().backward()
 
 
 def test_a_second_derivative_is_refused():
