@@ -113,11 +113,14 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``."""
+    """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``.
+
+    Batched gradients (``is_grads_batched``, ``vectorize=True``) count as ``vmap``.
+    """
     if torch.compiler.is_compiling() or not tensor.is_cpu or type(tensor) is FakeTensor:
         return False
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
             return False
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return True
+    return not torch._C._functorch.is_legacy_batchedtensor(tensor)

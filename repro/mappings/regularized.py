@@ -106,12 +106,20 @@ class RegularizedFunction(Function):
         """Keep the distribution only."""
         ctx.problem = inputs[1]
         ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Proposition 1; the Jacobian is symmetric."""
         (probs,) = ctx.saved_tensors
         return ImplicitProduct.apply(probs, grads[0], ctx.problem), None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        """Apply the Jacobian to a tangent of the scores."""
+        (probs,) = ctx.saved_tensors
+        moved: Tensor = ImplicitProduct.apply(probs, tangents[0], ctx.problem)
+        return moved
 
     @staticmethod
     def vmap(

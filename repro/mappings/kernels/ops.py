@@ -35,13 +35,21 @@ _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 
 
 def usable(tensor: Tensor) -> bool:
-    """Whether kernels take a tensor: single or double, no subclass, not under ``vmap``."""
+    """Whether kernels take a tensor: single or double, no subclass, not under ``vmap``.
+
+    Batched gradients (``is_grads_batched``, ``vectorize=True``) come as tensors of an older
+    ``vmap``, which have the plain type but no storage.
+    """
     device = "cpu" if tensor.is_cpu else tensor.device.type
     if not _INSTALLED.get(device, False) or tensor.dtype not in _PRECISIONS:
         return False
     if torch.compiler.is_compiling():
         return True
-    return type(tensor) in _TYPES and not torch._C._are_functorch_transforms_active()
+    return (
+        type(tensor) in _TYPES
+        and not torch._C._are_functorch_transforms_active()
+        and not torch._C._functorch.is_legacy_batchedtensor(tensor)
+    )
 
 
 def launch(name: str, *arguments: Any) -> Any:

@@ -1,0 +1,84 @@
+"""Batched derivatives of every mapping, against one call per row of the Jacobian."""
+
+import pytest
+import torch
+from tolerances import GRADIENT, assert_close
+from torch.autograd.functional import hessian, jacobian
+
+from repro.mappings import MAPPINGS, budget, entmax, normmax, oscarmax, regularized
+
+SCORES = torch.tensor([1.1, 0.5, 0.02, -0.2, 1.7], dtype=torch.float64)
+BOUNDS = torch.full_like(SCORES, 0.4)
+
+
+def of_scores(spec):
+    """The function of a mapping with its other arguments fixed."""
+    others = (BOUNDS,) if spec.bounded else ()
+    return lambda scores: spec.function(scores, *others)
+
+
+def value_of(spec):
+    others = (BOUNDS,) if spec.bounded else ()
+    return lambda scores: spec.module().value(scores, *others)
+
+
+FUNCTIONS = (
+    {name: of_scores(spec) for name, spec in MAPPINGS.items()}
+    | {f"{name}, value": value_of(spec) for name, spec in MAPPINGS.items()}
+    | {
+        f"{name}, bounds": lambda bounds, spec=spec: spec.function(SCORES, bounds.abs() + 0.3)
+        for name, spec in MAPPINGS.items()
+        if spec.bounded
+    }
+    | {
+        "entmax, alpha": lambda alpha: entmax(SCORES, alpha.abs().mean() + 1.1),
+        "entmax, alpha of each row": lambda alpha: entmax(
+            SCORES.expand(5, 5), alpha.abs()[:, None] + 1.1
+        ),
+        "normmax, alpha": lambda alpha: normmax(SCORES, alpha.abs().mean() + 1.1),
+        "budget, k": lambda k: budget(SCORES, k.abs().mean() + 1.1),
+        "oscarmax, paper": lambda scores: oscarmax(scores, 0.1, variant="paper"),
+        "regularized": regularized(lambda probs: probs.square().sum(-1) / 2),
+    }
+)
+
+
+def batched_gradients(function, point):
+    point = point.clone().requires_grad_()
+    output = function(point)
+    rows = torch.eye(output.numel(), dtype=point.dtype).view(-1, *output.shape)
+    (found,) = torch.autograd.grad(output, point, rows, is_grads_batched=True)
+    return found.view(*output.shape, *point.shape)
+
+
+WAYS = {
+    "is_grads_batched": batched_gradients,
+    "vectorize": lambda function, point: jacobian(function, point, vectorize=True),
+    "jacrev": lambda function, point: torch.func.jacrev(function)(point),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_jacobians(function, way):
+    assert_close(way(function, SCORES), jacobian(function, SCORES), GRADIENT)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_vmap_in_values_and_jacobians(function):
+    points = torch.stack((SCORES, 2 * SCORES))
+    mapped = torch.func.vmap(function)(points)
+    assert_close(mapped, torch.stack([function(point) for point in points]), GRADIENT)
+    jacobians = torch.func.vmap(torch.func.jacrev(function))(points)
+    expected = torch.stack([jacobian(function, point) for point in points])
+    assert_close(jacobians, expected, GRADIENT)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "regularized"])
+def test_hessians(name):
+    """Second derivatives exist everywhere but in ``regularized``."""
+
+    def energy(point):
+        return FUNCTIONS[name](point).square().sum()
+
+    assert_close(hessian(energy, SCORES, vectorize=True), hessian(energy, SCORES), GRADIENT)
