@@ -12,7 +12,9 @@ from repro.results import figure_path, list_runs, read_experiment_records, table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "add-a-task.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"```(?:python|yaml)\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
+FILES = dict(
+    re.findall(r"^`(\S+)`:\n\n```(?:python|yaml)\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+)
 COMMANDS = re.findall(r"^\$ repro (.+)$", PAGE, re.MULTILINE)
 
 

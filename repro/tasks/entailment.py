@@ -74,7 +74,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
         device: where the model shall live.
     """
 
-    selectors = ("label_accuracy",)
+    selectors = PairTaskConfig.selectors
     nonzeros: ClassVar[str]
     """Name of the metric of the share of nonzero weights."""
     classifier: ClassVar[type[nn.Module]]

@@ -125,7 +125,7 @@ class TextPairsTask:
         ConfigError: unknown words of subwords shall be replaced.
     """
 
-    selectors = ("token_accuracy",)
+    selectors = TextTaskConfig.selectors
     tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(

@@ -1,34 +1,152 @@
-"""What schemas check their values with, and what they tell a run's identity about a field."""
+"""Declarations of settings: each field states which values it takes; one function checks them."""
 
-from collections.abc import Iterable
-from dataclasses import field
-from typing import Any
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, is_dataclass
+from math import inf, isfinite
+from typing import Any, get_args
+
+from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
 
 LATE = "late"
+_ACCEPTS = "accepts"
+_LARGEST_INT = 2**31 - 1
+_LEAST, _LARGEST = 1.18e-38, 3.4e38
+"""Magnitudes of single precision; in a model, other numbers would become zero or infinite."""
 
 
-def require(condition: bool, key: str, value: object, expected: str) -> None:
-    """Refuse a value.
+@dataclass(frozen=True)
+class Accepts:
+    """Which values a setting takes; a list has at least one value, and each is checked.
 
-    Raises:
-        ConfigError: the condition does not hold; names the key, the value and what it takes.
+    Attributes:
+        holds: whether one value is accepted.
+        expected: the accepted values in words, for messages.
+        distinct: a list has no value twice.
+        unbounded: ``expected`` says nothing of the limits of number formats.
     """
-    if not condition:
-        raise ConfigError(f"{key} is {value!r}; expected {expected}")
+
+    holds: Callable[[Any], bool]
+    expected: str
+    distinct: bool = False
+    unbounded: bool = False
 
 
-def require_choice(key: str, value: str, choices: Iterable[str]) -> None:
-    """Refuse a value that is none of the choices."""
-    choices = tuple(choices)
-    require(value in choices, key, value, "one of " + ", ".join(choices))
+def number(interval: str, default: Any = MISSING, *, even: bool = False, late: bool = False) -> Any:
+    """Declare a number, or a list of numbers.
+
+    Args:
+        interval: such as ``"[0, 1)"``; ``"(0, inf)"`` is any finite number above zero.
+        default: value of the field; required if left out.
+        even: accept even numbers only.
+        late: see :func:`late`.
+    """
+    parsed = re.fullmatch(r"([\[(])(\S+), (\S+)([\])])", interval)
+    assert parsed is not None, interval
+    low, high = float(parsed[2]), float(parsed[3])
+    low_closed, high_closed = parsed[1] == "[", parsed[4] == "]"
+
+    def holds(value: float) -> bool:
+        above = value >= low if low_closed else value > low
+        below = value <= high if high_closed else value < high
+        return above and below and not (even and value % 2) and (high < inf or _is_held(value))
+
+    kind = "an even number" if even else "a number"
+    expected = f"{kind} in {interval}"
+    if high == inf:
+        expected = f"{kind} {'>=' if low_closed else '>'} {parsed[2]}"
+    return _declared(default, Accepts(holds, expected, unbounded=high == inf), late)
+
+
+def choice(options: Iterable[str], default: Any = MISSING, *, late: bool = False) -> Any:
+    """Declare a text that is one of the options."""
+    options = tuple(options)
+    return _declared(default, Accepts(options.__contains__, "one of " + ", ".join(options)), late)
+
+
+def identifier(default: Any = MISSING) -> Any:
+    """Declare a text, or a list of different texts, that may become part of a path."""
+    accepts = Accepts(
+        lambda value: re.fullmatch(r"\w[\w.-]{0,99}", value) is not None,
+        "a name of letters, digits, '_', '-', '.' (at most 100)",
+        distinct=True,
+    )
+    return _declared(default, accepts)
+
+
+def folder() -> Any:
+    """Declare a folder that has a default of its own, taken for ``null``."""
+    return _declared(None, Accepts(lambda value: bool(value.strip()), "a folder"))
 
 
 def late(default: Any) -> Any:
-    """A field that came after runs had been recorded.
+    """Declare a field that was added after runs had been recorded.
 
     While it holds its default, which means what the package did before, the identity of a run
     leaves it out, so that recorded runs keep their names.
     """
     return field(default=default, metadata={LATE: True})
+
+
+def check_fields(node: Any, path: str = "") -> None:
+    """Refuse values outside of what the fields of a configuration declare, at any depth.
+
+    Numbers must be finite whatever the field declares.
+
+    Args:
+        node: a dataclass whose fields are declared by the functions of this module.
+        path: what precedes the names of its fields in a key, for example ``"model."``.
+
+    Raises:
+        ConfigError: names the key, its value, and the values that it takes.
+    """
+    for declared in fields(node):
+        value, key = getattr(node, declared.name), f"{path}{declared.name}"
+        if is_dataclass(value):
+            check_fields(value, f"{key}.")
+        elif isinstance(value, dict):
+            for part, inner in value.items():
+                check_fields(inner, f"{key}.{part}.")
+        elif value is not None:
+            accepts = declared.metadata.get(_ACCEPTS, _NUMBER)
+            null = ", or null" if type(None) in get_args(declared.type) else ""
+            _check_value(key, value, accepts, null)
+
+
+def _declared(default: Any, accepts: Accepts, late: bool = False) -> Any:
+    metadata = {_ACCEPTS: accepts, LATE: late}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _check_value(key: str, value: Any, accepts: Accepts, null: str) -> None:
+    for one in value if isinstance(value, list) else [value]:
+        expected = accepts.expected
+        if isinstance(one, float) and not isfinite(one):
+            expected = expected.replace("number", "finite number")
+        elif accepts.unbounded and not _is_held(one):
+            expected += " of single precision" if isinstance(one, float) else " of 32 bits"
+        _require(accepts.holds(one), key, one, expected + null)
+    if isinstance(value, list) and accepts is not _NUMBER:
+        _require(bool(value), key, value, f"at least one value{null}")
+        once = not accepts.distinct or len(value) == len(set(value))
+        _require(once, key, value, f"each value once{null}")
+
+
+def _require(condition: bool, key: str, value: object, expected: str) -> None:
+    if not condition:
+        raise ConfigError(f"{key} is {value!r}; expected {expected}")
+
+
+def _is_held(value: Any) -> bool:
+    """Whether a value is no number, or one that single precision or 32 bits can hold."""
+    if isinstance(value, float):
+        return value == 0 or _LEAST <= abs(value) <= _LARGEST  # false for NaN
+    return not isinstance(value, int) or abs(value) <= _LARGEST_INT
+
+
+_NUMBER = Accepts(_is_held, "a number", unbounded=True)
+"""What is demanded of fields that declare nothing."""

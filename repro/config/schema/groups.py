@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
+from repro.config.schema.checks import check_fields, identifier, number
+
 
 @dataclass
 class TaskConfig:
@@ -14,20 +16,26 @@ class TaskConfig:
     Attributes:
         parts: the kind of configuration that the task takes for each group that is its own
             choice; a group that is not named here is none of this task.
+        selectors: validation metrics that ``training.select`` may name.
     """
 
     parts: ClassVar[Mapping[str, type]] = {}
+    selectors: ClassVar[tuple[str, ...]] = ()
 
     name: str = MISSING
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range at once: other groups interpolate those of the task."""
+        check_fields(self, "task.")
 
 
 @dataclass
 class DataConfig:
     """Which corpus is read: the original one, or a generated one in the same format."""
 
-    corpus: str = MISSING
+    corpus: str = identifier()
     generated: bool = False
-    seed: int = 2018
+    seed: int = number("[0, 9223372036854775808)", 2018)
 
 
 @dataclass

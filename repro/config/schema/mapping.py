@@ -1,11 +1,10 @@
 """Mappings: ``conf/mapping``."""
 
 from dataclasses import dataclass
-from math import inf
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import require, require_choice
+from repro.config.schema.checks import choice, number
 
 
 @dataclass
@@ -16,97 +15,68 @@ class MappingConfig:
 
 
 @dataclass
-class GammaConfig(MappingConfig):
+class UnboundedConfig(MappingConfig):
+    """A mapping without upper bounds: any attention can use it."""
+
+
+@dataclass
+class GammaConfig(UnboundedConfig):
     """Softmax and sparsemax: ``gamma`` is the strength of the regularisation."""
 
-    gamma: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse a temperature that is not positive."""
-        require(self.gamma > 0, "mapping.gamma", self.gamma, "a number > 0")
+    gamma: float = number("(0, inf)", 1.0)
 
 
 @dataclass
-class EntmaxConfig(MappingConfig):
-    """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax."""
+class EntmaxConfig(UnboundedConfig):
+    """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax.
 
-    alpha: float = MISSING
+    The entropy is strongly concave on the simplex for α ≥ 1 only.
+    """
 
-    def __post_init__(self) -> None:
-        """Refuse α < 1, for which the entropy is not strongly concave on the simplex."""
-        require(self.alpha >= 1, "mapping.alpha", self.alpha, "a number >= 1")
+    alpha: float = number("[1, inf)")
 
 
 @dataclass
-class LearnedAlphaConfig(MappingConfig):
+class LearnedAlphaConfig(UnboundedConfig):
     """α-entmax with a learned α = 1 + sigmoid(a) that starts at ``alpha``."""
 
-    alpha: float = 1.5
-
-    def __post_init__(self) -> None:
-        """Refuse a start outside the range of the parametrisation."""
-        require(1 < self.alpha < 2, "mapping.alpha", self.alpha, "a number between 1 and 2")
+    alpha: float = number("(1, 2)", 1.5)
 
 
 @dataclass
-class NormmaxConfig(MappingConfig):
-    """Normmax; ``alpha`` is the order of the norm."""
+class NormmaxConfig(UnboundedConfig):
+    """Normmax; ``alpha`` is the order of the norm, strictly convex on the simplex above 1."""
 
-    alpha: float = 2.0
-
-    def __post_init__(self) -> None:
-        """Refuse an order for which the regulariser is not strictly convex on the simplex."""
-        require(1 < self.alpha < inf, "mapping.alpha", self.alpha, "a finite number > 1")
+    alpha: float = number("(1, inf)", 2.0)
 
 
 @dataclass
 class FusedmaxConfig(GammaConfig):
     """Fusedmax; ``lam`` is the weight of the total variation."""
 
-    lam: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Refuse a penalty that is not convex."""
-        super().__post_init__()
-        require(0 <= self.lam < inf, "mapping.lam", self.lam, "a finite number >= 0")
+    lam: float = number("[0, inf)", 0.1)
 
 
 @dataclass
 class OscarmaxConfig(GammaConfig):
     """Oscarmax; ``lam`` is the weight of the OSCAR penalty, ``variant`` exact or as published."""
 
-    lam: float = 0.01
-    variant: str = "exact"
-
-    def __post_init__(self) -> None:
-        """Refuse a penalty that is not convex, and an unknown variant."""
-        super().__post_init__()
-        require(0 <= self.lam < inf, "mapping.lam", self.lam, "a finite number >= 0")
-        require_choice("mapping.variant", self.variant, ("exact", "paper"))
+    lam: float = number("[0, inf)", 0.01)
+    variant: str = choice(("exact", "paper"), "exact")
 
 
 @dataclass
 class SqPnormMaxConfig(GammaConfig):
     """Sq-pnorm-max; ``p`` is the order of the norm, 2 is sparsemax."""
 
-    p: float = 1.5
-
-    def __post_init__(self) -> None:
-        """Refuse an order outside of (1, 2]."""
-        super().__post_init__()
-        require(1 < self.p <= 2, "mapping.p", self.p, "a number in (1, 2]")
+    p: float = number("(1, 2]", 1.5)
 
 
 @dataclass
 class BoundedConfig(MappingConfig):
     """Csoftmax and csparsemax; ``exhaustion`` is ``c``, what words with fertility left gain."""
 
-    exhaustion: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Refuse an infinite gain."""
-        ok = 0 <= self.exhaustion < inf
-        require(ok, "mapping.exhaustion", self.exhaustion, "a finite number >= 0")
+    exhaustion: float = number("[0, inf)", 0.2)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from omegaconf import MISSING
-
-from repro.config.schema.checks import require, require_choice
+from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
-from repro.config.schema.mapping import MappingConfig
+from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.seq2seq import BeamConfig, Seq2SeqConfig
 
 
@@ -17,8 +15,8 @@ from repro.config.schema.seq2seq import BeamConfig, Seq2SeqConfig
 class ScheduleConfig:
     """How long a data setting trains: epochs, and epochs between validations."""
 
-    max_epochs: int = MISSING
-    validate_every: int = MISSING
+    max_epochs: int = number("(0, inf)")
+    validate_every: int = number("(0, inf)")
 
 
 @dataclass
@@ -35,21 +33,18 @@ class MorphologyConfig(TaskConfig):
 
     parts: ClassVar[Mapping[str, type]] = {
         "data": DataConfig,
-        "mapping": MappingConfig,
+        "mapping": UnboundedConfig,
         "loss": FenchelYoungLossConfig,
         "model": Seq2SeqConfig,
         "decoding": BeamConfig,
     }
 
-    setting: str = MISSING
-    languages: list[str] | None = None
-    schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
-    analysed: int = 40
+    selectors: ClassVar[tuple[str, ...]] = ("accuracy",)
 
-    def __post_init__(self) -> None:
-        """Refuse an unknown setting, and a negative number of examples."""
-        require_choice("task.setting", self.setting, ("medium", "high"))
-        require(self.analysed >= 0, "task.analysed", self.analysed, "a number >= 0")
+    setting: str = choice(("medium", "high"))
+    languages: list[str] | None = identifier(None)
+    schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
+    analysed: int = number("[0, inf)", 40)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"morphology": MorphologyConfig}}

@@ -6,12 +6,10 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import LATE, late, require, require_choice
+from repro.config.schema.checks import LATE, choice, number
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
-from repro.config.schema.mapping import MappingConfig
-
-ALIGNMENTS = ("words", "sequential", "matching")
+from repro.config.schema.mapping import UnboundedConfig
 
 
 @dataclass
@@ -35,24 +33,15 @@ class PairCorpusConfig(DataConfig):
             no more.
     """
 
-    source: str = MISSING
-    tokenization: str = "provided"
+    source: str = choice(("snli", "multinli"))
+    tokenization: str = choice(("provided", "punctuation"), "provided")
     lowercase: bool = False
-    expected: str = "official"
-    min_count: int = 1
+    expected: str = choice(("official", "any"), "official")
+    min_count: int = number("(0, inf)", 1)
     glove: str | None = None
-    premises: int = 3000
+    premises: int = number("(0, inf)", 3000)
     text: list[str] = field(default_factory=list, metadata={LATE: True})
-    max_words: int | None = late(None)
-
-    def __post_init__(self) -> None:
-        """Refuse unknown choices, and numbers below one."""
-        require_choice("data.source", self.source, ("snli", "multinli"))
-        require_choice("data.tokenization", self.tokenization, ("provided", "punctuation"))
-        require_choice("data.expected", self.expected, ("official", "any"))
-        for key in ("min_count", "premises", "max_words"):
-            value = getattr(self, key)
-            require(value is None or value > 0, f"data.{key}", value, "a number > 0")
+    max_words: int | None = number("(0, inf)", None, late=True)
 
 
 @dataclass
@@ -68,19 +57,12 @@ class PairModelConfig(ModelConfig):
         dropout: probability.
     """
 
-    vectors: str = MISSING
+    vectors: str = choice(("glove", "text", "random"))
     trainable_vectors: bool = MISSING
-    vector_size: int = MISSING
-    vector_deviation: float = MISSING
-    hidden_size: int = MISSING
-    dropout: float = MISSING
-
-    def __post_init__(self) -> None:
-        """Refuse values that no model has."""
-        require_choice("model.vectors", self.vectors, ("glove", "text", "random"))
-        for key in ("vector_size", "vector_deviation", "hidden_size"):
-            require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "a number > 0")
-        require(0 <= self.dropout < 1, "model.dropout", self.dropout, "a number in [0, 1)")
+    vector_size: int = number("(0, inf)")
+    vector_deviation: float = number("(0, inf)")
+    hidden_size: int = number("(0, inf)")
+    dropout: float = number("[0, 1)")
 
 
 @dataclass
@@ -98,14 +80,8 @@ class EsimConfig(PairModelConfig):
         max_iter: bound on SparseMAP's iterations for each pair.
     """
 
-    alignment: str = MISSING
-    max_iter: int = 1000
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown alignment as well, and no iterations."""
-        super().__post_init__()
-        require_choice("model.alignment", self.alignment, ALIGNMENTS)
-        require(self.max_iter > 0, "model.max_iter", self.max_iter, "a number > 0")
+    alignment: str = choice(("words", "sequential", "matching"))
+    max_iter: int = number("(0, inf)", 1000)
 
 
 @dataclass
@@ -118,15 +94,11 @@ class PairTaskConfig(TaskConfig):
         shown: hypotheses; the weights of all validation pairs with one of them are stored too.
     """
 
-    evaluation_batch: int = 128
-    analysed: int = 200
-    shown: list[str] = field(default_factory=list)
+    selectors: ClassVar[tuple[str, ...]] = ("label_accuracy",)
 
-    def __post_init__(self) -> None:
-        """Refuse batches that hold nothing, and a negative number."""
-        ok = self.evaluation_batch > 0
-        require(ok, "task.evaluation_batch", self.evaluation_batch, "a number > 0")
-        require(self.analysed >= 0, "task.analysed", self.analysed, "a number >= 0")
+    evaluation_batch: int = number("(0, inf)", 128)
+    analysed: int = number("[0, inf)", 200)
+    shown: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -135,7 +107,7 @@ class SnliConfig(PairTaskConfig):
 
     parts: ClassVar[Mapping[str, type]] = {
         "data": PairCorpusConfig,
-        "mapping": MappingConfig,
+        "mapping": UnboundedConfig,
         "loss": FenchelYoungLossConfig,
         "model": AttentionClassifierConfig,
     }

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import require, require_choice
+from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import StructuredLossConfig
 
@@ -21,8 +21,8 @@ class TreebankConfig(DataConfig):
         check_counts: whether a treebank of known size must have just that many sentences.
     """
 
-    release: str = MISSING
-    treebank: str = MISSING
+    release: str = identifier()
+    treebank: str = identifier()
     check_counts: bool = True
 
 
@@ -40,19 +40,12 @@ class ParserConfig(ModelConfig):
             ``word_dropout / (word_dropout + f)``.
     """
 
-    word_size: int = MISSING
-    tag_size: int = MISSING
-    lstm_size: int = MISSING
-    layers: int = MISSING
-    arc_size: int = MISSING
-    word_dropout: float = MISSING
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that no model has."""
-        for key in ("word_size", "tag_size", "lstm_size", "layers", "arc_size"):
-            require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "a number > 0")
-        ok = self.word_dropout >= 0
-        require(ok, "model.word_dropout", self.word_dropout, "a number >= 0")
+    word_size: int = number("(0, inf)")
+    tag_size: int = number("(0, inf)")
+    lstm_size: int = number("(0, inf)")
+    layers: int = number("(0, inf)")
+    arc_size: int = number("(0, inf)")
+    word_dropout: float = number("[0, inf)")
 
 
 @dataclass
@@ -74,19 +67,14 @@ class ParsingConfig(TaskConfig):
         "model": ParserConfig,
     }
 
-    tags: str = MISSING
+    selectors: ClassVar[tuple[str, ...]] = ("uas",)
+
+    tags: str = choice(("upos", "xpos"))
     single_root: bool = MISSING
     train_single_root: bool = MISSING
-    evaluation_words: int = 2000
-    candidate_iterations: int = 100
-    analysed: int = 400
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown kind of tag, and batches that hold nothing."""
-        require_choice("task.tags", self.tags, ("upos", "xpos"))
-        for key in ("evaluation_words", "candidate_iterations"):
-            require(getattr(self, key) > 0, f"task.{key}", getattr(self, key), "a number > 0")
-        require(self.analysed >= 0, "task.analysed", self.analysed, "a number >= 0")
+    evaluation_words: int = number("(0, inf)", 2000)
+    candidate_iterations: int = number("(0, inf)", 100)
+    analysed: int = number("[0, inf)", 400)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

@@ -1,12 +1,11 @@
 """A whole run, and where it is computed."""
 
-import re
 from dataclasses import dataclass
 
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import require, require_choice
+from repro.config.schema.checks import check_fields, choice, folder, identifier, number
 from repro.config.schema.groups import DataConfig, DecodingConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import LossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -17,7 +16,7 @@ from repro.config.schema.training import TrainingConfig
 class ScaleConfig:
     """``demo``, ``small`` or ``full``; only ``full`` numbers are comparable with a paper."""
 
-    name: str = MISSING
+    name: str = identifier()
 
 
 @dataclass
@@ -30,23 +29,16 @@ class HardwareConfig:
         jobs: runs of an experiment that are computed side by side on a CPU; 0: one on each core.
     """
 
-    device: str = "auto"
-    threads: int | None = None
-    jobs: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown device, no thread, and a negative number of jobs."""
-        require_choice("hardware.device", self.device, ("auto", "cpu", "cuda"))
-        ok = self.threads is None or self.threads > 0
-        require(ok, "hardware.threads", self.threads, "a number > 0, or null for every core")
-        require(self.jobs >= 0, "hardware.jobs", self.jobs, "a number >= 0")
+    device: str = choice(("auto", "cpu", "cuda"), "auto")
+    threads: int | None = number("[1, 1024]", None)
+    jobs: int = number("[0, 1024]", 1)
 
 
 @dataclass
 class LoggerConfig:
     """Where training curves go besides ``history.jsonl``: ``none`` or ``tensorboard``."""
 
-    name: str = MISSING
+    name: str = choice(("none", "tensorboard"))
 
 
 @dataclass
@@ -63,19 +55,20 @@ class RunConfig:
     scale: ScaleConfig = MISSING
     hardware: HardwareConfig = MISSING
     logger: LoggerConfig = MISSING
-    seed: int = 1
-    precision: str = "fp32"
-    data_dir: str | None = None
-    results_dir: str | None = None
+    seed: int = number("[0, 9223372036854775808)", 1)
+    precision: str = choice(("fp32", "bf16"), "fp32")
+    data_dir: str | None = folder()
+    results_dir: str | None = folder()
     fail_fast: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a bad precision, seed or corpus name, and parts that the task does not take."""
-        require_choice("precision", self.precision, ("fp32", "bf16"))
-        require(0 <= self.seed < 2**63, "seed", self.seed, "a number >= 0, below 2 ** 63")
-        plain = re.fullmatch(r"\w[\w.-]*", self.data.corpus) is not None  # it names a folder
-        require(plain, "data.corpus", self.data.corpus, "a name of letters, digits, '_', '-', '.'")
+        """Refuse values out of range, and parts or a selector that the task does not take."""
         self._check_parts()
+        check_fields(self)
+        selectors = self.task.selectors
+        if selectors and self.training.select not in selectors:
+            expected = "one of " + ", ".join(selectors)
+            raise ConfigError(f"training.select is {self.training.select!r}; expected {expected}")
 
     def _check_parts(self) -> None:
         for group in ("data", "mapping", "loss", "model", "decoding"):

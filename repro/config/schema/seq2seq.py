@@ -2,12 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from omegaconf import MISSING
-
-from repro.config.schema.checks import late, require, require_choice
+from repro.config.schema.checks import choice, number
 from repro.config.schema.groups import DecodingConfig, ModelConfig
-
-FERTILITIES = ("constant", "guided", "predicted")
 
 
 @dataclass
@@ -24,19 +20,11 @@ class Seq2SeqConfig(ModelConfig):
             needs a larger bound than 0.1, which belongs to sizes of 500.
     """
 
-    embedding_size: int = MISSING
-    hidden_size: int = MISSING
-    layers: int = MISSING
-    dropout: float = MISSING
-    initial_bound: float = late(0.1)
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that no model has."""
-        for key in ("embedding_size", "hidden_size", "layers"):
-            require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "a number > 0")
-        require(self.hidden_size % 2 == 0, "model.hidden_size", self.hidden_size, "an even number")
-        require(0 <= self.dropout < 1, "model.dropout", self.dropout, "a number in [0, 1)")
-        require(self.initial_bound > 0, "model.initial_bound", self.initial_bound, "a number > 0")
+    embedding_size: int = number("(0, inf)")
+    hidden_size: int = number("(0, inf)", even=True)
+    layers: int = number("(0, inf)")
+    dropout: float = number("[0, 1)")
+    initial_bound: float = number("(0, inf)", 0.1, late=True)
 
 
 @dataclass
@@ -56,26 +44,15 @@ class FertilityConfig:
         learning_rate: of the tagger's training, with Adam.
     """
 
-    strategy: str = "predicted"
-    value: float = 2.0
-    margin: float = 1.0
-    classes: int = 10
-    embedding_size: int = 128
-    hidden_size: int = 128
-    epochs: int = 5
-    batch_size: int = 64
-    learning_rate: float = 0.001
-
-    def __post_init__(self) -> None:
-        """Refuse an unknown strategy and values without meaning."""
-        require_choice("model.fertility.strategy", self.strategy, FERTILITIES)
-        positive = ("value", "classes", "embedding_size", "hidden_size", "epochs", "batch_size")
-        for key in (*positive, "learning_rate"):
-            value = getattr(self, key)
-            require(value > 0, f"model.fertility.{key}", value, "a number > 0")
-        require(self.margin >= 0, "model.fertility.margin", self.margin, "a number >= 0")
-        even = self.hidden_size % 2 == 0
-        require(even, "model.fertility.hidden_size", self.hidden_size, "an even number")
+    strategy: str = choice(("constant", "guided", "predicted"), "predicted")
+    value: float = number("(0, inf)", 2.0)
+    margin: float = number("[0, inf)", 1.0)
+    classes: int = number("(0, inf)", 10)
+    embedding_size: int = number("(0, inf)", 128)
+    hidden_size: int = number("(0, inf)", 128, even=True)
+    epochs: int = number("(0, inf)", 5)
+    batch_size: int = number("(0, inf)", 64)
+    learning_rate: float = number("(0, inf)", 0.001)
 
 
 @dataclass
@@ -95,27 +72,16 @@ class TranslatorConfig(Seq2SeqConfig):
 class SearchConfig(DecodingConfig):
     """Beam search; ``max_length`` counts the end symbol, ``batch_size`` sentences."""
 
-    beam_size: int = MISSING
-    max_length: int = MISSING
-    batch_size: int = MISSING
-
-    def __post_init__(self) -> None:
-        """Refuse a search that cannot find anything."""
-        for key in ("beam_size", "max_length", "batch_size"):
-            require(getattr(self, key) > 0, f"decoding.{key}", getattr(self, key), "a number > 0")
+    beam_size: int = number("(0, inf)")
+    max_length: int = number("(0, inf)")
+    batch_size: int = number("(0, inf)")
 
 
 @dataclass
 class BeamConfig(SearchConfig):
     """Beam search and the enumeration of complete sets of at most ``max_hypotheses``."""
 
-    max_hypotheses: int = MISSING
-
-    def __post_init__(self) -> None:
-        """Refuse an enumeration without a hypothesis."""
-        super().__post_init__()
-        limit = self.max_hypotheses
-        require(limit > 0, "decoding.max_hypotheses", limit, "a number > 0")
+    max_hypotheses: int = number("(0, inf)")
 
 
 @dataclass
@@ -131,23 +97,12 @@ class RescoredBeamConfig(SearchConfig):
         replace_unknown: put the most attended source word where the model says "unknown".
     """
 
-    length_penalty: float = 0.0
-    coverage_penalty: float = 0.0
-    coverage_floor: float = 0.1
+    length_penalty: float = number("[0, inf)", 0.0)
+    coverage_penalty: float = number("[0, inf)", 0.0)
+    coverage_floor: float = number("(0, 1]", 0.1)
     tune_penalties: bool = False
-    penalty_grid: list[float] = field(default_factory=lambda: [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    penalty_grid: list[float] = number("[0, inf)", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     replace_unknown: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse penalties that reward, and a floor whose logarithm is none."""
-        super().__post_init__()
-        for key in ("length_penalty", "coverage_penalty"):
-            value = getattr(self, key)
-            require(value >= 0, f"decoding.{key}", value, "a number >= 0")
-        ok = 0 < self.coverage_floor <= 1
-        require(ok, "decoding.coverage_floor", self.coverage_floor, "a number in (0, 1]")
-        ok = bool(self.penalty_grid) and min(self.penalty_grid) >= 0
-        require(ok, "decoding.penalty_grid", self.penalty_grid, "numbers >= 0")
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

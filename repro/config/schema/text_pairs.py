@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from omegaconf import MISSING
-
-from repro.config.schema.checks import require
+from repro.config.schema.checks import identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -31,25 +29,19 @@ class TextPairsConfig(DataConfig):
     subset: bool = False
     lowercase: bool = False
     strip_source_diacritics: bool = False
-    merges: int = 0
+    merges: int = number("[0, inf)", 0)
     joint: bool = True
-    vocabulary: int = 50_000
+    vocabulary: int = number("(0, inf)", 50_000)
     shared: bool = False
-    max_length: int = 50
-
-    def __post_init__(self) -> None:
-        """Refuse settings that leave nothing."""
-        require(self.merges >= 0, "data.merges", self.merges, "a number >= 0")
-        for key in ("vocabulary", "max_length"):
-            require(getattr(self, key) > 0, f"data.{key}", getattr(self, key), "a number > 0")
+    max_length: int = number("(0, inf)", 50)
 
 
 @dataclass
 class TranslationDataConfig(TextPairsConfig):
     """A parallel corpus, read from ``source`` to ``target``."""
 
-    source: str = MISSING
-    target: str = MISSING
+    source: str = identifier()
+    target: str = identifier()
 
 
 @dataclass
@@ -68,11 +60,9 @@ class TextTaskConfig(TaskConfig):
         "decoding": RescoredBeamConfig,
     }
 
-    analysed: int = 40
+    selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
 
-    def __post_init__(self) -> None:
-        """Refuse a negative number."""
-        require(self.analysed >= 0, "task.analysed", self.analysed, "a number >= 0")
+    analysed: int = number("[0, inf)", 40)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

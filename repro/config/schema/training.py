@@ -1,13 +1,11 @@
 """Training: ``conf/training``, the same keys for every task."""
 
 from dataclasses import dataclass
-from math import inf
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import late, require, require_choice
+from repro.config.schema.checks import choice, number
 
-OPTIMIZERS = ("adam", "sgd")
 DECAY_RULES = ("loss_increases", "not_best", "late_epochs")
 
 
@@ -33,37 +31,21 @@ class TrainingConfig:
         decay_from: first epoch, counted from one, after which ``late_epochs`` decays.
     """
 
-    learning_rate: float = MISSING
-    decay: float = MISSING
-    min_learning_rate: float = MISSING
-    max_grad_norm: float = MISSING
-    batch_size: int = MISSING
-    max_epochs: int = MISSING
-    validate_every: int = MISSING
+    learning_rate: float = number("(0, inf)")
+    decay: float = number("(0, 1]")
+    min_learning_rate: float = number("[0, inf)")
+    max_grad_norm: float = number("(0, inf)")
+    batch_size: int = number("(0, inf)")
+    max_epochs: int = number("(0, inf)")
+    validate_every: int = number("(0, inf)")
     select: str = MISSING
-    checkpoint_minutes: float = 10.0
-    max_steps: int | None = None
-    patience: int | None = late(None)
-    optimizer: str = late("adam")
-    weight_decay: float = late(0.0)
-    decay_when: str = late("loss_increases")
-    decay_from: int = late(1)
-
-    def __post_init__(self) -> None:
-        """Refuse values with which no training runs."""
-        for key in ("learning_rate", "max_grad_norm", "batch_size", "max_epochs", "validate_every"):
-            require(getattr(self, key) > 0, f"training.{key}", getattr(self, key), "a number > 0")
-        require(self.learning_rate < inf, "training.learning_rate", inf, "a finite number > 0")
-        ok = self.max_steps is None or self.max_steps >= 0
-        require(ok, "training.max_steps", self.max_steps, "a number >= 0 or null")
-        require(0 < self.decay <= 1, "training.decay", self.decay, "a number in (0, 1]")
-        require_choice("training.optimizer", self.optimizer, OPTIMIZERS)
-        require_choice("training.decay_when", self.decay_when, DECAY_RULES)
-        ok = self.weight_decay >= 0
-        require(ok, "training.weight_decay", self.weight_decay, "a number >= 0")
-        require(self.decay_from > 0, "training.decay_from", self.decay_from, "a number > 0")
-        ok = self.patience is None or self.patience > 0
-        require(ok, "training.patience", self.patience, "a number > 0 or null")
+    checkpoint_minutes: float = number("[0, inf)", 10.0)
+    max_steps: int | None = number("[0, inf)", None)
+    patience: int | None = number("(0, inf)", None, late=True)
+    optimizer: str = choice(("adam", "sgd"), "adam", late=True)
+    weight_decay: float = number("[0, inf)", 0.0, late=True)
+    decay_when: str = choice(DECAY_RULES, "loss_increases", late=True)
+    decay_from: int = number("(0, inf)", 1, late=True)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"training": {"training": TrainingConfig}}

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from repro.config.schema import RunConfig
+from repro.config.schema.morphology import MorphologyConfig
 from repro.data.batching import Seq2SeqBatch
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import Ensemble
@@ -23,7 +24,7 @@ from repro.training.protocol import Validation
 class MorphologyTask:
     """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``."""
 
-    selectors = ("accuracy",)
+    selectors = MorphologyConfig.selectors
     tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:

@@ -73,7 +73,7 @@ class ParsingTask:
         device: where the model lives.
     """
 
-    selectors = ("uas",)
+    selectors = ParsingConfig.selectors
 
     def __init__(self, config: RunConfig, data: EncodedTreebank, device: torch.device) -> None:
         assert isinstance(config.task, ParsingConfig)
