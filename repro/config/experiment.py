@@ -16,6 +16,9 @@ from repro.config.paths import experiments_dirs
 
 ROW_SEPARATOR = " / "
 
+MOST_DEPARTURES = 8
+"""As many as there are marks for them in a table."""
+
 CLAIMS_FILE = "claims.yaml"
 """Beside the artefacts of a paper: its claims (:mod:`repro.config.claims`)."""
 
@@ -54,11 +57,35 @@ class Published:
         source: where they stand, for example ``"Peters et al. (2019), Table 1"``.
         rows: row label (axis labels joined by ``" / "``) to one value per column.
         other_rows: rows of other systems, shown below ours.
+        deviations: row label to one printed standard deviation per column.
     """
 
     source: str = ""
     rows: dict[str, list[float | None]] = field(default_factory=dict)
     other_rows: dict[str, list[float | None]] = field(default_factory=dict)
+    deviations: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+@dataclass
+class Departure:
+    """Where the full scale departs from the paper's protocol.
+
+    Attributes:
+        reason: what differs, and why.
+        rows: labels of the rows concerned; empty for all.
+        columns: names of the columns concerned; empty for all.
+        incomparable: whether a mapping, a corpus or a measure is another one, so that no
+            difference to the published value is printed.
+    """
+
+    reason: str
+    rows: list[str] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    incomparable: bool = False
+
+    def concerns(self, row: str, column: str) -> bool:
+        """Whether a cell is among those that depart."""
+        return row in (self.rows or [row]) and column in (self.columns or [column])
 
 
 @dataclass
@@ -132,6 +159,7 @@ class Experiment:
 
     A figure that shows the library itself needs no run: it has no base, rows, columns and seeds.
     ``baseline`` is the label of the row with which the others are compared by paired tests.
+    ``departures`` mark the cells whose protocol at full scale is not the paper's.
     """
 
     paper: str
@@ -147,6 +175,7 @@ class Experiment:
     baseline: str | None = None
     tune: Tuning | None = None
     published: Published = field(default_factory=Published)
+    departures: list[Departure] = field(default_factory=list)
     drawing: Drawing | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -256,13 +285,14 @@ def _check(experiment: Experiment, path: Path) -> None:
     _check_tuning(experiment, path)
     width = len(experiment.columns)
     published = experiment.published
-    for label, cells in [*published.rows.items(), *published.other_rows.items()]:
+    printed = (published.rows, published.deviations, published.other_rows)
+    for label, cells in (item for rows in printed for item in rows.items()):
         if len(cells) != width:
             raise ConfigError(
                 f"{path}: published row {label!r} has {len(cells)} values, not {width}"
             )
     _check_references(experiment, path)
-    unknown = set(published.rows) - set(experiment.row_labels())
+    unknown = {*published.rows, *published.deviations} - set(experiment.row_labels())
     if unknown:
         raise ConfigError(
             f"{path}: published rows {sorted(unknown)} are not rows of the experiment"
@@ -278,6 +308,12 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     unknown = [column.name for column in experiment.columns if column.relative_to not in known]
     if unknown:
         raise ConfigError(f"{path}: relative_to of {unknown} is not a row of the experiment")
+    if len(experiment.departures) > MOST_DEPARTURES:
+        raise ConfigError(f"{path}: more than {MOST_DEPARTURES} departures; join some")
+    names = {column.name for column in experiment.columns}
+    for one in experiment.departures:
+        if strange := sorted({*one.rows} - known | {*one.columns} - names):
+            raise ConfigError(f"{path}: a departure names {strange}, no rows or columns")
 
 
 def _check_plan(experiment: Experiment, path: Path) -> None:

@@ -23,8 +23,10 @@ class Cell:
         wanted: how many values a complete cell has.
         digits: decimals that the metric is printed with.
         published: the value in the paper, None if it prints none.
-        comparable: whether the runs follow the paper's protocol.
+        comparable: whether a difference to the published value means something.
         comparison: with the baseline of the table, None if there is none.
+        published_std: the standard deviation that the paper prints, None if it prints none.
+        marks: signs of the departures from the paper's protocol, explained below the table.
     """
 
     values: tuple[float, ...]
@@ -33,6 +35,8 @@ class Cell:
     published: float | None
     comparable: bool
     comparison: Comparison | None = None
+    published_std: float | None = None
+    marks: str = ""
 
     @property
     def significant(self) -> bool:
@@ -66,19 +70,22 @@ class Cell:
     def text(self) -> str:
         """``mean* ± std``, with ``(found/wanted)`` if runs are missing and ``—`` without any.
 
-        The sign stands where the value differs significantly from the baseline.
+        ``*`` marks a significant difference from the baseline; the marks of departures come last.
         """
         if self.mean is None:
             return MISSING
         spread = BLANK if self.std is None else f" ± {self.std:.{self.digits}f}"
         count = BLANK if self.found == self.wanted else f" ({self.found}/{self.wanted})"
         sign = SIGN if self.significant else BLANK
-        return f"{self.mean:.{self.digits}f}{sign}{spread}{count}"
+        return f"{self.mean:.{self.digits}f}{sign}{spread}{count}{self.marks}"
 
     @property
     def published_text(self) -> str:
-        """The published value with the digits of the metric; blank if there is none."""
-        return number_text(self.published, self.digits)
+        """``value ± std`` as published, with the digits of the metric; blank if there is none."""
+        text = number_text(self.published, self.digits)
+        if self.published_std is None:
+            return text
+        return f"{text} ± {number_text(self.published_std, self.digits)}"
 
     @property
     def difference_text(self) -> str:

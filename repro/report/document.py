@@ -15,7 +15,7 @@ from repro.report.figure import FigureData, read_figure_data
 from repro.report.grid import Grid, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
 from repro.report.significance import significance_grid, significance_note
-from repro.report.table import Table, build_table
+from repro.report.table import Table, build_table, marked_departures
 from repro.report.tuning import tuning_grid, tuning_remarks
 from repro.results import (
     Comparison,
@@ -173,6 +173,7 @@ def build_section(
         facts=(("command", command), *_metric_facts(table), *provenance_items(table.provenance)),
         notes=(
             *_nonblank(significance_note(table)),
+            *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
             *experiment.notes,
             *tuning_remarks(experiment, records, scale),
             *_remarks(table),

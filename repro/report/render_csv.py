@@ -19,13 +19,14 @@ def csv_table(table: Table) -> str:
     Returns:
         The columns are the row's axes, ``column``, ``metric``, ``scale``, mean, sample standard
         deviation, numbers of seeds, values joined by blanks, p-values of the paired tests against
-        the baseline (blank without a test), and the paper's value; at full scale also the
-        difference, at any other the paper's column says that it is not comparable.
+        the baseline (blank without a test), the paper's value and standard deviation; at full scale
+        also the difference, at any other the paper's column says that it is not comparable.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     axes = [axis.name for axis in table.experiment.rows]
     paper = [PAPER, "difference"] if table.comparable else [NOT_COMPARABLE]
+    paper.insert(1, "paper std")
     writer.writerow([*axes, "column", "metric", "scale", *MEASURED, *paper])
     writer.writerows(_lines(table))
     return buffer.getvalue()
@@ -57,8 +58,8 @@ def _p_values(cell: Cell) -> list[str]:
 
 
 def _paper(table: Table, cell: Cell) -> list[str]:
-    published = _number(cell.published)
-    return [published, _number(cell.difference)] if table.comparable else [published]
+    published = [_number(cell.published), _number(cell.published_std)]
+    return [*published, _number(cell.difference)] if table.comparable else published
 
 
 def _number(value: float | None) -> str:

@@ -1,10 +1,12 @@
 """LaTeX tables with booktabs; grey text needs xcolor."""
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 
 from repro.report.document import Section
 from repro.report.grid import Grid
 from repro.report.significance import significance_note
+from repro.report.table import MARKS, marked_departures
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -37,6 +39,10 @@ _ESCAPES = {
     "–": "--",
     "§": r"\S{}",
     "…": r"\dots{}",
+    **{
+        mark: rf"\textsuperscript{{{letter}}}"
+        for mark, letter in zip(MARKS, ascii_lowercase, strict=False)
+    },
 }
 
 
@@ -55,8 +61,9 @@ def latex_table(section: Section) -> str:
     caption = f"{section.experiment.title} ({section.experiment.place})."
     words = escape_latex(" ".join([caption, section.banner]).strip())
     grids = section.grids or tuple(section.details[:1])
-    note = escape_latex(significance_note(section.table))
-    below = [f"{{\\footnotesize {note}\\par}}"] if note else []
+    marked = marked_departures(section.experiment, section.table.scale)
+    notes = [significance_note(section.table), *(f"{mark} {one.reason}" for mark, one in marked)]
+    below = [f"{{\\footnotesize {escape_latex(note)}\\par}}" for note in notes if note]
     blocks = "\n\n\\medskip\n\n".join([*(latex_grid(grid) for grid in grids), *below])
     return (
         f"% {section.command}\n% needs \\usepackage{{booktabs,xcolor}}\n"

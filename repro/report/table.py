@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from repro.config.experiment import ROW_SEPARATOR, Column, Experiment
+from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import Cell, measured_values, wanted_values
 from repro.report.chosen import chosen_records
@@ -13,6 +13,8 @@ from repro.results import Comparison, Record, ResultsError
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
+MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
+"""Signs of the departures of an experiment, in its order; as many as an experiment may have."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,21 @@ def cell_of(
     *,
     metric: str,
     published: float | None = None,
+    published_std: float | None = None,
+    departures: Sequence[tuple[str, Departure]] = (),
 ) -> Cell:
-    """Make one cell from the records of its row, column and metric."""
+    """Make one cell from the records of its row, column and metric.
+
+    Args:
+        experiment: says which runs the cell is made of.
+        scale: scale of the runs.
+        column: column of the cell.
+        records: those of the cell's row, column and metric.
+        metric: says the digits.
+        published: the paper's value.
+        published_std: the paper's standard deviation.
+        departures: marks and departures that concern the cell.
+    """
     seeds = experiment.seeds_at(scale, column.name)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
     return Cell(
@@ -148,25 +163,54 @@ def cell_of(
         wanted=wanted_values(column, seeds) if runs_here else 0,
         digits=metric_of(metric).digits,
         published=published,
-        comparable=scale == FULL_SCALE,
+        comparable=scale == FULL_SCALE and not any(one.incomparable for _, one in departures),
+        published_std=published_std,
+        marks="".join(mark for mark, _ in departures),
     )
 
 
 def _row(
     experiment: Experiment, label: str, by_cell: dict[CellKey, list[Record]], scale: str
 ) -> TableRow:
-    printed = experiment.published.rows.get(label, [None] * len(experiment.columns))
+    nothing: list[float | None] = [None] * len(experiment.columns)
+    printed = experiment.published.rows.get(label, nothing)
+    deviations = experiment.published.deviations.get(label, nothing)
     cells = []
-    for column, value in zip(experiment.columns, printed, strict=True):
+    for column, value, std in zip(experiment.columns, printed, deviations, strict=True):
         found = by_cell.get((label, column.name, column.metric), [])
         if column.relative_to is not None:
             found = _ratios(
                 found, by_cell.get((column.relative_to, column.name, column.metric), [])
             )
-        cell = cell_of(experiment, scale, column, found, metric=column.metric, published=value)
+        cell = cell_of(
+            experiment,
+            scale,
+            column,
+            found,
+            metric=column.metric,
+            published=value,
+            published_std=std,
+            departures=_departures(experiment, scale, label, column),
+        )
         digits = cell.digits if column.relative_to is None else RATIO_DIGITS
         cells.append(replace(cell, digits=digits))
     return TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells))
+
+
+def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Departure]]:
+    """Departures from the paper's protocol with their marks; none below full scale.
+
+    Below full scale no value follows the paper's protocol, which the banner says of all of them.
+    """
+    departures = experiment.departures if scale == FULL_SCALE else []
+    return list(zip(MARKS, departures, strict=False))
+
+
+def _departures(
+    experiment: Experiment, scale: str, row: str, column: Column
+) -> list[tuple[str, Departure]]:
+    marked = marked_departures(experiment, scale)
+    return [(mark, one) for mark, one in marked if one.concerns(row, column.name)]
 
 
 def _current(

@@ -158,3 +158,17 @@ def test_a_wrong_tuning_or_scale_is_refused(folder: Path, text: str, expected: s
     (folder / "table9.yaml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(expected)):
         load_experiment("paper/table9")
+
+
+@pytest.mark.parametrize(
+    ("departures", "expected"),
+    [
+        ("[{reason: r, rows: [z]}]", "'z'"),
+        ("[{reason: r, columns: [z]}]", "'z'"),
+        ("[" + ", ".join(["{reason: r}"] * 9) + "]", "more than 8"),
+    ],
+)
+def test_a_wrong_departure_is_refused(folder: Path, departures: str, expected: str) -> None:
+    (folder / "table9.yaml").write_text(f"{MINIMAL}departures: {departures}\n")
+    with pytest.raises(ConfigError, match=expected):
+        load_experiment("paper/table9")

@@ -112,9 +112,7 @@ def test_perl_separates_and_lowers_bytes_alike():
     if perl is None:
         pytest.skip("perl is not installed")
     texts = ["Ä\u00a0B C", "İ \u2003Ñ", " a\x0bB\x0cC\tD\rE ", "X\x1cY\x85Z", "\u0130\u212a"]
-    program = (
-        r"while (<>) { $_ = lc; print join(q(|), map { unpack q(H*), $_ } split), qq(\n) }"
-    )
+    program = r"while (<>) { $_ = lc; print join(q(|), map { unpack q(H*), $_ } split), qq(\n) }"
     printed = subprocess.run(
         [perl, "-e", program], input="\n".join(texts).encode(), capture_output=True, check=True
     ).stdout.decode()

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from repro.config.experiment import Experiment
+from repro.config.experiment import Departure, Experiment
 from repro.report.cell import Cell
 from repro.report.table import build_table
 from repro.results import Record, ResultsError
@@ -161,3 +161,57 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(
     assert rows["1 / a"][1].difference == 1.0
     assert rows["1 / b"][1].values == (1.0,)
     assert rows["2 / b"][1].values == ()
+
+
+@pytest.fixture
+def departing(experiment: Experiment) -> Experiment:
+    """Its first departure concerns one row, its second one column, with another measure."""
+    departures = [
+        Departure("another size", rows=["1 / a"]),
+        Departure("another measure", columns=["ens"], incomparable=True),
+    ]
+    deviations: dict[str, list[float | None]] = {"1 / a": [0.5, None]}
+    published = replace(experiment.published, deviations=deviations)
+    return replace(experiment, departures=departures, published=published)
+
+
+def test_departures_mark_their_cells(departing: Experiment, records: list[Record]) -> None:
+    table = build_table(departing, records, "full")
+    assert [[cell.marks for cell in row.cells] for row in table.rows] == [
+        ["ᵃ", "ᵃᵇ"],
+        ["", "ᵇ"],
+        ["", "ᵇ"],
+        ["", "ᵇ"],
+    ]
+    average, ensemble = table.rows[0].cells
+    assert average.text.endswith("ᵃ")
+    assert average.difference == pytest.approx(52 - 51.25)
+    assert ensemble.difference is None
+
+
+def test_no_difference_is_printed_where_another_measure_is_published(
+    departing: Experiment, records: list[Record]
+) -> None:
+    published = replace(departing.published, rows={"1 / a": [51.25, 55.0]})
+    compared = replace(departing, published=published)
+    _, ensemble = build_table(compared, records, "full").rows[0].cells
+    assert (ensemble.mean, ensemble.published) == (55.125, 55.0)
+    assert ensemble.difference is None
+    free = replace(compared, departures=[])
+    assert build_table(free, records, "full").rows[0].cells[1].difference == pytest.approx(0.125)
+
+
+def test_below_full_scale_no_departure_is_marked(
+    departing: Experiment, records: list[Record]
+) -> None:
+    demo = [replace(record, scale="demo") for record in records]
+    rows = build_table(departing, demo, "demo").rows
+    assert {cell.marks for row in rows for cell in row.cells} == {""}
+
+
+def test_published_standard_deviations_stand_beside_their_values(
+    departing: Experiment, records: list[Record]
+) -> None:
+    average, ensemble = build_table(departing, records, "full").rows[0].cells
+    assert (average.published_std, average.published_text) == (0.5, "51.25 ± 0.50")
+    assert (ensemble.published_std, ensemble.published_text) == (None, "")
