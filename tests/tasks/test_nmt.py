@@ -80,7 +80,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
     assert outcome.status == "done", outcome.error
     folder, data = RunFolder(outcome.folder), build(run, CPU).data
     train = [(s.split(), t.split()) for s, t in read_pairs(data.texts["train"])]
-    aligner = train_two_way(train)
+    aligner = train_two_way(train).pruned()
     for split in ("dev", "test"):
         lines = (folder.predictions / f"{split}.txt").read_text("utf-8").splitlines()
         texts = list(read_pairs(data.texts[split]))

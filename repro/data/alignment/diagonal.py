@@ -21,6 +21,8 @@ from repro.data.alignment.corpus import FlatCorpus
 LEAST_TENSION, MOST_TENSION = 0.1, 14.0
 _STEPS = 50
 _SETTLED = 1e-6
+_ASCENT_STEPS, _ASCENT_RATE = 8, 20.0
+"""Gradient steps of fast_align after each pass, and their rate."""
 
 
 @njit(nogil=True)
@@ -65,17 +67,83 @@ def sentence_sizes(corpus: FlatCorpus) -> np.ndarray:
     return np.concatenate([sizes, counts[:, None]], axis=1)
 
 
-def best_tension(sizes: np.ndarray, links: float, closeness_sum: float, tension: float) -> float:
-    """The ``λ`` under which the expected links are most likely.
+@njit(nogil=True)
+def _geometric(nearest, tension, steps, count):
+    """``Σ e^{λh}`` over ``count`` positions that leave the diagonal in steps of ``1 / steps``."""
+    ratio = math.exp(-tension / steps)
+    return math.exp(tension * nearest) * (1.0 - ratio**count) / (1.0 - ratio)
 
-    The expected log-likelihood is concave in ``λ``, with gradient "observed less prior mean of
-    ``h``" and minus the prior's variance as second derivative: Newton's method, kept in range.
+
+@njit(nogil=True)
+def _exchanged_normaliser(i, m, n, tension):
+    """Normaliser of target position ``i`` where fast_align exchanges the two lengths.
+
+    The sum is over ``m`` positions around the diagonal point ``i m / n``, those above it and those
+    below it. Where the point lies above all of them, the program's unsigned number of positions
+    above it wraps around, so that their geometric series is summed to infinity.
+    """
+    point = i * m / n
+    below = int(point)
+    above = m - below if m >= below else math.inf
+    total = 0.0
+    if above:
+        total += _geometric(closeness(i, n, below + 1, m), tension, m, above)
+    if below:
+        total += _geometric(closeness(i, n, below, m), tension, m, below)
+    return total
+
+
+@njit(nogil=True)
+def _mean_with_exchanged_normaliser(sizes, tension):
+    """Sum over target words of ``Σ_j h e^{λh}``, divided by the exchanged normaliser."""
+    result = 0.0
+    for k in range(sizes.shape[0]):
+        m, n, count = sizes[k]
+        for i in range(1, m + 1):
+            total = 0.0
+            for j in range(1, n + 1):
+                h = closeness(i, m, j, n)
+                total += h * math.exp(tension * h)
+            result += count * total / _exchanged_normaliser(i, m, n, tension)
+    return result
+
+
+def fast_align_tension(sizes: np.ndarray, closeness_sum: float, tension: float) -> float:
+    """Update ``λ`` as the program fast_align does, on which published alignments rest.
+
+    Eight steps along what would be the gradient of the expected log-likelihood, the difference
+    between observed and prior mean of ``h``, but for three slips: the observed mean counts target
+    positions from zero (the caller provides it so), the prior's normaliser exchanges the two
+    lengths, and words aligned to NULL count in the prior mean but not in the observed one. The
+    result is far below the maximum: 7.2 and not 13.7 on Multi30k (German to English).
 
     Args:
-        sizes: what :func:`sentence_sizes` returns.
+        sizes: result of :func:`sentence_sizes`.
+        closeness_sum: expected sum of ``h`` over links, target positions counted from zero.
+        tension: initial value.
+
+    References:
+        https://github.com/clab/fast_align, options ``-d -o``.
+    """
+    words = float((sizes[:, 0] * sizes[:, 2]).sum())
+    for _ in range(_ASCENT_STEPS):
+        gradient = (closeness_sum - _mean_with_exchanged_normaliser(sizes, tension)) / words
+        tension += _ASCENT_RATE * gradient
+        tension = min(max(tension, LEAST_TENSION), MOST_TENSION)
+    return tension
+
+
+def best_tension(sizes: np.ndarray, links: float, closeness_sum: float, tension: float) -> float:
+    """Maximise the expected log-likelihood of the links over ``λ``.
+
+    It is concave in ``λ``; its gradient is the difference between observed and prior mean of
+    ``h``, and its second derivative is minus the prior's variance: Newton's method, kept in range.
+
+    Args:
+        sizes: result of :func:`sentence_sizes`.
         links: expected number of target words that are not aligned to NULL.
-        closeness_sum: expected sum of ``h`` over these links.
-        tension: where to start.
+        closeness_sum: expected sum of ``h`` over these links, positions counted from one.
+        tension: initial value.
     """
     words = float((sizes[:, 0] * sizes[:, 2]).sum())
     share = links / words

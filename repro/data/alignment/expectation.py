@@ -12,11 +12,11 @@ from repro.data.alignment.table import UNSEEN, find
 
 @njit(nogil=True)
 def _probability(keys, probabilities, width, source, target):
-    """``t(target | source)``; words or pairs that were never seen have a small constant."""
+    """``t(target | source)``; words and pairs that were never seen have a small constant."""
     if source == UNKNOWN or target == UNKNOWN:
         return UNSEEN
     slot = find(keys, source * width + target)
-    return max(probabilities[slot], UNSEEN) if keys[slot] >= 0 else UNSEEN
+    return probabilities[slot] if keys[slot] >= 0 else UNSEEN
 
 
 @njit(nogil=True)
@@ -34,9 +34,21 @@ def joint(keys, probabilities, width, words, target, i, m, null, tension, out):
 
 @njit(nogil=True)
 def expected_counts(
-    source, target, source_starts, target_starts, keys, probabilities, width, null, tension, counts
+    source,
+    target,
+    source_starts,
+    target_starts,
+    keys,
+    probabilities,
+    width,
+    null,
+    tension,
+    first,
+    counts,
 ):
     """Add the expected number of uses of every pair.
+
+    Target positions in the returned sum of ``h`` are counted from ``first``, elsewhere from one.
 
     Returns:
         Log-likelihood, expected links other than to NULL, and the expected sum of ``h``.
@@ -58,7 +70,7 @@ def expected_counts(
                 posterior = share[j + 1] / evidence
                 counts[find(keys, words[j] * width + word)] += posterior
                 links += posterior
-                near += posterior * closeness(i + 1, m, j + 1, n)
+                near += posterior * closeness(i + first, m, j + 1, n)
     return likelihood, links, near
 
 

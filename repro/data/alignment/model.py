@@ -1,44 +1,64 @@
 """One direction of the aligner: training by expectation maximisation, and best links."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.alignment import expectation
 from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
-from repro.data.alignment.diagonal import best_tension, sentence_sizes
+from repro.data.alignment.diagonal import (
+    LEAST_TENSION,
+    MOST_TENSION,
+    best_tension,
+    fast_align_tension,
+    sentence_sizes,
+)
 from repro.data.alignment.symmetry import Links
-from repro.data.alignment.table import PairTable, collect_pairs
+from repro.data.alignment.table import UNSEEN, PairTable, collect_pairs
 
+_BEAM = 4
+"""Logarithms that lie within so many times the largest one are stored by fast_align (``-t -4``)."""
+TensionUpdate = Literal["fast_align", "likelihood", "none"]
 Progress = Callable[[int, float], None]
 """Called after each pass with its number and the log-likelihood per target word before it."""
 
 
 @dataclass(frozen=True)
 class AlignerSettings:
-    """How an aligner is trained; the defaults are those of Dyer et al. (2013) and of fast_align.
+    """Training of an aligner; the defaults are those of ``fast_align -d -o -v``.
 
     Attributes:
-        passes: passes of expectation maximisation.
+        passes: passes of expectation maximisation. Of the program's five iterations the last one
+            only aligns.
         null: probability ``p_0`` of a target word without a counterpart.
-        tension: ``λ``, with which training starts.
-        learn_tension: fit ``λ`` after every pass but the first.
+        tension: initial value of ``λ``.
+        tension_update: change of ``λ`` after every pass but the first. ``"fast_align"``: as in that
+            program, see :func:`~repro.data.alignment.diagonal.fast_align_tension`;
+            ``"likelihood"``: the maximum of the expected log-likelihood, which the program aims
+            at; ``"none"``: no change.
         concentration: of the Dirichlet prior of translation probabilities; 0 for none.
     """
 
-    passes: int = 5
+    passes: int = 4
     null: float = 0.08
     tension: float = 4.0
-    learn_tension: bool = True
+    tension_update: TensionUpdate = "fast_align"
     concentration: float = 0.01
 
     def __post_init__(self) -> None:
-        """Refuse settings without meaning."""
+        """Refuse values out of range."""
+        known = get_args(TensionUpdate)
         if self.passes < 1 or not 0 < self.null < 1 or self.concentration < 0:
             raise ValueError(
                 f"expected passes >= 1, 0 < null < 1 and concentration >= 0, got {self}"
+            )
+        if not LEAST_TENSION <= self.tension <= MOST_TENSION or self.tension_update not in known:
+            raise ValueError(
+                f"expected {LEAST_TENSION} <= tension <= {MOST_TENSION} and a tension_update of "
+                f"{', '.join(known)}, got {self}"
             )
 
 
@@ -73,8 +93,21 @@ class WordAligner:
         """
         return list(self.best_links(flatten(pairs, self.source, self.target)))
 
+    def pruned(self) -> "WordAligner":
+        r"""The aligner of new text: fast_align as its script ``force_align.py`` runs it.
+
+        The program stores the translations of a source word ``f`` that have
+        :math:`t(e \mid f) \ge \max_{e'} t(e' \mid f)^4`; all others count as never seen.
+        """
+        used = self.table.keys >= 0
+        sources = np.where(used, self.table.keys // self.table.width, 0)
+        best = np.zeros(sources.max() + 1)
+        np.maximum.at(best, sources[used], self.probabilities[used])
+        kept = self.probabilities >= best[sources] ** _BEAM
+        return replace(self, probabilities=np.where(kept, self.probabilities, UNSEEN))
+
     def best_links(self, corpus: FlatCorpus) -> Iterator[Links]:
-        """Likewise, of pairs that are encoded already."""
+        """Links of pairs that are encoded already; see :meth:`align`."""
         if not len(corpus):
             return
         links = expectation.best_links(
@@ -133,16 +166,19 @@ def _fit(
     probabilities = np.full(len(table.keys), 1.0 / targets)
     tension, sizes = settings.tension, sentence_sizes(corpus)
     counts = np.empty(len(table.keys))
+    first = 0 if settings.tension_update == "fast_align" else 1
     for number in range(settings.passes):
         counts.fill(0.0)
         likelihood, links, near = expectation.expected_counts(
             corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
-            probabilities, table.width, settings.null, tension, counts,
+            probabilities, table.width, settings.null, tension, first, counts,
         )  # fmt: skip
         expectation.normalise(
             table.keys, table.width, counts, sources, settings.concentration, probabilities
         )
-        if settings.learn_tension and number > 0:
+        if settings.tension_update == "fast_align" and number > 0:
+            tension = fast_align_tension(sizes, near, tension)
+        elif settings.tension_update == "likelihood" and number > 0:
             tension = best_tension(sizes, links, near, tension)
         if progress is not None:
             progress(number + 1, likelihood / len(corpus.target))

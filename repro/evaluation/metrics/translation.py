@@ -33,7 +33,7 @@ METRICS = (
         of_sums=percentage_of_sums,
     ),
     Metric(
-        "drop", "%", 2, False, signed("drop", "aligner:ibm2|symmetry:grow-diag-final-and"),
+        "drop", "%", 2, False, signed("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
         of_sums=percentage_of_sums,
     ),

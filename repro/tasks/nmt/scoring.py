@@ -89,8 +89,9 @@ class TranslationScorer:
 
 @lru_cache(maxsize=2)
 def trained_aligner(train: ParallelText) -> TwoWayAligner:
-    """The aligner of a training corpus, trained on its words once for each process."""
-    return train_two_way((source.split(), target.split()) for source, target in read_pairs(train))
+    """Train the aligner of new text on the words of a training corpus, once for each process."""
+    pairs = ((source.split(), target.split()) for source, target in read_pairs(train))
+    return train_two_way(pairs).pruned()
 
 
 def _align(

@@ -7,7 +7,12 @@ import pytest
 
 from repro.data.alignment import AlignerSettings, train_aligner, train_two_way
 from repro.data.alignment.corpus import NULL, WordNumbers, flatten
-from repro.data.alignment.diagonal import best_tension, closeness, sentence_sizes
+from repro.data.alignment.diagonal import (
+    best_tension,
+    closeness,
+    fast_align_tension,
+    sentence_sizes,
+)
 from repro.data.alignment.expectation import _digamma, expected_counts
 from repro.data.alignment.table import collect_pairs, find
 from repro.data.errors import DataError
@@ -58,19 +63,20 @@ def problem():
     return corpus, table, probabilities, translation, source, target
 
 
-def run_expectation(problem, tension=TENSION):
+def run_expectation(problem, tension=TENSION, first=1):
     corpus, table, probabilities, *_ = problem
     counts = np.zeros(len(table.keys))
     sums = expected_counts(
         corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
-        probabilities, table.width, NULL_PROBABILITY, tension, counts,
+        probabilities, table.width, NULL_PROBABILITY, tension, first, counts,
     )  # fmt: skip
     return counts, sums
 
 
-def test_expected_counts_and_likelihood_equal_enumeration(problem):
+@pytest.mark.parametrize("first", [0, 1])
+def test_expected_counts_and_likelihood_equal_enumeration(problem, first):
     _, table, _, translation, source, target = problem
-    counts, (likelihood, links, near) = run_expectation(problem)
+    counts, (likelihood, links, near) = run_expectation(problem, first=first)
     expected, by_pair, expected_links, expected_near = 0.0, {}, 0.0, 0.0
     for words, english in PAIRS:
         scored = list(enumerate_alignments(words, english, translation))
@@ -82,7 +88,7 @@ def test_expected_counts_and_likelihood_equal_enumeration(problem):
                 by_pair[pair] = by_pair.get(pair, 0.0) + probability / evidence
                 if j:
                     expected_links += probability / evidence
-                    h = -abs((i + 1) / len(english) - j / len(words))
+                    h = -abs((i + first) / len(english) - j / len(words))
                     expected_near += probability / evidence * h
     assert likelihood == pytest.approx(expected, abs=1e-10)
     assert links == pytest.approx(expected_links, abs=1e-10)
@@ -117,7 +123,7 @@ def test_best_links_are_the_most_probable_alignment(problem):
 
 def test_likelihood_never_falls_without_a_prior():
     seen = []
-    settings = AlignerSettings(passes=8, concentration=0.0)
+    settings = AlignerSettings(passes=8, concentration=0.0, tension_update="likelihood")
     train_aligner(PAIRS, settings, lambda _, likelihood: seen.append(likelihood))
     assert all(later >= earlier - 1e-12 for earlier, later in pairwise(seen))
     assert seen[-1] > seen[0] + 0.1
@@ -141,6 +147,115 @@ def test_tension_maximises_the_expected_likelihood(problem):
     grid = np.linspace(0.1, 14.0, 2781)
     by_grid = grid[np.argmax([expected_likelihood(t) for t in grid])]
     assert best == pytest.approx(by_grid, abs=0.006)
+
+
+def normaliser_with_exchanged_lengths(i, m, n, tension):
+    """Sum over m positions, or over all of them where the diagonal point i m / n lies above m."""
+    last = m if int(i * m / n) <= m else 2_000
+    return sum(np.exp(-tension * abs(i / n - k / m)) for k in range(1, last + 1))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_eight_steps_of_fast_align(share):
+    sizes = np.array([[3, 5, 2], [5, 3, 1], [4, 4, 3], [7, 2, 1], [1, 1, 1]])
+    words = sum(m * count for m, _, count in sizes)
+    tension, seen = 4.0, []
+    for _ in range(8):
+        expected = 0.0
+        for m, n, count in sizes:
+            for i in range(1, m + 1):
+                h = [-abs(i / m - j / n) for j in range(1, n + 1)]
+                total = sum(value * np.exp(tension * value) for value in h)
+                expected += count * total / normaliser_with_exchanged_lengths(i, m, n, tension)
+        tension = min(max(tension + 20 * (-share - expected / words), 0.1), 14)
+        seen.append(tension)
+    assert fast_align_tension(sizes, -share * words, 4.0) == pytest.approx(tension, rel=1e-9)
+    assert any(0.1 < value < 14 for value in seen)
+
+
+# Tensions and links that fast_align -d -o -v printed for this corpus, links of new pairs by its
+# option -f, and symmetric links by atools -c grow-diag-final-and.
+CORPUS = """\
+das kleine haus ist alt ||| the small house is old
+das haus ist sehr klein ||| the house is very small
+ein altes buch liegt auf dem tisch ||| an old book is on the table
+das buch ist neu ||| the book is new
+auf dem alten tisch liegt heute ein kleines buch ||| today a small book lies on the old table
+ich lese gern ein buch ||| i like to read a book
+heute lese ich nicht ||| i do not read today
+gestern habe ich im haus ein buch gelesen ||| i read a book in the house yesterday
+nein ||| no , i do not"""
+NEW = """\
+heute liegt das alte buch im haus ||| the old book is in the house today
+ich lese das kleine buch nicht ||| i do not read the small book"""
+TENSIONS = [1.36048, 0.849875, 0.68461]
+PRINTED = {
+    "forward": """\
+0-0 1-1 2-2 3-3 4-4
+0-0 1-1 2-2 3-3 4-4
+1-0 1-1 2-2 3-3 4-4 5-5 6-6
+0-0 1-1 2-2 3-3
+0-0 6-1 2-2 8-3 4-4 0-5 7-7 3-8
+0-0 1-1 2-2 0-3 3-4 4-5
+0-0 1-1 1-2 2-3 3-4
+0-0 1-1 5-2 6-3 4-4 4-6 7-7
+0-0 0-1 0-2 0-3 0-4
+2-0 1-1 4-2 1-3 3-4 2-5 6-6 6-7
+0-0 1-1 1-2 0-3 2-4 3-5 4-6""",
+    "reverse": """\
+0-0 1-1 2-2 3-3 4-4
+0-0 1-1 2-2 3-3 4-4
+0-0 1-1 2-2 3-3 4-4 5-5 6-6
+0-0 1-1 2-2 3-3
+0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-7 8-8
+0-0 1-1 2-2 3-4 4-5
+0-0 1-1 2-3 3-4
+0-0 1-1 2-1 3-3 4-4 5-5 7-7
+0-4
+0-0 1-1 2-0 3-4 5-2 6-6
+0-0 1-1 2-4 3-5 4-6 5-6""",
+    "grow-diag-final-and": """\
+0-0 1-1 2-2 3-3 4-4
+0-0 1-1 2-2 3-3 4-4
+0-0 1-1 2-2 3-3 4-4 5-5 6-6
+0-0 1-1 2-2 3-3
+0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-7 8-8
+0-0 1-1 2-2 3-4 4-5
+0-0 1-1 1-2 2-3 3-4
+0-0 1-1 2-1 3-3 4-4 4-6 5-5 7-7
+0-0 0-1 0-2 0-3 0-4
+0-0 1-1 2-0 2-5 3-4 4-2 6-6 6-7
+0-0 0-3 1-1 1-2 2-4 3-5 4-6 5-6""",
+}
+
+
+def read_text(text):
+    lines = (line.split(" ||| ") for line in text.splitlines())
+    return [(source.split(), target.split()) for source, target in lines]
+
+
+def test_tensions_are_those_of_fast_align():
+    for passes, tension in enumerate(TENSIONS, start=2):
+        aligner = train_two_way(read_text(CORPUS), AlignerSettings(passes=passes))
+        assert aligner.forward.tension == pytest.approx(tension, rel=5e-6)
+        assert aligner.reverse.tension == 14.0
+
+
+@pytest.mark.parametrize("symmetry", PRINTED)
+def test_links_are_those_of_fast_align(symmetry):
+    aligner = train_two_way(read_text(CORPUS))
+    found = aligner.align(read_text(CORPUS), symmetry)
+    found += aligner.pruned().align(read_text(NEW), symmetry)
+    for links, line in zip(found, PRINTED[symmetry].splitlines(), strict=True):
+        assert links == {tuple(map(int, link.split("-"))) for link in line.split()}
+
+
+def test_the_likelihood_wants_another_tension():
+    pairs = read_text(CORPUS)
+    corrected = train_two_way(pairs, AlignerSettings(tension_update="likelihood"))
+    fixed = train_two_way(pairs, AlignerSettings(tension_update="none"))
+    assert corrected.forward.tension > 2
+    assert (fixed.forward.tension, fixed.reverse.tension) == (4.0, 4.0)
 
 
 def test_digamma_equals_scipy():
@@ -191,7 +306,17 @@ def test_empty_input_is_refused(pairs):
         train_aligner(pairs)
 
 
-@pytest.mark.parametrize("settings", [{"passes": 0}, {"null": 0.0}, {"concentration": -1.0}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"passes": 0},
+        {"null": 0.0},
+        {"concentration": -1.0},
+        {"tension": 0.0},
+        {"tension_update": "newton"},
+    ],
+)
 def test_meaningless_settings_are_refused(settings):
-    with pytest.raises(ValueError, match="expected passes"):
+    (name,) = settings
+    with pytest.raises(ValueError, match=rf"expected .*{name}"):
         AlignerSettings(**settings)

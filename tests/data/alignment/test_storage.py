@@ -42,8 +42,8 @@ def test_pieces_give_the_same_links(monkeypatch):
 
 def test_directions_share_the_numbers_of_words():
     aligner = train_two_way(PAIRS)
-    assert aligner.forward.source is aligner.backward.target
-    assert aligner.backward.source is aligner.forward.target
+    assert aligner.forward.source is aligner.reverse.target
+    assert aligner.reverse.source is aligner.forward.target
 
 
 def test_words_take_four_bytes():
