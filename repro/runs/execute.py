@@ -121,9 +121,7 @@ def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
     progress = _train_once(task, run, environment["device"], on_step)
     started = time.monotonic()
     scores = evaluate_best(task, folder)
-    trained = max(progress.seconds, 1e-9)
-    scores["train/tokens_per_second"] = progress.symbols / trained
-    scores |= {f"train/{name}": total / trained for name, total in progress.tally.items()}
+    scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
     folder.write_records(make_records(run, scores, environment, "run", config.seed, seconds))
     folder.mark_done({"label": " ".join(overrides), "best_epoch": progress.best_epoch})

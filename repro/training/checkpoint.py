@@ -32,6 +32,8 @@ class Checkpoint:
         best: best value of the selecting metric so far, and its epoch.
         history: one row for each finished epoch.
         finished: whether the schedule has ended.
+        warm_up: ``seconds``, ``symbols`` and sums of ``tally`` of the first update of each process,
+            which compiles kernels.
     """
 
     epoch: int = 0
@@ -46,6 +48,20 @@ class Checkpoint:
     history: list[dict[str, Any]] = field(default_factory=list)
     tally: dict[str, float] = field(default_factory=dict)
     finished: bool = False
+    warm_up: dict[str, float] = field(default_factory=dict)
+
+    def speeds(self) -> dict[str, float]:
+        """``tokens_per_second`` and the sums of ``tally`` per second of training.
+
+        Warm-ups are left out, unless there is nothing else.
+        """
+        spent = {"seconds": self.seconds, "symbols": self.symbols, **self.tally}
+        timed = {key: value - self.warm_up.get(key, 0.0) for key, value in spent.items()}
+        if timed["symbols"] <= 0:
+            timed = spent
+        seconds = max(timed.pop("seconds"), 1e-9)
+        timed["tokens_per_second"] = timed.pop("symbols")
+        return {key: value / seconds for key, value in timed.items()}
 
 
 def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isnan
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Generic
 
@@ -37,7 +37,7 @@ class Files:
 
 
 class DivergenceError(RuntimeError):
-    """The training loss is not a number, from which no training recovers."""
+    """A training or validation loss, or a metric, is not finite; no training recovers from that."""
 
 
 def update(
@@ -69,7 +69,7 @@ class Fit(Generic[BatchT]):
     Raises:
         ConfigError: the metric that shall choose the model is not one of the task's.
         CheckpointError: the checkpoint is damaged or of another model.
-        DivergenceError: the loss of an epoch is not a number.
+        DivergenceError: the loss of an epoch, or a value of a validation, is not finite.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Fit(Generic[BatchT]):
         self._saved_at = time.monotonic()
         self._ticked_at = self._saved_at
         self._tally_before: dict[str, float] = {}
+        self._warm = False
         if files.checkpoint.exists():
             self._resume()
 
@@ -124,16 +125,29 @@ class Fit(Generic[BatchT]):
         self._totals += torch.stack([value.double() for value in found])
         self.progress.step += 1
         self.progress.batch += 1
+        if not self._warm:
+            self._end_warm_up()
+
+    def _end_warm_up(self) -> None:
+        """Leave the first update of this process out of the speed: it compiles kernels.
+
+        It takes up to a minute where nothing is cached, and later ones milliseconds.
+        """
+        self._warm = True
+        seconds, symbols = self.progress.seconds, self.progress.symbols
+        self._read_totals()
+        self._tick()
+        spent = {"seconds": self.progress.seconds - seconds}
+        spent["symbols"] = self.progress.symbols - symbols
+        spent |= self.task.tally
+        warm_up = self.progress.warm_up
+        self.progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
 
     def _end_epoch(self, batches: int) -> None:
+        self._read_totals()  # waits for the device, whose work belongs to this epoch's time
         self._tick()
-        self._read_totals()
         progress = self.progress
-        if isnan(progress.epoch_loss):
-            raise DivergenceError(
-                f"the training loss of epoch {progress.epoch + 1} is not a number: the training "
-                "diverged; try a lower training.learning_rate"
-            )
+        self._require_finite("training loss", progress.epoch_loss)
         row: dict[str, Any] = {
             "epoch": progress.epoch + 1,
             "step": progress.step,
@@ -162,9 +176,19 @@ class Fit(Generic[BatchT]):
                 restore_random_state(before)
                 self._save()
             raise
+        measured = {"loss": outcome.loss, **outcome.metrics}
+        for name, value in measured.items():
+            self._require_finite(f"validation {name}", value)
         self._keep_if_best(outcome.metrics[self.config.select])
-        values = {"loss": outcome.loss, **outcome.metrics, **outcome.details}
-        return {f"dev_{key}": value for key, value in values.items()}
+        return {f"dev_{key}": value for key, value in (measured | outcome.details).items()}
+
+    def _require_finite(self, name: str, value: float) -> None:
+        if not isfinite(value):
+            found = "not a number" if isnan(value) else "infinite"
+            raise DivergenceError(
+                f"the {name} of epoch {self.progress.epoch + 1} is {found}: the training "
+                "diverged; try a lower training.learning_rate"
+            )
 
     def _decay_if_due(self, row: Mapping[str, Any]) -> None:
         if is_decay_due(self.config, self.progress, row):
@@ -173,7 +197,8 @@ class Fit(Generic[BatchT]):
         self.progress.previous_loss = row.get("dev_loss", self.progress.previous_loss)
 
     def _keep_if_best(self, value: float) -> None:
-        if self.progress.best is None or value > self.progress.best:
+        # Not `value > best`: NaN, in a checkpoint of an older version, can then be beaten.
+        if self.progress.best is None or not value <= self.progress.best:
             self.progress.best, self.progress.best_epoch = value, self.progress.epoch + 1
             save_weights(self.files.weights, self.task.model)
 

@@ -231,6 +231,72 @@ def test_a_step_limit_ends_training_with_a_validation(tmp_path: Path) -> None:
     assert "dev_score" in progress.history[-1]
 
 
+class Compiling(Regression):
+    """Its first update in a process takes long."""
+
+    def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        time.sleep(0.3 if self.updates == 0 else 0.002)
+        self.tally = {"pairs_per_second": self.tally.get("pairs_per_second", 0.0) + len(batch)}
+        return super().loss(batch)
+
+
+def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path: Path) -> None:
+    stopped = Compiling()
+    stopped.stop_at = 7
+    with pytest.raises(RuntimeError, match="killed"):
+        run(stopped, tmp_path)
+    progress = run(Compiling(), tmp_path)
+    assert progress.symbols == progress.tally["pairs_per_second"] == 6 * 5 * 4
+    assert progress.warm_up["symbols"] == progress.warm_up["pairs_per_second"] == 2 * 4
+    assert progress.seconds > progress.warm_up["seconds"] >= 0.6
+    speed = (progress.symbols - 8) / (progress.seconds - progress.warm_up["seconds"])
+    assert progress.speeds() == pytest.approx(
+        {"tokens_per_second": speed, "pairs_per_second": speed}
+    )
+
+
+def test_the_speed_of_a_single_update_counts_it(tmp_path: Path) -> None:
+    progress = run(Compiling(), tmp_path, max_steps=1)
+    assert progress.speeds()["tokens_per_second"] == pytest.approx(4 / progress.seconds)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("bad", ["loss", "score", "other"])
+def test_a_validation_that_is_not_finite_is_a_divergence(
+    tmp_path: Path, bad: str, value: float
+) -> None:
+    class Diverged(Regression):
+        def validate(self) -> Validation:
+            metrics = {"score": 1.0, "other": 1.0, "loss": 1.0} | {bad: value}
+            return Validation(metrics.pop("loss"), metrics)
+
+    history: list[dict[str, Any]] = []
+    files = Files(tmp_path / "checkpoint.pt", tmp_path / "model.safetensors")
+    with pytest.raises(DivergenceError, match=f"validation {bad} of epoch 2"):
+        fit(Diverged(), config(), files, history.append, lambda _progress, _total: None)
+    assert [row["epoch"] for row in history] == [1]
+    assert not files.weights.exists()
+
+
+def test_an_infinite_loss_of_one_batch_is_a_divergence(tmp_path: Path) -> None:
+    class Overflowing(Regression):
+        def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+            loss, symbols = super().loss(batch)
+            return (loss + math.inf if self.updates == 3 else loss), symbols
+
+    with pytest.raises(DivergenceError, match="training loss of epoch 1 is infinite"):
+        run(Overflowing(), tmp_path)
+
+
+def test_a_best_value_of_nan_in_a_checkpoint_can_be_beaten(tmp_path: Path) -> None:
+    run(Regression(), tmp_path, max_epochs=1)
+    checkpoint = tmp_path / "checkpoint.pt"
+    progress, state = load_checkpoint(checkpoint)
+    progress.best, progress.finished = math.nan, False
+    save_checkpoint(checkpoint, progress, state)
+    assert run(Regression(), tmp_path, max_epochs=2).best_epoch == 2
+
+
 def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path: Path) -> None:
     task = Regression()
     with pytest.raises(ConfigError, match=r"training\.select is 'bleu'; choose from: score"):
@@ -282,7 +348,7 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
             value, count = super().loss(batch)
             return value * (math.nan if self.updates == 8 else 1), count  # of the second epoch
 
-    with pytest.raises(DivergenceError, match="loss of epoch 2 is not a number"):
+    with pytest.raises(DivergenceError, match="training loss of epoch 2 is not a number"):
         run(Diverging(), tmp_path)
 
 
