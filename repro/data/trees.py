@@ -1,6 +1,5 @@
 """Sentences with dependency trees as ids, and padded batches of them."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from repro.data.vocabulary import Vocabulary
 
 NUMBER = "NUM"
 NO_HEAD = -1
-_DIGITS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_DIGITS = frozenset("0123456789")
 
 
 class Tree(NamedTuple):
@@ -58,8 +57,12 @@ class TreeEncoder:
 
 
 def normalise(form: str) -> str:
-    """Lower case, and every number as one word ``NUM``."""
-    return NUMBER if _DIGITS.fullmatch(form) else form.lower()
+    """Lower-case a word; one that begins with an ASCII digit ("1990s", "3rd") becomes ``NUM``.
+
+    Kiperwasser & Goldberg (2016) and Niculae et al. (2018) match numbers at the beginning of a
+    word in their programs.
+    """
+    return NUMBER if form[:1] in _DIGITS else form.lower()
 
 
 @dataclass(frozen=True, eq=False)

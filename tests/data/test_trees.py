@@ -15,8 +15,8 @@ SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path(
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        ("Paris", "paris"), ("7", "NUM"), ("1,234.5", "NUM"), ("1990s", "1990s"), ("3.", "3."),
-        ("NUM", "num"), (".", "."),
+        ("Paris", "paris"), ("7", "NUM"), ("1,234.5", "NUM"), ("1990s", "NUM"), ("3rd", "NUM"),
+        ("3.", "NUM"), ("NUM", "num"), (".", "."), ("F1", "f1"), ("", ""), ("\u0663", "\u0663"),
     ],
 )  # fmt: skip
 def test_forms_are_lower_case_and_numbers_one_word(form: str, expected: str) -> None:

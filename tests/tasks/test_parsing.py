@@ -47,12 +47,16 @@ def test_an_epoch_holds_every_sentence_once(task: ParsingTask) -> None:
     assert seen == again != [int(i) for batch in task.batches(4) for i in batch.indices]
 
 
-def test_the_loss_of_a_batch_is_the_mean_of_its_sentences_alone(task: ParsingTask) -> None:
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path: Path, reduction: str) -> None:
+    seed_everything(1)
+    task = build(config(tmp_path, f"task.reduction={reduction}"), CPU)
     task.model.eval()
     batch = task.batches(0)[0]
     loss, words = task.loss(batch)
     alone = [task.loss(collate_trees(task.data.train, [i]))[0] for i in batch.indices.tolist()]
-    torch.testing.assert_close(loss, torch.stack(alone).mean())
+    expected = torch.stack(alone)
+    torch.testing.assert_close(loss, expected.sum() if reduction == "sum" else expected.mean())
     assert int(words) == sum(len(task.data.train[i].words) for i in batch.indices.tolist())
     assert task.tally["sentences_per_second"] == 2 * len(batch)
     assert task.tally["inference_share"] > 0

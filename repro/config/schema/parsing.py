@@ -53,6 +53,7 @@ class ParsingConfig(TaskConfig):
     """Non-projective dependency parsing with gold words and tags.
 
     Attributes:
+        reduction: how the losses of a batch become one: ``sum`` or ``mean``.
         tags: which tags the model reads: ``upos`` (universal) or ``xpos`` (of the treebank).
         single_root: whether predicted trees have exactly one word below the root.
         train_single_root: whether the loss compares the gold tree with such trees only.
@@ -69,6 +70,7 @@ class ParsingConfig(TaskConfig):
 
     selectors: ClassVar[tuple[str, ...]] = ("uas",)
 
+    reduction: str = choice(("sum", "mean"))
     tags: str = choice(("upos", "xpos"))
     single_root: bool = MISSING
     train_single_root: bool = MISSING

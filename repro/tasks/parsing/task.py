@@ -102,13 +102,14 @@ class ParsingTask:
         return LazyTreeBatches(trees, batches, self.device)
 
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
-        """Mean loss of a sentence, and the number of words."""
+        """Return the loss of the batch, and its number of words."""
         scores = self.scores(batch)
         started = time.perf_counter()
         losses = self.losses(scores, batch)
         self.tally["inference_share"] += time.perf_counter() - started
         self.tally["sentences_per_second"] += len(batch)
-        return losses.mean(), batch.lengths.sum().to(self.device)
+        total = losses.sum() if self.settings.reduction == "sum" else losses.mean()
+        return total, batch.lengths.sum().to(self.device)
 
     def scores(self, batch: TreeBatch) -> Tensor:
         """Arc scores of a batch in single precision."""
