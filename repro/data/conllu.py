@@ -14,7 +14,8 @@ from repro.data.errors import DataError
 from repro.data.files import numbered_lines
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-HEAD = COLUMNS.index("HEAD")
+HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("HEAD", "DEPREL", "DEPS"))
+UNSPECIFIED = "_"
 _WORD = re.compile(r"[1-9][0-9]*")
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
@@ -61,7 +62,8 @@ def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
     """Read sentences and check that each is a tree with a single word below the root.
 
     Args:
-        content: UTF-8; lines end with LF (or CR LF), every sentence with an empty line.
+        content: UTF-8, with or without a byte order mark; lines end with LF (or CR LF), every
+            sentence with an empty line.
         path: where it was read, for messages.
 
     Raises:
@@ -82,20 +84,31 @@ def read_conllu(path: Path) -> list[Sentence]:
 
 
 def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> str:
-    """The lines of one sentence with the empty line at its end.
+    """Format one sentence, with the empty line at its end.
+
+    Predicted heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
+    unlabelled parser predicts no relation, and gold relations beside predicted heads would give
+    a labelled score that means nothing. Words, lemmas, tags and features are the parser's input
+    and stay.
 
     Args:
-        sentence: what to write.
-        heads: for each word, written in place of its head; ``None`` writes what was read.
+        sentence: the sentence as read.
+        heads: predicted head of each word; ``None`` formats the sentence as it was read.
+
+    Raises:
+        ValueError: there is not one head for each word.
     """
-    heads = sentence.heads if heads is None else heads
+    if heads is None:
+        return "\n".join([*sentence.comments, *map("\t".join, sentence.rows)]) + "\n\n"
     if len(heads) != len(sentence.words):
         raise ValueError(f"{len(heads)} heads for {len(sentence.words)} words")
     lines, following = list(sentence.comments), iter(heads)
     for row in sentence.rows:
+        columns = list(row)
+        columns[DEPREL] = columns[DEPS] = UNSPECIFIED
         if _WORD.fullmatch(row[0]):
-            row = (*row[:HEAD], str(next(following)), *row[HEAD + 1 :])
-        lines.append("\t".join(row))
+            columns[HEAD] = str(next(following))
+        lines.append("\t".join(columns))
     return "\n".join(lines) + "\n\n"
 
 
@@ -107,7 +120,8 @@ def write_conllu(
     Args:
         path: replaced if it exists.
         sentences: what to write.
-        heads: predicted heads of each sentence; ``None`` writes what was read.
+        heads: predicted heads of each sentence, see :func:`format_sentence`; ``None`` writes the
+            sentences as they were read.
     """
     chosen = [None] * len(sentences) if heads is None else heads
     pairs = zip(sentences, chosen, strict=True)

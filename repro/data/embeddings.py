@@ -8,6 +8,7 @@ References:
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +134,8 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
     ids = {token.encode(): index for index, token in enumerate(vocabulary.tokens)}
     vectors: dict[int, NDArray[np.float32]] = {}
     with _opened(path).open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, content in enumerate(stream, start=1):
+            line = content.removeprefix(BOM_UTF8) if number == 1 else content
             # A word of the vocabulary has no space, so only its lines need to be split.
             if number == 1 or line.partition(b" ")[0] in ids:
                 try:

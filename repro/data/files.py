@@ -1,14 +1,20 @@
 """Checksums and lines of files, and writes that leave equal files alone."""
 
 import hashlib
-from collections.abc import Iterator
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from repro.atomic import atomic_write_bytes
 from repro.data.errors import DataError
 
 GIT_DIGITS = 40
 """Hexadecimal digits of a git blob id; SHA-256 has 64."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def write_if_changed(path: Path, content: bytes) -> None:
@@ -34,21 +40,51 @@ def checksum_like(known: str, content: bytes) -> str:
 
 
 def numbered_lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of UTF-8 text with their numbers from one.
+    """Lines of UTF-8 text that was read whole; see :func:`decoded_lines`."""
+    return decoded_lines(BytesIO(content), path)
 
-    Only LF and CR LF end a line; other line breaks of Unicode are ordinary symbols.
+
+def decoded_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[int, str]]:
+    """Decode and number the lines of a text file; every reader of text starts here.
+
+    Only LF and CR LF end a line; other line breaks of Unicode are ordinary symbols. A byte order
+    mark at the start of the file is not part of its text.
 
     Args:
-        content: the bytes; the last line may lack its LF.
-        path: where they were read, for messages.
+        lines: a binary stream, or its lines; the last one may lack its LF.
+        path: the file, for messages.
+
+    Yields:
+        The number of each line, from one, and its text.
 
     Raises:
         DataError: a line is not UTF-8; names the file and the line.
     """
-    lines = content.removesuffix(b"\n").split(b"\n") if content else []
     for number, line in enumerate(lines, start=1):
+        content = line.removeprefix(BOM_UTF8) if number == 1 else line
         try:
-            text = line.decode("utf-8")
+            text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}:{number}: not UTF-8 (byte {error.start + 1})") from None
-        yield number, text.removesuffix("\r")
+        yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def parse_json_object(line: str) -> dict[str, Any]:
+    """Parse one line of a file of JSON objects.
+
+    Raises:
+        ValueError: the line is no JSON object, or a text in it has a lone surrogate: half of a
+            pair of escapes, which UTF-8 cannot encode.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"expected a JSON object ({error})") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a JSON object, found {type(record).__name__}")
+    # Decoded UTF-8 holds no surrogate, so that only escapes can bring one in.
+    if "\\u" in line and (found := _SURROGATE.search(json.dumps(record, ensure_ascii=False))):
+        raise ValueError(
+            f"expected text that UTF-8 can encode, found the lone surrogate {found[0]!r}"
+        )
+    return record

@@ -11,7 +11,6 @@ References:
     Williams et al. (2018), A broad-coverage challenge corpus for sentence understanding.
 """
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +20,7 @@ from typing import Literal, TypeVar
 
 from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import sha256_of
+from repro.data.files import decoded_lines, parse_json_object, sha256_of
 from repro.data.nli_tokens import parse_words, punctuation_words
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -192,7 +191,8 @@ def read_file(path: Path, reading: NliReading) -> list[NliExample]:
     if not path.is_file():
         raise DataError(f"{path} is missing: the corpus is incomplete")
     with path.open("rb") as stream:
-        return labelled(stream, _json_object, reading, str(path))
+        lines = (line for _, line in decoded_lines(stream, path))
+        return labelled(lines, parse_json_object, reading, str(path))
 
 
 def labelled(
@@ -274,16 +274,6 @@ def _paths(source: NliSource, data_dir: Path) -> dict[str, Path]:
     if missing := [str(path) for path in paths.values() if not path.is_file()]:
         raise DataError(f"the corpus is incomplete, missing: {', '.join(missing)}")
     return paths
-
-
-def _json_object(line: bytes) -> Mapping[str, object]:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"expected a JSON object in UTF-8 ({error})") from None
-    if not isinstance(record, dict):
-        raise ValueError(f"expected a JSON object, found {type(record).__name__}")
-    return record
 
 
 def _example(record: Mapping[str, object], reading: NliReading) -> NliExample:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from repro.atomic import atomic_path
 from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import sha256_of
+from repro.data.files import decoded_lines, sha256_of
 
 
 class ParallelText(NamedTuple):
@@ -71,7 +71,7 @@ def check_sizes(splits: Mapping[str, ParallelText], sizes: Mapping[str, int | ra
 
 
 def stream_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file of any size, read one at a time; LF or CR LF ends a line.
+    """Lines of a text file of any size, one at a time; see :func:`~repro.data.files.decoded_lines`.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.
@@ -79,12 +79,8 @@ def stream_lines(path: Path) -> Iterator[str]:
     if not path.is_file():
         raise DataError(f"{path} is missing")
     with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                text = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(f"{path}:{number}: not UTF-8 (byte {error.start + 1})") from None
-            yield text.removesuffix("\n").removesuffix("\r")
+        for _, text in decoded_lines(stream, path):
+            yield text
 
 
 def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:

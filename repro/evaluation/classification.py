@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.data.errors import DataError
-from repro.data.files import numbered_lines, write_if_changed
+from repro.data.files import numbered_lines, parse_json_object, write_if_changed
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def read_labels(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in numbered_lines(path.read_bytes(), path):
         try:
-            row = json.loads(line)
+            row = parse_json_object(line)
             found[row["id"]] = row["label"]
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{path}:{number}: expected the keys id and label ({error})") from None

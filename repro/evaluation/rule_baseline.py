@@ -1,11 +1,10 @@
 """Accuracies of the shared task's rule baseline, read from an optional file of measurements."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from repro.data.errors import DataError
-from repro.data.files import numbered_lines
+from repro.data.files import numbered_lines, parse_json_object
 from repro.data.sigmorphon import SETTINGS
 
 RULE_BASELINE_FILE = "sigmorphon2018_task1_rule_baseline.jsonl"
@@ -42,9 +41,7 @@ def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
 
 
 def _row(line: str) -> tuple[str, str, float]:
-    row = json.loads(line)
-    if not isinstance(row, dict):
-        raise ValueError("expected a JSON object")
+    row = parse_json_object(line)
     language, setting = row.get("lang"), row.get("q")
     if not isinstance(language, str) or not language:
         raise ValueError(f"expected the language as text in 'lang', found {language!r}")

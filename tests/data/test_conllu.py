@@ -62,15 +62,24 @@ def test_what_is_read_is_written_again_byte_by_byte(tmp_path: Path) -> None:
     assert read_conllu(tmp_path / "y.conllu") == parse(RICH)
 
 
-def test_predicted_heads_replace_heads_and_nothing_else(tmp_path: Path) -> None:
+def test_predicted_heads_replace_gold_trees_and_relations(tmp_path: Path) -> None:
     sentences = parse(RICH)
     write_conllu(tmp_path / "y.conllu", sentences, [[2, 0, 5, 5, 1], [0, 1]])
     predicted = read_conllu(tmp_path / "y.conllu")
     assert [sentence.heads for sentence in predicted] == [[2, 0, 5, 5, 1], [0, 1]]
-    for column in set(COLUMNS) - {"HEAD"}:
-        assert [s.column(column) for s in predicted] == [s.column(column) for s in sentences]
+    for before, after in zip(sentences, predicted, strict=True):
+        assert after.comments == before.comments
+        for gold, found in zip(before.rows, after.rows, strict=True):
+            assert (found[7], found[8]) == ("_", "_")
+            assert (*found[:6], found[9]) == (*gold[:6], gold[9])
     with pytest.raises(ValueError, match="1 heads for 5 words"):
         format_sentence(sentences[0], [0])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    assert parse("\ufeff" + RICH) == parse(RICH)
+    alone = f"{row(1, 0)}\n\n"
+    assert parse("\ufeff" + alone) == parse(alone)
 
 
 @pytest.mark.parametrize(

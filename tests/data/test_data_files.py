@@ -4,7 +4,14 @@ from pathlib import Path
 import pytest
 
 from repro.checksums import sha256_of_file
-from repro.data.files import numbered_lines, sha256_of, write_if_changed
+from repro.data.errors import DataError
+from repro.data.files import (
+    decoded_lines,
+    numbered_lines,
+    parse_json_object,
+    sha256_of,
+    write_if_changed,
+)
 
 
 def test_write_makes_folders_and_leaves_no_temporary_file(tmp_path: Path) -> None:
@@ -45,6 +52,44 @@ def test_sha256_of_known_bytes() -> None:
 def test_lines_are_numbered_from_one() -> None:
     assert list(numbered_lines(b"", Path("f"))) == []
     assert list(numbered_lines(b"a\r\n\nb", Path("f"))) == [(1, "a"), (2, ""), (3, "b")]
+
+
+def test_a_byte_order_mark_is_skipped_at_the_start_of_a_file_only() -> None:
+    content = "\ufeffa\n\ufeffb\n".encode()
+    assert list(numbered_lines(content, Path("f"))) == [(1, "a"), (2, "\ufeffb")]
+    assert list(decoded_lines(content.splitlines(), Path("f"))) == [(1, "a"), (2, "\ufeffb")]
+    assert list(numbered_lines("\ufeff\n".encode(), Path("f"))) == [(1, "")]
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [(b"a\n\xffb", "f:2"), (b"\xed\xa0\x80", "f:1"), ("\ufeffä".encode("utf-16-le"), "f:1")],
+    ids=["latin-1", "surrogate", "utf-16"],
+)
+def test_other_encodings_are_refused_with_the_line(content: bytes, place: str) -> None:
+    with pytest.raises(DataError, match=f"^{place}: not UTF-8"):
+        list(numbered_lines(content, Path("f")))
+
+
+def test_json_objects_may_escape_any_character() -> None:
+    escaped = r'{"a": "\u00e4 \ud83d\ude00 \\ud800", "n": 1}'
+    assert parse_json_object(escaped) == {"a": "ä 😀 \\ud800", "n": 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r'{"a": "\ud800"}',
+        r'{"a": ["x", {"b": "\ude00\ud83d"}]}',
+        r'{"\udfff": 1}',
+        "[1]",
+        "{",
+        "[" * 100_000,
+    ],
+)
+def test_lines_without_a_json_object_of_text_are_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_json_object(line)
 
 
 def test_checksum_of_a_file_is_that_of_its_content(tmp_path: Path) -> None:

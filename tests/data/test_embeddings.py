@@ -33,6 +33,11 @@ def test_only_the_vocabulary_is_read_and_the_first_counts(glove: Path) -> None:
     assert found.vectors.dtype == torch.float32
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(glove: Path) -> None:
+    glove.write_bytes(b"\xef\xbb\xbf" + glove.read_bytes())
+    test_only_the_vocabulary_is_read_and_the_first_counts(glove)
+
+
 def test_other_words_are_drawn_and_padding_is_zero(glove: Path) -> None:
     vectors = word_vectors(VOCABULARY, GLOVE, seed=3, glove=glove)
     assert vectors.known == 3

@@ -149,7 +149,8 @@ def test_parse_words_skip_brackets_only() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "x.jsonl:2: expected a JSON object in UTF-8"),
+        ("{", r"x.jsonl:2: expected a JSON object \(Expecting"),
+        (r'{"pairID": "\ud800"}', "x.jsonl:2: expected text .* lone surrogate"),
         ("[]", "x.jsonl:2: expected a JSON object, found list"),
         ('{"gold_label": 1}', "x.jsonl:2: expected a text under 'gold_label', found int"),
         ('{"gold_label": "maybe"}', "x.jsonl:2: gold_label: expected entailment, .* 'maybe'"),
@@ -166,8 +167,15 @@ def test_malformed_lines_are_named(tmp_path: Path, line: str, message: str) -> N
 def test_bytes_that_are_not_text_are_named(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"gold_label": "\xff"}\n')
-    with pytest.raises(DataError, match=r"x.jsonl:1: expected a JSON object in UTF-8"):
+    with pytest.raises(DataError, match=r"x.jsonl:1: not UTF-8 \(byte 17\)"):
         read_file(path, ANY)
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "x.jsonl", [RECORD])
+    expected = read_file(path, ANY)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_file(path, ANY) == expected
 
 
 def test_files_without_labels_or_missing_are_refused(tmp_path: Path) -> None:

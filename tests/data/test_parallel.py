@@ -27,6 +27,11 @@ def test_only_line_feeds_end_a_line(write):
     assert list(read_pairs(text)) == [("a\u2028b\x0bc", "d")]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(write):
+    text = write("\ufeffeins\nzwei\n", "\ufeffone\ntwo\n")
+    assert list(read_pairs(text)) == [("eins", "one"), ("zwei", "two")]
+
+
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [

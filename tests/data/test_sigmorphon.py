@@ -30,8 +30,11 @@ def test_reads_lines_as_they_are(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("content", [b"a\tb\tN\r\nc\td\tV\r\n", b"a\tb\tN\nc\td\tV"])
-def test_line_ends_of_other_systems_are_read(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [b"a\tb\tN\r\nc\td\tV\r\n", b"a\tb\tN\nc\td\tV", b"\xef\xbb\xbfa\tb\tN\nc\td\tV\n"],
+)
+def test_files_of_other_systems_are_read(tmp_path: Path, content: bytes) -> None:
     read = read_file(write(tmp_path / "x-dev", content), "x")
     assert [(e.lemma, e.form, e.tags) for e in read] == [("a", "b", ("N",)), ("c", "d", ("V",))]
 
