@@ -10,12 +10,17 @@ import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException, OverrideParseException
+from hydra.errors import OverrideParseException
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
 
 from repro.atomic import scratch_folder
-from repro.config.compose import compose_run, explain, register_schemas, to_run_config
+from repro.config.compose import (
+    CONFIG_ERRORS,
+    compose_run,
+    explain,
+    register_schemas,
+    to_run_config,
+)
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
@@ -52,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not as Hydra's text and status 1
         try:
             _application()
-        except (HydraException, OmegaConfBaseException) as error:
+        except CONFIG_ERRORS as error:
             raise ConfigError(explain(error)) from error
         return 1 if _report_failures() else 0
 
@@ -77,11 +82,12 @@ def _application(cfg: DictConfig) -> None:
 def _check(configs: Sequence[RunConfig]) -> None:
     """Refuse the whole sweep where a device is missing, or a corpus is missing or malformed."""
     from repro.runs.environment import choose_device
-    from repro.runs.execute import locate
+    from repro.runs.execute import check, locate
 
     for config in configs:
         choose_device(config.hardware)
-        locate(config)
+    for run in [locate(config) for config in configs]:
+        check(run)
 
 
 def _report_failures() -> int:

@@ -4,11 +4,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from repro.config.errors import ConfigError
 from repro.config.experiment import CLAIMS_FILE, Experiment, load_experiment
+from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 
 
@@ -150,19 +148,15 @@ def load_claims() -> list[PaperClaims]:
 
 @cache
 def _load(path: Path, stamp: int) -> PaperClaims:
+    loaded = load_structured(PaperClaims, path, paper=path.parent.name)
     try:
-        merged = OmegaConf.merge(
-            OmegaConf.structured(PaperClaims), {"paper": path.parent.name}, OmegaConf.load(path)
-        )
-        loaded = OmegaConf.to_object(merged)
-        assert isinstance(loaded, PaperClaims)
         for claim in loaded.claims:
             _check(claim, load_experiment(f"{loaded.paper}/{claim.artefact}"))
         names = [claim.name for claim in loaded.claims]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ConfigError(f"several claims are named {', '.join(repeated)}")
-    except (OmegaConfBaseException, ConfigError) as error:
+    except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return loaded
 

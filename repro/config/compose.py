@@ -19,11 +19,16 @@ from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from repro.config import schema
 from repro.config.errors import ConfigError
+from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, schema_classes
+
+CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
+"""What Hydra raises for overrides and configuration files that it refuses."""
 
 
 class ExtensionSearchPath(SearchPathPlugin):
@@ -63,7 +68,7 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         return to_run_config(_from_choices(overrides) or _composed(list(overrides)))
     except ConfigError:
         raise
-    except (HydraException, OmegaConfBaseException) as error:
+    except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
     except ValueError as error:  # Hydra's, for a choice that is no name, as in task=3
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
@@ -160,10 +165,12 @@ def explain(error: BaseException) -> str:
     """Say what was wrong in one message, with the valid choices.
 
     Args:
-        error: what Hydra or OmegaConf raised.
+        error: one of :data:`CONFIG_ERRORS`.
     """
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}; expected KEY=VALUE, a list as KEY=[a,b]"
+    if isinstance(error, YAMLError):
+        return yaml_problem(error)
     text = _messages(error)
     missing = re.search(r"Could not find '(\w+)/(\w*)'", text)
     if missing:

@@ -6,12 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from repro.config.errors import ConfigError
+from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 
 ROW_SEPARATOR = " / "
@@ -265,13 +262,7 @@ def load_experiment(name: str) -> Experiment:
 
 @cache
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
-    values: dict[str, Any] = {"paper": path.parent.name, "artefact": path.stem}
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(Experiment), values, OmegaConf.load(path))
-        experiment = OmegaConf.to_object(merged)
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"{path}: {error}") from error
-    assert isinstance(experiment, Experiment)
+    experiment = load_structured(Experiment, path, paper=path.parent.name, artefact=path.stem)
     _check(experiment, path)
     return experiment
 

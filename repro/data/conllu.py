@@ -17,9 +17,10 @@ COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DE
 HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("HEAD", "DEPREL", "DEPS"))
 UNSPECIFIED = "_"
 _WORD = re.compile(r"[1-9][0-9]*")
-_NUMBER = re.compile(r"0|[1-9][0-9]*")
-_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
-_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
+# At most nine digits: Python refuses to convert texts of more than 4,300.
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+_RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
 
 Row = tuple[str, ...]
 
@@ -185,7 +186,7 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
         raise ValueError(f"column {COLUMNS[row.index('')]} is empty; expected a value or _")
     _check_id(row, words, rows)
     if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
-        raise ValueError(f"expected an integer as HEAD, found {row[HEAD]!r}")
+        raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
     return row
 
 
@@ -203,7 +204,7 @@ def _check_id(row: Row, words: int, rows: Sequence[Row]) -> None:
     if not fits:
         raise ValueError(
             f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
-            f"found {row[0]!r}"
+            f"found {row[0][:40]!r}"
         )
 
 

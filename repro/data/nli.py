@@ -244,13 +244,18 @@ def accepted(
     """The pairs of a part that are used: all, but for too long ones in the training data.
 
     Raises:
-        DataError: the part has not the expected size.
+        DataError: the part has not the expected size, or no pair is short enough.
     """
     check_size(source, part, len(examples), reading)
     limit = reading.max_words
     if part != "train" or limit is None:
         return examples
-    return [e for e in examples if max(len(e.premise), len(e.hypothesis)) <= limit]
+    kept = [e for e in examples if max(len(e.premise), len(e.hypothesis)) <= limit]
+    if not kept:
+        raise DataError(
+            f"{source.name}: data.max_words={limit} leaves none of {len(examples):,} training pairs"
+        )
+    return kept
 
 
 def _read_parts(

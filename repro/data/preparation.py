@@ -14,6 +14,7 @@ from pathlib import Path
 from repro.atomic import atomic_write_json
 from repro.data.arrow import ArrowPairs, write_pairs
 from repro.data.batching import Pair
+from repro.data.errors import DataError
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
 from repro.data.segmentation import SubwordSegmenter, moses_tokeniser
 from repro.data.stages import cached_stage, identity_digest
@@ -84,7 +85,7 @@ def prepare(
     """Run the stages that have not been run before.
 
     Raises:
-        DataError: a line of the corpus is malformed.
+        DataError: a line of the corpus is malformed, or no training pair is short enough.
     """
     start: dict[str, object] = {
         "version": _VERSION,
@@ -189,6 +190,12 @@ def _sentences(text: ParallelText, *sides: int) -> Iterator[str]:
 
 
 def _write_ids(pieces: Path, settings: EncodingSettings, folder: Path) -> None:
+    train = read_pairs(_files(pieces, "train"))
+    if all(max(len(side.split()) for side in pair) > settings.max_length for pair in train):
+        raise DataError(
+            f"data.max_length={settings.max_length} leaves no training pair: "
+            "one side of each has more symbols"
+        )
     source, target = _count(pieces, settings)
     for name, vocabulary in (("source", source), ("target", target)):
         atomic_write_json(folder / f"{name}.json", vocabulary.to_json())

@@ -49,7 +49,7 @@ def read_receipt(path: Path) -> Receipt | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         receipt = Receipt(_texts(content["origins"]), _texts(content["files"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         wanted = "expected the origins and files of a fetch; delete it and fetch again"
         raise DataError(f"{path}: {wanted} ({error})") from None
     unsafe = [name for name in receipt.files if not is_plain_path(name)]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from repro.data.errors import DataError
-from repro.data.parallel import ParallelCorpus, ParallelText, check_sizes, fingerprint
+from repro.data.parallel import ParallelCorpus, ParallelText, check_sizes, fingerprint, read_pairs
 
 SIZES: Mapping[str, int] = {"train": 3_803_957, "dev": 189_651, "test": 1_951}
 """Pairs of Gigaword: training, validation, and the test set of Rush et al. (2015)."""
@@ -44,7 +44,7 @@ def open_summaries(
         generated: accept any sizes; the corpus is not Gigaword but has its layout.
 
     Raises:
-        DataError: a file is missing, or a size is wrong.
+        DataError: a file is missing, a size is wrong, or a line of a reference is malformed.
     """
     folder = Path(data_dir) / "sumdata"
     if not folder.is_dir():
@@ -67,6 +67,9 @@ def open_summaries(
             references[split], sizes[split] = files[1:], size
     digest = fingerprint(splits | _as_splits(splits, references))
     check_sizes(splits, {} if generated else sizes)
+    for text in _as_splits(splits, references).values():
+        for _ in read_pairs(text):  # training never reads them: errors would come after it
+            pass
     unknown = () if generated else _UNKNOWN
     return ParallelCorpus("gigaword", "article", "title", splits, True, digest, references, unknown)
 

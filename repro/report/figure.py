@@ -93,7 +93,7 @@ def read_object(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
         raise ResultsError(f"{path}: not JSON ({error})") from error
     if not isinstance(content, dict) or set(content) != set(keys):
         raise ResultsError(f"{path}: expected an object with the keys {', '.join(keys)}")

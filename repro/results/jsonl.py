@@ -76,7 +76,7 @@ def _parse_lines(path: Path, whole: bytes) -> list[Row]:
 def _parse(path: Path, number: int, line: bytes) -> Row:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
         raise ResultsError(f"{path}:{number}: not JSON ({error})") from error
     if not isinstance(row, dict):
         raise ResultsError(f"{path}:{number}: expected an object, found {type(row).__name__}")

@@ -234,7 +234,7 @@ def _read_object(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: not JSON ({error})") from error
     if not isinstance(value, dict):
         raise ResultsError(f"{path}: expected an object, found {type(value).__name__}")

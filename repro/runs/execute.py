@@ -13,7 +13,9 @@ import torch
 
 from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id
-from repro.config.schema import RunConfig
+from repro.config.instantiate import build_loss_mapping, build_mapping
+from repro.config.schema import FenchelYoungLossConfig, RunConfig
+from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
 from repro.results import Record, RunFolder, require_writable, run_folder
 from repro.runs.environment import (
@@ -61,7 +63,7 @@ class LocatedRun:
 
 
 def locate(config: RunConfig) -> LocatedRun:
-    """Find the folder of a run; reads (or generates) the corpus, trains nothing.
+    """Find the folder of a run; finds (or generates) the corpus, trains nothing.
 
     Raises:
         DataError: the corpus is missing or malformed.
@@ -73,6 +75,25 @@ def locate(config: RunConfig) -> LocatedRun:
     corpus = task_spec(config.task.name).identify(config)
     name = run_id(config, corpus.fingerprint)
     return LocatedRun(config, corpus, run_folder(results_dir, config.scale.name, name))
+
+
+def check(run: LocatedRun) -> None:
+    """Refuse a run whose corpus is malformed or leaves nothing to train on, before it has a folder.
+
+    Raises:
+        ConfigError: a mapping or loss of the configuration does not exist.
+        DataError: names file and line, or the setting that leaves no example.
+    """
+    if run.folder.status == "done":
+        return
+    config = run.config
+    if isinstance(config.mapping, UnboundedConfig):
+        build_mapping(config.mapping)
+    if isinstance(config.loss, FenchelYoungLossConfig):
+        build_loss_mapping(config.loss)
+    check_corpus = task_spec(config.task.name).check
+    if check_corpus is not None:
+        check_corpus(config)
 
 
 def execute(

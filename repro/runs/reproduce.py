@@ -22,7 +22,7 @@ from repro.results import (
 )
 from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import LocatedRun, Outcome, command_of, locate
+from repro.runs.execute import LocatedRun, Outcome, check, command_of, locate
 from repro.runs.significance import compare_rows
 from repro.runs.sweep import Job, run_jobs
 from repro.runs.tuning import Measure, following_runs
@@ -72,6 +72,8 @@ def reproduce(
     located, outcomes = Located(), list[Outcome]()
     while new := _locate_new([run for plan in plans for run in plan], extra, located):
         located |= new
+        for run in () if collect else new.values():
+            check(run)
         outcomes += [] if collect else run_jobs(_distinct_jobs(new, extra), title)
         for experiment, plan in zip(experiments, plans, strict=True):
             plan += following_runs(experiment, scale, plan, _measure(experiment, located))

@@ -21,7 +21,8 @@ def show(results_dir: Path, run_id: str) -> None:
     """
     folder = find_run(results_dir, run_id)
     console = Console()
-    console.print(f"[bold]{folder.run_id}[/]  {folder.status}  {folder.path}", soft_wrap=True)
+    path = escape(str(folder.path))
+    console.print(f"[bold]{folder.run_id}[/]  {folder.status}  {path}", soft_wrap=True)
     if folder.environment.exists():
         for key, value in folder.read_environment().items():
             console.print(f"  {key:10} {escape(str(value))}", highlight=False, soft_wrap=True)
@@ -39,5 +40,5 @@ def _show_outcome(console: Console, folder: RunFolder) -> None:
         return
     table = Table("metric", "value", "signature")
     for record in folder.read_records():
-        table.add_row(record.metric, f"{record.value:.4f}", record.signature)
+        table.add_row(escape(record.metric), f"{record.value:.4f}", escape(record.signature))
     console.print(table)

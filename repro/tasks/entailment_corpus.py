@@ -77,6 +77,15 @@ def identify(config: RunConfig) -> CorpusIdentity:
     return CorpusIdentity(f"{data.corpus}: {source.name}", found)
 
 
+def check(config: RunConfig) -> None:
+    """Read the corpus and the word vectors of a configuration; the former stay in memory.
+
+    Raises:
+        DataError: a file is malformed, or no training pair is short enough.
+    """
+    vectors_of(config, encode_corpus(config).vocabulary)
+
+
 def encode_corpus(config: RunConfig) -> EncodedCorpus:
     """Vocabulary and ids of the corpus of a configuration.
 

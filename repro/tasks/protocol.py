@@ -39,7 +39,10 @@ class TaskSpec:
     """How a task is built.
 
     Attributes:
-        identify: finds (and checks, or generates) the corpus of a configuration; cheap.
+        identify: finds (or generates) the corpus of a configuration; cheap.
+        check: reads the corpus as ``build`` would, and keeps what it prepared; raises ``DataError``
+            where it is malformed or leaves nothing to train on. Called once for each configuration,
+            before any run starts; not needed where ``identify`` reads the whole corpus.
         build: makes the model and loads the data.
         evaluate_ensemble: evaluates trained tasks of one configuration and several seeds as one;
             ``None`` where the task has no ensembles.
@@ -50,4 +53,5 @@ class TaskSpec:
     identify: Callable[[RunConfig], CorpusIdentity]
     build: Callable[[RunConfig, torch.device], Task[Any]]
     evaluate_ensemble: EnsembleEvaluation | None = None
+    check: Callable[[RunConfig], None] | None = None
     unread_in_training: frozenset[str] = frozenset()

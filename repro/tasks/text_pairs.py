@@ -100,16 +100,39 @@ def prepare_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedText:
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
+    text, encoding, cache = _preparation(config)
+    return PreparedText(
+        prepare(corpus, text, encoding, cache), stage_name(corpus, text, encoding), cache
+    )
+
+
+def _preparation(config: RunConfig) -> tuple[TextSettings, EncodingSettings, Path]:
     data = config.data
     assert isinstance(data, TextPairsConfig)
     assert config.results_dir is not None
     text = TextSettings(data.lowercase, data.strip_source_diacritics, data.merges, data.joint)
     sink = isinstance(config.mapping, BoundedConfig)
     encoding = EncodingSettings(data.vocabulary, data.shared, data.max_length, sink)
-    cache = Path(config.results_dir) / config.scale.name / "corpora" / "prepared"
-    return PreparedText(
-        prepare(corpus, text, encoding, cache), stage_name(corpus, text, encoding), cache
-    )
+    return text, encoding, Path(config.results_dir) / config.scale.name / "corpora" / "prepared"
+
+
+def check_text(config: RunConfig, corpus: ParallelCorpus) -> None:
+    """Prepare a corpus, so that the runs of a sweep find it on disk, and keep nothing in memory.
+
+    Raises:
+        ConfigError: unknown words of subwords shall be replaced.
+        DataError: a line is malformed, or no training pair is short enough.
+    """
+    _check_replacement(config)
+    text, encoding, cache = _preparation(config)
+    checked = cache / stage_name(corpus, text, encoding)
+    if checked not in _CHECKED:
+        prepare(corpus, text, encoding, cache)
+        _CHECKED.add(checked)
+
+
+_CHECKED: set[Path] = set()
+"""Preparations of this process: runs of a sweep share them, and each use would hash their files."""
 
 
 class TextPairsTask:

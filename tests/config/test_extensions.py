@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.cli import main
 from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices
 from repro.config.experiment import list_experiments, load_experiment
@@ -92,3 +93,37 @@ def test_an_extension_that_is_no_folder_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("REPRO_EXTENSIONS", "/nowhere/at/all")
     with pytest.raises(ConfigError, match=r"REPRO_EXTENSIONS names .*all; expected a folder"):
         extension_dirs()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kind: [table\nx: 1\n", "table1.yaml:2: not YAML"),
+        ("- 1\n", "table1.yaml: "),
+        ("7\n", "table1.yaml: "),
+        ("kind: \x00", "table1.yaml: not YAML"),
+        ("[" * 5000, "table1.yaml: "),
+    ],
+    ids=["syntax", "list", "scalar", "control", "nested"],
+)
+@pytest.mark.parametrize("command", [["reproduce", "mine/table1"], ["report"]])
+def test_a_broken_experiment_is_refused_in_one_line(
+    extension: Path,
+    text: str,
+    expected: str,
+    command: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write(extension / "experiments" / "mine" / "table1.yaml", text)
+    assert main([*command, f"results_dir={extension / 'results'}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert expected in line
+
+
+def test_a_broken_choice_is_refused_in_one_line(
+    extension: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(extension / "conf" / "mapping" / "mild.yaml", "defaults: [base_entmax\nname: entmax\n")
+    assert main(["run", "mapping=mild"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "mild.yaml:2: not YAML" in line

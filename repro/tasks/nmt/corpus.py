@@ -10,6 +10,7 @@ from repro.data.parallel import ParallelCorpus
 from repro.data.translation import open_corpus
 from repro.tasks.location import corpus_dir
 from repro.tasks.protocol import CorpusIdentity
+from repro.tasks.text_pairs import check_text
 
 
 def identify(config: RunConfig) -> CorpusIdentity:
@@ -21,6 +22,11 @@ def identify(config: RunConfig) -> CorpusIdentity:
     corpus = parallel_corpus(config)
     name = f"{corpus.name} {corpus.source}-{corpus.target}"
     return CorpusIdentity(name, corpus.fingerprint)
+
+
+def check(config: RunConfig) -> None:
+    """Prepare the corpus of a configuration; see :func:`~repro.tasks.text_pairs.check_text`."""
+    check_text(config, parallel_corpus(config))
 
 
 def parallel_corpus(config: RunConfig) -> ParallelCorpus:

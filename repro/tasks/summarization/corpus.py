@@ -10,6 +10,7 @@ from repro.data.parallel import ParallelCorpus
 from repro.data.summarization import open_summaries
 from repro.tasks.location import corpus_dir
 from repro.tasks.protocol import CorpusIdentity
+from repro.tasks.text_pairs import check_text
 
 
 def identify(config: RunConfig) -> CorpusIdentity:
@@ -19,6 +20,11 @@ def identify(config: RunConfig) -> CorpusIdentity:
         DataError: it is missing or has another size.
     """
     return CorpusIdentity(config.data.corpus, summary_corpus(config).fingerprint)
+
+
+def check(config: RunConfig) -> None:
+    """Prepare the corpus of a configuration; see :func:`~repro.tasks.text_pairs.check_text`."""
+    check_text(config, summary_corpus(config))
 
 
 def summary_corpus(config: RunConfig) -> ParallelCorpus:

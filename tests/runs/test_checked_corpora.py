@@ -1,0 +1,184 @@
+"""Malformed corpora are refused, with file and line, before any run has a folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from repro.cli import main
+from repro.results import list_runs
+from repro.tasks import entailment_corpus
+
+INFERENCE = [
+    "data.generated=false", "data.expected=any", "model.vectors=random", "training.max_steps=1",
+]  # fmt: skip
+
+
+def write(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+
+
+def pair(number: int, **changes: object) -> str:
+    row = {"gold_label": "neutral", "sentence1": "a b", "sentence2": "c d", "pairID": f"p{number}"}
+    return json.dumps(row | changes)
+
+
+def write_inference(data: Path, source: str, **broken: str) -> None:
+    parts = {"snli": ("train", "dev", "test"), "multinli": ("train", "dev_matched")}[source]
+    for part in parts:
+        rows = [pair(number) for number in range(6)]
+        rows[3] = broken.get(part, rows[3])
+        write(data / f"{source}_1.0" / f"{source}_1.0_{part}.jsonl", *rows)
+
+
+def write_translation(data: Path) -> None:
+    for stem in ("train", "val", "test"):
+        for language in ("de", "en"):
+            write(data / "tatoeba" / f"{stem}.{language}", *["ein kleines Haus"] * 4)
+
+
+def write_summaries(data: Path) -> None:
+    references = [f"task1_ref{number}.txt" for number in range(4)]
+    parts = [f"{part}.{kind}.filter.txt" for part in ("train", "valid") for kind in KINDS]
+    sizes = {"train": (parts, 4), "Giga": (["input.txt", references[0]], 1951)}
+    for name, (files, size) in (sizes | {"DUC2004": (["input.txt", *references], 500)}).items():
+        for file in files:
+            write(data / "sumdata" / name / file, *["a small house"] * size)
+
+
+TATOEBA = [
+    "task=nmt",
+    "data.generated=false",
+    "data.corpus=tatoeba",
+    "data.source=de",
+    "data.target=en",
+]
+KINDS = ("article", "title")
+SUMMARIES = ["task=summarization", "data.generated=false", "data.subset=true"]
+
+
+def refused(
+    overrides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], *command: str
+) -> str:
+    """The one line that a command prints, having started nothing."""
+    places = [f"data_dir={tmp_path / 'data'}", f"results_dir={tmp_path / 'results'}"]
+    assert main([*(command or ["run"]), *overrides, *places]) == 2
+    assert list_runs(tmp_path / "results", "demo") == []
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("task", ["snli", "nli_alignment"])
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("{", "expected a JSON object"),
+        ("[" * 100_000, "expected a JSON object"),
+        (pair(3, gold_label="maybe"), "gold_label"),
+        (pair(3, sentence1=None), "sentence1"),
+    ],
+    ids=["torn", "nested", "label", "text"],
+)
+def test_malformed_pairs(
+    task: str, line: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inference(tmp_path / "data", "snli", dev=line)
+    message = refused([f"task={task}", "data.source=snli", *INFERENCE], tmp_path, capsys)
+    assert "snli_1.0_dev.jsonl:4: " in message
+    assert expected in message
+
+
+def test_a_sweep_and_a_reproduction_refuse_them_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inference(tmp_path / "data", "snli", test="{")
+    sweep = ["task=snli", "seed=1,2", *INFERENCE]
+    assert "snli_1.0_test.jsonl:4: " in refused(sweep, tmp_path, capsys, "run", "-m")
+    reproduction = ["reproduce", "niculae2017/table1"]
+    assert "snli_1.0_test.jsonl:4: " in refused(INFERENCE, tmp_path, capsys, *reproduction)
+
+
+def test_pairs_are_parsed_once_for_the_check_and_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    source, load = entailment_corpus._SOURCES["snli"]
+
+    def counted(*arguments: object) -> object:
+        read.append(arguments)
+        return load(*arguments)
+
+    monkeypatch.setitem(entailment_corpus._SOURCES, "snli", (source, counted))
+    write_inference(tmp_path / "data", "snli")
+    places = [f"data_dir={tmp_path / 'data'}", f"results_dir={tmp_path / 'results'}"]
+    assert main(["run", "-m", "task=snli", "seed=1,2", *INFERENCE, *places]) == 0
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("task", ["snli", "nli_alignment"])
+def test_no_short_training_pair(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inference(tmp_path / "data", "snli")
+    overrides = [f"task={task}", "data.source=snli", *INFERENCE, "data.max_words=1"]
+    assert "data.max_words=1 leaves none of 6" in refused(overrides, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("file", "lines", "expected"),
+    [
+        ("train.en", ["x", "", "x", "x"], "train.en:2: a blank line"),
+        ("val.en", ["x", "x"], "val.en ends after 2 lines"),
+        ("test.de", ["x", "\udcff", "x", "x"], "test.de:2: not UTF-8"),
+        ("train.de", [], "train.de ends after 0 lines"),
+    ],
+)
+def test_malformed_translations(
+    file: str, lines: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_translation(tmp_path / "data")
+    write(tmp_path / "data" / "tatoeba" / file, *lines)
+    assert expected in refused(TATOEBA, tmp_path, capsys)
+
+
+def test_no_short_translation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_translation(tmp_path / "data")
+    overrides = [*TATOEBA, "data.max_length=1"]
+    assert "data.max_length=1 leaves no training pair" in refused(overrides, tmp_path, capsys)
+
+
+def test_unknown_words_of_subwords(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_translation(tmp_path / "data")
+    overrides = [*TATOEBA, "data.merges=5", "decoding.replace_unknown=true"]
+    assert "decoding.replace_unknown needs whole words" in refused(overrides, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("file", "count", "blank", "expected"),
+    [
+        ("train/train.title.filter.txt", 4, 2, "train.title.filter.txt:2: a blank line"),
+        ("Giga/task1_ref0.txt", 1950, None, "task1_ref0.txt ends after 1950 lines"),
+        ("DUC2004/task1_ref2.txt", 499, None, "task1_ref2.txt ends after 499 lines"),
+        ("DUC2004/task1_ref3.txt", 500, 7, "task1_ref3.txt:7: a blank line"),
+    ],
+)
+def test_malformed_summaries(
+    file: str,
+    count: int,
+    blank: int | None,
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_summaries(tmp_path / "data")
+    lines = ["" if number == blank else "a title" for number in range(1, count + 1)]
+    write(tmp_path / "data" / "sumdata" / file, *lines)
+    assert expected in refused(SUMMARIES, tmp_path, capsys)
+
+
+def test_mappings_and_losses_that_do_not_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "no mapping 'x'" in refused(["mapping.name=x"], tmp_path, capsys)
+    assert "no mapping 'x'" in refused(["loss.name=x"], tmp_path, capsys)
