@@ -175,3 +175,13 @@ def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
         find_run(tmp_path, "ab")
     with pytest.raises(ResultsError, match=r"no run below .* begins with 'x'"):
         find_run(tmp_path, "x")
+
+
+def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
+    folder.mark_running()
+    for path in (folder.records, folder.environment):
+        path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(ResultsError, match=r"records\.jsonl:1: not JSON"):
+        folder.read_records()
+    with pytest.raises(ResultsError, match=r"environment\.json: not JSON"):
+        folder.read_environment()
