@@ -6,11 +6,11 @@ References:
     Nivre et al. (2016), Universal Dependencies v1; Zeman et al. (2017), CoNLL 2017 shared task.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repro.data.conllu import Sentence, parse_conllu
+from repro.data.conllu import UNSPECIFIED, Sentence, parse_conllu
 from repro.data.errors import DataError
 from repro.data.files import sha256_of
 
@@ -36,6 +36,7 @@ class Treebank:
     Attributes:
         name: folder and release, for example ``"UD_Vietnamese 2.0"``.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
+        files: the file of each split.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Treebank:
     dev: list[Sentence]
     test: list[Sentence]
     fingerprint: str
+    files: Mapping[str, Path]
 
 
 def load_treebank(
@@ -62,17 +64,45 @@ def load_treebank(
     """
     folder = Path(data_dir) / f"ud-treebanks-v{release}" / treebank
     splits: dict[str, list[Sentence]] = {}
+    files = {split: _split_file(folder, split) for split in SPLITS}
     lines = [f"{release} {treebank}\n"]
-    for split in SPLITS:
-        path = _split_file(folder, split)
+    for split, path in files.items():
         content = path.read_bytes()
         lines.append(f"{path.name} {sha256_of(content)}\n")
         splits[split] = parse_conllu(content, path)
     if check_counts:
         _check_counts(release, treebank, splits, folder)
     return Treebank(
-        f"{treebank} {release}", fingerprint=sha256_of("".join(lines).encode()), **splits
+        f"{treebank} {release}",
+        fingerprint=sha256_of("".join(lines).encode()),
+        files=files,
+        **splits,
     )
+
+
+def check_tags(treebank: Treebank, column: str) -> None:
+    """Refuse a treebank without tags, on which a parser would train on words alone.
+
+    Args:
+        treebank: the treebank.
+        column: ``"UPOS"`` or ``"XPOS"``.
+
+    Raises:
+        DataError: every word of a split has ``_`` in this column; names the file, and the setting
+            that reads the other column where that one has tags.
+    """
+    other = "XPOS" if column == "UPOS" else "UPOS"
+    for split, path in treebank.files.items():
+        sentences = getattr(treebank, split)
+        if _has_values(sentences, column):
+            continue
+        if _has_values(sentences, other):
+            raise DataError(f"{path}: {column} is _ for every word; set task.tags={other.lower()}")
+        raise DataError(f"{path}: UPOS and XPOS are _ for every word; expected tags in one of them")
+
+
+def _has_values(sentences: Sequence[Sentence], column: str) -> bool:
+    return any(value != UNSPECIFIED for each in sentences for value in each.column(column))
 
 
 def _split_file(folder: Path, split: str) -> Path:

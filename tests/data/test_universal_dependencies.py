@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from repro.data import universal_dependencies
+from repro.data.conllu import COLUMNS
 from repro.data.demo.parsing import write_demo_treebank
 from repro.data.errors import DataError
-from repro.data.universal_dependencies import KNOWN_COUNTS, load_treebank
+from repro.data.universal_dependencies import KNOWN_COUNTS, SPLITS, check_tags, load_treebank
 
 NAME = "UD_Demo-Initial"
 
@@ -41,6 +42,35 @@ def test_a_split_is_one_file(tmp_path: Path, folder: Path, copies: int) -> None:
     with pytest.raises(DataError, match=r"expected one file \*-ud-dev\.conllu") as caught:
         load_treebank(tmp_path, "9.9", NAME)
     assert str(folder) in str(caught.value)
+
+
+def write_tags(path: Path, upos: str, xpos: str) -> None:
+    """Write the same tags beside every word."""
+    rows = [line.split("\t") for line in path.read_text("utf-8").split("\n")]
+    for row in rows:
+        if len(row) == len(COLUMNS):
+            row[3:5] = [upos, xpos]
+    path.write_text("\n".join("\t".join(row) for row in rows), "utf-8")
+
+
+@pytest.mark.parametrize(("column", "other"), [("UPOS", "xpos"), ("XPOS", "upos")])
+@pytest.mark.parametrize("split", SPLITS)
+def test_columns_without_tags_are_refused(
+    tmp_path: Path, folder: Path, split: str, column: str, other: str
+) -> None:
+    for path in folder.glob("*.conllu"):
+        write_tags(path, "NOUN", "NN")
+    check_tags(load_treebank(tmp_path, "9.9", NAME), column)
+    (path,) = folder.glob(f"*-ud-{split}.conllu")
+    write_tags(path, *(("_", "NN") if column == "UPOS" else ("NOUN", "_")))
+    check_tags(load_treebank(tmp_path, "9.9", NAME), other.upper())
+    with pytest.raises(DataError, match=rf"task\.tags={other}$") as caught:
+        check_tags(load_treebank(tmp_path, "9.9", NAME), column)
+    assert str(caught.value).startswith(f"{path}: ")
+    write_tags(path, "_", "_")
+    with pytest.raises(DataError, match="UPOS and XPOS") as caught:
+        check_tags(load_treebank(tmp_path, "9.9", NAME), column)
+    assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_known_numbers_of_sentences_are_checked_unless_that_is_turned_off(

@@ -16,7 +16,7 @@ from repro.evaluation.attachment import score_attachment
 from repro.report.drawings import drawing
 from repro.results import RunFolder
 from repro.runs.ensemble import ensemble_evaluation
-from repro.runs.execute import execute
+from repro.runs.execute import execute, locate
 from repro.structures import Arborescence, sparsemap
 from repro.tasks.parsing.candidates import CandidateStatistics, heads_of, weighted_trees
 from repro.tasks.parsing.corpus import encode_treebank, identify
@@ -220,6 +220,12 @@ def test_the_treebank_is_part_of_the_identity(tmp_path: Path) -> None:
     other = identify(config(tmp_path, "data.treebank=UD_Demo-Final"))
     assert first.fingerprint != other.fingerprint
     assert first.name == "UD_Demo-Initial demo"
+
+
+def test_a_treebank_without_tags_is_refused_before_a_run_folder_exists(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"-ud-train\.conllu: XPOS .*task\.tags=upos"):
+        locate(config(tmp_path, "task.tags=xpos"))
+    assert not list(tmp_path.glob("*/runs/*"))
 
 
 def test_a_missing_treebank_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from repro.config.schema.parsing import ParsingConfig, TreebankConfig
 from repro.data.conllu import Sentence
 from repro.data.demo.parsing import write_demo_treebank
 from repro.data.trees import Tree, TreeEncoder
-from repro.data.universal_dependencies import Treebank, load_treebank
+from repro.data.universal_dependencies import Treebank, check_tags, load_treebank
 from repro.tasks.location import corpus_dir
 from repro.tasks.protocol import CorpusIdentity
 
@@ -30,9 +30,12 @@ def identify(config: RunConfig) -> CorpusIdentity:
     """Read (or generate) the treebank of a configuration, and name it.
 
     Raises:
-        DataError: it is missing, incomplete or malformed.
+        DataError: it is missing, incomplete, malformed, or has no tags in the column of
+            ``task.tags``.
     """
     treebank = _load(*_key(config))
+    assert isinstance(config.task, ParsingConfig)
+    check_tags(treebank, config.task.tags.upper())
     return CorpusIdentity(treebank.name, treebank.fingerprint)
 
 
