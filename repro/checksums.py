@@ -52,7 +52,10 @@ def verify(path: Path) -> None:
     """
     # A writer may replace the file and then its checksum while this function reads: look twice.
     if not (_matches(path) or _matches(path)):
-        raise DamagedFileError(f"{path} is damaged: it differs from {sidecar(path).name}")
+        raise DamagedFileError(
+            f"{path} is damaged: it differs from its checksum in {sidecar(path).name} (delete that "
+            "file if the change was made on purpose)"
+        )
 
 
 def _matches(path: Path) -> bool:

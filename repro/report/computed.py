@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from repro.checksums import verify
 from repro.config.experiment import Experiment
 from repro.report.figure import FigureData, read_figure_data, read_object
 from repro.report.library import LibraryDrawing, library_drawing
@@ -87,7 +88,7 @@ def compute_figure_data(
         "values": library_drawing(name).compute(),
     }
     path = figure_path(results_dir, scale, experiment.name, "json")
-    atomic_write_json(path, content)
+    atomic_write_json(path, content, checksum=True)
     return path
 
 
@@ -97,9 +98,11 @@ def read_computed_figure(
     """Read what was computed; None if nothing was, at this scale.
 
     Raises:
-        ResultsError: the file is damaged or belongs elsewhere.
+        DamagedFileError: the file differs from its checksum.
+        ResultsError: the file is malformed or belongs elsewhere.
     """
     path = figure_path(results_dir, scale, experiment_name, "json")
+    verify(path)
     if not path.exists():
         return None
     content = read_object(path, KEYS)
@@ -117,7 +120,8 @@ def stored_figure(
     """The data of an artefact's figure, of either kind; None if there are none at this scale.
 
     Raises:
-        ResultsError: the file is damaged or belongs elsewhere.
+        DamagedFileError: the file differs from its checksum.
+        ResultsError: the file is malformed or belongs elsewhere.
     """
     if experiment.computed:
         return read_computed_figure(results_dir, scale, experiment.name)

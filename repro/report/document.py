@@ -1,9 +1,11 @@
 """The report as data: one section per artefact, ready for every renderer."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from repro.checksums import DamagedFileError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
@@ -25,6 +27,7 @@ from repro.results import (
     read_experiment_records,
 )
 
+_log = logging.getLogger(__name__)
 _EXACT = (
     "values computed by the library alone, without corpus and training; the same at every scale, "
     "so they stand beside the paper's"
@@ -110,11 +113,13 @@ class Document:
 def build_document(results_dir: Path, scale: str) -> Document:
     """Collect records, figure data and published values of every experiment.
 
+    An artefact whose files differ from their checksums is left out; a warning names the file.
+
     Raises:
-        ResultsError: a file of results is damaged.
-        ConfigError: an experiment file is.
+        ResultsError: a file of results is malformed.
+        ConfigError: an experiment file is malformed.
     """
-    parts = [_part(results_dir, scale, load_experiment(name)) for name in list_experiments()]
+    parts = [_whole_part(results_dir, scale, load_experiment(n)) for n in list_experiments()]
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
@@ -124,6 +129,15 @@ def build_document(results_dir: Path, scale: str) -> Document:
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(results_dir, scale))),
     )
+
+
+def _whole_part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Absent:
+    try:
+        return _part(results_dir, scale, experiment)
+    except DamagedFileError as error:
+        _log.warning("%s: %s", experiment.name, error)
+        command = reproduce_command(experiment, scale)
+        return Absent(experiment.name, experiment.title, "its stored results are damaged", command)
 
 
 def _part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Absent:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from matplotlib.figure import Figure
 
+from repro.checksums import verify
 from repro.report.canvas import plain_style, png_bytes, svg_bytes
 from repro.report.drawings import drawing
 from repro.results import (
@@ -63,7 +64,7 @@ def write_figure_data(results_dir: Path, scale: str, data: FigureData) -> Path:
         "record": data.record.to_dict(),
         "example": dict(data.example),
     }
-    atomic_write_json(path, content)
+    atomic_write_json(path, content, checksum=True)
     return path
 
 
@@ -71,9 +72,11 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     """Read the data of a figure; None if it was not drawn at this scale.
 
     Raises:
-        ResultsError: the file is damaged or belongs elsewhere.
+        DamagedFileError: the file differs from its checksum.
+        ResultsError: the file is malformed or belongs elsewhere.
     """
     path = figure_path(results_dir, scale, experiment_name, "json")
+    verify(path)
     if not path.exists():
         return None
     content = read_object(path, KEYS)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from repro.atomic import atomic_write_text
+from repro.checksums import verify
 from repro.results.errors import ResultsError
 from repro.results.layout import comparisons_path
 
@@ -70,7 +71,7 @@ def write_comparisons(
     rows = sorted((asdict(one) for one in comparisons), key=lambda row: (row["row"], row["column"]))
     path = comparisons_path(results_dir, scale, experiment_name)
     frame = pd.DataFrame(rows, columns=list(_FIELDS))
-    atomic_write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+    atomic_write_text(path, frame.to_csv(index=False, lineterminator="\n"), checksum=True)
     return path
 
 
@@ -78,9 +79,11 @@ def read_comparisons(results_dir: Path, scale: str, experiment_name: str) -> lis
     """What :func:`write_comparisons` wrote; none if there is no file.
 
     Raises:
+        DamagedFileError: the file differs from its checksum.
         ResultsError: the file has other columns, or a line is malformed.
     """
     path = comparisons_path(results_dir, scale, experiment_name)
+    verify(path)
     if not path.exists():
         return []
     try:

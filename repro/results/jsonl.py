@@ -15,9 +15,9 @@ from repro.results.errors import ResultsError
 Row = dict[str, Any]
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a file by these rows, atomically."""
-    atomic_write_bytes(path, b"".join(_line(row) for row in rows))
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], checksum: bool = False) -> None:
+    """Replace a file by these rows, atomically; see :func:`repro.atomic.atomic_path`."""
+    atomic_write_bytes(path, b"".join(_line(row) for row in rows), checksum)
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:

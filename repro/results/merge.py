@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from repro.atomic import atomic_write_text
+from repro.checksums import verify
 from repro.results.errors import ResultsError
 from repro.results.layout import records_path
 from repro.results.record import FIELDS, NUMBERS, Record, record_from_dict
@@ -35,7 +36,7 @@ def write_experiment_records(
     frame = pd.DataFrame([record.to_dict() for record in ordered], columns=list(FIELDS))
     frame["seed"] = frame["seed"].astype("Int64")
     path = records_path(results_dir, scale, experiment_name)
-    atomic_write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+    atomic_write_text(path, frame.to_csv(index=False, lineterminator="\n"), checksum=True)
     return path
 
 
@@ -43,9 +44,11 @@ def read_experiment_records(results_dir: Path, scale: str, experiment_name: str)
     """Read the records of one experiment; none if it has no file at this scale.
 
     Raises:
+        DamagedFileError: the file differs from its checksum.
         ResultsError: a line is no record, belongs elsewhere, or stands twice.
     """
     path = records_path(results_dir, scale, experiment_name)
+    verify(path)
     if not path.exists():
         return []
     frame = _read_frame(path)

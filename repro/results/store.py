@@ -1,5 +1,6 @@
 """The folder of one run: what it holds, how far it got, and how to find it again."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,6 +8,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from repro.atomic import atomic_write_json, atomic_write_text
+from repro.checksums import (
+    MANIFEST,
+    DamagedFileError,
+    checksums_of,
+    damaged_files,
+    format_manifest,
+    remove,
+    sidecar,
+    verify,
+)
 from repro.results.arrays import Array, read_arrays, write_arrays
 from repro.results.errors import ResultsError
 from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
@@ -14,10 +25,16 @@ from repro.results.layout import runs_dir
 from repro.results.record import Record, record_from_dict
 
 Status = Literal["done", "failed", "running", "absent"]
+_UNLISTED = (".", "lock", "checkpoint.pt", "tensorboard/", "DONE", MANIFEST)
+"""Beginnings of paths that the checksums of a finished run leave out: what may still change."""
 
 
 class RunFolder:
     """Reads and writes the files of one run; ``DONE`` is the last file that a run writes.
+
+    What training leaves for later runs has checksums of its own; ``SHA256SUMS`` lists every file of
+    a finished run. Methods that read raise :class:`repro.checksums.DamagedFileError` where a file
+    differs from its checksum.
 
     Args:
         path: ``<results_dir>/<scale>/runs/<run_id>``; it need not exist yet.
@@ -78,7 +95,28 @@ class RunFolder:
         self._forget_failure()
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
-        atomic_write_json(self.done, done)
+        content = json.dumps(done, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        listed = checksums_of(self.path, lambda name: not name.startswith(_UNLISTED))
+        listed[self.done.name] = hashlib.sha256(content.encode()).hexdigest()
+        atomic_write_text(self.path / MANIFEST, format_manifest(listed))
+        atomic_write_text(self.done, content)
+
+    def damaged_files(self) -> list[str]:
+        """List the files of a finished run that are missing or differ from what it wrote."""
+        return damaged_files(self.path) if self.done.exists() else []
+
+    def reopen_if_damaged(self) -> None:
+        """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.
+
+        Its weights are used again if they, the history and ``training.json`` are whole.
+        """
+        if self.damaged_files():
+            self.done.unlink(missing_ok=True)
+
+    def discard_training(self) -> None:
+        """Delete what an interrupted training left, the checkpoint first."""
+        for path in (self.checkpoint, self.training, self.history, self.model):
+            remove(path)
 
     def mark_failed(self, traceback: str) -> None:
         """Declare the run failed and keep the text of its traceback.
@@ -93,7 +131,7 @@ class RunFolder:
 
     def read_done(self) -> dict[str, Any]:
         """What :meth:`mark_done` wrote: ``run_id``, ``finished`` (UTC, ISO 8601), ``summary``."""
-        return _read_object(self.done)
+        return _read_object(self._verified(self.done))
 
     def write_config(self, text: str) -> None:
         """Keep the resolved configuration, text of YAML."""
@@ -105,7 +143,7 @@ class RunFolder:
 
     def read_environment(self) -> dict[str, Any]:
         """What :meth:`write_environment` wrote."""
-        return _read_object(self.environment)
+        return _read_object(self._verified(self.environment))
 
     def write_records(self, records: Iterable[Record]) -> None:
         """Replace the run's records."""
@@ -117,28 +155,30 @@ class RunFolder:
         Raises:
             ResultsError: the file is missing or a line is no record; names file, line and field.
         """
-        rows = enumerate(read_rows(self.records), start=1)
+        rows = enumerate(read_rows(self._verified(self.records)), start=1)
         return [record_from_dict(row, f"{self.records}:{number}") for number, row in rows]
 
     def write_training(self, training: Mapping[str, Any]) -> None:
         """Keep what was trained and what it took, values of JSON, once training has ended."""
-        atomic_write_json(self.training, dict(training))
+        atomic_write_json(self.training, dict(training), checksum=True)
 
     def read_training(self) -> dict[str, Any]:
         """What :meth:`write_training` wrote; nothing if training has not ended."""
+        self._verified(self.training)
         return _read_object(self.training) if self.training.exists() else {}
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Add one row, usually one per epoch; it is on disk before this returns."""
+        sidecar(self.history).unlink(missing_ok=True)  # it grows again: an earlier end is void
         append_row(self.history, row)
 
     def read_history(self) -> list[Row]:
         """Rows in the order they were appended; what a crash tore is left out."""
-        return read_grown_rows(self.history)
+        return read_grown_rows(self._verified(self.history))
 
     def rewrite_history(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all rows; a continued run drops those after its checkpoint this way."""
-        write_rows(self.history, rows)
+        write_rows(self.history, rows, checksum=True)
 
     def write_hypotheses(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep hypotheses with their probabilities, one row per example."""
@@ -146,7 +186,7 @@ class RunFolder:
 
     def read_hypotheses(self) -> list[Row]:
         """What :meth:`write_hypotheses` wrote; no rows if the run kept none."""
-        return _read_optional(self.hypotheses)
+        return _read_optional(self._verified(self.hypotheses))
 
     def write_attention(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep attention weights, one row per example."""
@@ -154,7 +194,7 @@ class RunFolder:
 
     def read_attention(self) -> list[Row]:
         """What :meth:`write_attention` wrote; no rows if the run kept none."""
-        return _read_optional(self.attention)
+        return _read_optional(self._verified(self.attention))
 
     def write_candidates(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep candidate structures with their weights, one row per example."""
@@ -162,7 +202,7 @@ class RunFolder:
 
     def read_candidates(self) -> list[Row]:
         """What :meth:`write_candidates` wrote; no rows if the run kept none."""
-        return _read_optional(self.candidates)
+        return _read_optional(self._verified(self.candidates))
 
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
         """Keep what each example adds to the metrics, by full metric name."""
@@ -174,6 +214,7 @@ class RunFolder:
         Raises:
             ResultsError: the file is damaged.
         """
+        self._verified(self.statistics)
         return read_arrays(self.statistics) if self.statistics.exists() else {}
 
     def write_forced(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -182,7 +223,19 @@ class RunFolder:
 
     def read_forced(self) -> list[Row]:
         """What :meth:`write_forced` wrote; no rows if the run kept none."""
-        return _read_optional(self.forced)
+        return _read_optional(self._verified(self.forced))
+
+    def _verified(self, path: Path) -> Path:
+        """Return ``path``, once its content is known to be that of its checksum.
+
+        Raises:
+            DamagedFileError: it is not.
+        """
+        if sidecar(path).exists():
+            verify(path)
+        elif self.done.exists() and damaged_files(self.path, [path.name]):
+            raise DamagedFileError(f"{path} is damaged: it differs from {MANIFEST} beside it")
+        return path
 
     def _refuse_done(self) -> None:
         if self.done.exists():

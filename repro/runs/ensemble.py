@@ -15,6 +15,7 @@ from repro.runs.execute import (
     capture_environment,
     make_records,
 )
+from repro.runs.finished import is_finished
 from repro.runs.locking import run_lock
 from repro.tasks import EnsembleEvaluation, task_spec
 from repro.training.checkpoint import load_weights
@@ -55,8 +56,9 @@ def evaluate_ensemble(members: Sequence[LocatedRun], command: str) -> RunFolder:
     if waiting:
         raise ValueError(f"these members are not done: {', '.join(waiting)}")
     ensemble = locate_ensemble(members)
-    if ensemble.folder.status != "done":
+    if not is_finished(ensemble.folder):
         with run_lock(ensemble.folder.path):
+            ensemble.folder.reopen_if_damaged()
             _evaluate(ensemble, members, command)
     return ensemble.folder
 

@@ -1,5 +1,6 @@
 """One run: find it, train it or continue it, evaluate it, record it."""
 
+import logging
 import re
 import shlex
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id
 from repro.config.instantiate import build_loss_mapping, build_mapping
@@ -24,6 +26,7 @@ from repro.runs.environment import (
     prepare_device,
     source_commit,
 )
+from repro.runs.finished import is_finished
 from repro.runs.locking import run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
@@ -32,6 +35,8 @@ from repro.training.checkpoint import load_weights
 from repro.training.logger import build_logger
 from repro.training.loop import Files, fit
 from repro.training.seeding import seed_everything
+
+_log = logging.getLogger(__name__)
 
 StepCallback = Callable[[RunConfig, Checkpoint, int], None]
 
@@ -99,9 +104,10 @@ def check(run: LocatedRun) -> None:
 def execute(
     config: RunConfig, overrides: Sequence[str] = (), on_step: StepCallback | None = None
 ) -> Outcome:
-    """Bring one run to its end, unless it is done already.
+    """Bring one run to its end, unless it is done already and its files are whole.
 
-    A failing run leaves its traceback in its folder; Ctrl-C leaves a checkpoint and goes on.
+    A run whose files are damaged is repeated from what is still whole. A failing run leaves its
+    traceback in its folder; Ctrl-C leaves a checkpoint and goes on.
 
     Args:
         config: the resolved configuration.
@@ -111,10 +117,11 @@ def execute(
     label = " ".join(overrides)
     run = locate(config)
     name, path = run.folder.run_id, run.folder.path
-    if run.folder.status == "done":
+    if is_finished(run.folder):
         return Outcome(name, label, "skipped", path, scores=_scores(run.folder))
     try:
         with run_lock(path):
+            run.folder.reopen_if_damaged()
             _run_or_mark_failed(run, overrides, on_step)
     except Exception as error:
         return Outcome(name, label, "failed", path, error=f"{type(error).__name__}: {error}")
@@ -146,7 +153,7 @@ def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
     seconds = progress.seconds + time.monotonic() - started
     folder.write_records(make_records(run, scores, environment, "run", config.seed, seconds))
     folder.mark_done({"label": " ".join(overrides), "best_epoch": progress.best_epoch})
-    folder.checkpoint.unlink(missing_ok=True)
+    remove(folder.checkpoint)
 
 
 def build_task(config: RunConfig, device: torch.device) -> Task[Any]:
@@ -167,12 +174,23 @@ def _train_once(
 ) -> Checkpoint:
     """Train, unless another run has done just that."""
     folder, training = run.folder, training_of(run.config, run.corpus)
+    _discard_damaged_training(folder)
     progress = take_over_training(folder, run.config, training, device)
     if progress is None:
         progress = _train(task, run, on_step)
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     keep_training(folder, training, device, progress)
     return progress
+
+
+def _discard_damaged_training(folder: RunFolder) -> None:
+    """Let an interrupted training start anew if its checkpoint or its best weights are damaged."""
+    try:
+        verify(folder.checkpoint)
+        verify(folder.model)
+    except DamagedFileError as error:
+        _log.warning("%s; the training starts anew", error)
+        folder.discard_training()
 
 
 def _train(task: Task[Any], run: LocatedRun, on_step: StepCallback | None) -> Checkpoint:

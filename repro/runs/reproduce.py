@@ -1,10 +1,12 @@
 """One artefact of one paper, from its experiment file to its table or figure."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
@@ -23,9 +25,12 @@ from repro.results import (
 from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import LocatedRun, Outcome, check, command_of, locate
+from repro.runs.finished import finished_records
 from repro.runs.significance import compare_rows
 from repro.runs.sweep import Job, run_jobs
 from repro.runs.tuning import Measure, following_runs
+
+_log = logging.getLogger(__name__)
 
 Located = dict[tuple[str, ...], LocatedRun]
 """Runs by the overrides that ask for them."""
@@ -101,11 +106,14 @@ def _store(results_dir: Path, scale: str, experiment: Experiment, records: list[
         compute_figure_data(results_dir, scale, experiment, origin)
         return
     write_experiment_records(results_dir, scale, experiment.name, records)
-    compared = compare_rows(experiment, records, results_dir, scale)
-    if compared:
-        write_comparisons(results_dir, scale, experiment.name, compared)
-    if experiment.drawing is not None and records:
-        draw_figure_data(results_dir, scale, experiment)
+    try:
+        compared = compare_rows(experiment, records, results_dir, scale)
+        if compared:
+            write_comparisons(results_dir, scale, experiment.name, compared)
+        if experiment.drawing is not None and records:
+            draw_figure_data(results_dir, scale, experiment)
+    except DamagedFileError as error:  # of a run that was only collected: others are repeated
+        _log.warning("%s: %s", experiment.name, error)
 
 
 def _results_dir(located: Located, scale: str, extra: Sequence[str]) -> Path:
@@ -144,10 +152,10 @@ def _measure(experiment: Experiment, located: Located) -> Measure:
     """The tuning metric of a run that is done."""
 
     def measure(run: PlannedRun) -> float | None:
-        folder = located[run.overrides].folder
-        if experiment.tune is None or folder.status != "done":
+        if experiment.tune is None:
             return None
-        values = {record.metric: record.value for record in folder.read_records()}
+        records = finished_records(located[run.overrides].folder)
+        values = {record.metric: record.value for record in records}
         return values.get(experiment.tune.metric)
 
     return measure
@@ -199,13 +207,11 @@ def _ensemble_folder(members: list[LocatedRun], collect: bool, command: str) -> 
 
 def _labelled(folder: RunFolder, run: PlannedRun, command: str) -> list[Record]:
     """A run's records as those of a cell; the command is the plan's, which names no folder."""
-    if folder.status != "done":
-        return []
     records = [
         replace(record, experiment=run.experiment, row=run.row, column=run.column, command=command)
-        for record in folder.read_records()
+        for record in finished_records(folder)
     ]
-    if run.value is None:
+    if run.value is None or not records:
         return records
     signature = f"setting:{run.setting}|{metric_of(TUNED_VALUE).signature}"
     tuned = replace(records[0], metric=TUNED_VALUE, value=run.value, signature=signature)

@@ -1,15 +1,19 @@
 """Trainings that runs share: those that differ only in what the evaluation reads."""
 
+import logging
 import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 from repro.atomic import atomic_path
+from repro.checksums import DamagedFileError, verify
 from repro.config.identity import training_id
 from repro.config.schema import RunConfig
-from repro.results import RunFolder, list_runs
+from repro.results import ResultsError, RunFolder, list_runs
 from repro.tasks import CorpusIdentity, task_spec
 from repro.training import Checkpoint
+
+_log = logging.getLogger(__name__)
 
 
 def training_of(config: RunConfig, corpus: CorpusIdentity) -> str:
@@ -36,6 +40,8 @@ def take_over_training(
 ) -> Checkpoint | None:
     """Copy the weights of a run of the same training on the same kind of device.
 
+    A run whose training is damaged is named in a warning and passed over.
+
     Args:
         folder: of the run that is to be trained.
         config: of that run.
@@ -49,10 +55,15 @@ def take_over_training(
         return None
     assert config.results_dir is not None
     for other in list_runs(Path(config.results_dir), config.scale.name):
-        ended = other.read_training()
-        same = (ended.get("training"), ended.get("device")) == (training, device)
-        if same and other.model.exists():
-            with atomic_path(folder.model) as temporary:
-                shutil.copyfile(other.model, temporary)
-            return Checkpoint(**ended["progress"], history=other.read_history())
+        try:
+            ended = other.read_training()
+            same = (ended.get("training"), ended.get("device")) == (training, device)
+            if same and other.model.exists():
+                progress = Checkpoint(**ended["progress"], history=other.read_history())
+                verify(other.model)
+                with atomic_path(folder.model, checksum=True) as temporary:
+                    shutil.copyfile(other.model, temporary)
+                return progress
+        except (DamagedFileError, ResultsError) as error:
+            _log.warning("%s; the training of this run is not used", error)
     return None

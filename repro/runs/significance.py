@@ -1,5 +1,6 @@
 """Comparison of a table's rows with its baseline, from the statistics that their runs stored."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.checksums import DamagedFileError
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import form_of
 from repro.evaluation.significance import (
@@ -22,6 +24,7 @@ from repro.report.chosen import chosen_records
 from repro.report.table import index_records
 from repro.results import Comparison, Record, ResultsError, read_comparisons, run_folder
 
+_log = logging.getLogger(__name__)
 SIGNATURE = f"{bootstrap_signature()} {randomisation_signature()}"
 _TOLERANCE = 1e-6
 
@@ -49,7 +52,7 @@ def compare_rows(
     Raises:
         ResultsError: stored statistics are damaged, or do not give the recorded value.
     """
-    known = {one.identity: one for one in read_comparisons(results_dir, scale, experiment.name)}
+    known = _known_comparisons(results_dir, scale, experiment.name)
 
     @cache
     def read(run_id: str) -> Arrays:
@@ -63,6 +66,18 @@ def compare_rows(
             baseline = pairs[0][1].row
             found.append(replace(comparison, row=row, column=column.name, baseline=baseline))
     return found
+
+
+def _known_comparisons(
+    results_dir: Path, scale: str, experiment_name: str
+) -> dict[tuple[str, ...], Comparison]:
+    """Comparisons computed before, by identity; none, with a warning, if their file is damaged."""
+    try:
+        known = read_comparisons(results_dir, scale, experiment_name)
+    except DamagedFileError as error:
+        _log.warning("%s; the comparisons are computed anew", error)
+        return {}
+    return {one.identity: one for one in known}
 
 
 def _cells(

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.checksums import DamagedFileError, sidecar
 from repro.results import (
     FIELDS,
     Record,
@@ -90,5 +91,8 @@ def test_a_damaged_file_is_refused(
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
+    with pytest.raises(DamagedFileError, match="table1.csv is damaged"):
+        read_experiment_records(tmp_path, "demo", NAME)
+    sidecar(path).unlink()  # as if it was written by hand
     with pytest.raises(ResultsError, match=message):
         read_experiment_records(tmp_path, "demo", NAME)
