@@ -102,9 +102,9 @@ def read_computed_figure(
         ResultsError: the file is malformed or belongs elsewhere.
     """
     path = figure_path(results_dir, scale, experiment_name, "json")
-    verify(path)
     if not path.exists():
         return None
+    verify(path)
     content = read_object(path, KEYS)
     if content["experiment"] != experiment_name:
         raise ResultsError(f"{path}: belongs to {content['experiment']!r}")

@@ -76,9 +76,9 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
         ResultsError: the file is malformed or belongs elsewhere.
     """
     path = figure_path(results_dir, scale, experiment_name, "json")
-    verify(path)
     if not path.exists():
         return None
+    verify(path)
     content = read_object(path, KEYS)
     if not isinstance(content["record"], dict) or not isinstance(content["example"], dict):
         raise ResultsError(f"{path}: 'record' and 'example' must be objects")

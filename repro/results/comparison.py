@@ -83,9 +83,9 @@ def read_comparisons(results_dir: Path, scale: str, experiment_name: str) -> lis
         ResultsError: the file has other columns, or a line is malformed.
     """
     path = comparisons_path(results_dir, scale, experiment_name)
-    verify(path)
     if not path.exists():
         return []
+    verify(path)
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
     except ValueError as error:

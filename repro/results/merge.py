@@ -48,9 +48,9 @@ def read_experiment_records(results_dir: Path, scale: str, experiment_name: str)
         ResultsError: a line is no record, belongs elsewhere, or stands twice.
     """
     path = records_path(results_dir, scale, experiment_name)
-    verify(path)
     if not path.exists():
         return []
+    verify(path)
     frame = _read_frame(path)
     rows = enumerate(frame.to_dict("records"), start=1)
     records = [_parse(row, f"{path}: record {number}") for number, row in rows]

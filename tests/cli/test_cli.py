@@ -149,6 +149,12 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
     assert (first / "traceback.txt").read_text()
     assert (second / "DONE").exists()
     (second / "records.jsonl").write_text('{"metric": ')  # torn
+    repaired = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
+    assert repaired.returncode == 0
+    assert f"{second}: damaged (records.jsonl)" in repaired.stderr
+    assert "Traceback" not in repaired.stderr
+    (second / "SHA256SUMS").unlink()  # as an earlier version left a run
+    (second / "records.jsonl").write_text('{"metric": ')
     damaged = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
     assert damaged.returncode == 2
     torn = f"{second / 'records.jsonl'}:1: the last line is torn"

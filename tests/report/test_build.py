@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.checksums import sidecar
 from repro.config.experiment import Experiment
 from repro.report import build_report, document, draw_figure_data
 from repro.results import (
@@ -64,10 +65,13 @@ def test_report_is_built_without_the_runs(results: Path) -> None:
     assert page == results / "demo" / "report.html"
     assert set(written(results)) == {
         "demo/figures/paper2020/figure9.json",
+        "demo/figures/paper2020/figure9.json.sha256",
         "demo/figures/paper2020/figure9.png",
         "demo/figures/paper2020/figure9.svg",
         "demo/records/paper2020/figure9.csv",
+        "demo/records/paper2020/figure9.csv.sha256",
         "demo/records/paper2020/table9.csv",
+        "demo/records/paper2020/table9.csv.sha256",
         "demo/report.html",
         "demo/report.md",
         "demo/tables/paper2020/table9.csv",
@@ -90,7 +94,7 @@ def test_the_same_input_gives_the_same_bytes(results: Path) -> None:
     build_report(results, "demo")
     first = written(results)
     for name in first:
-        if not name.endswith(("figure9.json", "9.csv")) or "tables" in name:
+        if not name.endswith(("figure9.json", "9.csv", ".sha256")) or "tables" in name:
             (results / name).unlink()
     build_report(results, "demo")
     assert written(results) == first
@@ -117,11 +121,28 @@ def test_runs_without_figure_data_say_so(results: Path) -> None:
     assert "<img" not in html
 
 
-def test_damaged_records_stop_the_report_and_leave_the_old_one(results: Path) -> None:
+def test_what_differs_from_its_checksum_is_named_and_left_out(
+    results: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    records = records_path(results, "demo", "paper2020/table9")
+    figure = figure_path(results, "demo", "paper2020/figure9", "json")
+    assert "53.0" in build_report(results, "demo").read_text(encoding="utf-8")
+    records.write_text(records.read_text().replace("53.0", "54.0"))
+    text = build_report(results, "demo").read_text(encoding="utf-8")
+    assert "54.0" not in text
+    assert "its stored results are damaged" in text
+    assert "<img" in text  # the figure, which is whole
+    figure.write_bytes(figure.read_bytes()[:-2])
+    assert "<img" not in build_report(results, "demo").read_text(encoding="utf-8")
+    assert all(any(str(path) in m for m in caplog.messages) for path in (records, figure))
+
+
+def test_malformed_records_stop_the_report_and_leave_the_old_one(results: Path) -> None:
     page = build_report(results, "demo")
     before = page.read_bytes()
     path = records_path(results, "demo", "paper2020/table9")
     path.write_text(path.read_text().replace("53.0", "many"))
+    sidecar(path).unlink()
     with pytest.raises(ResultsError, match=r"table9\.csv: record \d+: field 'value' is 'many'"):
         build_report(results, "demo")
     assert page.read_bytes() == before
@@ -134,6 +155,7 @@ def test_figure_is_redrawn_from_its_data_alone(results: Path) -> None:
     content = json.loads(path.read_text())
     content["example"]["gold"] = "b"
     path.write_text(json.dumps(content))
+    sidecar(path).unlink()
     build_report(results, "demo")
     assert figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes() != before
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from repro.checksums import DamagedFileError, sidecar
 from repro.config.experiment import Drawing, Experiment
 from repro.report import draw_figure_data
 from repro.report.choose import choose_attention, choose_lattice
@@ -157,6 +158,10 @@ def test_damaged_figure_data_are_refused(
     store_runs(tmp_path, figure_experiment, make_record)
     path = draw_figure_data(tmp_path, "demo", figure_experiment)
     good = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(good))
+    with pytest.raises(DamagedFileError, match=path.name):
+        read_figure_data(tmp_path, "demo", name)
+    sidecar(path).unlink()  # from here on as if it was written by hand
     record = {**good["record"], "value": math.nan}
     for content, message in [
         ("{", "not JSON"),

@@ -61,7 +61,7 @@ def test_a_damaged_file_is_refused_by_name(
 ) -> None:
     path = write_comparisons(tmp_path, "demo", NAME, [ONE])
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(DamagedFileError, match="table1.csv is damaged"):
+    with pytest.raises(DamagedFileError, match=r"table1\.csv is damaged"):
         read_comparisons(tmp_path, "demo", NAME)
     sidecar(path).unlink()  # as if it was written by hand
     with pytest.raises(ResultsError, match=rf"table1\.csv: {message}"):

@@ -91,7 +91,7 @@ def test_a_damaged_file_is_refused(
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    with pytest.raises(DamagedFileError, match="table1.csv is damaged"):
+    with pytest.raises(DamagedFileError, match=r"table1\.csv is damaged"):
         read_experiment_records(tmp_path, "demo", NAME)
     sidecar(path).unlink()  # as if it was written by hand
     with pytest.raises(ResultsError, match=message):
