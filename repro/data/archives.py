@@ -1,20 +1,24 @@
 """Corpora that come as archives: download, checksum, and extraction of plain files only."""
 
+import bz2
+import gzip
 import hashlib
+import lzma
+import os
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any, cast
 from urllib.request import urlopen
 
-from repro.atomic import atomic_path, scratch_folder
+from repro.atomic import scratch_folder, temporary_beside
 from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
 from repro.data.fetch import TIMEOUT_SECONDS, FetchReport, Progress, Verification, checked_address
@@ -22,7 +26,20 @@ from repro.data.receipts import Receipt, read_receipt, receipt_of, write_receipt
 from repro.data.sources import is_plain_path
 
 MOST_BYTES = 8 << 30
-"""Most bytes that are extracted from one archive; more is taken for an attack."""
+"""Most bytes that one archive may unpack to; more is taken for an attack."""
+MOST_FILES = 100_000
+"""Most files that are extracted from one archive, likewise."""
+_OPENERS: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+"""Decompressors of tar files by the first bytes of the file."""
+_UNREADABLE = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError,
+    RuntimeError,  # an encrypted member, or a compression that is not supported
+    ValueError,  # names that cannot be decoded
+)  # fmt: skip
 _BLOCK = 1 << 20
 
 
@@ -120,6 +137,11 @@ def _downloaded(archive: Archive) -> Iterator[tuple[Path, str]]:
                 shutil.copyfileobj(response, stream, _BLOCK)
         except (OSError, HTTPException) as error:
             raise DataError(f"cannot download {archive.url} ({error})") from error
+        announced, received = response.headers.get("Content-Length"), file.stat().st_size
+        if announced is not None and announced != str(received):
+            raise DataError(
+                f"cannot download {archive.url} (received {received} of {announced} bytes)"
+            )
         if archive.digest is not None:
             _check_digest(file, archive)
         yield file, sha256_of_file(file)
@@ -143,7 +165,10 @@ def _check_again(archive: Archive, sha256: str, kept: Receipt | None) -> None:
 
 
 def extract(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[Path]:
-    """Unpack the files of an archive whose names fit; nothing else of it is created.
+    """Unpack the files of an archive whose names match; nothing else of it is created.
+
+    The archive is read to its end, where compressed streams keep their checksum, into a temporary
+    folder; the files are moved only after that.
 
     Args:
         file: tar (also compressed) or zip.
@@ -154,53 +179,110 @@ def extract(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[Path]:
         The files that were written.
 
     Raises:
-        DataError: neither tar nor zip; a wanted member is a link or a device, or its path is not
-            plain and relative; more than :data:`MOST_BYTES` come out of it; nothing is wanted.
+        DataError: neither tar nor zip, or damaged; a wanted member is a link or a device, or its
+            path is not plain and relative, or leads through a symbolic link on disk; the archive
+            holds more than :data:`MOST_BYTES` or :data:`MOST_FILES`; nothing is wanted. No file
+            is written then.
     """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = temporary_beside(folder)
     try:
-        written = _extracted(file, folder, wanted)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        names = _extracted(file, staging, wanted)
+        if not names:
+            raise DataError(f"{file.name}: no file in it is named {' or '.join(wanted)}")
+        for name in names:
+            _refuse_obstacles(folder, name)
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(staging / name, folder / name)
+    except DataError:
+        raise
+    except _UNREADABLE as error:
         raise DataError(f"{file.name}: cannot be unpacked ({error})") from error
-    if not written:
-        raise DataError(f"{file.name}: no file in it is named {' or '.join(wanted)}")
-    return written
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return [folder / name for name in names]
 
 
-def _extracted(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[Path]:
-    written: list[Path] = []
+def _refuse_obstacles(folder: Path, name: str) -> None:
+    """Refuse to write through a symbolic link, or where there is something else than a file."""
+    parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
+    for path in (*parents, folder / name):
+        if path.is_symlink():
+            raise DataError(f"{path} is a symbolic link; files are not unpacked through links")
+    wrong = [path for path in parents if path.exists() and not path.is_dir()]
+    if wrong or (folder / name).is_dir():
+        raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")
+
+
+def _extracted(file: Path, folder: Path, wanted: tuple[str, ...]) -> list[str]:
+    """Write the wanted members below ``folder``; return their names."""
+    written: dict[str, None] = {}
     left = MOST_BYTES
     for name, stream in _members(file):
         if not any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in wanted):
             continue
         if stream is None or not is_plain_path(name):
             raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
-        left -= _copy(stream, folder / name, left)
-        written.append(folder / name)
-    return written
+        left -= _copy(_Bounded(stream, left), folder / name)
+        written[name] = None
+        if len(written) > MOST_FILES:
+            raise DataError(f"{file.name}: the archive holds more than {MOST_FILES} files")
+    return list(written)
 
 
 def _members(file: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Names of all members but folders; a stream where a member is a plain file."""
+    """Yield the names of all members but folders, with a stream where a member is a plain file."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as zipped:
             for entry in zipped.infolist():
                 if not entry.is_dir():
                     yield entry.filename, zipped.open(entry)
         return
-    with tarfile.open(file, "r:*") as tar:
-        for member in tar:
-            if not member.isdir():
-                name = member.name.removeprefix("./")
-                yield name, tar.extractfile(member) if member.isreg() else None
+    with _decompressed(file) as raw:
+        stream = _Bounded(raw, MOST_BYTES)
+        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|") as tar:
+            for member in tar:
+                if not member.isdir():
+                    name = member.name.removeprefix("./")
+                    yield name, tar.extractfile(member) if member.isreg() else None
+        while stream.read(_BLOCK):  # gzip and xz compare their checksums at the end
+            pass
 
 
-def _copy(stream: IO[bytes], path: Path, most: int) -> int:
-    """Write a member, as much as it really holds; returns its size."""
-    size = 0
-    with atomic_path(path) as temporary, temporary.open("wb") as sink:
+def _decompressed(file: Path) -> IO[bytes]:
+    """Open a file, through the decompressor that its first bytes ask for."""
+    with file.open("rb") as stream:
+        start = stream.read(max(map(len, _OPENERS)))
+    for magic, opener in _OPENERS.items():
+        if start.startswith(magic):
+            return cast(IO[bytes], opener(file))
+    return file.open("rb")
+
+
+class _Bounded:
+    """A stream that refuses to give more than ``most`` bytes, whatever the archive announces."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._left = stream, most
+
+    def read(self, size: int) -> bytes:
+        """Read up to ``size`` bytes.
+
+        Raises:
+            DataError: the stream holds more than its bound.
+        """
+        block = self._stream.read(size)
+        self._left -= len(block)
+        if self._left < 0:
+            raise DataError(f"the archive unpacks to more than {MOST_BYTES} bytes")
+        return block
+
+
+def _copy(stream: _Bounded, path: Path) -> int:
+    """Write a member; return its size."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as sink:
         while block := stream.read(_BLOCK):
-            size += len(block)
-            if size > most:
-                raise DataError(f"{path.name}: the archive unpacks to more than {MOST_BYTES} bytes")
             sink.write(block)
-    return size
+        return sink.tell()

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import random
 import tarfile
 import zipfile
 from functools import partial
@@ -106,7 +107,79 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     assert file.stat().st_size < 10_000
     with pytest.raises(DataError, match="unpacks to more than 1000000 bytes"):
         extract(file, tmp_path / "out", WANTED)
-    assert files_below(tmp_path / "out") == {"a.de"}
+    assert files_below(tmp_path) == {"archive"}
+    file = write_tar(tmp_path / "archive", {"README": bytes(2_000_000), "a.de": b"x"})
+    with pytest.raises(DataError, match="unpacks to more than 1000000 bytes"):
+        extract(file, tmp_path / "out", WANTED)
+
+
+@pytest.mark.parametrize("write", [write_tar, write_zip])
+def test_an_archive_of_too_many_files_is_refused(tmp_path, monkeypatch, write):
+    monkeypatch.setattr(archives, "MOST_FILES", 10)
+    file = write(tmp_path / "archive", {f"{n}.de": b"x" for n in range(11)})
+    with pytest.raises(DataError, match="more than 10 files"):
+        extract(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("link", ["out", "out/de-en", "out/de-en/train.de"])
+def test_nothing_is_written_through_a_symbolic_link(tmp_path, link):
+    file = write_tar(tmp_path / "archive", FILES)
+    outside = tmp_path / "outside"
+    (outside / "de-en").mkdir(parents=True)
+    (outside / "train.de").write_text("precious")
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(outside / "train.de" if link.endswith(".de") else outside)
+    before = files_below(outside)
+    with pytest.raises(DataError, match="is a symbolic link"):
+        extract(file, tmp_path / "out", WANTED)
+    assert files_below(outside) == before
+    assert (outside / "train.de").read_text() == "precious"
+
+
+def test_a_folder_where_a_file_belongs_is_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "out/de-en/train.en").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"train\.en is in the way"):
+        extract(write_tar(tmp_path / "archive", FILES), tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
+def test_a_damaged_compressed_archive_never_gives_other_bytes(tmp_path, mode):
+    """The bytes do not compress, so that most damage leaves a stream that can be decompressed."""
+    content = random.Random(1).randbytes(3_000)
+    file = tmp_path / "archive"
+    with tarfile.open(file, mode) as tar:
+        member = tarfile.TarInfo("a.de")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    whole = file.read_bytes()
+    refused = 0
+    for position in range(0, len(whole), 7):
+        file.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        try:
+            (path,) = extract(file, tmp_path / "out", WANTED)
+        except DataError:
+            refused += 1
+        else:  # a time or a name in the header of the compressed file
+            assert path.read_bytes() == content
+    assert refused > len(range(0, len(whole), 7)) * 0.9
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_zips_with_damaged_or_unknown_compression_are_refused(tmp_path, kind):
+    content = random.Random(1).randbytes(500) + bytes(500)
+    file = tmp_path / "archive"
+    with zipfile.ZipFile(file, "w", kind) as zipped:
+        zipped.writestr("a.de", content)
+    whole = file.read_bytes()
+    for position in range(len(whole)):
+        file.write_bytes(whole[:position] + bytes([whole[position] ^ 9]) + whole[position + 1 :])
+        try:
+            (path,) = extract(file, tmp_path / "out", WANTED)
+        except DataError:
+            continue
+        assert path.read_bytes() == content
 
 
 def test_what_is_no_archive_is_refused(tmp_path):
@@ -164,6 +237,23 @@ def test_without_a_stated_checksum_the_first_fetch_decides(tmp_path, web):
     (data / "toy/de-en/train.de").unlink()
     with pytest.raises(DataError, match="another content than at the first fetch"):
         fetch_archives(corpus, data, ignore)
+
+
+def test_a_shorter_download_than_announced_is_refused(tmp_path, web, monkeypatch):
+    folder, url = web
+    content = write_tar(folder / "a.tar", FILES).read_bytes()
+
+    def announce_more(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content) + 10))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    monkeypatch.setattr(Quiet, "do_GET", announce_more)
+    corpus = corpus_of(Archive(f"{url}/a.tar"))
+    with pytest.raises(DataError, match=rf"received {len(content)} of {len(content) + 10} bytes"):
+        fetch_archives(corpus, tmp_path / "data", ignore)
+    assert files_below(tmp_path / "data") == set()
 
 
 def test_what_cannot_be_downloaded_is_named(tmp_path, web):
