@@ -4,13 +4,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 
 from repro.losses.fused import fused_losses
 from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.mappings._entmax import signed
+from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._masking import allowed_scores, centre, readable
+from repro.mappings._parameters import integer, number
 
 
 class FenchelYoungLoss(nn.Module):
@@ -40,7 +40,8 @@ class FenchelYoungLoss(nn.Module):
         label_smoothing: ``ε`` in ``[0, 1)``.
 
     Raises:
-        TypeError: the mapping is no :class:`ProbabilityMap`, or needs upper bounds.
+        TypeError: the mapping is no :class:`ProbabilityMap`, or needs upper bounds; or
+            ``ignore_index`` is no integer or ``label_smoothing`` no number.
         ValueError: another setting is out of range.
 
     References:
@@ -55,13 +56,13 @@ class FenchelYoungLoss(nn.Module):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        check_loss_settings(reduction, label_smoothing)
+        smoothing = check_loss_settings(reduction, label_smoothing)
         if not isinstance(mapping, ProbabilityMap) or isinstance(mapping, Csoftmax | Csparsemax):
             raise TypeError(f"mapping must be a ProbabilityMap without bounds, got {mapping!r}")
         self.mapping = mapping
-        self.ignore_index = ignore_index
+        self.ignore_index = integer("ignore_index", ignore_index)
         self.reduction = reduction
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = smoothing
 
     def forward(self, scores: Tensor, target: Tensor) -> Tensor:
         """Return the loss.
@@ -104,9 +105,7 @@ class FenchelYoungLoss(nn.Module):
             gap = gap + self.label_smoothing * _lead(centred, chosen, allowed)
         forbidden = wide.detach().gather(-1, chosen).squeeze(-1) == -torch.inf
         gap = gap.clamp(min=0).masked_fill(forbidden, torch.inf)
-        losses: Tensor = _WithGradient.apply(
-            wide, probs, gap, chosen, allowed, self.label_smoothing
-        )
+        losses: Tensor = _WithGradient.run(wide, probs, gap, chosen, allowed, self.label_smoothing)
         return losses
 
     def extra_repr(self) -> str:
@@ -154,13 +153,10 @@ class EntmaxLoss(FenchelYoungLoss):
         super().__init__(Entmax(alpha), ignore_index, reduction, label_smoothing)
 
 
-class _WithGradient(Function):
+class _WithGradient(DifferentiableFunction):
     """Losses computed elsewhere whose gradient in the scores is ``p - q``."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(
         scores: Tensor,
         probs: Tensor,
@@ -176,7 +172,7 @@ class _WithGradient(Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep the distribution attached: its derivative is the Hessian."""
         _, probs, _, chosen, allowed, ctx.smoothing = inputs
-        ctx.save_for_backward(probs, chosen, allowed)
+        keep(ctx, probs, chosen, allowed)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -189,17 +185,34 @@ class _WithGradient(Function):
             moved = moved - grad * share * allowed
         return moved, None, grads[0], None, None, None
 
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """``<p - q, dz>`` and the tangent of the losses computed elsewhere."""
+        probs, chosen, allowed = ctx.saved_tensors
+        moved = probs.new_zeros(()) if tangents[2] is None else tangents[2]
+        if tangents[0] is None:
+            return moved
+        taken = tangents[0].gather(-1, chosen).squeeze(-1)
+        moved = moved + (probs * tangents[0]).sum(-1) + (ctx.smoothing - 1) * taken
+        if allowed is not None:
+            share = ctx.smoothing / allowed.sum(-1, dtype=probs.dtype).clamp(min=1)
+            moved = moved - share * (tangents[0] * allowed).sum(-1)
+        return moved
 
-def check_loss_settings(reduction: str, label_smoothing: float) -> None:
-    """Refuse an unknown reduction and smoothing out of range.
+
+def check_loss_settings(reduction: str, label_smoothing: float) -> float:
+    """Return the smoothing as a Python number; refuse it out of range, and unknown reductions.
 
     Raises:
+        TypeError: ``label_smoothing`` is no number.
         ValueError: ``reduction`` is none of the three, or ``label_smoothing`` not in ``[0, 1)``.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-    if not 0 <= label_smoothing < 1:
+    smoothing = number("label_smoothing", label_smoothing)
+    if not 0 <= smoothing < 1:
         raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
+    return smoothing
 
 
 def check_classes(target: Tensor, size: int) -> None:

@@ -3,14 +3,14 @@
 from typing import Any
 
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 from torch.nn import functional as F
 
 from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings._masking import readable
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 
 
 def order_of(mapping: ProbabilityMap) -> float | None:
@@ -39,7 +39,9 @@ def fused_losses(
         IndexError: a target is no class.
     """
     order = order_of(mapping)
-    if order is None or scores.numel() == 0 or not readable(scores) or not ops.usable(scores):
+    if order is None or scores.numel() == 0 or not readable(scores) or not dispatch.usable(scores):
+        return None
+    if forward_ad._current_level >= 0:  # the functions of the kernels have no forward mode
         return None
     if order == 0.0:
         return _cross_entropy(scores, target, ignored, reduction)
@@ -77,7 +79,7 @@ class EntmaxLossFunction(Function):
         ctx: Any, scores: Tensor, target: Tensor, order: float, ignored: int, reduction: Reduction
     ) -> tuple[Tensor, Tensor]:
         """One kernel; reduced here, as two steps of autograd take longer than a small kernel."""
-        losses, probs = ops.launch("entmax_loss", scores, target, order, ignored)
+        losses, probs = dispatch.launch("entmax_loss", scores, target, order, ignored)
         count = None
         if reduction == "mean":
             count = (target != ignored).sum().clamp_(min=1)
@@ -109,8 +111,8 @@ _apply = super(Function, EntmaxLossFunction).apply
 
 def _moved(probs: Tensor, target: Tensor, grad: Tensor, ignored: int) -> Tensor:
     """``g (p - e_y)``, zero where ignored."""
-    if ops.differentiable_once(probs, grad):
-        moved: Tensor = ops.launch("entmax_loss_backward", probs, target, grad, ignored)
+    if dispatch.differentiable_once(probs, grad):
+        moved: Tensor = dispatch.launch("entmax_loss_backward", probs, target, grad, ignored)
         return moved
     return _errors(probs, target, grad, target == ignored)
 

@@ -2,11 +2,15 @@
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.nn import functional as F
 
-from repro.losses.fenchel_young import check_classes, check_loss_settings
+from repro.losses.fenchel_young import FenchelYoungLoss, check_classes, check_loss_settings
 from repro.losses.linear_function import LinearEntmaxFunction
 from repro.losses.reduction import Reduction, reduce_losses
 from repro.mappings import Entmax
+from repro.mappings._entmax import check_alpha
+from repro.mappings._parameters import integer
 
 _CHUNK = 2**22
 """Scores held at once by default: 16 MB in float32."""
@@ -34,7 +38,8 @@ def linear_entmax_loss(
 
     Returns:
         A scalar, or shape ``(...)`` with ``reduction="none"``; the type of ``hidden``. Half types
-        are summed in float32. The loss can be differentiated once only.
+        are summed in float32. The loss can be differentiated once only. Under transforms of
+        ``torch.func``, in forward mode and in batched gradients, all scores are held at once.
 
     Raises:
         TypeError: alpha is no number, targets are not ``long``, or types differ.
@@ -44,13 +49,18 @@ def linear_entmax_loss(
     References:
         Peters et al. (2019), Eqs. 11 and 12.
     """
-    check_loss_settings(reduction, label_smoothing)
-    check_numbers(alpha, chunk_size)
+    smoothing = check_loss_settings(reduction, label_smoothing)
+    skipped = integer("ignore_index", ignore_index)
+    alpha = check_numbers(alpha, chunk_size)
     hidden, weight, bias = _as_autocast(hidden, weight, bias)
     _check_tensors(hidden, weight, bias, target)
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        # The chunked function has reverse mode only; torch.func takes the loss of all scores.
+        loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction, smoothing)
+        return loss(F.linear(hidden, weight, bias), target)
     size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
-    ignored = target == ignore_index
-    losses = _losses(hidden, weight, bias, target, ~ignored, Entmax(alpha), label_smoothing, size)
+    ignored = target == skipped
+    losses = _losses(hidden, weight, bias, target, ~ignored, Entmax(alpha), smoothing, size)
     return reduce_losses(losses, ignored, reduction).to(hidden.dtype)
 
 
@@ -82,12 +92,10 @@ class LinearEntmaxLoss(nn.Module):
         chunk_size: int | None = None,
     ) -> None:
         super().__init__()
-        check_loss_settings(reduction, label_smoothing)
-        check_numbers(alpha, chunk_size)
-        self.alpha = alpha
-        self.ignore_index = ignore_index
+        self.label_smoothing = check_loss_settings(reduction, label_smoothing)
+        self.alpha = check_numbers(alpha, chunk_size)
+        self.ignore_index = integer("ignore_index", ignore_index)
         self.reduction = reduction
-        self.label_smoothing = label_smoothing
         self.chunk_size = chunk_size
 
     def forward(
@@ -109,18 +117,18 @@ class LinearEntmaxLoss(nn.Module):
         )
 
 
-def check_numbers(alpha: float, chunk_size: int | None) -> None:
-    """Refuse what is no number; the range of alpha is checked by the mapping.
+def check_numbers(alpha: float, chunk_size: int | None) -> float:
+    """Return alpha as a Python number.
 
     Raises:
-        TypeError: alpha is a tensor.
+        TypeError: alpha is a tensor, or no number.
         ValueError: alpha is below 1 or not finite, or ``chunk_size`` is below 1.
     """
     if isinstance(alpha, Tensor):
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
-    Entmax(alpha)
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    return check_alpha(alpha)
 
 
 def _as_autocast(

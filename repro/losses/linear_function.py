@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from repro.losses.fenchel_young import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.mappings._masking import centre
 
@@ -108,6 +109,9 @@ class LinearEntmaxFunction(Function):
         hidden, weight, bias, target, *support = ctx.saved_tensors
         mapping, smoothing, again = ctx.settings
         layer, grad = Layer(hidden, weight, bias), grads[0]
+        if torch._C._functorch.is_legacy_batchedtensor(grad):
+            moved = _batched_gradients(layer, target, mapping, smoothing, grad)
+            return *moved, None, None, None, None, None
         sums = _Gradients(layer, ctx.needs_input_grad)
         sums.add(slice(None), _kept_errors(Support(*support), grad, len(weight)))
         for rows in again:
@@ -116,6 +120,22 @@ class LinearEntmaxFunction(Function):
         if smoothing:
             sums.add_uniform(-smoothing * grad)
         return *sums.finish(), None, None, None, None, None
+
+
+def _batched_gradients(
+    layer: Layer, target: Tensor, mapping: Entmax, smoothing: float, grad: Tensor
+) -> list[Tensor | None]:
+    """Gradients of the layer for a batch of incoming gradients, from all scores at once.
+
+    Sums in place and sparse matrices, of which the usual way consists, have no batched form.
+    """
+    loss = FenchelYoungLoss(mapping, reduction="none", label_smoothing=smoothing)
+    with torch.enable_grad():
+        parts = [part.detach().requires_grad_() for part in layer if part is not None]
+        bias = None if layer.bias is None else parts[2]
+        losses = loss(Layer(parts[0], parts[1], bias).scores(slice(None)), target)
+        found: list[Tensor | None] = [*torch.autograd.grad(losses, parts, grad)]
+    return found if len(found) == 3 else [*found, None]
 
 
 class _Gradients:

@@ -5,12 +5,11 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._box import EMPTY, FREE, FULL, bounded_softmax, box_projection
 from repro.mappings._conjugate import Danskin, tsallis
-from repro.mappings._dispatch import chosen, from_last, to_last
-from repro.mappings._entmax import on_support, signed
+from repro.mappings._entmax import on_support
 from repro.mappings._masking import (
     broadcasts_to,
     centre,
@@ -18,8 +17,8 @@ from repro.mappings._masking import (
     in_kind_of,
     readable,
 )
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.bounded_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 
 _LARGEST_SLACK = 0.01
 
@@ -35,7 +34,7 @@ def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor
         TypeError: the bounds are not floating point.
         ValueError: they do not broadcast, are negative or NaN, or sum to less than one.
     """
-    if ops.usable(scores):
+    if dispatch.usable(scores):
         _check_type(upper, scores)
         bounds = in_kind_of(scores, upper)
         if bounds.shape != scores.shape:  # an expansion has a derivative, which takes time
@@ -140,12 +139,12 @@ def apply_bounded(
         Unsolvable: a kernel met rows that cannot be solved. They are NaN where values are not
             read.
     """
-    function = chosen(BoundedFunction, ForwardModeBoundedFunction, scores)
+    function = BoundedFunction.run
     probs, place = function(scores, upper, total, order, dim, slack)
     return probs, place
 
 
-class BoundedFunction(Function):
+class BoundedFunction(DifferentiableFunction):
     """``p`` under bounds.
 
     Free entries move as without bounds, by ``diag(s) - s sᵀ / Σs`` with ``s = p`` (softmax) or 1
@@ -153,10 +152,7 @@ class BoundedFunction(Function):
     to ``s``. Where no entry is free, ``p`` is a corner and the derivative is zero.
     """
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(
         scores: Tensor,
         upper: Tensor | None,
@@ -166,7 +162,7 @@ class BoundedFunction(Function):
         slack: float,
     ) -> tuple[Tensor, Tensor]:
         """Solve; ``order`` chooses the solver."""
-        if ops.usable(scores) and (upper is None or _is_one(total)):
+        if dispatch.usable(scores) and (upper is None or _is_one(total)):
             return _by_kernel(scores, upper, total, order, dim, slack)
         assert upper is not None
         solve = bounded_softmax if order == 0.0 else box_projection
@@ -178,7 +174,7 @@ class BoundedFunction(Function):
         _, _, total, ctx.order, ctx.dim, _ = inputs
         ctx.spends = isinstance(total, Tensor)
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*output)
+        keep(ctx, *output)
 
     @staticmethod
     def backward(
@@ -186,7 +182,7 @@ class BoundedFunction(Function):
     ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None, None]:
         """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
         probs, place = ctx.saved_tensors
-        if ops.differentiable_once(probs, grads[0]):
+        if dispatch.differentiable_once(probs, grads[0]):
             return *_backward_by_kernel(ctx, probs, place, grads[0]), None, None, None
         slope, share, full = _response(probs, place, ctx.order, ctx.dim)
         mean = (share * grads[0]).sum(ctx.dim, keepdim=True)
@@ -194,19 +190,9 @@ class BoundedFunction(Function):
         moved = slope * (grads[0] - mean)
         return moved, grad_upper, mean if ctx.spends else None, None, None, None
 
-
-class ForwardModeBoundedFunction(BoundedFunction):
-    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
-
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep the distribution for both modes."""
-        BoundedFunction.setup_context(ctx, inputs, output)
-        ctx.save_for_forward(*output)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
-        """The same Jacobian, forward."""
+    def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
+        """Apply the Jacobian to the tangents."""
         probs, place = ctx.saved_tensors
         slope, share, full = _response(probs, place, ctx.order, ctx.dim)
         moved = torch.zeros_like(probs)
@@ -293,10 +279,10 @@ def bounded_value(
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), dim)
     best = (held * centred).sum(dim) - tsallis(held, order, dim) + (total * top).squeeze(dim)
     excess, level = _multipliers(scores, probs, place, order, top, dim)
-    value: Tensor = Danskin.apply(scores, probs, best.detach(), dim)
+    value: Tensor = Danskin.run(scores, probs, best.detach(), dim)
     if upper is not None:
-        value = Danskin.apply(upper, excess, value, dim)
-    return Danskin.apply(total, level, value, dim) if isinstance(total, Tensor) else value
+        value = Danskin.run(upper, excess, value, dim)
+    return Danskin.run(total, level, value, dim) if isinstance(total, Tensor) else value
 
 
 def _multipliers(

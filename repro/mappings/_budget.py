@@ -8,8 +8,8 @@ from torch import Tensor
 from repro.mappings._bounded import Unsolvable, apply_bounded, bounded_value, first_row
 from repro.mappings._conjugate import tsallis
 from repro.mappings._masking import allowed_scores, readable
-from repro.mappings._parameters import per_row
-from repro.mappings.kernels import ops
+from repro.mappings._parameters import number, per_row
+from repro.mappings.kernels import dispatch
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -45,7 +45,7 @@ def budget(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    if ops.usable(wide):
+    if dispatch.usable(wide):
         total = per_row("k", k, wide, dim) if isinstance(k, Tensor) else _checked(k)
         try:
             return apply_bounded(wide, None, total, 1.0, dim, 0.0)[0].to(scores.dtype)
@@ -75,9 +75,10 @@ def _admit(scores: Tensor, k: float | Tensor, dim: int) -> tuple[Tensor, Tensor,
 
 
 def _checked(k: float) -> float:
+    k = number("k", k)
     if not 0 < k < math.inf:
         raise ValueError(f"k must be positive and finite, got {k}")
-    return float(k)
+    return k
 
 
 class Budget(ProbabilityMap):
@@ -117,7 +118,7 @@ class Budget(ProbabilityMap):
             The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
         """
         wide, ones, total = _admit(allowed_scores(scores, mask, dim), self.k, dim)
-        upper = None if ops.usable(wide) else ones
+        upper = None if dispatch.usable(wide) else ones
         return bounded_value(wide, upper, total, 1.0, dim).to(scores.dtype)
 
     def extra_repr(self) -> str:

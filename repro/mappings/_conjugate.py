@@ -3,10 +3,10 @@
 from typing import Any
 
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._curves import decay_curvature, decay_ratio
-from repro.mappings._entmax import on_support, signed
+from repro.mappings._entmax import on_support
 
 _FAR = 0.1
 """From here on ``p^r - 1`` loses no digits that matter after division by ``r``."""
@@ -34,17 +34,14 @@ def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
     return terms.sum(dim)
 
 
-class HeldTsallis(Function):
+class HeldTsallis(DifferentiableFunction):
     """Tsallis regulariser at the maximiser: a function of its order only, ``p`` held fixed.
 
     The distribution stays attached in the backward pass, so that second derivatives, which do
     depend on how ``p`` moves, are complete.
     """
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(probs: Tensor, order: Tensor, dim: int) -> Tensor:
         """``Ω_r(p)``."""
         return tsallis(probs, order, dim)
@@ -53,26 +50,35 @@ class HeldTsallis(Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep both arguments."""
         probs, order, ctx.dim = inputs
-        ctx.save_for_backward(probs, order)
+        keep(ctx, probs, order)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
         """``∂Ω/∂r = Σ p L² κ(-r L) / (1 + r) - Ω / (1 + r)`` with ``L = log p``."""
         probs, order = ctx.saved_tensors
-        logs = on_support(probs, probs > 0).log()
-        theta = -order * logs
-        rate = logs.square() * decay_curvature(theta)
-        terms = probs * (rate - logs * decay_ratio(theta) / (1 + order)) / (1 + order)
+        terms = _order_terms(probs, order)
         return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(order.shape), None
 
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """``∂Ω/∂r`` times the tangent of ``r``."""
+        probs, order = ctx.saved_tensors
+        terms = _order_terms(probs, order)
+        return (terms * (0.0 if tangents[1] is None else tangents[1])).sum(ctx.dim)
 
-class Danskin(Function):
+
+def _order_terms(probs: Tensor, order: Tensor) -> Tensor:
+    """Terms of ``∂Ω/∂r`` at a fixed ``p``, one for each entry."""
+    logs = on_support(probs, probs > 0).log()
+    theta = -order * logs
+    rate = logs.square() * decay_curvature(theta)
+    return probs * (rate - logs * decay_ratio(theta) / (1 + order)) / (1 + order)
+
+
+class Danskin(DifferentiableFunction):
     """A maximum whose gradient in the scores is, by Danskin's theorem, the maximiser."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(scores: Tensor, probs: Tensor, value: Tensor, dim: int) -> Tensor:
         """``value``, computed elsewhere."""
         return value.clone()
@@ -81,10 +87,19 @@ class Danskin(Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep the maximiser, attached: its derivative is the Hessian."""
         _, probs, _, ctx.dim = inputs
-        ctx.save_for_backward(probs)
+        keep(ctx, probs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, None]:
         """``p`` for the scores; ``value`` passes its gradient on to the map's parameters."""
         (probs,) = ctx.saved_tensors
         return grads[0].unsqueeze(ctx.dim) * probs, None, grads[0], None
+
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """``<p, dz>`` and the tangent of ``value``."""
+        (probs,) = ctx.saved_tensors
+        moved = probs.new_zeros(()) if tangents[2] is None else tangents[2]
+        if tangents[0] is not None:
+            moved = moved + (tangents[0] * probs).sum(ctx.dim)
+        return moved

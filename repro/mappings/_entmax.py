@@ -1,27 +1,17 @@
 """α-entmax: algorithm, derivative, public function. Softmax and sparsemax are its two ends."""
 
-import inspect
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._curves import growth_curvature
-from repro.mappings._dispatch import chosen, from_last, to_last
 from repro.mappings._masking import allowed_scores, broadcasts_to, centre, in_kind_of, readable
+from repro.mappings._parameters import number
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
-from repro.mappings.kernels import ops
-
-ForwardT = TypeVar("ForwardT", bound=Callable[..., Tensor | tuple[Tensor, ...]])
-
-
-def signed(forward: ForwardT) -> ForwardT:
-    """Store the signature, which ``Function.apply`` otherwise derives anew in every call."""
-    forward.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]
-    return forward
+from repro.mappings.kernels import dispatch
 
 
 def entmax(
@@ -77,28 +67,27 @@ def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) 
         # torch gives NaN to a whole row with an infinite maximum.
         if not bool(probs.select(dim, 0).isnan().any()):
             return probs
-    apply = chosen(EntmaxFunction, ForwardModeEntmaxFunction, scores)
+    apply = EntmaxFunction.run
     solved: Tensor = apply(scores, order, dim, convex)
     return solved
 
 
-class EntmaxFunction(Function):
+class EntmaxFunction(DifferentiableFunction):
     """``p``; the Jacobian is ``diag(s) - s sᵀ / Σs`` with ``s = p^{2-α}`` on the support."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
         """Centre, solve for the threshold, normalise."""
-        if _has_kernel(order) and ops.usable(scores):
+        if _has_kernel(order) and dispatch.usable(scores):
             return _by_kernel(scores, order, dim)
-        centred, top = centre(scores, dim)
         if not _has_kernel(order):
-            probs = centred.softmax(dim)
-        else:
-            powers = _powers(centred, order, dim, convex)
-            probs = powers.div_(powers.sum(dim, keepdim=True))
+            # torch's own operator, which makes NaN of a row whose maximum is infinite
+            finite = scores.clamp(max=torch.finfo(scores.dtype).max)
+            empty = scores.amax(dim, keepdim=True) == -torch.inf
+            return finite.softmax(dim).masked_fill_(empty, 0.0)
+        centred, top = centre(scores, dim)
+        powers = _powers(centred, order, dim, convex)
+        probs = powers.div_(powers.sum(dim, keepdim=True))
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
@@ -106,13 +95,13 @@ class EntmaxFunction(Function):
         """Keep the distribution only."""
         _, order, ctx.dim, _ = inputs
         ctx.order = None if isinstance(order, Tensor) else order
-        ctx.save_for_backward(output, *([order] if isinstance(order, Tensor) else []))
+        keep(ctx, output, *([order] if isinstance(order, Tensor) else []))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         probs, order = _saved(ctx)
-        if ops.differentiable_once(probs, grads[0]):
+        if dispatch.differentiable_once(probs, grads[0]):
             if not _has_kernel(order):
                 moved = torch._softmax_backward_data(grads[0], probs, ctx.dim, probs.dtype)
                 return moved, None, None, None
@@ -125,20 +114,9 @@ class EntmaxFunction(Function):
             grad_order = drift.sum_to_size(order.shape)
         return grad_scores, grad_order, None, None
 
-
-class ForwardModeEntmaxFunction(EntmaxFunction):
-    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
-
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution for both modes."""
-        EntmaxFunction.setup_context(ctx, inputs, output)
-        order = inputs[1]
-        ctx.save_for_forward(output, *([order] if isinstance(order, Tensor) else []))
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """The same Jacobian, forward."""
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """Apply the Jacobian to the tangents."""
         probs, order = _saved(ctx)
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
@@ -156,9 +134,9 @@ def _has_kernel(order: float | Tensor) -> bool:
 def _by_kernel(scores: Tensor, order: float | Tensor, dim: int) -> Tensor:
     rows = to_last(scores, dim)
     if isinstance(order, Tensor):
-        probs = ops.launch("entmax_forward_rows", rows, _row_orders(order, scores, dim))
+        probs = dispatch.launch("entmax_forward_rows", rows, _row_orders(order, scores, dim))
     else:
-        probs = ops.launch("entmax_forward", rows, order)
+        probs = dispatch.launch("entmax_forward", rows, order)
     return from_last(probs, dim)
 
 
@@ -168,11 +146,11 @@ def _backward_by_kernel(
     """``J g``, and the gradient of the order if it is learned."""
     rows, grad = to_last(probs, dim), to_last(grad, dim)
     if not isinstance(order, Tensor):
-        return from_last(ops.launch("entmax_backward", rows, grad, order), dim), None
+        return from_last(dispatch.launch("entmax_backward", rows, grad, order), dim), None
     orders = _row_orders(order, probs, dim)
     if not learned:
-        return from_last(ops.launch("entmax_backward_scores", rows, grad, orders), dim), None
-    moved, drift = ops.launch("entmax_backward_rows", rows, grad, orders)
+        return from_last(dispatch.launch("entmax_backward_scores", rows, grad, orders), dim), None
+    moved, drift = dispatch.launch("entmax_backward_rows", rows, grad, orders)
     drift = from_last(drift.view(*rows.shape[:-1], 1), dim)
     return from_last(moved, dim), drift.sum_to_size(order.shape)
 
@@ -229,14 +207,17 @@ def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
     return probs * logs.square() * growth_curvature(-order * logs)
 
 
-def check_alpha(alpha: float) -> None:
-    """Refuse a number for which the regulariser is not convex.
+def check_alpha(alpha: float) -> float:
+    """Return ``alpha`` as a Python number; refuse one for which the regulariser is not convex.
 
     Raises:
+        TypeError: ``alpha`` is no number.
         ValueError: ``alpha < 1``, or it is not finite.
     """
+    alpha = number("alpha", alpha)
     if not 1 <= alpha < math.inf:
         raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
+    return alpha
 
 
 def order_derivative(probs: Tensor, order: Tensor, dim: int) -> Tensor:
@@ -249,8 +230,8 @@ def order_derivative(probs: Tensor, order: Tensor, dim: int) -> Tensor:
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
     """``r = α - 1`` and whether every ``r <= 1`` for certain."""
     if not isinstance(alpha, Tensor):
-        check_alpha(alpha)
-        return float(alpha) - 1.0, alpha <= 2
+        alpha = check_alpha(alpha)
+        return alpha - 1.0, alpha <= 2.0
     _check_alpha_shape(alpha, scores, dim)
     if not readable(alpha) or alpha.numel() == 0:
         order = (alpha - 1).to(scores.dtype)

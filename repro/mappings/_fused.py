@@ -3,11 +3,9 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
+from repro.mappings._autograd import from_last, to_last
 from repro.mappings._conjugate import tsallis
-from repro.mappings._dispatch import chosen, from_last, to_last
-from repro.mappings._entmax import signed
 from repro.mappings._grouped import (
-    ForwardModeGroupedFunction,
     GroupedFunction,
     check_lam,
     group_means,
@@ -18,8 +16,8 @@ from repro.mappings._grouped import (
 from repro.mappings._masking import allowed_scores, centre, divided_by_gamma, in_kind_of
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings._total_variation import saturated
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.grouped_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -55,10 +53,10 @@ def fusedmax(
     References:
         Niculae & Blondel (2017), Propositions 2 (value) and 3 (derivative).
     """
-    check_lam(lam)
+    lam = check_lam(lam)
     if lam == 0:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
-    check_gamma(gamma)
+    gamma = check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
@@ -66,7 +64,7 @@ def fusedmax(
 
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
-    function = chosen(FusedFunction, ForwardModeFusedFunction, scores)
+    function = FusedFunction.run
     probs: Tensor = function(to_last(scores, dim), float(lam))[0]
     return from_last(probs, dim)
 
@@ -81,10 +79,8 @@ class Fusedmax(ProbabilityMap):
 
     def __init__(self, lam: float = 0.1, gamma: float = 1.0) -> None:
         super().__init__()
-        check_lam(lam)
-        check_gamma(gamma)
-        self.lam = lam
-        self.gamma = gamma
+        self.lam = check_lam(lam)
+        self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`fusedmax`."""
@@ -120,10 +116,9 @@ class FusedFunction(GroupedFunction):
     """Fusedmax of the last axis, and its segments."""
 
     @staticmethod
-    @signed
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Total variation, means of the segments, projection; in float64."""
-        if ops.usable(scores):
+        if dispatch.usable(scores):
             return launch("fusedmax_forward", scores, lam)
         centred, top = centre(scores, -1)
         present = is_present(centred)
@@ -134,7 +129,3 @@ class FusedFunction(GroupedFunction):
         levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)
         levels = group_means(levels, present.to(levels.dtype), segments)
         return project(levels, present, top).to(scores.dtype), segments.int()
-
-
-class ForwardModeFusedFunction(ForwardModeGroupedFunction, FusedFunction):
-    """The same with forward mode."""

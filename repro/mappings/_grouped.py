@@ -10,21 +10,25 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._parameters import number
 from repro.mappings._threshold import sparsemax_powers
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.grouped_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 
 
-def check_lam(lam: float) -> None:
-    """Refuse a penalty that is not convex.
+def check_lam(lam: float) -> float:
+    """Return ``lam`` as a Python number; refuse a penalty that is not convex.
 
     Raises:
-        ValueError: ``lam`` is negative or not finite.
+        TypeError: ``lam`` is no number.
+        ValueError: it is negative or not finite.
     """
+    lam = number("lam", lam)
     if not 0 <= lam < math.inf:
         raise ValueError(f"lam must be at least 0 and finite, got {lam}")
+    return lam
 
 
 def is_present(centred: Tensor) -> Tensor:
@@ -80,37 +84,25 @@ def apply_jacobian(probs: Tensor, groups: Tensor, vector: Tensor) -> Tensor:
     return (group_means(kept, support, groups.long()) - mean) * support
 
 
-class GroupedFunction(Function):
+class GroupedFunction(DifferentiableFunction):
     """Derivative of ``forward(scores, lam) -> (p, groups)`` along the last axis."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
         """Keep the distribution and its groups."""
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*output)
+        keep(ctx, *output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; it is locally constant."""
         probs, groups = ctx.saved_tensors
-        if ops.differentiable_once(probs, grads[0]):
+        if dispatch.differentiable_once(probs, grads[0]):
             return launch("grouped_backward", probs, groups, grads[0]), None
         return apply_jacobian(probs, groups, grads[0]), None
 
-
-class ForwardModeGroupedFunction(GroupedFunction):
-    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
-
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep the distribution and its groups for both modes."""
-        GroupedFunction.setup_context(ctx, inputs, output)
-        ctx.save_for_forward(*output)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
-        """The same Jacobian, forward."""
+    def tangent(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
+        """Apply the Jacobian to the tangents."""
         probs, groups = ctx.saved_tensors
         return apply_jacobian(probs, groups, tangents[0]), None

@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from repro.mappings._grouped import group_means
 from repro.mappings._masking import readable
-from repro.mappings.kernels.ops import AVAILABLE
+from repro.mappings.kernels.dispatch import AVAILABLE
 
 
 @custom_op("repro::decreasing_blocks", mutates_args=())

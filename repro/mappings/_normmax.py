@@ -5,16 +5,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._conjugate import Danskin
-from repro.mappings._dispatch import chosen, from_last, to_last
-from repro.mappings._entmax import on_support, signed
+from repro.mappings._entmax import on_support
 from repro.mappings._masking import allowed_scores, centre, in_kind_of, readable
-from repro.mappings._parameters import per_row
+from repro.mappings._parameters import number, per_row
 from repro.mappings._threshold import entmax15_powers, entmax_powers
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.norm_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -57,20 +56,17 @@ def normmax(
 
 
 def _apply(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
-    probs: Tensor = chosen(NormmaxFunction, ForwardModeNormmaxFunction, scores)(scores, alpha, dim)
+    probs: Tensor = NormmaxFunction.run(scores, alpha, dim)
     return probs
 
 
-class NormmaxFunction(Function):
+class NormmaxFunction(DifferentiableFunction):
     """``p``; the Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``, see :func:`_slope`."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
-        if ops.usable(scores):
+        if dispatch.usable(scores):
             return _by_kernel(scores, alpha, dim)
         centred, top = centre(scores, dim)
         wide = alpha.double() if isinstance(alpha, Tensor) else alpha
@@ -83,13 +79,13 @@ class NormmaxFunction(Function):
         """Keep the distribution only."""
         _, alpha, ctx.dim = inputs
         ctx.alpha = None if isinstance(alpha, Tensor) else alpha
-        ctx.save_for_backward(output, *([alpha] if isinstance(alpha, Tensor) else []))
+        keep(ctx, output, *([alpha] if isinstance(alpha, Tensor) else []))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         probs, alpha = _saved(ctx)
-        if ops.differentiable_once(probs, grads[0]):
+        if dispatch.differentiable_once(probs, grads[0]):
             return *_backward_by_kernel(probs, alpha, grads[0], ctx.dim), None
         grad_alpha = None
         if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
@@ -97,20 +93,9 @@ class NormmaxFunction(Function):
             grad_alpha = (drift * grads[0]).sum(ctx.dim, keepdim=True)
         return _apply_jacobian(probs, alpha, grads[0], ctx.dim), grad_alpha, None
 
-
-class ForwardModeNormmaxFunction(NormmaxFunction):
-    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
-
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution for both modes."""
-        NormmaxFunction.setup_context(ctx, inputs, output)
-        alpha = inputs[1]
-        ctx.save_for_forward(output, *([alpha] if isinstance(alpha, Tensor) else []))
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """The same Jacobian, forward."""
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """Apply the Jacobian to the tangents."""
         probs, alpha = _saved(ctx)
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
@@ -211,9 +196,10 @@ def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor
 
 
 def _checked(alpha: float) -> float:
+    alpha = number("alpha", alpha)
     if not 1 < alpha < math.inf:
         raise ValueError(f"alpha must be above 1 and finite, got {alpha}")
-    return float(alpha)
+    return alpha
 
 
 class Normmax(ProbabilityMap):
@@ -251,7 +237,7 @@ class Normmax(ProbabilityMap):
         if not isinstance(exponent, Tensor):
             return best
         rate = -norm_derivative(probs, exponent, dim)
-        value: Tensor = Danskin.apply(exponent, rate, best.detach(), dim)
+        value: Tensor = Danskin.run(exponent, rate, best.detach(), dim)
         return value
 
     def extra_repr(self) -> str:

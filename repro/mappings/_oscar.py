@@ -5,11 +5,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from repro.mappings._autograd import from_last, to_last
 from repro.mappings._conjugate import tsallis
-from repro.mappings._dispatch import chosen, from_last, to_last
-from repro.mappings._entmax import signed
 from repro.mappings._grouped import (
-    ForwardModeGroupedFunction,
     GroupedFunction,
     check_lam,
     group_means,
@@ -20,8 +18,8 @@ from repro.mappings._grouped import (
 from repro.mappings._isotonic import decreasing_blocks
 from repro.mappings._masking import allowed_scores, centre, divided_by_gamma, in_kind_of
 from repro.mappings._simplex import check_gamma, sparsemax
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.grouped_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
 Variant = Literal["exact", "paper"]
@@ -61,10 +59,10 @@ def oscarmax(
     References:
         Niculae & Blondel (2017), §3.2 and Eq. 10, with the erratum to Proposition 2.
     """
-    check_oscar(lam, variant)
+    lam = check_oscar(lam, variant)
     if lam == 0:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
-    check_gamma(gamma)
+    gamma = check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
@@ -77,20 +75,21 @@ def oscarmax(
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
     rows = to_last(scores, dim)
-    function = chosen(OscarFunction, ForwardModeOscarFunction, rows)
+    function = OscarFunction.run
     probs: Tensor = function(rows, float(lam))[0]
     return from_last(probs, dim)
 
 
-def check_oscar(lam: float, variant: str) -> None:
-    """Refuse a negative penalty and an unknown variant.
+def check_oscar(lam: float, variant: str) -> float:
+    """Return ``lam`` as a Python number; refuse a negative penalty and an unknown variant.
 
     Raises:
-        ValueError: as said.
+        TypeError: ``lam`` is no number.
+        ValueError: it is negative or not finite, or the variant is neither exact nor paper.
     """
-    check_lam(lam)
     if variant not in ("exact", "paper"):
         raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")
+    return check_lam(lam)
 
 
 class Oscarmax(ProbabilityMap):
@@ -101,10 +100,8 @@ class Oscarmax(ProbabilityMap):
 
     def __init__(self, lam: float = 0.01, gamma: float = 1.0, variant: Variant = "exact") -> None:
         super().__init__()
-        check_oscar(lam, variant)
-        check_gamma(gamma)
-        self.lam = lam
-        self.gamma = gamma
+        self.lam = check_oscar(lam, variant)
+        self.gamma = check_gamma(gamma)
         self.variant: Variant = variant
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
@@ -138,10 +135,9 @@ class OscarFunction(GroupedFunction):
     """Oscarmax of the last axis, and its clusters."""
 
     @staticmethod
-    @signed
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """On the simplex the penalty is ``-λ Σ k p_[k]`` and a constant; in float64."""
-        if ops.usable(scores):
+        if dispatch.usable(scores):
             return launch("oscarmax_forward", scores, lam)
         centred, top = centre(scores, -1)
         present = is_present(centred)
@@ -155,10 +151,6 @@ class OscarFunction(GroupedFunction):
         rank = order.argsort(-1)
         levels, clusters = means.gather(-1, rank), blocks.gather(-1, rank)
         return project(levels, present, top).to(scores.dtype), clusters.int()
-
-
-class ForwardModeOscarFunction(ForwardModeGroupedFunction, OscarFunction):
-    """The same with forward mode."""
 
 
 def _oscar_prox(scores: Tensor, lam: float) -> Tensor:

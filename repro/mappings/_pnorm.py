@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
-from repro.mappings._dispatch import chosen, from_last, to_last
-from repro.mappings._entmax import on_support, signed
+from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
+from repro.mappings._entmax import on_support
 from repro.mappings._masking import (
     allowed_scores,
     centre,
@@ -20,9 +19,10 @@ from repro.mappings._masking import (
     in_kind_of,
     readable,
 )
+from repro.mappings._parameters import number
 from repro.mappings._simplex import check_gamma, sparsemax
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.norm_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
 _PASSES = 100
@@ -56,26 +56,31 @@ def sq_pnorm_max(
     References:
         Niculae & Blondel (2017), §3.1, Eq. 8 and Proposition 1.
     """
-    check_norm(p)
+    p = check_norm(p)
     if p == 2:
         return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
-    check_gamma(gamma)
+    gamma = check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
     divided = divided_by_gamma(wide, gamma, dim)
-    probs: Tensor = chosen(PnormFunction, ForwardModePnormFunction, wide)(divided, float(p), dim)
+    probs: Tensor = PnormFunction.run(divided, p, dim)
     return in_kind_of(scores, probs)
 
 
-def check_norm(p: float) -> None:
-    """Refuse an order for which the squared norm is not strongly convex and differentiable.
+def check_norm(p: float) -> float:
+    """Return ``p`` as a Python number.
+
+    For other orders the squared norm is not strongly convex and differentiable.
 
     Raises:
+        TypeError: ``p`` is no number.
         ValueError: ``p`` is not in ``(1, 2]``.
     """
+    p = number("p", p)
     if not 1 < p <= 2:
         raise ValueError(f"p must be larger than 1 and at most 2, got {p}")
+    return p
 
 
 class SqPnormMax(ProbabilityMap):
@@ -83,10 +88,8 @@ class SqPnormMax(ProbabilityMap):
 
     def __init__(self, p: float = 1.5, gamma: float = 1.0) -> None:
         super().__init__()
-        check_norm(p)
-        check_gamma(gamma)
-        self.p = p
-        self.gamma = gamma
+        self.p = check_norm(p)
+        self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`sq_pnorm_max`."""
@@ -103,16 +106,13 @@ class SqPnormMax(ProbabilityMap):
         return f"p={self.p}, gamma={self.gamma}"
 
 
-class PnormFunction(Function):
+class PnormFunction(DifferentiableFunction):
     """``y`` at ``γ = 1``; the Jacobian is that of Proposition 1 on the support, solved by hand."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    @signed
     def forward(scores: Tensor, p: float, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
-        if ops.usable(scores):
+        if dispatch.usable(scores):
             return from_last(launch("sq_pnorm_max_forward", to_last(scores, dim), p), dim)
         centred, top = centre(scores, dim)
         powers = pnorm_powers(centred.double(), p / (p - 1), dim)
@@ -123,31 +123,21 @@ class PnormFunction(Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep the distribution only."""
         _, ctx.p, ctx.dim = inputs
-        ctx.save_for_backward(output)
+        keep(ctx, output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         (probs,) = ctx.saved_tensors
-        if ops.differentiable_once(probs, grads[0]):
+        if dispatch.differentiable_once(probs, grads[0]):
             rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
             moved = launch("sq_pnorm_max_backward", rows, grad, ctx.p)
             return from_last(moved, ctx.dim), None, None
         return _apply_jacobian(probs, ctx.p, grads[0], ctx.dim), None, None
 
-
-class ForwardModePnormFunction(PnormFunction):
-    """The same with forward mode; apart, as ``torch.compile`` refuses functions with ``jvp``."""
-
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution for both modes."""
-        PnormFunction.setup_context(ctx, inputs, output)
-        ctx.save_for_forward(output)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        """The same Jacobian, forward."""
+    def tangent(ctx: Any, *tangents: Tensor) -> Tensor:
+        """Apply the Jacobian to the tangents."""
         (probs,) = ctx.saved_tensors
         return _apply_jacobian(probs, ctx.p, tangents[0], ctx.dim)
 

@@ -31,7 +31,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         """Refuse what no solver can do."""
-        check_gamma(self.gamma)
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
         if not 0 < self.tolerance < float("inf"):
             raise ValueError(f"tolerance must be positive and finite, got {self.tolerance}")
         if self.max_iterations < 1:

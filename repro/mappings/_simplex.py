@@ -6,6 +6,7 @@ from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
 from repro.mappings._masking import allowed_scores, divided_by_gamma, in_kind_of
+from repro.mappings._parameters import number
 
 
 def softmax(
@@ -63,18 +64,21 @@ def sparsemax(
     return _tempered(scores, 1.0, gamma, mask, dim)
 
 
-def check_gamma(gamma: float) -> None:
-    """Refuse a regulariser that is not strictly convex.
+def check_gamma(gamma: float) -> float:
+    """Return ``gamma`` as a Python number; refuse a regulariser that is not strictly convex.
 
     Raises:
-        ValueError: ``gamma`` is not positive and finite.
+        TypeError: ``gamma`` is no number.
+        ValueError: it is not positive and finite.
     """
+    gamma = number("gamma", gamma)
     if not 0 < gamma < math.inf:
         raise ValueError(f"gamma must be positive and finite, got {gamma}")
+    return gamma
 
 
 def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
-    check_gamma(gamma)
+    gamma = check_gamma(gamma)
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()

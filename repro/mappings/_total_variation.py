@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from repro.mappings.kernels.ops import AVAILABLE
+from repro.mappings.kernels.dispatch import AVAILABLE
 
 
 class _Pieces:

@@ -48,7 +48,7 @@ class ProbabilityMap(nn.Module, ABC):
         probs = self(wide, dim=dim)
         centred, top = centre(wide.detach(), dim)
         best = self.excess(centred, probs, dim) + top.squeeze(dim)
-        maximum: Tensor = Danskin.apply(wide, probs, best, dim)
+        maximum: Tensor = Danskin.run(wide, probs, best, dim)
         return maximum.to(scores.dtype)
 
     def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
@@ -81,8 +81,7 @@ class Softmax(ProbabilityMap):
 
     def __init__(self, gamma: float = 1.0) -> None:
         super().__init__()
-        check_gamma(gamma)
-        self.gamma = gamma
+        self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`softmax`."""
@@ -106,8 +105,7 @@ class Sparsemax(ProbabilityMap):
 
     def __init__(self, gamma: float = 1.0) -> None:
         super().__init__()
-        check_gamma(gamma)
-        self.gamma = gamma
+        self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Return :func:`sparsemax`."""
@@ -139,7 +137,7 @@ class _TsallisMap(ProbabilityMap):
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
         order = self.alpha - 1.0
         if isinstance(order, Tensor):
-            held: Tensor = HeldTsallis.apply(probs, order, dim)
+            held: Tensor = HeldTsallis.run(probs, order, dim)
         elif order == 0.0:
             return torch.logsumexp(centred, dim)
         else:
@@ -162,8 +160,7 @@ class Entmax(_TsallisMap):
         elif isinstance(alpha, Tensor):
             self.register_buffer("alpha", alpha)
         else:
-            check_alpha(alpha)
-            self.alpha = float(alpha)
+            self.alpha = check_alpha(alpha)
 
     def extra_repr(self) -> str:
         """Show the settings."""

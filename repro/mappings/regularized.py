@@ -8,7 +8,6 @@ from typing import Any
 from torch import Tensor, inf
 from torch.autograd import Function
 
-from repro.mappings._entmax import signed
 from repro.mappings._masking import allowed_scores, centre
 from repro.mappings._projected_gradient import (
     HessianProduct,
@@ -94,7 +93,6 @@ class RegularizedFunction(Function):
     """The maximiser along the last axis."""
 
     @staticmethod
-    @signed
     def forward(scores: Tensor, problem: Problem) -> Tensor:
         """Centre and solve."""
         centred, top = centre(scores, -1)
@@ -134,7 +132,6 @@ class ImplicitProduct(Function):
     """``J v``; apart, so that a second derivative is refused and ``vmap`` finds a rule."""
 
     @staticmethod
-    @signed
     def forward(probs: Tensor, vector: Tensor, problem: Problem) -> Tensor:
         """Conjugate gradients."""
         return conjugate_gradients(problem, probs, vector)

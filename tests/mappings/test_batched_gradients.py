@@ -7,6 +7,9 @@ from torch.autograd.functional import hessian, jacobian
 
 from repro.mappings import MAPPINGS, budget, entmax, normmax, oscarmax, regularized
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*torch.jit.script:DeprecationWarning"
+)  # inside torch
 SCORES = torch.tensor([1.1, 0.5, 0.02, -0.2, 1.7], dtype=torch.float64)
 BOUNDS = torch.full_like(SCORES, 0.4)
 
@@ -54,7 +57,11 @@ def batched_gradients(function, point):
 WAYS = {
     "is_grads_batched": batched_gradients,
     "vectorize": lambda function, point: jacobian(function, point, vectorize=True),
+    "vectorize, forward": lambda function, point: jacobian(
+        function, point, vectorize=True, strategy="forward-mode"
+    ),
     "jacrev": lambda function, point: torch.func.jacrev(function)(point),
+    "jacfwd": lambda function, point: torch.func.jacfwd(function)(point),
 }
 
 
@@ -81,4 +88,6 @@ def test_hessians(name):
     def energy(point):
         return FUNCTIONS[name](point).square().sum()
 
-    assert_close(hessian(energy, SCORES, vectorize=True), hessian(energy, SCORES), GRADIENT)
+    expected = hessian(energy, SCORES)
+    assert_close(hessian(energy, SCORES, vectorize=True), expected, GRADIENT)
+    assert_close(torch.func.hessian(energy)(SCORES), expected, GRADIENT)

@@ -10,7 +10,7 @@ from tolerances import ABSOLUTE, GRADIENT, LOSS, SUM, assert_close
 from repro.mappings import entmax, softmax, sparsemax
 from repro.mappings._entmax import EntmaxFunction, apply_jacobian, order_derivative
 from repro.mappings._reference import entmax_by_bisection, sparsemax_by_sorting
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 
 SIZES = (1, 2, 63, 100, 127, 129, 1000)
 FLOATS = (torch.float64, torch.float32)
@@ -43,7 +43,7 @@ def rows_of(size):
 def in_torch(scores, alpha, dim=-1):
     """The path without kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ops, "usable", lambda tensor: False)
+        patch.setattr(dispatch, "usable", lambda tensor: False)
         order = alpha - 1
         return EntmaxFunction.forward(scores, order, dim, alpha <= 2)
 
@@ -54,7 +54,7 @@ def in_torch(scores, alpha, dim=-1):
 @pytest.mark.parametrize("size", SIZES)
 def test_values(size, dtype, alpha, offset):
     scores = (rows_of(size) / (alpha - 1) + offset).to(dtype)
-    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    probs = dispatch.launch("entmax_forward", scores, alpha - 1)
     assert_close(probs, oracle(scores, alpha), ABSOLUTE)
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
     assert (probs >= 0).all()
@@ -63,7 +63,7 @@ def test_values(size, dtype, alpha, offset):
 @pytest.mark.parametrize("alpha", [1.25, *CLOSED])
 def test_values_of_an_output_vocabulary(alpha):
     scores = (hard_rows(32000)[::5] / (alpha - 1)).float()
-    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    probs = dispatch.launch("entmax_forward", scores, alpha - 1)
     assert_close(probs, oracle(scores, alpha), ABSOLUTE)
     assert_close(probs.sum(-1), torch.ones(len(scores)), SUM)
 
@@ -95,7 +95,7 @@ def lowest_first(scores, alpha):
 @pytest.mark.parametrize("size", SIZES)
 def test_values_above_two(size, dtype, alpha):
     scores = (rows_of(size) / (alpha - 1)).to(dtype)
-    probs = ops.launch("entmax_forward", scores, alpha - 1)
+    probs = dispatch.launch("entmax_forward", scores, alpha - 1)
     # In double, a score next to the threshold is as uncertain as that root of its rounding.
     root = 4 * torch.finfo(torch.float64).eps ** (1 / (alpha - 1))
     assert_close(probs, lowest_first(scores, alpha), {torch.float64: root, torch.float32: 2e-7})
@@ -112,7 +112,7 @@ def test_ties_at_the_threshold(size, dtype, alpha):
     distance = (most**order - least**order) / order
     scores = torch.zeros(3, size, dtype=torch.float64)
     scores[:, 1:] = -distance.unsqueeze(-1)
-    probs = ops.launch("entmax_forward", scores.to(dtype), order)
+    probs = dispatch.launch("entmax_forward", scores.to(dtype), order)
     expected = lowest_first(scores.to(dtype), alpha)
     assert_close(probs, expected, {torch.float64: 1e-8, torch.float32: 2e-7})
     tied = probs[:, 1:]
@@ -137,8 +137,8 @@ def test_values_and_gradients_of_the_path_in_torch(size, alpha):
 def test_gradients(size, dtype, alpha):
     scores = torch.randn(5, size).to(dtype) * 2
     grad = torch.randn(5, size).to(dtype)
-    probs = ops.launch("entmax_forward", scores, alpha - 1)
-    moved = ops.launch("entmax_backward", probs, grad, alpha - 1)
+    probs = dispatch.launch("entmax_forward", scores, alpha - 1)
+    moved = dispatch.launch("entmax_backward", probs, grad, alpha - 1)
     expected = apply_jacobian(probs.double(), alpha - 1, grad.double(), -1)[0]
     assert_close(moved, expected, GRADIENT)
     assert not moved[probs == 0].any()
@@ -150,9 +150,9 @@ def test_an_order_for_each_row(size, dtype):
     scores, grad = torch.randn(6, size).to(dtype) * 2, torch.randn(6, size).to(dtype)
     alphas = torch.tensor([1.0, 1.02, 1.3, 1.5, 1.9, 2.0]).to(dtype)
     orders = alphas - 1
-    probs = ops.launch("entmax_forward_rows", scores, orders)
-    moved, drift = ops.launch("entmax_backward_rows", probs, grad, orders)
-    assert torch.equal(moved, ops.launch("entmax_backward_scores", probs, grad, orders))
+    probs = dispatch.launch("entmax_forward_rows", scores, orders)
+    moved, drift = dispatch.launch("entmax_backward_rows", probs, grad, orders)
+    assert torch.equal(moved, dispatch.launch("entmax_backward_scores", probs, grad, orders))
     for i, alpha in enumerate(alphas.tolist()):
         wide, weights = probs[i].double(), grad[i].double()
         expected = scores[i].double().softmax(-1) if alpha == 1 else oracle(scores[i], alpha)
@@ -167,7 +167,7 @@ def test_an_order_for_each_row(size, dtype):
 def test_different_orders_in_neighbouring_rows(size):
     alphas = torch.linspace(1.05, 2, 19)
     scores = torch.randn(19, size) * 2
-    probs = ops.launch("entmax_forward_rows", scores, alphas - 1)
+    probs = dispatch.launch("entmax_forward_rows", scores, alphas - 1)
     for row, alpha, found in zip(scores, alphas.double().tolist(), probs, strict=True):
         assert_close(found, entmax_by_bisection(row, alpha, passes=80), ABSOLUTE)
 
@@ -190,10 +190,10 @@ def test_softmax_of_rows_with_infinities_and_nan(size):
 
 def test_one_order_in_a_tensor_is_that_number():
     scores, grad = torch.randn(4, 70), torch.randn(4, 70)
-    probs = ops.launch("entmax_forward_rows", scores, torch.tensor(0.5))
-    assert torch.equal(probs, ops.launch("entmax_forward", scores, 0.5))
-    moved, _ = ops.launch("entmax_backward_rows", probs, grad, torch.tensor([[0.5]]))
-    assert torch.equal(moved, ops.launch("entmax_backward", probs, grad, 0.5))
+    probs = dispatch.launch("entmax_forward_rows", scores, torch.tensor(0.5))
+    assert torch.equal(probs, dispatch.launch("entmax_forward", scores, 0.5))
+    moved, _ = dispatch.launch("entmax_backward_rows", probs, grad, torch.tensor([[0.5]]))
+    assert torch.equal(moved, dispatch.launch("entmax_backward", probs, grad, 0.5))
 
 
 @pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0])
@@ -217,7 +217,7 @@ def test_rows_with_infinities_and_nan(size, alpha):
 
 
 def test_an_undefined_order_gives_an_undefined_row():
-    probs = ops.launch("entmax_forward_rows", torch.randn(2, 9), torch.tensor([math.nan, 0.4]))
+    probs = dispatch.launch("entmax_forward_rows", torch.randn(2, 9), torch.tensor([math.nan, 0.4]))
     assert probs[0].isnan().all()
     assert probs[1].isfinite().all()
 
@@ -255,8 +255,8 @@ def test_losses(size, dtype, alpha):
     scores = torch.randn(6, size).to(dtype) * 2
     target, grad = torch.randint(size, (6,)), torch.randn(6).to(dtype)
     target[2] = -100
-    losses, probs = ops.launch("entmax_loss", scores, target, alpha - 1, -100)
-    moved = ops.launch("entmax_loss_backward", probs, target, grad, -100)
+    losses, probs = dispatch.launch("entmax_loss", scores, target, alpha - 1, -100)
+    moved = dispatch.launch("entmax_loss_backward", probs, target, grad, -100)
     exact, chosen = oracle(scores, alpha), target.clamp(min=0).unsqueeze(-1)
     omega = (exact**alpha - exact).sum(-1) / (alpha * (alpha - 1))
     gap = (exact * scores).sum(-1) - omega - scores.double().gather(-1, chosen).squeeze(-1)

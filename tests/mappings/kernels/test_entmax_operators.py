@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from repro.losses import EntmaxLoss
 from repro.mappings import entmax, sparsemax
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.cpu import team, workers
 
 
@@ -44,7 +44,7 @@ def test_operators_are_what_they_say(name):
 def test_launched_directly_the_result_is_the_same(name):
     torch.manual_seed(1)
     given = arguments()[name]
-    direct, dispatched = ops.launch(name, *given), getattr(torch.ops.repro, name)(*given)
+    direct, dispatched = dispatch.launch(name, *given), getattr(torch.ops.repro, name)(*given)
     pairs = (
         zip(direct, dispatched, strict=True)
         if isinstance(direct, tuple)
@@ -93,14 +93,14 @@ def everything(scores, grad, target):
     """All that kernels compute of some rows."""
     outputs = []
     for order in (1.0, 0.5, 0.3):
-        probs = ops.launch("entmax_forward", scores, order)
-        outputs += [probs, ops.launch("entmax_backward", probs, grad, order)]
-        losses, probs = ops.launch("entmax_loss", scores, target, order, -100)
-        outputs += [losses, ops.launch("entmax_loss_backward", probs, target, losses, -100)]
+        probs = dispatch.launch("entmax_forward", scores, order)
+        outputs += [probs, dispatch.launch("entmax_backward", probs, grad, order)]
+        losses, probs = dispatch.launch("entmax_loss", scores, target, order, -100)
+        outputs += [losses, dispatch.launch("entmax_loss_backward", probs, target, losses, -100)]
     # Rows of orders that are not solved in lanes go with their neighbours another way.
     orders = torch.linspace(0.03, 1.2, len(scores)).roll(1)
-    probs = ops.launch("entmax_forward_rows", scores, orders)
-    return [*outputs, probs, *ops.launch("entmax_backward_rows", probs, grad, orders)]
+    probs = dispatch.launch("entmax_forward_rows", scores, orders)
+    return [*outputs, probs, *dispatch.launch("entmax_backward_rows", probs, grad, orders)]
 
 
 @pytest.mark.parametrize("of_torch", [True, False])
@@ -124,7 +124,7 @@ def test_a_bad_target_is_found_in_any_range(place, threads):
     target = torch.zeros(2000, dtype=torch.long)
     target[place] = 50
     with pytest.raises(IndexError):
-        ops.launch("entmax_loss", torch.randn(2000, 50), target, 1.0, -100)
+        dispatch.launch("entmax_loss", torch.randn(2000, 50), target, 1.0, -100)
 
 
 def test_callers_in_several_threads_do_not_disturb_each_other(threads):

@@ -8,8 +8,8 @@ from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import fusedmax, oscarmax
 from repro.mappings._grouped import apply_jacobian
-from repro.mappings.kernels import ops
-from repro.mappings.kernels.grouped_ops import launch
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
 
 pytest.importorskip("numba")
 
@@ -43,7 +43,7 @@ ROWS = {
 
 def without_kernels(monkeypatch, mapping, scores, lam):
     with monkeypatch.context() as patch:
-        patch.setattr(ops, "usable", lambda tensor: False)
+        patch.setattr(dispatch, "usable", lambda tensor: False)
         return mapping(scores, lam)
 
 

@@ -19,7 +19,7 @@ from repro.mappings import (
     sq_pnorm_max,
 )
 from repro.mappings._reference import normmax_by_bisection, sq_pnorm_max_by_bisection
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 
 pytest.importorskip("numba")
 SIZES = (1, 2, 63, 100, 129, 1000)
@@ -115,7 +115,7 @@ def results(function, scores, parameters, transform=lambda tensor: tensor):
 def in_torch(*arguments):
     """The same without kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ops, "usable", lambda tensor: False)
+        patch.setattr(dispatch, "usable", lambda tensor: False)
         for solver in ("_total_variation", "_isotonic"):
             patch.setattr(f"repro.mappings.{solver}.AVAILABLE", False)
         return results(*arguments)

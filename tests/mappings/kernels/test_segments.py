@@ -9,7 +9,7 @@ from repro.mappings import fusedmax, oscarmax
 from repro.mappings._grouped import group_means
 from repro.mappings._isotonic import decreasing_blocks
 from repro.mappings._total_variation import saturated
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 
 segments = pytest.importorskip("repro.mappings.kernels.cpu.segments")
 SOLVERS = ("_total_variation", "_isotonic")
@@ -18,7 +18,7 @@ SOLVERS = ("_total_variation", "_isotonic")
 @pytest.fixture
 def without_kernels(monkeypatch):
     """Leaves the versions in PyTorch, as on an accelerator or without numba."""
-    monkeypatch.setattr(ops, "usable", lambda tensor: False)
+    monkeypatch.setattr(dispatch, "usable", lambda tensor: False)
     for name in SOLVERS:
         monkeypatch.setattr(f"repro.mappings.{name}.AVAILABLE", False)
 

@@ -13,7 +13,7 @@ from triton.runtime import driver  # noqa: E402
 
 from repro.mappings.kernels.cuda import bounded, grouped, launch, norm, policy  # noqa: E402
 from repro.mappings.kernels.cuda import entmax as kernels  # noqa: E402
-from repro.mappings.kernels.registration import launchers  # noqa: E402
+from repro.mappings.kernels.dispatch import launchers  # noqa: E402
 
 HOPPER = GPUTarget("cuda", 90, 32)
 LENGTH = 50

@@ -10,7 +10,7 @@ PROGRAM = """
 import sys, torch
 from repro.losses import EntmaxLoss, FenchelYoungLoss
 from repro.mappings import MAPPINGS
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 for spec in MAPPINGS.values():
     scores = torch.tensor([[0.4, 0.1, -0.3]], requires_grad=True)
     bounds = [torch.full((1, 3), 0.7)] if spec.bounded else []
@@ -21,7 +21,7 @@ for spec in MAPPINGS.values():
         FenchelYoungLoss(spec.module())(scores, torch.tensor([1])).backward()
 EntmaxLoss()(scores, torch.tensor([1])).backward()
 kernels = "repro.mappings.kernels.cpu."
-print(ops.usable(scores), any(name.startswith(kernels) for name in sys.modules))
+print(dispatch.usable(scores), any(name.startswith(kernels) for name in sys.modules))
 """
 
 

@@ -23,12 +23,12 @@ from repro.mappings import (
     oscarmax,
     sq_pnorm_max,
 )
-from repro.mappings.kernels import ops
+from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.cuda import bounded, grouped, norm, policy
 from repro.mappings.kernels.cuda import entmax as kernels
 
 assert os.environ["TRITON_INTERPRET"] == "1"
-ops._INSTALLED["cpu"] = False
+dispatch._INSTALLED["cpu"] = False
 SINGLE, DOUBLE = torch.float32, torch.float64
 _patching_call = InterpretedFunction.__call__
 

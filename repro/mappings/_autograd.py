@@ -1,0 +1,72 @@
+"""How the mappings are tied to autograd, and how they choose between kernels and PyTorch."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd import Function, forward_ad
+
+from repro.mappings.kernels import dispatch
+
+
+class DifferentiableFunction(Function):
+    """An autograd function with reverse mode, forward mode and ``vmap``.
+
+    A subclass defines ``forward(*arguments)``, ``setup_context`` (which calls :func:`keep`),
+    ``backward`` and ``tangent``, the rule of forward mode. It is called by :meth:`run`, its first
+    argument being the tensor that decides whether kernels are used.
+
+    ``torch.compile`` refuses functions with a ``jvp``. So ``tangent`` becomes the ``jvp`` of a
+    second class, which serves everywhere else.
+    """
+
+    generate_vmap_rule = True
+    forward_mode: ClassVar[type[Function]]
+    direct: ClassVar[Callable[..., Any]]
+    """``apply`` without its work for functorch, which takes longer than a small kernel."""
+
+    def __init_subclass__(cls) -> None:
+        """Make the class with forward mode."""
+        super().__init_subclass__()
+        if "jvp" in cls.__dict__ or "forward" not in cls.__dict__:
+            return
+        # Function.apply derives the signature anew in every call unless it is stored.
+        cls.forward.__signature__ = inspect.signature(cls.forward)  # type: ignore[attr-defined]
+        rule = {"jvp": staticmethod(cls.tangent)}
+        cls.forward_mode = type(f"ForwardMode{cls.__name__}", (cls,), rule)
+        cls.direct = super(Function, cls.forward_mode).apply  # type: ignore[misc]
+
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Any) -> Any:
+        """Return the tangents of the outputs, given those of the inputs."""
+        raise NotImplementedError
+
+    @classmethod
+    def run(cls, *arguments: Any) -> Any:
+        """Apply the function in the way that fits where it is called."""
+        if torch.compiler.is_compiling():
+            return cls.apply(*arguments)
+        if not dispatch.usable(arguments[0]):
+            return cls.forward_mode.apply(*arguments)
+        if torch.is_grad_enabled() or forward_ad._current_level >= 0:
+            return cls.direct(*arguments)
+        return cls.forward(*arguments)
+
+
+def keep(ctx: Any, *tensors: Tensor | None) -> None:
+    """Save tensors for both modes."""
+    ctx.save_for_backward(*tensors)
+    if not torch.compiler.is_compiling():
+        ctx.save_for_forward(*tensors)
+
+
+def to_last(tensor: Tensor, dim: int) -> Tensor:
+    """Move an axis to the end, where kernels want it."""
+    return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(dim, -1)
+
+
+def from_last(tensor: Tensor, dim: int) -> Tensor:
+    """Move the last axis back; a copy, as forward mode wants tangents laid out as a view is."""
+    return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(-1, dim).contiguous()

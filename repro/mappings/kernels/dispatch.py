@@ -1,0 +1,184 @@
+"""Kernels as operators of torch: what exists, which inputs they take, and how they are called.
+
+Every operator acts on the last axis of contiguous tensors in single or double precision and has
+no derivative of its own. The launcher of operator ``name`` of family ``family`` is the function
+``name`` of ``repro.mappings.kernels.cpu.<family>`` and of ``repro.mappings.kernels.cuda.<family>``.
+These modules are imported in the first call: numba and triton are not needed before.
+"""
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+
+def _numba_compiles() -> bool:
+    """Whether numba is installed, and not told by ``NUMBA_DISABLE_JIT`` to leave code in Python.
+
+    The variable is read here, as importing numba to ask it takes longer than importing this
+    package.
+    """
+    disabled = os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+    return find_spec("numba") is not None and not disabled
+
+
+_INSTALLED = {"cpu": _numba_compiles(), "cuda": find_spec("triton") is not None}
+"""Whether the compiler for a type of device is installed and works; it is imported when needed."""
+AVAILABLE = _INSTALLED["cpu"]
+"""Without numba the CPU has no kernels, and PyTorch is used without any message."""
+_PRECISIONS = (torch.float32, torch.float64)
+_TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
+_library = torch.library.Library("repro", "DEF")
+launchers: dict[tuple[str, str], Callable[..., Any]] = {}
+"""(device type, operator) to launcher; a stub that replaces itself by the kernel's in its call."""
+
+
+def usable(tensor: Tensor) -> bool:
+    """Whether kernels take a tensor: single or double, no subclass, not under ``vmap``.
+
+    Batched gradients (``is_grads_batched``, ``vectorize=True``) come as tensors of an older
+    ``vmap``, which have the plain type but no storage.
+    """
+    if not _INSTALLED.get("cpu" if tensor.is_cpu else tensor.device.type, False):
+        return False
+    if tensor.dtype not in _PRECISIONS:
+        return False
+    if torch.compiler.is_compiling():
+        return True
+    return (
+        type(tensor) in _TYPES
+        and not torch._C._are_functorch_transforms_active()
+        and not torch._C._functorch.is_legacy_batchedtensor(tensor)
+    )
+
+
+def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
+    """Whether a backward pass may use kernels: nobody asks for the derivative of its result."""
+    return not torch.is_grad_enabled() and usable(probs) and usable(grad)
+
+
+def launch(name: str, *arguments: Any) -> Any:
+    """Call an operator, without torch's dispatcher where that has nothing to do.
+
+    A row of a few scores is solved in less time than the dispatcher takes.
+    """
+    first = arguments[0]
+    if (
+        torch.compiler.is_compiling()
+        or type(first) is FakeTensor
+        or torch._C._len_torch_dispatch_stack() > 0
+    ):
+        return getattr(torch.ops.repro, name)(*arguments)
+    return launchers["cpu" if first.is_cpu else first.device.type, name](*arguments)
+
+
+def _like(first: Tensor, *_: object) -> Tensor:
+    return torch.empty_like(first, memory_format=torch.contiguous_format)
+
+
+def _per_row(first: Tensor) -> Tensor:
+    return first.new_empty(first.numel() // first.size(-1))
+
+
+def _like_and_per_row(first: Tensor, *_: object) -> tuple[Tensor, Tensor]:
+    return _like(first), _per_row(first)
+
+
+def _losses_and_like(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(target.shape), _like(scores)
+
+
+def _groups(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
+    return _like(scores), _like(scores).to(torch.int32)
+
+
+def _bounded(scores: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
+    return _like(scores), _like(scores).to(torch.uint8), scores.new_empty((), dtype=torch.int64)
+
+
+def _bounded_gradients(
+    probs: Tensor, place: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    none = probs.new_empty(0)
+    return _like(probs), _like(probs) if to_upper else none, _per_row(probs) if to_total else none
+
+
+# For each family, the operators' schemas and functions that make their empty results, which torch
+# calls where no values exist. `groups` numbers the group of every entry with mass, below the length
+# of the row. `place` is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound; the third
+# result beside it counts rows that cannot be solved, which are NaN (its value is set on the CPU
+# only).
+_OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
+    "entmax": {
+        "entmax_forward(Tensor scores, float order) -> Tensor": _like,
+        "entmax_forward_rows(Tensor scores, Tensor orders) -> Tensor": _like,
+        "entmax_backward(Tensor probs, Tensor grad, float order) -> Tensor": _like,
+        "entmax_backward_scores(Tensor probs, Tensor grad, Tensor orders) -> Tensor": _like,
+        "entmax_backward_rows(Tensor probs, Tensor grad, Tensor orders) -> (Tensor, Tensor)": (
+            _like_and_per_row
+        ),
+        "entmax_loss(Tensor scores, Tensor target, float order, int ignore_index)"
+        " -> (Tensor, Tensor)": _losses_and_like,
+        "entmax_loss_backward(Tensor probs, Tensor target, Tensor grad, int ignore_index)"
+        " -> Tensor": _like,
+    },
+    "norm": {
+        "normmax_forward(Tensor scores, float alpha) -> Tensor": _like,
+        "normmax_forward_rows(Tensor scores, Tensor alphas) -> Tensor": _like,
+        "normmax_backward(Tensor probs, Tensor grad, float alpha) -> Tensor": _like,
+        "normmax_backward_rows(Tensor probs, Tensor grad, Tensor alphas) -> (Tensor, Tensor)": (
+            _like_and_per_row
+        ),
+        "sq_pnorm_max_forward(Tensor scores, float p) -> Tensor": _like,
+        "sq_pnorm_max_backward(Tensor probs, Tensor grad, float p) -> Tensor": _like,
+    },
+    "grouped": {
+        "fusedmax_forward(Tensor scores, float lam) -> (Tensor, Tensor)": _groups,
+        "oscarmax_forward(Tensor scores, float lam) -> (Tensor, Tensor)": _groups,
+        "grouped_backward(Tensor probs, Tensor groups, Tensor grad) -> Tensor": _like,
+    },
+    "bounded": {
+        "bounded_forward(Tensor scores, Tensor upper, float order, float slack)"
+        " -> (Tensor, Tensor, Tensor)": _bounded,
+        "budget_forward(Tensor scores, float total) -> (Tensor, Tensor, Tensor)": _bounded,
+        "budget_forward_rows(Tensor scores, Tensor totals) -> (Tensor, Tensor, Tensor)": _bounded,
+        "bounded_backward(Tensor probs, Tensor place, Tensor grad, float order, bool to_upper,"
+        " bool to_total) -> (Tensor, Tensor, Tensor)": _bounded_gradients,
+    },
+}
+
+
+def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
+    """Make a launcher that imports the kernel's, takes its place in the table, and calls it."""
+
+    def launch(*arguments: Any) -> Any:
+        found = getattr(import_module(f"repro.mappings.kernels.{device}.{family}"), name)
+        launchers[device, name] = found
+        return found(*arguments)
+
+    return launch
+
+
+def _through_table(device: str, name: str) -> Callable[..., Any]:
+    """Make the implementation that torch's dispatcher calls."""
+    return lambda *arguments: launchers[device, name](*arguments)
+
+
+def _define(family: str, schema: str, empty_results: Callable[..., Any]) -> None:
+    """Register an operator, which then survives ``torch.compile``."""
+    name = schema[: schema.index("(")]
+    _library.define(schema, tags=torch.Tag.pt2_compliant_tag)
+    for device in ("cpu", "cuda"):
+        launchers[device, name] = _stub(device, family, name)
+        _library.impl(name, _through_table(device, name), device.upper())
+    torch.library.register_fake(f"repro::{name}", empty_results, lib=_library)
+
+
+for _family, _operators in _OPERATORS.items():
+    for _schema, _empty_results in _operators.items():
+        _define(_family, _schema, _empty_results)

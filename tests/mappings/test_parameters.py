@@ -1,0 +1,85 @@
+"""Settings given as numbers of Python, of numpy, or as tensors without dimensions."""
+
+import numpy as np
+import pytest
+import torch
+
+from repro.losses import CrossEntropyLoss, EntmaxLoss, LinearEntmaxLoss, SparsemaxLoss
+from repro.mappings import (
+    Fusedmax,
+    budget,
+    entmax,
+    fusedmax,
+    normmax,
+    oscarmax,
+    regularized,
+    softmax,
+    sparsemax,
+    sq_pnorm_max,
+)
+
+SCORES = torch.linspace(-1, 2, 20).view(4, 5).sin()
+TARGET = torch.tensor([1, 2, 3, 0])
+
+
+def euclidean(probs):
+    return probs.square().sum(-1) / 2
+
+
+CALLS = {
+    "softmax, gamma": lambda value: softmax(SCORES, gamma=value),
+    "sparsemax, gamma": lambda value: sparsemax(SCORES, gamma=value),
+    "fusedmax, lam": lambda value: fusedmax(SCORES, value),
+    "Fusedmax": lambda value: Fusedmax(value, value)(SCORES),
+    "oscarmax, lam": lambda value: oscarmax(SCORES, value, gamma=value),
+    "sq_pnorm_max, p": lambda value: sq_pnorm_max(SCORES, value + 1, gamma=value),
+    "regularized, gamma": lambda value: regularized(euclidean, gamma=value)(SCORES),
+    "EntmaxLoss, smoothing": lambda value: EntmaxLoss(label_smoothing=value)(SCORES, TARGET),
+}
+WITH_TENSORS = {
+    "entmax, alpha": lambda value: entmax(SCORES, value + 1),
+    "normmax, alpha": lambda value: normmax(SCORES, value + 1),
+    "budget, k": lambda value: budget(SCORES, value + 1),
+}
+"""These take tensors as parameters with gradients too, and are not meant by refusals."""
+
+
+@pytest.mark.parametrize("value", [torch.tensor(0.5), np.float32(0.5), np.float64(0.5)])
+@pytest.mark.parametrize("call", (CALLS | WITH_TENSORS).values(), ids=CALLS | WITH_TENSORS)
+def test_numbers_of_any_kind(call, value):
+    torch.testing.assert_close(call(value), call(0.5))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a", None, 1j, np.array(0.5), torch.tensor([0.5]), torch.tensor(0.5, requires_grad=True)],
+    ids=repr,
+)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_what_is_no_number_is_refused(call, value):
+    with pytest.raises(TypeError):
+        call(value)
+
+
+@pytest.mark.parametrize("loss", [EntmaxLoss, SparsemaxLoss, CrossEntropyLoss])
+@pytest.mark.parametrize(
+    "value", [torch.tensor(2), torch.tensor([2]), np.int64(2), np.array(2)], ids=repr
+)
+def test_integers_that_torch_takes_as_ignored_class(loss, value):
+    expected = torch.nn.functional.cross_entropy(SCORES, TARGET, ignore_index=value)
+    found = loss(ignore_index=value)(SCORES, TARGET)
+    assert torch.equal(found, loss(ignore_index=2)(SCORES, TARGET))
+    if loss is CrossEntropyLoss:
+        torch.testing.assert_close(found, expected)
+    if loss is EntmaxLoss:
+        fused = LinearEntmaxLoss(ignore_index=value)(SCORES, torch.eye(5), None, TARGET)
+        torch.testing.assert_close(fused, found)
+
+
+@pytest.mark.parametrize(
+    "value", [2.0, "2", None, True, torch.tensor(2.0), torch.tensor([1, 2])], ids=repr
+)
+def test_what_is_no_integer_is_refused(value):
+    for loss in (EntmaxLoss, LinearEntmaxLoss):
+        with pytest.raises(TypeError, match="ignore_index must be an integer"):
+            loss(ignore_index=value)
