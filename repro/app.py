@@ -2,15 +2,14 @@
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hydra
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import OverrideParseException
 from omegaconf import DictConfig
 
 from repro.atomic import scratch_folder
@@ -24,11 +23,16 @@ from repro.config.compose import (
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
 from repro.config.schema import RunConfig
+from repro.config.sweeps import combinations, expand_globs
 
 if TYPE_CHECKING:  # what runs is imported when something runs: help and refusals are quick
     from repro.runs.execute import Outcome
 
 _LEDGER = "REPRO_SWEEP_LEDGER"
+_VIEWS = ("help", "hydra_help", "cfg", "info", "shell_completion")
+"""Options of Hydra that print something and start nothing."""
+_REFUSED = ("config_name", "config_path", "experimental_rerun")
+"""Options of Hydra that replace the configuration; the last one would unpickle a file."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,9 +50,14 @@ def main(arguments: Sequence[str]) -> int:
         DataError: a corpus is missing or malformed; nothing has been started.
         ResultsError: what a finished run has recorded is damaged.
     """
-    overrides = [argument for argument in arguments if not argument.startswith("-")]
-    if set(arguments) <= {*overrides, "-m", "--multirun"}:
-        _check([compose_run(combination) for combination in _combinations(overrides)])
+    parsed = get_args_parser().parse_args(list(arguments))
+    for option in _REFUSED:
+        if getattr(parsed, option) is not None:
+            raise ConfigError(f"--{option.replace('_', '-')} is not supported; use GROUP=CHOICE")
+    if not any(getattr(parsed, view) for view in _VIEWS):
+        runs = combinations(expand_globs(parsed.overrides), parsed.config_dir)
+        _check([compose_run(run) for run in runs])
+        sys.argv = [sys.argv[0], *expand_globs(arguments)]
     register_schemas()
     with scratch_folder() as folder:
         # A file, since Hydra's launchers may run the jobs in other processes.
@@ -97,17 +106,6 @@ def _report_failures() -> int:
     from repro.runs.sweep import print_failures
 
     return print_failures(outcomes)
-
-
-def _combinations(overrides: Sequence[str]) -> list[list[str]]:
-    """Every combination of the values that a sweep lists, as Hydra's own sweeper splits them."""
-    try:
-        parsed = OverridesParser.create().parse_overrides(overrides=list(overrides))
-    except OverrideParseException as error:
-        raise ConfigError(explain(error)) from error
-    plain = [override for override in parsed if not override.is_hydra_override()]
-    split = BasicSweeper.split_arguments(plain, max_batch_size=None)
-    return [list(combination) for batch in split for combination in batch]
 
 
 def _headline(outcome: "Outcome") -> list[str]:

@@ -14,6 +14,8 @@ from repro import __version__
 
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
 _STOPPED = "stopped; the same command continues"
+_LONGEST = 2000
+"""Characters of a message; the longest lists of choices have about half as many."""
 _COLUMNS = "only these columns, joined by commas; a name that holds one in double quotes"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
@@ -72,7 +74,7 @@ def _guarded(command: Callable[[], int]) -> int:
         status = command()
         sys.stdout.flush()
     except UserError as error:
-        print(f"repro: {error}", file=sys.stderr)
+        print(f"repro: {_one_line(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # who read the output has left, as in repro ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -86,6 +88,14 @@ def _guarded(command: Callable[[], int]) -> int:
         print(f"repro: {stop}" if str(stop) else f"repro: {_STOPPED}", file=sys.stderr)
         return 130
     return status
+
+
+def _one_line(error: Exception) -> str:
+    """The message of an error in one line; the middle of a long one is left out."""
+    text = " ".join(str(error).split())
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 200]} […] {text[-200:]}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -236,4 +246,6 @@ def _only(settings: Sequence[str], key: str, default: str, others: str = "") -> 
     value, rest = _take(settings, key, default)
     if rest:
         raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
+    if not value.strip():
+        raise ConfigError(f"{key} is {value!r}; expected a folder")
     return value

@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import PathDistribution, distribution, packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from repro.config.experiment import list_experiments
 
@@ -24,28 +27,106 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def run(unpacked: Path, cwd: Path, *arguments: str) -> str:
-    command = [sys.executable, "-P", "-m", "repro", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(unpacked), "COLUMNS": "300"}
+REFUSAL = """
+import os, sys
+from importlib.abc import MetaPathFinder
+
+class Undeclared(MetaPathFinder):
+    names = frozenset(os.environ["UNDECLARED"].split())
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"{name} is not among the requirements", name=name)
+
+sys.meta_path.insert(0, Undeclared())
+"""
+
+
+@pytest.fixture(scope="module")
+def undeclared(unpacked: Path) -> frozenset[str]:
+    """Modules of this environment that no requirement of the wheel brings, at any remove."""
+    (metadata,) = unpacked.glob("*.dist-info")
+    waiting = [Requirement(text) for text in PathDistribution(metadata).requires or ()]
+    closure: set[tuple[str, str]] = set()
+    while waiting:
+        requirement = waiting.pop()
+        for extra in ("", *requirement.extras):
+            applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            key = (canonicalize_name(requirement.name), extra)
+            if not applies or key in closure:
+                continue
+            closure.add(key)
+            for text in distribution(requirement.name).requires or ():
+                inner = Requirement(text)
+                if inner.marker is None or inner.marker.evaluate({"extra": extra}):
+                    inner.marker = None
+                    waiting.append(inner)
+    brought = {name for name, _ in closure}
+    return frozenset(
+        module
+        for module, owners in packages_distributions().items()
+        if module != "repro" and not brought & {canonicalize_name(owner) for owner in owners}
+    )
+
+
+@pytest.fixture(scope="module")
+def environment(unpacked: Path, undeclared: frozenset[str]) -> dict[str, str]:
+    """An environment in which only the wheel and its requirements can be imported."""
+    (unpacked.parent / "refusal").mkdir()
+    (unpacked.parent / "refusal" / "sitecustomize.py").write_text(REFUSAL)
+    path = os.pathsep.join([str(unpacked.parent / "refusal"), str(unpacked)])
+    names = " ".join(sorted(undeclared))
+    return {**os.environ, "PYTHONPATH": path, "UNDECLARED": names, "COLUMNS": "300"}
+
+
+def run(environment: dict[str, str], cwd: Path, *arguments: str) -> str:
+    command = [sys.executable, "-P", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 
-def test_experiments_and_corpora_are_inside(unpacked: Path, tmp_path: Path) -> None:
-    listed = run(unpacked, tmp_path, "reproduce", "--list")
+def repro(environment: dict[str, str], cwd: Path, *arguments: str) -> str:
+    return run(environment, cwd, "-m", "repro", *arguments)
+
+
+def test_what_is_not_required_cannot_be_imported(
+    environment: dict[str, str], undeclared: frozenset[str], tmp_path: Path
+) -> None:
+    assert {"pytest", "hypothesis", "networkx"} - undeclared <= {"networkx"}  # torch brings that
+    assert not {"torch", "scipy", "hydra", "pyarrow"} & undeclared
+    code = "try:\n    import pytest\nexcept ModuleNotFoundError as e:\n    print(e)"
+    assert "pytest is not among the requirements" in run(environment, tmp_path, "-c", code)
+
+
+def test_every_module_but_kernels_for_cuda_can_be_imported(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    code = """
+import importlib, pkgutil, repro
+names = [found.name for found in pkgutil.walk_packages(repro.__path__, "repro.")]
+names = [name for name in names if ".cuda." not in name and not name.endswith("__main__")]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+    assert int(run(environment, tmp_path, "-c", code)) > 200
+
+
+def test_experiments_and_corpora_are_inside(environment: dict[str, str], tmp_path: Path) -> None:
+    listed = repro(environment, tmp_path, "reproduce", "--list")
     assert [line.split()[0] for line in listed.splitlines()] == list_experiments()
-    assert "sigmorphon2018" in run(unpacked, tmp_path, "data", "list")
+    assert "sigmorphon2018" in repro(environment, tmp_path, "data", "list")
 
 
 def test_a_run_and_a_report_work_and_stay_in_the_working_directory(
-    unpacked: Path, tmp_path: Path
+    environment: dict[str, str], tmp_path: Path
 ) -> None:
     tiny = ["model.hidden_size=4", "model.embedding_size=4", "training.max_steps=1"]
     short = ["decoding.max_length=3", "decoding.max_hypotheses=4", "task.setting=medium"]
     quickest = ["mapping=normmax", "loss=cross_entropy"]  # to compile: the wheel's code is new
-    run(unpacked, tmp_path, "run", "hardware=cpu", *tiny, *short, *quickest)
-    run(unpacked, tmp_path, "report")
+    repro(environment, tmp_path, "run", "hardware=cpu", *tiny, *short, *quickest)
+    repro(environment, tmp_path, "report")
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
     assert (tmp_path / "results" / "demo" / "report.html").exists()
 

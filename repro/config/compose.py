@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
@@ -168,7 +169,7 @@ def explain(error: BaseException) -> str:
         error: one of :data:`CONFIG_ERRORS`.
     """
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r}; expected KEY=VALUE, a list as KEY=[a,b]"
+        return unreadable(str(error.override))
     if isinstance(error, YAMLError):
         return yaml_problem(error)
     text = _messages(error)
@@ -184,6 +185,17 @@ def explain(error: BaseException) -> str:
         return _unused_group(unused.group(1))
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
     return ": ".join(dict.fromkeys(lines)) + _full_key(text)
+
+
+def unreadable(override: str) -> str:
+    """Say that an override is no ``KEY=VALUE``, and how a shell takes its value in quotes."""
+    key, _, value = override.partition("=")
+    escaped = value.replace('"', '\\"')
+    quoted = shlex.quote(f'{key}="{escaped}"')
+    return (
+        f"cannot read {override!r}; expected KEY=VALUE, a list as KEY=[a,b], and double quotes "
+        f"around a value with apostrophes, spaces, brackets or letters outside of ASCII: {quoted}"
+    )
 
 
 def _unused_group(group: str) -> str:
