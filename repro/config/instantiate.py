@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 from repro.config.errors import ConfigError
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
@@ -17,12 +18,41 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.mappings import MAPPINGS, Csoftmax, Csparsemax, LearnedAlphaEntmax, ProbabilityMap
+from repro.mappings import (
+    MAPPINGS,
+    Csoftmax,
+    Csparsemax,
+    Entmax,
+    LearnedAlphaEntmax,
+    ProbabilityMap,
+    SqPnormMax,
+)
+from repro.mappings._published import FISTA_TOLERANCE, FistaPnormMax, PublishedEntmax
 from repro.structures import Structure
+
+
+def _entmax(alpha: float, solver: str) -> ProbabilityMap:
+    """Make α-entmax with the solver of the configuration; softmax needs none."""
+    if solver == "exact" or alpha == 1:
+        return Entmax(alpha)
+    try:
+        return PublishedEntmax(alpha, solver)
+    except ValueError as error:
+        raise ConfigError(f"solver={solver}: {error}") from None
+
+
+def _sq_pnorm_max(
+    p: float = 1.5, gamma: float = 1.0, solver: str = "exact", tolerance: float = FISTA_TOLERANCE
+) -> ProbabilityMap:
+    """Make sq-pnorm-max with the solver of the configuration."""
+    return SqPnormMax(p, gamma) if solver == "exact" else FistaPnormMax(p, gamma, tolerance)
+
 
 _MODULES: dict[str, Callable[..., ProbabilityMap]] = {
     # A bounded mapping takes upper bounds in every call, which plain attention does not have.
     **{name: spec.module for name, spec in MAPPINGS.items() if not spec.bounded},
+    "entmax": _entmax,
+    "sq_pnorm_max": _sq_pnorm_max,
     "learned_alpha_entmax": LearnedAlphaEntmax,
 }
 
@@ -89,8 +119,11 @@ def build_loss(
 def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> LinearEntmaxLoss | None:
     """The loss of a linear layer that never holds all scores, one value for each target.
 
-    ``None`` unless it is an α-entmax loss with α > 1: only there is it the faster way as well.
+    ``None`` unless it is an α-entmax loss with α > 1: only there is it the faster way as well. A
+    published solver keeps its own way, whose time is what one wants to know.
     """
+    if isinstance(config, EntmaxLossConfig) and config.solver != "exact":
+        return None
     alpha = config.alpha if isinstance(config, EntmaxLossConfig) else _ALPHA.get(config.name, 1.0)
     if alpha == 1:
         return None
@@ -111,7 +144,7 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
     return _STRUCTURED[name](structure, reduction="none", **settings)
 
 
-def _mapping(name: str, settings: dict[str, float]) -> ProbabilityMap:
+def _mapping(name: str, settings: dict[str, Any]) -> ProbabilityMap:
     if name not in _MODULES:
         raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(_MODULES)}")
     return _MODULES[name](**settings)

@@ -110,6 +110,7 @@ class Seq2SeqTraining:
             output_mapping=self.output_mapping,
             coverage_vector=coverage_vector,
             fertility=fertility,
+            bidirectional=model.bidirectional,
         )
         initialise(self.model, model.initial_bound)
         self.model.to(device)

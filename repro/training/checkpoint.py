@@ -51,9 +51,10 @@ class Checkpoint:
     warm_up: dict[str, float] = field(default_factory=dict)
 
     def speeds(self) -> dict[str, float]:
-        """``tokens_per_second`` and the sums of ``tally`` per second of training.
+        """``tokens_per_second``, sums of ``tally`` per second of training, and ``epoch_minutes``.
 
-        Warm-ups are left out, unless there is nothing else.
+        Warm-ups are left out, unless there is nothing else: an epoch's time is its number of
+        symbols divided by the symbols per second.
         """
         spent = {"seconds": self.seconds, "symbols": self.symbols, **self.tally}
         timed = {key: value - self.warm_up.get(key, 0.0) for key, value in spent.items()}
@@ -61,7 +62,9 @@ class Checkpoint:
             timed = spent
         seconds = max(timed.pop("seconds"), 1e-9)
         timed["tokens_per_second"] = timed.pop("symbols")
-        return {key: value / seconds for key, value in timed.items()}
+        speeds = {key: value / seconds for key, value in timed.items()}
+        per_epoch = self.symbols / max(1, len(self.history))
+        return {**speeds, "epoch_minutes": per_epoch / max(speeds["tokens_per_second"], 1e-9) / 60}
 
 
 def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> None:

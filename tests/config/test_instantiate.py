@@ -5,6 +5,7 @@ from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices
 from repro.config.instantiate import (
     build_bounded_mapping,
+    build_linear_loss,
     build_loss,
     build_loss_mapping,
     build_mapping,
@@ -20,7 +21,8 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.mappings import csoftmax, csparsemax, entmax, normmax, sparsemax
+from repro.mappings import Entmax, SqPnormMax, csoftmax, csparsemax, entmax, normmax, sparsemax
+from repro.mappings._published import FistaPnormMax, PublishedEntmax
 from repro.structures import Arborescence
 
 SCORES = torch.tensor([[1.2, 0.3, -0.4, 0.0]])
@@ -96,6 +98,37 @@ def test_settings_reach_the_mapping() -> None:
     torch.testing.assert_close(built(SCORES), normmax(SCORES, 1.5))
     built = build_mapping(compose_run(["mapping=sparsemax", "mapping.gamma=0.5"]).mapping)
     torch.testing.assert_close(built(SCORES), sparsemax(SCORES, gamma=0.5))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["mapping=entmax"], Entmax),
+        (["mapping=entmax", "mapping.solver=sort"], PublishedEntmax),
+        (["mapping=entmax", "mapping.solver=bisection", "mapping.alpha=1.25"], PublishedEntmax),
+        (["mapping=entmax", "mapping.solver=bisection", "mapping.alpha=1"], Entmax),
+        (["mapping=sq_pnorm_max"], SqPnormMax),
+        (["mapping=sq_pnorm_max", "mapping.solver=fista"], FistaPnormMax),
+    ],
+)
+def test_a_solver_chooses_the_algorithm(overrides: list[str], expected: type) -> None:
+    assert type(build_mapping(compose_run(overrides).mapping)) is expected
+
+
+def test_a_solver_that_does_not_fit_is_refused() -> None:
+    config = compose_run(["mapping=entmax", "mapping.solver=sort", "mapping.alpha=1.25"]).mapping
+    with pytest.raises(ConfigError, match="alpha"):
+        build_mapping(config)
+
+
+def test_a_published_solver_keeps_its_own_loss() -> None:
+    loss = compose_run(["loss=entmax", "loss.solver=bisection"]).loss
+    assert isinstance(loss, FenchelYoungLossConfig)
+    assert type(build_loss_mapping(loss)) is PublishedEntmax
+    assert build_linear_loss(loss, -100) is None
+    exact = compose_run(["loss=entmax"]).loss
+    assert isinstance(exact, FenchelYoungLossConfig)
+    assert build_linear_loss(exact, -100) is not None
 
 
 @pytest.mark.parametrize("name", ["hardmax", "csparsemax"])

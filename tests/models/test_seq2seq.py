@@ -4,7 +4,7 @@ import torch
 from repro.data.batching import Pair, collate
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.models.seq2seq import FreeWeighting, GlobalAttention, Seq2Seq
+from repro.models.seq2seq import FreeWeighting, GlobalAttention, LstmEncoder, Seq2Seq
 
 MAPPINGS = [Softmax(), Entmax(1.5), Sparsemax()]
 PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
@@ -102,3 +102,33 @@ def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityM
         _, weights = attention(query, source)
     assert weights.dtype == torch.float32
     torch.testing.assert_close(weights.sum(1), torch.ones(16), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_the_encoder_reads_each_row_in_its_own_length(bidirectional: bool) -> None:
+    torch.manual_seed(0)
+    encoder = LstmEncoder(9, 6, 10, 2, 0.0, bidirectional).eval()
+    batch = collate(PAIRS, [0, 1, 2])
+    encoding = encoder(batch.source, batch.source_lengths)
+    assert encoding.memory.shape == (3, 4, 10)
+    assert encoding.hidden.shape == encoding.cell.shape == (2, 3, 10)
+    for row, length in enumerate(batch.source_lengths.tolist()):
+        embedded = encoder.embedding(batch.source[row : row + 1, :length])
+        states, (hidden, _) = encoder.lstm(embedded)
+        torch.testing.assert_close(encoding.memory[row, :length], states[0])
+        assert (encoding.memory[row, length:] == 0).all()
+        last = torch.cat([hidden[-2], hidden[-1]], -1) if bidirectional else hidden[-1]
+        torch.testing.assert_close(encoding.hidden[-1, row], last[0])
+
+
+def test_an_encoder_of_one_direction_does_not_see_what_follows() -> None:
+    """Changing the last source symbol changes the last state only."""
+    torch.manual_seed(0)
+    for bidirectional, unchanged in ((False, True), (True, False)):
+        encoder = LstmEncoder(9, 6, 10, 1, 0.0, bidirectional).eval()
+        lengths = torch.tensor([4])
+        one, other = (
+            encoder(torch.tensor([[4, 5, 6, last]]), lengths).memory[0] for last in (7, 8)
+        )
+        assert torch.equal(one[:3], other[:3]) is unchanged
+        assert not torch.equal(one[3], other[3])

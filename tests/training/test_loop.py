@@ -250,8 +250,9 @@ def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path: Path) -
     assert progress.warm_up["symbols"] == progress.warm_up["pairs_per_second"] == 2 * 4
     assert progress.seconds > progress.warm_up["seconds"] >= 0.6
     speed = (progress.symbols - 8) / (progress.seconds - progress.warm_up["seconds"])
+    minutes = 5 * 4 / speed / 60  # five batches of four symbols
     assert progress.speeds() == pytest.approx(
-        {"tokens_per_second": speed, "pairs_per_second": speed}
+        {"tokens_per_second": speed, "pairs_per_second": speed, "epoch_minutes": minutes}
     )
 
 

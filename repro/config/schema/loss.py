@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import number
+from repro.config.schema.checks import choice, number
+from repro.config.schema.mapping import ENTMAX_SOLVERS
 
 
 @dataclass
@@ -23,9 +24,10 @@ class FenchelYoungLossConfig(LossConfig):
 
 @dataclass
 class EntmaxLossConfig(FenchelYoungLossConfig):
-    """The α-entmax loss."""
+    """The α-entmax loss; ``solver`` is that of the mapping that generates it."""
 
     alpha: float = number("[1, inf)")
+    solver: str = choice(ENTMAX_SOLVERS, "exact", late=True)
 
 
 @dataclass

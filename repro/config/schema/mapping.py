@@ -6,6 +6,9 @@ from omegaconf import MISSING
 
 from repro.config.schema.checks import choice, number
 
+ENTMAX_SOLVERS = ("exact", "sort", "bisection")
+PNORM_SOLVERS = ("exact", "fista")
+
 
 @dataclass
 class MappingConfig:
@@ -31,9 +34,15 @@ class EntmaxConfig(UnboundedConfig):
     """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax.
 
     The entropy is strongly concave on the simplex for α ≥ 1 only.
+
+    Attributes:
+        alpha: order of the entropy.
+        solver: ``exact``, or an algorithm of Peters et al. (2019): ``sort`` (Algorithm 2, for
+            α = 1.5 and 2) or ``bisection`` (Algorithm 1, for any α > 1).
     """
 
     alpha: float = number("[1, inf)")
+    solver: str = choice(ENTMAX_SOLVERS, "exact", late=True)
 
 
 @dataclass
@@ -67,9 +76,17 @@ class OscarmaxConfig(GammaConfig):
 
 @dataclass
 class SqPnormMaxConfig(GammaConfig):
-    """Sq-pnorm-max; ``p`` is the order of the norm, 2 is sparsemax."""
+    """Sq-pnorm-max.
+
+    Attributes:
+        p: order of the norm; 2 is sparsemax.
+        solver: ``exact``, or ``fista``: accelerated projected gradient, as published.
+        tolerance: residual at which ``fista`` stops.
+    """
 
     p: float = number("(1, 2]", 1.5)
+    solver: str = choice(PNORM_SOLVERS, "exact", late=True)
+    tolerance: float = number("(0, 1)", 0.01, late=True)
 
 
 @dataclass

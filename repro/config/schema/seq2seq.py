@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from repro.config.schema.checks import choice, number
+from repro.config.schema.checks import choice, late, number
 from repro.config.schema.groups import DecodingConfig, ModelConfig
 
 
@@ -15,6 +15,7 @@ class Seq2SeqConfig(ModelConfig):
         hidden_size: of every state.
         layers: of the encoder and of the decoder.
         dropout: probability.
+        bidirectional: whether the encoder reads in both directions, with half of the units each.
         initial_bound: parameters start uniformly between its negative and itself. Sums over ``n``
             inputs have a spread of ``initial_bound * sqrt(n / 3)`` times theirs: a small model
             needs a larger bound than 0.1, which belongs to sizes of 500.
@@ -24,6 +25,7 @@ class Seq2SeqConfig(ModelConfig):
     hidden_size: int = number("(0, inf)", even=True)
     layers: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
+    bidirectional: bool = late(True)
     initial_bound: float = number("(0, inf)", 0.1, late=True)
 
 

@@ -21,6 +21,10 @@ METRICS = (
         "Target symbols, end symbol included, per second of wall time.",
     ),
     Metric(
+        "epoch_minutes", "min", 1, False, signed("time", "clock:wall"),
+        "Minutes of training in an epoch, without validation and compilation.",
+    ),
+    Metric(
         "token_accuracy", "%", 2, True, signed("tokacc", "mean:token|forcing:teacher"),
         "Share of target symbols with the largest score, given the gold symbols before them.",
     ),

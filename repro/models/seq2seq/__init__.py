@@ -8,7 +8,7 @@ from repro.models.seq2seq.attention import (
     Weighting,
 )
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
-from repro.models.seq2seq.encoder import BiLstmEncoder, Encoding
+from repro.models.seq2seq.encoder import Encoding, LstmEncoder
 from repro.models.seq2seq.fertility import (
     ConstantFertility,
     Fertility,
@@ -20,7 +20,6 @@ from repro.models.seq2seq.model import Seq2Seq, TeacherForced
 
 __all__ = [
     "Attended",
-    "BiLstmEncoder",
     "BoundedWeighting",
     "ConstantFertility",
     "DecoderState",
@@ -30,6 +29,7 @@ __all__ = [
     "FreeWeighting",
     "GlobalAttention",
     "InputFeedingDecoder",
+    "LstmEncoder",
     "PredictedFertility",
     "Seq2Seq",
     "TableFertility",

@@ -1,4 +1,4 @@
-"""Bidirectional LSTM encoder."""
+"""LSTM encoder, reading in both directions or in one."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Encoding:
 
     Attributes:
         memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding.
-        hidden: last state of each layer, both directions joined, ``(layers, batch, hidden)``.
+        hidden: last state of each layer, directions joined, ``(layers, batch, hidden)``.
         cell: last cell state, same shape as ``hidden``.
     """
 
@@ -23,27 +23,40 @@ class Encoding:
     cell: Tensor
 
 
-class BiLstmEncoder(nn.Module):
-    """``layers`` bidirectional LSTM layers over embedded symbols.
+class LstmEncoder(nn.Module):
+    """LSTM layers over embedded symbols.
 
-    Each direction has ``hidden_size / 2`` units, so that a state joins to ``hidden_size``.
+    Args:
+        vocabulary: number of source symbols.
+        embedding_size: of a symbol.
+        hidden_size: of a state; each of two directions has half of it.
+        layers: number of layers.
+        dropout: probability, on embeddings and between layers.
+        bidirectional: read in both directions.
 
     References:
-        Peters et al. (2019), §2, *Encoder*.
+        Peters et al. (2019), §2, *Encoder* (both directions); Niculae & Blondel (2017), C.3 (one).
     """
 
     def __init__(
-        self, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: float
+        self,
+        vocabulary: int,
+        embedding_size: int,
+        hidden_size: int,
+        layers: int,
+        dropout: float,
+        bidirectional: bool = True,
     ) -> None:
         super().__init__()
+        self.bidirectional = bidirectional
         self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
         self.dropout = nn.Dropout(dropout)
         self.lstm = nn.LSTM(
             embedding_size,
-            hidden_size // 2,
+            hidden_size // 2 if bidirectional else hidden_size,
             num_layers=layers,
             dropout=dropout if layers > 1 else 0.0,
-            bidirectional=True,
+            bidirectional=bidirectional,
             batch_first=True,
         )
 
@@ -59,7 +72,9 @@ class BiLstmEncoder(nn.Module):
             packed = pack_padded_sequence(embedded, lengths.cpu(), True, enforce_sorted=False)
             states, (hidden, cell) = self.lstm(packed)
         memory, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
-        return Encoding(memory, _join_directions(hidden), _join_directions(cell))
+        if self.bidirectional:
+            hidden, cell = _join_directions(hidden), _join_directions(cell)
+        return Encoding(memory, hidden, cell)
 
 
 def _lstm_precision(device: torch.device) -> AbstractContextManager[object]:

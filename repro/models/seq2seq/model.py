@@ -10,7 +10,7 @@ from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
 from repro.models.seq2seq.attention import GlobalAttention, Weighting
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
-from repro.models.seq2seq.encoder import BiLstmEncoder
+from repro.models.seq2seq.encoder import LstmEncoder
 from repro.models.seq2seq.fertility import Fertility
 
 
@@ -28,19 +28,20 @@ class TeacherForced:
 
 
 class Seq2Seq(nn.Module):
-    """Bidirectional LSTM encoder, input-feeding LSTM decoder, any attention and output mapping.
+    """LSTM encoder, input-feeding LSTM decoder, any attention and output mapping.
 
     Args:
         source_vocabulary: number of source symbols.
         target_vocabulary: number of target symbols.
         embedding_size: of source and target symbols.
-        hidden_size: of every state; even.
+        hidden_size: of every state; even where the encoder reads in both directions.
         layers: of the encoder and of the decoder.
         dropout: probability, on embeddings, between layers and on the attentional output.
         weighting: turns attention scores into weights.
         output_mapping: turns output scores into probabilities; the loss trains the scores.
         coverage_vector: attention scores see the cumulative attention through a learned vector.
         fertility: bounds of the cumulative attention, for a bounded weighting.
+        bidirectional: whether the encoder reads in both directions.
 
     References:
         Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4.
@@ -58,10 +59,11 @@ class Seq2Seq(nn.Module):
         output_mapping: ProbabilityMap,
         coverage_vector: bool = False,
         fertility: Fertility | None = None,
+        bidirectional: bool = True,
     ) -> None:
         super().__init__()
-        self.encoder = BiLstmEncoder(
-            source_vocabulary, embedding_size, hidden_size, layers, dropout
+        self.encoder = LstmEncoder(
+            source_vocabulary, embedding_size, hidden_size, layers, dropout, bidirectional
         )
         attention = GlobalAttention(hidden_size, hidden_size, weighting, coverage_vector)
         self.decoder = InputFeedingDecoder(embedding_size, hidden_size, layers, dropout, attention)

@@ -1,0 +1,183 @@
+"""The papers' own algorithms, for repeating their timings and inexact values; never a default.
+
+The mappings of this package solve the same problems exactly and faster.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from repro.mappings._entmax import apply_jacobian, check_alpha
+from repro.mappings._masking import allowed_scores, centre, in_kind_of
+from repro.mappings._pnorm import SqPnormMax
+from repro.mappings.modules import Entmax
+from repro.mappings.regularized import regularized
+
+BISECTION_PASSES = 50
+"""The paper writes ``T``; with 50 halvings the bracket is as small as double precision allows."""
+
+FISTA_TOLERANCE = 1e-2
+"""Niculae & Blondel (2017), §4.2."""
+
+
+class PublishedEntmax(Entmax):
+    """:class:`Entmax` by the algorithms of Peters et al. (2019).
+
+    Args:
+        alpha: a number; ``"sort"`` takes 1.5 and 2 only.
+        solver: ``"sort"`` (Algorithm 2 for α = 1.5, its counterpart for sparsemax) or
+            ``"bisection"`` (Algorithm 1, 50 passes, then normalised).
+
+    Raises:
+        ValueError: the solver is unknown, or cannot solve for this ``alpha``.
+
+    References:
+        Peters et al. (2019), Algorithms 1 and 2; Martins & Astudillo (2016), Algorithm 1.
+    """
+
+    def __init__(self, alpha: float = 1.5, solver: str = "bisection") -> None:
+        check_alpha(alpha)
+        super().__init__(float(alpha))
+        if solver not in _SOLVERS:
+            raise ValueError(f"solver is {solver!r}; expected one of {', '.join(_SOLVERS)}")
+        if solver == "sort" and alpha not in (1.5, 2.0):
+            raise ValueError(f"solver 'sort' takes alpha 1.5 or 2, got {alpha}")
+        if alpha == 1:
+            raise ValueError("alpha 1 is softmax, which needs no solver")
+        self.solver = solver
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Map scores as :func:`entmax` does."""
+        wide = allowed_scores(scores, mask, dim)
+        if scores.size(dim) == 0:
+            return scores.clone()
+        assert isinstance(self.alpha, float)
+        probs: Tensor = _PublishedEntmax.apply(wide.movedim(dim, -1), self.alpha, self.solver)
+        return in_kind_of(scores, probs.movedim(-1, dim))
+
+    def extra_repr(self) -> str:
+        """Show the settings."""
+        return f"alpha={self.alpha}, solver={self.solver!r}"
+
+
+class _PublishedEntmax(Function):
+    """``p`` along the last axis; the Jacobian is that of Peters et al. (2019), Proposition 1."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, alpha: float, solver: str) -> Tensor:
+        centred, top = centre(scores, -1)
+        probs = _SOLVERS[solver]((alpha - 1) * centred, alpha)
+        return probs.masked_fill_(top == -torch.inf, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.order = inputs[1] - 1.0
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (probs,) = ctx.saved_tensors
+        return apply_jacobian(probs, ctx.order, grads[0], -1)[0], None, None
+
+
+def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:
+    """Algorithm 1: halve the bracket of ``τ`` for ``Σ [(α-1) z - τ]_+^{1/(α-1)} = 1``.
+
+    Args:
+        scaled: ``(α - 1) z`` with largest entry zero, shape ``(..., n)``.
+        alpha: above 1.
+    """
+    power = 1 / (alpha - 1)
+    low = torch.full_like(scaled[..., :1], -1.0)
+    high = torch.full_like(low, -(float(scaled.size(-1)) ** (1 - alpha)))
+    for _ in range(BISECTION_PASSES):
+        middle = (low + high) / 2
+        enough = (scaled - middle).clamp(min=0).pow(power).sum(-1, keepdim=True) >= 1
+        low, high = torch.where(enough, middle, low), torch.where(enough, high, middle)
+    powers = (scaled - low).clamp(min=0).pow(power)
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _by_sorting(scaled: Tensor, alpha: float) -> Tensor:
+    """Algorithm 2: the support is a prefix of the sorted scores, with a closed form for ``τ``.
+
+    Args:
+        scaled: ``(α - 1) z`` with largest entry zero, shape ``(..., n)``.
+        alpha: 1.5 or 2.
+    """
+    # The threshold is at least -1, so that entries below -2 count as -2: sums stay finite.
+    ordered = scaled.clamp(min=-2).sort(-1, descending=True).values
+    ranks = torch.arange(1, scaled.size(-1) + 1, dtype=scaled.dtype, device=scaled.device)
+    mean = ordered.cumsum(-1) / ranks
+    if alpha == 2:
+        thresholds = mean - 1 / ranks
+    else:
+        squares = ranks * (ordered.square().cumsum(-1) / ranks - mean.square())
+        thresholds = mean - ((1 - squares).clamp(min=0) / ranks).sqrt()
+    size = (ordered >= thresholds).sum(-1, keepdim=True).clamp(min=1)
+    above = (scaled - thresholds.gather(-1, size - 1)).clamp(min=0)
+    return above if alpha == 2 else above.square()
+
+
+_SOLVERS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "sort": _by_sorting,
+    "bisection": _by_bisection,
+}
+
+
+class FistaPnormMax(SqPnormMax):
+    """:class:`SqPnormMax` by accelerated projected gradient, stopped early.
+
+    The derivative is the linear system of Proposition 1, solved at the point that was found.
+
+    Args:
+        p: the order of the norm, in ``(1, 2]``.
+        gamma: strength of the regulariser, positive.
+        tolerance: largest entry of the fixed-point residual that is accepted.
+
+    References:
+        Niculae & Blondel (2017), §3.1, §4.2 (tolerance 1e-2) and Appendix B.4.
+    """
+
+    def __init__(
+        self, p: float = 1.5, gamma: float = 1.0, tolerance: float = FISTA_TOLERANCE
+    ) -> None:
+        super().__init__(p, gamma)
+        self.solver = regularized(
+            lambda probs: self._norm(probs).square().sum(-1) / 2,
+            gamma=gamma,
+            grad=self._gradient,
+            hvp=self._hessian_product,
+            tolerance=tolerance,
+        )
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Map scores as :func:`sq_pnorm_max` does, up to the tolerance."""
+        found: Tensor = self.solver(scores, mask=mask, dim=dim)
+        return found
+
+    def _norm(self, probs: Tensor) -> Tensor:
+        """Return ``‖q‖_p``, shape ``(..., 1)``."""
+        tiny = torch.finfo(probs.dtype).tiny
+        return probs.pow(self.p).sum(-1, keepdim=True).clamp(min=tiny).pow(1 / self.p)
+
+    def _gradient(self, probs: Tensor) -> Tensor:
+        """Return ``q^{p-1} ‖q‖^{2-p}``."""
+        return probs.pow(self.p - 1) * self._norm(probs).pow(2 - self.p)
+
+    def _hessian_product(self, probs: Tensor, vector: Tensor) -> Tensor:
+        """Return ``(p-1) q^{p-2} ‖q‖^{2-p} v + (2-p) ‖q‖^{2-2p} q^{p-1} <q^{p-1}, v>``.
+
+        Entries off the support are zero: there the second derivative is infinite for ``p < 2``.
+        """
+        support = probs > 0
+        kept = probs.masked_fill(~support, 1.0)
+        norm, powers = self._norm(probs), kept.pow(self.p - 1) * support
+        along = (powers * vector).sum(-1, keepdim=True)
+        diagonal = (self.p - 1) * kept.pow(self.p - 2) * norm.pow(2 - self.p) * vector * support
+        return diagonal + (2 - self.p) * norm.pow(2 - 2 * self.p) * powers * along

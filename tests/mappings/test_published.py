@@ -1,0 +1,93 @@
+"""The papers' own algorithms against the exact mappings, in values and gradients."""
+
+import pytest
+import torch
+
+from repro.losses import FenchelYoungLoss
+from repro.losses.fused import order_of
+from repro.mappings import Entmax, SqPnormMax
+from repro.mappings._published import FistaPnormMax, PublishedEntmax
+
+SOLVERS = [("sort", 1.5), ("sort", 2.0), *[("bisection", a) for a in (1.1, 1.5, 2.0, 2.25)]]
+
+
+def rows(dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(6, 30, dtype=dtype, generator=generator) * 2
+    scores[1] = 0.0
+    scores[2, ::2] = scores[2, 1::2]
+    scores[3] *= 1e-3
+    scores[4, 5:] = -torch.inf
+    scores[5] = -torch.inf
+    return scores
+
+
+@pytest.mark.parametrize(("solver", "alpha"), SOLVERS)
+def test_values_and_gradients_are_those_of_the_exact_mapping(solver: str, alpha: float) -> None:
+    grad = torch.randn(6, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found, moved = [], []
+    for mapping in (PublishedEntmax(alpha, solver), Entmax(alpha)):
+        scores = rows().requires_grad_()
+        found.append(mapping(scores))
+        moved.append(torch.autograd.grad(found[-1], scores, grad)[0])
+    torch.testing.assert_close(found[0], found[1], atol=1e-11, rtol=0)
+    torch.testing.assert_close(moved[0], moved[1], atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize(("solver", "alpha"), SOLVERS)
+def test_axis_and_mask(solver: str, alpha: float) -> None:
+    scores, mask = torch.randn(4, 5, 3), torch.rand(4, 5, 3) > 0.3
+    found = PublishedEntmax(alpha, solver)(scores, mask=mask, dim=1)
+    torch.testing.assert_close(found, Entmax(alpha)(scores, mask=mask, dim=1), atol=2e-6, rtol=0)
+    assert (found[~mask] == 0).all()
+
+
+def test_no_kernel_replaces_the_published_algorithm() -> None:
+    """Else a timing of bisection would be that of the kernel."""
+    assert order_of(PublishedEntmax(1.5)) is None
+    scores = rows()[:4].requires_grad_()
+    target = torch.tensor([0, 1, 2, 3])
+    ours, exact = (
+        FenchelYoungLoss(mapping)(scores, target) for mapping in (PublishedEntmax(1.5), Entmax(1.5))
+    )
+    torch.testing.assert_close(ours, exact)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "solver"), [(1.25, "sort"), (1.0, "bisection"), (0.5, "bisection"), (1.5, "newton")]
+)
+def test_what_cannot_be_solved_is_refused(alpha: float, solver: str) -> None:
+    with pytest.raises(ValueError, match=r"alpha|solver"):
+        PublishedEntmax(alpha, solver)
+
+
+@pytest.mark.parametrize("p", [1.2, 1.5, 2.0])
+@pytest.mark.parametrize("gamma", [0.5, 1.0])
+def test_fista_comes_as_close_as_its_tolerance_says(p: float, gamma: float) -> None:
+    scores = rows()[:5]
+    exact = SqPnormMax(p, gamma)(scores)
+    rough = FistaPnormMax(p, gamma)(scores)
+    close = FistaPnormMax(p, gamma, tolerance=1e-5)(scores)
+    torch.testing.assert_close(close, exact, atol=1e-3, rtol=0)
+    assert (rough - exact).abs().max() < 0.1
+    torch.testing.assert_close(rough.sum(-1), torch.ones(5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("p", [1.2, 1.5, 2.0])
+def test_the_hessian_product_of_the_norm(p: float) -> None:
+    mapping = FistaPnormMax(p)
+    probs = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64)
+    vector = torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
+    step = 1e-6
+    shifted = [mapping._gradient(probs + sign * step * vector) for sign in (1, -1)]
+    expected = (shifted[0] - shifted[1]) / (2 * step)
+    torch.testing.assert_close(mapping._hessian_product(probs, vector), expected, atol=1e-8, rtol=0)
+
+
+def test_fista_gradients_are_those_of_the_closed_form() -> None:
+    grad = torch.randn(5, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    moved = []
+    for mapping in (FistaPnormMax(1.5, tolerance=1e-6), SqPnormMax(1.5)):
+        scores = rows()[:5].requires_grad_()
+        moved.append(torch.autograd.grad(mapping(scores), scores, grad)[0])
+    torch.testing.assert_close(moved[0], moved[1], atol=1e-2, rtol=0)
