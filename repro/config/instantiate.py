@@ -81,7 +81,10 @@ def build_mapping(config: MappingConfig) -> ProbabilityMap:
         ConfigError: there is no mapping of this name, or it needs bounds.
     """
     if isinstance(config, BoundedConfig):
-        raise ConfigError(f"mapping={config.name} needs fertilities, which this model has not")
+        raise ConfigError(
+            f"mapping={config.name} needs fertilities, which this model does not have; set "
+            "mapping=softmax or another mapping without bounds"
+        )
     settings = asdict(config)
     return _mapping(settings.pop("name"), settings)
 

@@ -49,8 +49,8 @@ def cooccurrence_vectors(
     rows = np.flatnonzero(np.asarray(counts.sum(1)).ravel())
     if len(rows) <= dimension:
         raise DataError(
-            f"word vectors of {dimension} numbers need more than {dimension} words that stand "
-            f"beside others in the text, found {len(rows)}"
+            f"model.vector_size={dimension} needs more than {dimension} words with neighbours in "
+            f"the text, found {len(rows)}; set it below {len(rows)}, or add text with data.text"
         )
     information = _positive_information(counts[rows][:, rows])
     left, values, _ = svds(information, k=dimension, rng=0)

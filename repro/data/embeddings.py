@@ -103,8 +103,8 @@ def word_vectors(
         return place_vectors(vocabulary, choice, seed, None)
     if glove is None:
         raise DataError(
-            "word vectors of GloVe are asked for and no file is named: name one (see "
-            "https://nlp.stanford.edu/projects/glove), or choose random vectors, fixed or trainable"
+            "model.vectors=glove needs a file of vectors: set data.glove to one of "
+            "https://nlp.stanford.edu/projects/glove, or set model.vectors=random"
         )
     found = _found(glove, vocabulary, choice.dimension, cache_dir)
     return place_vectors(vocabulary, choice, seed, found)
@@ -145,7 +145,10 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
                 if word in ids:
                     vectors.setdefault(ids[word], vector)
     if not vectors:
-        raise DataError(f"{path} holds no word of the vocabulary ({len(ids)} words)")
+        raise DataError(
+            f"{path} holds no word of the vocabulary ({len(ids)} words); set data.glove to vectors "
+            "of the language of the corpus, or set model.vectors=random"
+        )
     rows = sorted(vectors)
     table = torch.from_numpy(np.stack([vectors[row] for row in rows]))
     return FoundVectors(torch.tensor(rows), table)
@@ -198,7 +201,10 @@ def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
 def _parse(line: bytes, dimension: int) -> tuple[bytes, NDArray[np.float32]]:
     word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
     if len(numbers) != dimension:
-        raise ValueError(f"expected a word and {dimension} numbers, found {len(numbers)} numbers")
+        raise ValueError(
+            f"expected a word and {dimension} numbers, as model.vector_size says, found "
+            f"{len(numbers)}"
+        )
     try:
         vector = np.array(numbers, dtype=np.float32)
     except ValueError:
@@ -213,8 +219,8 @@ def _parse(line: bytes, dimension: int) -> tuple[bytes, NDArray[np.float32]]:
 def _opened(path: Path) -> Path:
     if not path.is_file():
         raise DataError(
-            f"the word vectors {path} are missing: unpack them there (see "
-            "https://nlp.stanford.edu/projects/glove), or choose random vectors, fixed or trainable"
+            f"{path} of data.glove is missing: unpack word vectors there (see "
+            "https://nlp.stanford.edu/projects/glove), or set model.vectors=random"
         )
     return path
 

@@ -234,7 +234,7 @@ def check_size(source: NliSource, part: str, found: int, reading: NliReading) ->
     if reading.expected == "official" and found != source.sizes[part]:
         raise DataError(
             f"{source.name} {part}: {found} labelled pairs, the published corpus has "
-            f"{source.sizes[part]}; to train on a subset on purpose, expect 'any' size"
+            f"{source.sizes[part]}; to use a part of it, set data.expected=any"
         )
 
 
@@ -303,7 +303,7 @@ def _words(record: Mapping[str, object], key: str, reading: NliReading) -> tuple
     if reading.max_words is None and len(words) > LONGEST:
         raise ValueError(
             f"{key} has {len(words):,} words, more than {LONGEST:,}: a broken quotation? mend the "
-            "line, or set data.max_words, which leaves longer training pairs out"
+            f"line, or set data.max_words={LONGEST}, which leaves longer training pairs out"
         )
     return tuple(sys.intern(word.lower() if reading.lowercase else word) for word in words)
 

@@ -1,6 +1,6 @@
 """Line-aligned text files: sentence ``n`` of one side belongs to sentence ``n`` of the other."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -53,8 +53,17 @@ def about(size: int) -> range:
     return range(size - size // 100, size + size // 100 + 1)
 
 
-def check_sizes(splits: Mapping[str, ParallelText], sizes: Mapping[str, int | range]) -> None:
-    """Compare the number of pairs with what it should be, or with what it may be.
+def check_sizes(
+    splits: Mapping[str, ParallelText],
+    sizes: Mapping[str, int | range],
+    reducible: Collection[str] = (),
+) -> None:
+    """Compare the number of pairs of each split with the published number, or range of numbers.
+
+    Args:
+        splits: the files of each split.
+        sizes: published numbers of pairs.
+        reducible: splits of which ``data.subset=true`` accepts any number of pairs.
 
     Raises:
         DataError: a split has another size.
@@ -65,9 +74,8 @@ def check_sizes(splits: Mapping[str, ParallelText], sizes: Mapping[str, int | ra
         expected = range(size, size + 1) if isinstance(size, int) else size
         if count not in expected:
             wanted = f"{size}" if isinstance(size, int) else f"{size.start} to {size.stop - 1}"
-            raise DataError(
-                f"{path} has {count} lines, the corpus has {wanted}; to use a part of it, say so"
-            )
+            remedy = "; to use a part of it, set data.subset=true" if split in reducible else ""
+            raise DataError(f"{path} has {count} lines, the corpus has {wanted}{remedy}")
 
 
 def stream_lines(path: Path) -> Iterator[str]:

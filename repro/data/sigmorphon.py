@@ -135,7 +135,7 @@ def _task_dir(data_dir: Path) -> Path:
 
 def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
     if setting not in SETTINGS:
-        raise DataError(f"unknown setting {setting!r}: choose one of {', '.join(SETTINGS)}")
+        raise DataError(f"data.setting={setting}: unknown; choose from: {', '.join(SETTINGS)}")
     ending = f"-train-{setting}"
     found = [p for folder in FOLDERS for p in (task_dir / folder).glob(f"*{ending}")]
     if not found:
@@ -145,7 +145,9 @@ def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
 
 def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, Path]) -> set[str]:
     if not languages:
-        raise DataError("the list of languages is empty: name one, or leave the list out for all")
+        raise DataError(
+            "data.languages is empty: name a language, or set data.languages=null for all of them"
+        )
     developed = [p.name for folder in FOLDERS for p in (task_dir / folder).glob("*-dev")]
     known = files.keys() | {name.removesuffix("-dev") for name in developed}
     for language in languages:
@@ -155,7 +157,8 @@ def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, 
     if without:
         raise DataError(
             f"no training data in the setting {setting!r} for: {', '.join(without)} "
-            f"(in {task_dir}); leave them out, choose another setting, or {FETCH_HINT}"
+            f"(in {task_dir}); leave them out of data.languages, set data.setting="
+            f"{'high' if setting == 'medium' else 'medium'}, or {FETCH_HINT}"
         )
     return set(languages)
 
@@ -164,8 +167,8 @@ def _unknown_language(language: str, known: set[str], task_dir: Path) -> str:
     close = difflib.get_close_matches(language, sorted(known), n=3)
     nearest = close or sorted(known)[:10]
     return (
-        f"unknown language {language!r} in {task_dir} ({len(known)} languages, nearest: "
-        f"{', '.join(nearest)}); choose another, or {FETCH_HINT}"
+        f"data.languages: unknown language {language!r} in {task_dir} ({len(known)} languages, "
+        f"nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
     )
 
 

@@ -127,7 +127,8 @@ def open_corpus(
         DataError: no such corpus or language, a file is missing or malformed, or a size is wrong.
     """
     if name not in LAYOUTS:
-        raise DataError(f"no translation corpus {name!r}; there are: {', '.join(sorted(LAYOUTS))}")
+        known = ", ".join(sorted(LAYOUTS))
+        raise DataError(f"data.corpus={name}: no such translation corpus; choose from: {known}")
     layout, folder = LAYOUTS[name], Path(data_dir)
     _check_languages(name, layout, source, target)
     splits = _plain(layout, folder, source, target)
@@ -139,7 +140,7 @@ def open_corpus(
         sizes = recipe.sizes
     digest = fingerprint(splits)
     if not subset:
-        check_sizes(splits, sizes)
+        check_sizes(splits, sizes, reducible=splits)
     return ParallelCorpus(name, source, target, splits, layout.tokenised, digest)
 
 
@@ -172,8 +173,9 @@ def _published(name: str, absent: Path, data_dir: Path) -> Recipe:
 
 
 def _check_languages(name: str, layout: Layout, source: str, target: str) -> None:
-    for language in (source, target):
+    known = ", ".join(layout.languages)
+    for key, language in (("data.source", source), ("data.target", target)):
         if language not in layout.languages:
-            raise DataError(f"{name} has no {language!r}; it has: {', '.join(layout.languages)}")
+            raise DataError(f"{key}={language}: {name} has no such language; choose from: {known}")
     if source == target:
-        raise DataError(f"source and target are both {source!r}; choose two of {layout.languages}")
+        raise DataError(f"data.source and data.target are both {source}; choose two of: {known}")

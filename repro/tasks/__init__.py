@@ -22,7 +22,7 @@ def task_spec(name: str) -> TaskSpec:
         ConfigError: there is no such task.
     """
     if name not in TASKS:
-        raise ConfigError(f"no task {name!r}; choose from: {', '.join(TASKS)}")
+        raise ConfigError(f"task={name}: no such task; choose from: {', '.join(TASKS)}")
     spec = import_module(TASKS[name]).SPEC
     assert isinstance(spec, TaskSpec)
     return spec

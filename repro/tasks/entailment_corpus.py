@@ -142,8 +142,8 @@ def glove_file(config: RunConfig) -> Path | None:
     name = _data(config).glove
     if name is None:
         raise DataError(
-            "model.vectors=glove and no data.glove: name a file of vectors below data_dir, or "
-            "choose model.vectors=random"
+            "model.vectors=glove needs a file of vectors: set data.glove to its path below "
+            "data_dir, or set model.vectors=random"
         )
     assert config.data_dir is not None
     return Path(config.data_dir) / name
@@ -163,7 +163,7 @@ def text_files(config: RunConfig) -> list[Path]:
     paths = [Path(config.data_dir) / name for name in _data(config).text]
     for path in paths:
         if not path.is_file():
-            raise DataError(f"{path} of data.text is missing: one sentence a line is expected")
+            raise DataError(f"{path} of data.text is missing: expected text, one sentence a line")
     return paths
 
 

@@ -282,5 +282,6 @@ def _check_replacement(config: RunConfig) -> None:
     assert isinstance(config.data, TextPairsConfig)
     if config.decoding.replace_unknown and config.data.merges:
         raise ConfigError(
-            f"decoding.replace_unknown needs whole words, but data.merges is {config.data.merges}"
+            f"decoding.replace_unknown=true needs whole words, but data.merges is "
+            f"{config.data.merges}; set data.merges=0, or decoding.replace_unknown=false"
         )

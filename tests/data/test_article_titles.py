@@ -65,8 +65,11 @@ def test_a_further_reference_is_part_of_the_fingerprint(demo):
 
 def test_sizes_of_the_whole_corpus_are_asserted(tmp_path):
     write_summary_demo(tmp_path)
-    with pytest.raises(DataError, match=r"train\.article\.txt has 800 lines"):
+    with pytest.raises(DataError, match=r"train\.article\.txt has 800 lines.*data\.subset=true"):
         open_summaries(tmp_path)
+    # data.subset=true would not help here: the test set is always whole.
+    with pytest.raises(DataError, match=r"Giga/input\.txt has \d+ lines, the corpus has 1951$"):
+        open_summaries(tmp_path, subset=True)
 
 
 def test_missing_folders_and_files_are_named(tmp_path):

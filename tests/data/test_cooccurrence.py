@@ -68,5 +68,5 @@ def test_words_in_like_places_are_near() -> None:
 
 @pytest.mark.parametrize("text", [TEXT, []])
 def test_too_little_text_is_refused(text: list[list[str]]) -> None:
-    with pytest.raises(DataError, match="need more than 4 words that stand beside others"):
+    with pytest.raises(DataError, match=r"model\.vector_size=4 needs more than 4 words"):
         cooccurrence_vectors(text, VOCABULARY, dimension=4, deviation=1.0)

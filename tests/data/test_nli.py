@@ -196,7 +196,9 @@ def test_an_incomplete_corpus_is_refused_before_reading(corpora: Path) -> None:
 
 
 def test_sizes(corpora: Path) -> None:
-    with pytest.raises(DataError, match=r"snli train: 1 labelled pairs, .* has 549367; .* 'any'"):
+    with pytest.raises(
+        DataError, match=r"snli train: 1 labelled pairs, .* has 549367; .*data\.expected=any"
+    ):
         load_snli(corpora, NliReading())
     check_size(SNLI, "dev", 9842, NliReading())
     check_size(MULTINLI, "dev_matched", 9815, NliReading())

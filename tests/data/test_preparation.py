@@ -142,7 +142,9 @@ def test_diacritics_of_romanian():
 
 def test_a_part_of_a_corpus_must_be_asked_for(raw):
     data_dir = raw("a\nb\n", "c\nd\n")
-    with pytest.raises(DataError, match=r"test\.ro has 2 lines, the corpus has 1"):
+    with pytest.raises(
+        DataError, match=r"test\.ro has 2 lines, the corpus has 1; .*data\.subset=true"
+    ):
         open_corpus(data_dir, "raw", "ro", "en")
     assert open_corpus(data_dir, "raw", "ro", "en", subset=True).tests == ("test",)
 
@@ -150,9 +152,9 @@ def test_a_part_of_a_corpus_must_be_asked_for(raw):
 @pytest.mark.parametrize(
     ("name", "languages", "message"),
     [
-        ("nowhere", ("de", "en"), "no translation corpus 'nowhere'"),
-        ("multi30k", ("de", "ja"), "multi30k has no 'ja'"),
-        ("multi30k", ("de", "de"), "both 'de'"),
+        ("nowhere", ("de", "en"), r"data\.corpus=nowhere: .*multi30k"),
+        ("multi30k", ("de", "ja"), r"data\.target=ja: multi30k .*: de, en, fr"),
+        ("multi30k", ("de", "de"), r"data\.source and data\.target are both de"),
         ("multi30k", ("de", "en"), r"multi30k/.* is missing"),
     ],
 )

@@ -27,7 +27,9 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
         DataError: there is no such invented treebank.
     """
     if treebank not in HEAD_FINAL:
-        raise DataError(f"no demo treebank {treebank!r}; there are: {', '.join(HEAD_FINAL)}")
+        raise DataError(
+            f"data.treebank={treebank}: no such demo treebank; choose from: {', '.join(HEAD_FINAL)}"
+        )
     folder = Path(data_dir) / f"ud-treebanks-v{release}" / treebank
     code = treebank.removeprefix("UD_").replace("-", "_").lower()
     for split, text in demo_texts(treebank, seed).items():
