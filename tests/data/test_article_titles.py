@@ -59,7 +59,7 @@ def test_the_order_of_two_deeds_does_not_tell_the_title():
 def test_a_further_reference_is_part_of_the_fingerprint(demo):
     before = open_summaries(demo, subset=True).fingerprint
     path = demo / "sumdata" / "DUC2004" / "task1_ref3.txt"
-    path.write_text("changed\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    path.write_text("changed " + path.read_text(encoding="utf-8"), encoding="utf-8")
     assert open_summaries(demo, subset=True).fingerprint != before
 
 

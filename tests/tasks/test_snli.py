@@ -211,14 +211,14 @@ def test_vectors_of_a_text_depend_on_it_and_are_kept(tmp_path: Path) -> None:
     assert identify(chosen).fingerprint != fingerprint
     assert not torch.equal(vectors_of(chosen, words), first)
     text.unlink()
-    with pytest.raises(DataError, match=r"more.txt of data.text is missing: one sentence a line"):
+    with pytest.raises(DataError, match=r"more.txt of data.text is missing: .*one sentence a line"):
         identify(chosen)
 
 
 def test_vectors_without_a_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no data\.glove: name a file"):
+    with pytest.raises(DataError, match=r"set data\.glove to .*model\.vectors=random"):
         identify(config(tmp_path, "model.vectors=glove", "data.glove=null"))
-    with pytest.raises(DataError, match=r"the word vectors .* are missing"):
+    with pytest.raises(DataError, match=r"no\.txt of data\.glove is missing"):
         identify(config(tmp_path, "model.vectors=glove", "data.glove=no.txt"))
 
 
