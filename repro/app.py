@@ -74,6 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
 def _application(cfg: DictConfig) -> None:
     from repro.runs.execute import execute
+    from repro.runs.locking import announce
     from repro.runs.progress import RunProgress
 
     config = to_run_config(cfg)
@@ -81,7 +82,7 @@ def _application(cfg: DictConfig) -> None:
         return
     overrides = list(HydraConfig.get().overrides.task)
     with RunProgress(1, config.task.name) as progress:
-        outcome = execute(config, overrides, progress.step)
+        outcome = execute(config, overrides, progress.step, announce)
         progress.finished(outcome)
         for metric in _headline(outcome):
             progress.console.print(f"        {metric}", highlight=False)

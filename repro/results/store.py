@@ -25,7 +25,7 @@ from repro.results.layout import runs_dir
 from repro.results.record import Record, record_from_dict
 
 Status = Literal["done", "failed", "running", "absent"]
-_UNLISTED = (".", "lock", "checkpoint.pt", "tensorboard/", "DONE", MANIFEST)
+_UNLISTED = (".", "claim-", "lock", "checkpoint.pt", "tensorboard/", "DONE", MANIFEST)
 """Beginnings of paths that the checksums of a finished run leave out: what may still change."""
 
 

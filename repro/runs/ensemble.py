@@ -16,7 +16,7 @@ from repro.runs.execute import (
     make_records,
 )
 from repro.runs.finished import is_finished
-from repro.runs.locking import run_lock
+from repro.runs.locking import RunLock, announce, run_lock
 from repro.tasks import EnsembleEvaluation, task_spec
 from repro.training.checkpoint import load_weights
 
@@ -57,13 +57,16 @@ def evaluate_ensemble(members: Sequence[LocatedRun], command: str) -> RunFolder:
         raise ValueError(f"these members are not done: {', '.join(waiting)}")
     ensemble = locate_ensemble(members)
     if not is_finished(ensemble.folder):
-        with run_lock(ensemble.folder.path):
+        with run_lock(ensemble.folder.path, announce) as lock:
             ensemble.folder.reopen_if_damaged()
-            _evaluate(ensemble, members, command)
+            if ensemble.folder.status != "done":  # another process may have been faster
+                _evaluate(ensemble, members, command, lock)
     return ensemble.folder
 
 
-def _evaluate(ensemble: LocatedRun, members: Sequence[LocatedRun], command: str) -> None:
+def _evaluate(
+    ensemble: LocatedRun, members: Sequence[LocatedRun], command: str, lock: RunLock
+) -> None:
     started = time.monotonic()
     config, folder = ensemble.config, ensemble.folder
     device = prepare_device(config.hardware)
@@ -79,5 +82,6 @@ def _evaluate(ensemble: LocatedRun, members: Sequence[LocatedRun], command: str)
         tasks.append(task)
     scores = ensemble_evaluation(config.task.name)(tasks, folder)
     seconds = time.monotonic() - started
+    lock.check()
     folder.write_records(make_records(ensemble, scores, environment, "ensemble", None, seconds))
     folder.mark_done({"members": [member.folder.run_id for member in members]})

@@ -27,13 +27,13 @@ from repro.runs.environment import (
     source_commit,
 )
 from repro.runs.finished import is_finished
-from repro.runs.locking import run_lock
+from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
 from repro.training import Checkpoint
 from repro.training.checkpoint import load_weights
 from repro.training.logger import build_logger
-from repro.training.loop import Files, fit
+from repro.training.loop import Files, Progress, fit
 from repro.training.seeding import seed_everything
 
 _log = logging.getLogger(__name__)
@@ -46,8 +46,9 @@ class Outcome:
     """How one run ended.
 
     Attributes:
-        status: ``"done"``, ``"skipped"`` (it was done before) or ``"failed"``.
-        error: the exception's type and message, for a failed run.
+        status: ``"done"``, ``"skipped"`` (it was done before, or meanwhile by another process),
+            ``"failed"`` or ``"busy"`` (another process works on it).
+        error: the exception's type and message, for a failed run; who works on a busy one.
     """
 
     run_id: str
@@ -102,43 +103,78 @@ def check(run: LocatedRun) -> None:
 
 
 def execute(
-    config: RunConfig, overrides: Sequence[str] = (), on_step: StepCallback | None = None
+    config: RunConfig,
+    overrides: Sequence[str] = (),
+    on_step: StepCallback | None = None,
+    on_busy: Callable[[RunBusyError], None] | None = None,
 ) -> Outcome:
     """Bring one run to its end, unless it is done already and its files are whole.
 
     A run whose files are damaged is repeated from what is still whole. A failing run leaves its
-    traceback in its folder; Ctrl-C leaves a checkpoint and goes on.
+    traceback in its folder; Ctrl-C leaves a checkpoint and is raised.
 
     Args:
         config: the resolved configuration.
         overrides: what was typed to get it, for the record and for messages.
         on_step: shows progress.
+        on_busy: told once that another process works on the run, which is then waited for;
+            without it, the outcome of such a run is ``"busy"``.
     """
-    label = " ".join(overrides)
     run = locate(config)
-    name, path = run.folder.run_id, run.folder.path
-    if is_finished(run.folder):
-        return Outcome(name, label, "skipped", path, scores=_scores(run.folder))
-    try:
-        with run_lock(path):
-            run.folder.reopen_if_damaged()
-            _run_or_mark_failed(run, overrides, on_step)
-    except Exception as error:
-        return Outcome(name, label, "failed", path, error=f"{type(error).__name__}: {error}")
-    return Outcome(name, label, "done", path, scores=_scores(run.folder))
+    while not is_finished(run.folder):
+        try:
+            with run_lock(run.folder.path, on_busy) as lock:
+                return _execute_locked(run, overrides, on_step, lock)
+        except (RunBusyError, RunLostError) as error:
+            if on_busy is None:
+                return _outcome(run, overrides, "busy", str(error))
+        except Exception as error:  # the claim, or the mark of a failure, could not be written
+            return _outcome(run, overrides, "failed", f"{type(error).__name__}: {error}")
+    return _outcome(run, overrides, "skipped")
 
 
-def _run_or_mark_failed(
-    run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
-) -> None:
+def _execute_locked(
+    run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None, lock: RunLock
+) -> Outcome:
+    run.folder.reopen_if_damaged()
+    if run.folder.status == "done":  # by another process, before the lock was free
+        return _outcome(run, overrides, "skipped")
     try:
-        _run(run, overrides, on_step)
-    except Exception:
-        run.folder.mark_failed(traceback.format_exc())
+        _run(run, overrides, on_step, lock)
+    except RunLostError:  # the folder is another's now
         raise
+    except Exception as error:
+        run.folder.mark_failed(traceback.format_exc())
+        return _outcome(run, overrides, "failed", f"{type(error).__name__}: {error}")
+    return _outcome(run, overrides, "done")
 
 
-def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None) -> None:
+def record_death(run: LocatedRun, overrides: Sequence[str], reason: str) -> Outcome:
+    """Mark a run as failed whose process died before it could do so itself.
+
+    Args:
+        run: what the process worked on.
+        overrides: as for :func:`execute`.
+        reason: how the process died, for the user.
+    """
+    try:
+        with run_lock(run.folder.path):
+            if run.folder.status == "done":
+                return _outcome(run, overrides, "done")
+            run.folder.mark_failed(reason + "\n")
+    except RunBusyError as error:
+        return _outcome(run, overrides, "busy", str(error))
+    return _outcome(run, overrides, "failed", reason)
+
+
+def _outcome(run: LocatedRun, overrides: Sequence[str], status: str, error: str = "") -> Outcome:
+    scores = _scores(run.folder) if status in ("done", "skipped") else {}
+    return Outcome(run.folder.run_id, " ".join(overrides), status, run.folder.path, error, scores)
+
+
+def _run(
+    run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None, lock: RunLock
+) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config.hardware)
     folder.mark_running()
@@ -146,11 +182,19 @@ def _run(run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None
     environment = capture_environment(device, command_of(overrides))
     folder.write_environment(environment)
     task = build_task(config, device)
-    progress = _train_once(task, run, environment["device"], on_step)
+
+    def show(progress: Checkpoint, batches: int) -> None:
+        if lock.lost:
+            lock.check()
+        if on_step is not None:
+            on_step(config, progress, batches)
+
+    progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
     scores = evaluate_best(task, folder)
     scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
+    lock.check()
     folder.write_records(make_records(run, scores, environment, "run", config.seed, seconds))
     folder.mark_done({"label": " ".join(overrides), "best_epoch": progress.best_epoch})
     remove(folder.checkpoint)
@@ -169,15 +213,13 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
     return task.evaluate(folder)
 
 
-def _train_once(
-    task: Task[Any], run: LocatedRun, device: str, on_step: StepCallback | None
-) -> Checkpoint:
+def _train_once(task: Task[Any], run: LocatedRun, device: str, show: Progress) -> Checkpoint:
     """Train, unless another run has done just that."""
     folder, training = run.folder, training_of(run.config, run.corpus)
     _discard_damaged_training(folder)
     progress = take_over_training(folder, run.config, training, device)
     if progress is None:
-        progress = _train(task, run, on_step)
+        progress = _train(task, run, show)
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     keep_training(folder, training, device, progress)
     return progress
@@ -193,17 +235,13 @@ def _discard_damaged_training(folder: RunFolder) -> None:
         folder.discard_training()
 
 
-def _train(task: Task[Any], run: LocatedRun, on_step: StepCallback | None) -> Checkpoint:
+def _train(task: Task[Any], run: LocatedRun, show: Progress) -> Checkpoint:
     folder, config = run.folder, run.config
     logger = build_logger(config.logger.name, folder.path / "tensorboard")
 
     def on_epoch(row: dict[str, Any]) -> None:
         folder.append_history(row)
         logger.log(row)
-
-    def show(progress: Checkpoint, batches: int) -> None:
-        if on_step is not None:
-            on_step(config, progress, batches)
 
     files = Files(folder.checkpoint, folder.model)
     return fit(task, config.training, files, on_epoch, show)

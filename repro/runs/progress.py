@@ -55,6 +55,15 @@ class RunProgress:
             self._epoch, description=text, completed=progress.batch, total=batches, visible=True
         )
 
+    def postponed(self, outcome: Outcome) -> None:
+        """Show that a run waits for another process, which works on it."""
+        self.console.print(
+            f"[yellow]waiting[/] {outcome.run_id} {escape(outcome.label)}\n"
+            f"        {escape(outcome.error)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
     def finished(self, outcome: Outcome) -> None:
         """Show that a run ended, and how."""
         self._count += 1

@@ -1,22 +1,21 @@
 """Several runs, one after the other or side by side; a failing run does not stop the others."""
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
-from multiprocessing.synchronize import Event
+from functools import partial
 
 import torch
 
 from repro.config.schema import RunConfig
 from repro.runs.environment import choose_device
-from repro.runs.execute import Outcome, StepCallback, execute, locate
+from repro.runs.execute import Outcome, StepCallback, execute, locate, record_death
+from repro.runs.locking import RunBusyError
 from repro.runs.progress import RunProgress
 from repro.runs.shared_training import training_of
+from repro.runs.workers import Crew, Death
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,10 @@ class Job:
 
 
 def run_jobs(jobs: Sequence[Job], title: str) -> list[Outcome]:
-    """Bring every job to its end.
+    """Bring every job to its end, in this process or in ``hardware.jobs`` workers.
+
+    A run that another process works on is put off, then waited for. A worker that dies fails its
+    own run only.
 
     Args:
         jobs: all composed and checked before the first one starts.
@@ -42,9 +44,12 @@ def run_jobs(jobs: Sequence[Job], title: str) -> list[Outcome]:
         return []
     workers = _workers(jobs)
     with RunProgress(len(jobs), title) as progress:
+        sweep = _Sweep(jobs, progress)
         if workers > 1:
-            return _side_by_side(jobs, workers, progress.finished)
-        return list(_in_turn(jobs, progress.step, progress.finished))
+            sweep.side_by_side(workers)
+        else:
+            sweep.in_turn()
+    return [outcome for _, outcome in sorted(sweep.outcomes.items())]
 
 
 def print_failures(outcomes: Sequence[Outcome]) -> int:
@@ -67,78 +72,107 @@ def _workers(jobs: Sequence[Job]) -> int:
     return min(hardware.jobs or (os.cpu_count() or 1), len(jobs))
 
 
-def _in_turn(
-    jobs: Sequence[Job], on_step: StepCallback, finished: Callable[[Outcome], None]
-) -> Iterator[Outcome]:
-    for job in jobs:
-        outcome = execute(job.config, job.overrides, on_step)
-        finished(outcome)
-        yield outcome
-        if outcome.status == "failed" and job.config.fail_fast:
+class _Queue:
+    """Runs that are not done, by number, in the order in which lanes take them.
+
+    Runs of one group share a training: one lane takes them one after the other. A group whose next
+    run another process works on is put off until no other group is left.
+    """
+
+    def __init__(self, groups: Iterable[Sequence[int]]) -> None:
+        self._fresh = deque(deque(group) for group in groups)
+        self._postponed = deque[deque[int]]()
+        self._lanes: dict[int, deque[int]] = {}
+        self.awaited: set[int] = set()
+        """Runs that are waited for when they are taken again."""
+
+    def take(self, lane: int) -> int | None:
+        group = self._lanes.get(lane)
+        if not group:
+            groups = self._fresh or self._postponed
+            if not groups:
+                return None
+            group = self._lanes[lane] = groups.popleft()
+        return group.popleft()
+
+    def postpone(self, lane: int, number: int) -> None:
+        group = self._lanes.pop(lane)
+        group.appendleft(number)
+        self._postponed.append(group)
+        self.awaited.add(number)
+
+    def clear(self) -> None:
+        for groups in (self._fresh, self._postponed, self._lanes):
+            groups.clear()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker needs to know of a run."""
+
+    job: Job
+    awaited: bool
+
+
+class _Sweep:
+    """Several runs in progress."""
+
+    def __init__(self, jobs: Sequence[Job], progress: RunProgress) -> None:
+        self.jobs, self.progress = jobs, progress
+        self.runs = [locate(job.config) for job in jobs]
+        self.queue = _Queue(self._by_training())
+        self.outcomes: dict[int, Outcome] = {}
+
+    def in_turn(self) -> None:
+        while (number := self.queue.take(0)) is not None:
+            task = _Task(self.jobs[number], number in self.queue.awaited)
+            self._settle(0, number, _perform(task, self.progress.step))
+
+    def side_by_side(self, workers: int) -> None:
+        prepare = partial(torch.set_num_threads, max(1, (os.cpu_count() or 1) // workers))
+        running: dict[int, int] = {}
+        with Crew[_Task, Outcome](_perform, prepare, workers) as crew:
+            while self._hand_out(crew, running):
+                for lane, ended in crew.wait():
+                    number = running.pop(lane)
+                    if isinstance(ended, Death):
+                        ended = self._record_death(number, ended)
+                    self._settle(lane, number, ended)
+
+    def _hand_out(self, crew: Crew[_Task, Outcome], running: dict[int, int]) -> bool:
+        """Give runs to idle workers; tell whether any worker is busy."""
+        for lane in crew.idle_lanes():
+            number = self.queue.take(lane)
+            if number is not None:
+                crew.start(lane, _Task(self.jobs[number], number in self.queue.awaited))
+                running[lane] = number
+        return bool(running)
+
+    def _settle(self, lane: int, number: int, outcome: Outcome) -> None:
+        if outcome.status == "busy":
+            self.progress.postponed(outcome)
+            self.queue.postpone(lane, number)
             return
+        self.outcomes[number] = outcome
+        self.progress.finished(outcome)
+        if outcome.status == "failed" and self.jobs[number].config.fail_fast:
+            self.queue.clear()
+
+    def _record_death(self, number: int, death: Death) -> Outcome:
+        reason = f"{death}; the same command continues the run from its last checkpoint"
+        return record_death(self.runs[number], self.jobs[number].overrides, reason)
+
+    def _by_training(self) -> list[list[int]]:
+        groups: dict[str, list[int]] = {}
+        for number, run in enumerate(self.runs):
+            groups.setdefault(training_of(run.config, run.corpus), []).append(number)
+        return list(groups.values())
 
 
-def _side_by_side(
-    jobs: Sequence[Job], workers: int, finished: Callable[[Outcome], None]
-) -> list[Outcome]:
-    outcomes: dict[int, Outcome] = {}
-    context = get_context("spawn")
-    stop = context.Event()
-    with ProcessPoolExecutor(workers, context, _start_worker, (workers, stop)) as pool:
-        groups = _by_training(jobs)
-        waiting = {pool.submit(_execute_group, [jobs[n] for n in group]): group for group in groups}
-        try:
-            for future in as_completed(waiting):
-                ended = dict(zip(waiting[future], future.result(), strict=False))
-                outcomes |= ended
-                for outcome in ended.values():
-                    finished(outcome)
-                if jobs[0].config.fail_fast and _any_failed(ended.values()):
-                    stop.set()
-        except BaseException:
-            stop.set()
-            raise
-    return [outcomes[n] for n in sorted(outcomes)]
+def _perform(task: _Task, on_step: StepCallback | None = None) -> Outcome:
+    on_busy = _wait_silently if task.awaited else None
+    return execute(task.job.config, task.job.overrides, on_step, on_busy)
 
 
-def _by_training(jobs: Sequence[Job]) -> list[list[int]]:
-    """Numbers of the jobs; those that share a training go to one worker, one after the other."""
-    groups: dict[str, list[int]] = {}
-    for number, job in enumerate(jobs):
-        training = training_of(job.config, locate(job.config).corpus)
-        groups.setdefault(training, []).append(number)
-    return list(groups.values())
-
-
-def _any_failed(outcomes: Iterable[Outcome]) -> bool:
-    return any(outcome.status == "failed" for outcome in outcomes)
-
-
-_worker_stop: Event | None = None
-"""In a worker: set once no further job may start. The pool's own cancelling misses queued jobs."""
-
-
-def _start_worker(workers: int, stop: Event) -> None:
-    global _worker_stop
-    _worker_stop = stop
-    threading.Thread(target=_stop_with_parent, daemon=True).start()
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
-
-
-def _stop_with_parent() -> None:
-    """Wait for the end of the process that leads the sweep, then ask this one to stop too."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _execute_group(jobs: Sequence[Job]) -> list[Outcome]:
-    """Run jobs in turn; the later ones are left out once no further job may start."""
-    outcomes: list[Outcome] = []
-    for job in jobs:
-        failed = job.config.fail_fast and _any_failed(outcomes)
-        if failed or (_worker_stop is not None and _worker_stop.is_set()):
-            break
-        outcomes.append(execute(job.config, job.overrides))
-    return outcomes
+def _wait_silently(_busy: RunBusyError) -> None:
+    """Wait for a run that was announced when it was put off."""

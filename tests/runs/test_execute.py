@@ -1,5 +1,6 @@
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,11 @@ def test_two_processes_do_not_work_on_one_run(tiny: list[str]) -> None:
     path = locate(compose_run(tiny)).folder.path
     with run_lock(path):
         outcome = execute(compose_run(tiny))
-    assert outcome.status == "failed"
-    assert "another process is working on this run" in outcome.error
+    assert outcome.status == "busy"
+    assert f"pid {os.getpid()}" in outcome.error
     assert not (path / "FAILED").exists()  # that is for the process that works on it to say
     assert execute(compose_run(tiny)).status == "done"
+    assert not list(path.glob("claim*"))
 
 
 def test_cuda_is_refused_where_there_is_none(

@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+from process_groups import wait_for_the_end
 
 from repro.config.compose import compose_run
-from repro.results import list_runs
+from repro.results import RunFolder, list_runs
 from repro.runs import execute as execute_module
 from repro.runs.execute import Outcome, locate
 from repro.runs.sweep import Job, print_failures, run_jobs
+from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
 
@@ -121,26 +123,80 @@ def test_a_killed_sweep_ends_with_the_records_of_an_uninterrupted_one(
         assert comparable(left.path) == comparable(right.path)
 
 
-def test_workers_do_not_outlive_a_killed_leader(tiny: list[str], tmp_path: Path) -> None:
-    arguments = [*tiny, f"results_dir={tmp_path}", "hardware.threads=1", "hardware.jobs=2"]
-    sweep = ["training.max_epochs=2000", "seed=1,2"]
-    command = [sys.executable, "-m", "repro", "run", "-m", *arguments, *sweep]
-    leader = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    _wait_for_work(tmp_path, folders=2)
-    os.kill(leader.pid, signal.SIGKILL)
-    leader.wait(10)
-    deadline = time.monotonic() + 30
-    while _group_is_alive(leader.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not _group_is_alive(leader.pid)
+def start_table(tiny: list[str], results: Path, *settings: str) -> "subprocess.Popen[str]":
+    """Start the three seeds of one row of a table, in a process group of its own."""
+    row = ["mapping.alpha=1.5", "loss.alpha=1.5", "hardware.threads=1", f"results_dir={results}"]
+    arguments = ["peters2019/table1", "--columns", "medium (avg.)", *tiny, *row, *settings]
+    return subprocess.Popen(
+        [sys.executable, "-m", "repro", "reproduce", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "COLUMNS": "300"},
+    )
 
 
-def _group_is_alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
+    """Wait until so many runs are past their first checkpoint; return them by process."""
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        begun = [run for run in list_runs(results, "demo") if run.checkpoint.exists()]
+        claims = [(run, claim) for run in begun for claim in run.path.glob("claim-*.json")]
+        if len(claims) >= number:
+            return {json.loads(claim.read_text())["pid"]: run for run, claim in claims}
+        time.sleep(0.02)
+    raise AssertionError("the sweep did not get going")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_keep_a_checkpoint_and_end_with_their_leader(
+    tiny: list[str], tmp_path: Path, number: signal.Signals
+) -> None:
+    long = ("hardware.jobs=2", "training.max_epochs=5000", "training.min_learning_rate=0")
+    leader = start_table(tiny, tmp_path, *long)
+    runs = wait_for_claims(tmp_path, 2).values()
+    leader.send_signal(number)
+    _, errors = leader.communicate(timeout=60)
+    wait_for_the_end(leader.pid)
+    assert leader.returncode == (130 if number == signal.SIGTERM else -signal.SIGKILL)
+    assert errors.count("Traceback") == 0
+    assert len(list_runs(tmp_path, "demo")) == len(runs) == 2  # the third was not begun
+    for run in runs:
+        assert run.status == "running"
+        assert not list(run.path.glob("claim-*"))
+        progress, _ = load_checkpoint(run.checkpoint)
+        assert progress.batch > 0  # within an epoch: it was not the one of the epoch before
+
+
+def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
+    settings = ("hardware.jobs=2", "training.max_epochs=12")
+    sweep = start_table(tiny, tmp_path, *settings)
+    pid, killed = next(iter(wait_for_claims(tmp_path, 1).items()))
+    os.kill(pid, signal.SIGKILL)
+    report, errors = sweep.communicate(timeout=200)
+    assert sweep.returncode == 1
+    assert "1 of 3 runs failed" in errors
+    assert Path(report.strip()).exists()
+    assert {run.run_id: run.status for run in list_runs(tmp_path, "demo")} == {
+        run.run_id: "failed" if run.run_id == killed.run_id else "done"
+        for run in list_runs(tmp_path, "demo")
+    }
+    assert len(list_runs(tmp_path, "demo")) == 3
+    reason = killed.traceback.read_text()
+    assert "SIGKILL" in reason
+    assert "memory" in reason
+    assert killed.checkpoint.exists()
+    assert not list(killed.path.glob("*.tmp"))
+
+
+def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Path) -> None:
+    sweeps = [start_table(tiny, tmp_path, "training.max_epochs=6") for _ in range(2)]
+    answers = [sweep.communicate(timeout=200) for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], answers
+    endings = [line.split()[0] for _, errors in answers for line in errors.splitlines()]
+    assert endings.count("done") == endings.count("skipped") == 3
+    assert [run.status for run in list_runs(tmp_path, "demo")] == ["done"] * 3
 
 
 def _wait_for_work(results: Path, folders: int) -> None:

@@ -1,0 +1,111 @@
+"""Workers with tasks that are told what happens to them; spawned processes import this module."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from process_groups import wait_for_the_end
+
+from repro.runs.workers import Crew, Death
+
+
+def nothing() -> None:
+    """Prepare a worker."""
+
+
+def perform(task: tuple[str, str]) -> str:
+    what, text = task
+    if what == "die":
+        os.kill(os.getpid(), int(text))
+        time.sleep(30)
+    if what == "raise":
+        raise ValueError(text)
+    if what == "exit":
+        os._exit(int(text))
+    if what == "wait":
+        Path(text).touch()
+        time.sleep(60)
+    return f"{text} by {os.getpid()}"
+
+
+def run_all(tasks: list[tuple[str, str]], size: int = 2) -> list[str | Death]:
+    results: dict[int, str | Death] = {}
+    running: dict[int, int] = {}
+    with Crew[tuple[str, str], str](perform, nothing, size) as crew:
+        left = list(enumerate(tasks))
+        while left or running:
+            for lane in crew.idle_lanes():
+                if left:
+                    running[lane], task = left.pop(0)
+                    crew.start(lane, task)
+            for lane, ended in crew.wait():
+                results[running.pop(lane)] = ended
+    return [results[number] for number in range(len(tasks))]
+
+
+def test_a_dead_worker_takes_its_own_task_only() -> None:
+    tasks = [("die", str(int(signal.SIGKILL))), ("say", "a"), ("say", "b"), ("exit", "7")]
+    tasks += [("say", "c"), ("die", str(int(signal.SIGTERM))), ("say", "d")]
+    killed, first, second, ended, third, stopped, fourth = run_all(tasks)
+    assert killed == Death(-signal.SIGKILL)
+    assert "memory" in str(killed)
+    assert ended == Death(7)
+    assert stopped == Death(128 + signal.SIGTERM)  # it cleaned up
+    assert str(int(signal.SIGTERM)) in str(stopped)
+    assert [str(text)[0] for text in (first, second, third, fourth)] == ["a", "b", "c", "d"]
+
+
+def test_what_a_task_raises_is_raised_in_the_leader() -> None:
+    with pytest.raises(ValueError, match="broken"):
+        run_all([("raise", "broken"), ("say", "a")])
+
+
+LEADER = """
+import signal, sys
+from test_workers import run_all
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+run_all([("wait", path) for path in sys.argv[1:]])
+"""
+
+
+def start_leader(folder: Path) -> "subprocess.Popen[str]":
+    """Start a leader in a process group of its own, and wait until two tasks are in progress."""
+    paths = [folder / name for name in "123"]
+    search = os.pathsep.join(filter(None, sys.path))
+    leader = subprocess.Popen(
+        [sys.executable, "-c", LEADER, *map(str, paths)],
+        env={**os.environ, "PYTHONPATH": search},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while len(list(folder.iterdir())) < 2:
+        assert time.monotonic() < deadline
+        assert leader.poll() is None
+        time.sleep(0.02)
+    return leader
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_leader_and_start_no_other_task(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    leader = start_leader(tmp_path)
+    leader.send_signal(number)
+    _, errors = leader.communicate(timeout=30)
+    wait_for_the_end(leader.pid)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert ("interrupt again" in errors) == (number != signal.SIGKILL)
+
+
+def test_ctrl_c_reaches_workers_through_their_leader_only(tmp_path: Path) -> None:
+    leader = start_leader(tmp_path)
+    os.killpg(leader.pid, signal.SIGINT)  # as a terminal does
+    _, errors = leader.communicate(timeout=30)
+    wait_for_the_end(leader.pid)
+    assert errors.count("Traceback") == 1  # that of the leader of this test
