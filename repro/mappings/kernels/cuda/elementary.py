@@ -30,7 +30,7 @@ def _atanh_ratio(square, TERMS: tl.constexpr):
 
 @triton.jit
 def logarithm(below, height):
-    """``log height`` for ``height = 1 + below`` in ``(0, 1]``."""
+    """``log height`` for ``height = 1 + below > 0``, a normal number."""
     if height.dtype == tl.float64:
         bits = height.to(tl.int64, bitcast=True)
         exponent = (bits - _HALF_ROOT_DOUBLE) >> 52
@@ -77,7 +77,7 @@ def expm1(x):
 
 @triton.jit
 def log1p(x):
-    """``log(1 + x)`` for ``x`` in ``(-1, 0]``."""
+    """``log(1 + x)`` for ``x > -1``, accurate where ``x`` is small."""
     return logarithm(x, 1.0 + x)
 
 

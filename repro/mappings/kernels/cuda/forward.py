@@ -19,7 +19,7 @@ from repro.mappings.kernels.cuda.rows import (
     write,
 )
 from repro.mappings.kernels.cuda.thresholds import (
-    bisected_level,
+    bracketed_level,
     closed_threshold,
     growth_at,
     newton_level,
@@ -77,7 +77,7 @@ def _judge(
 def _solve(
     chunk, base, probs, scores, targets, losses, rows, inside, n, ignored,
     top, order, scale, exponent, bad, empty,
-    RULE: tl.constexpr, COMPUTE: tl.constexpr, LOSS: tl.constexpr,
+    RULE: tl.constexpr, NORM: tl.constexpr, COMPUTE: tl.constexpr, LOSS: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Solve the rows of a program in a precision and write them."""
@@ -87,8 +87,11 @@ def _solve(
         level, cut = newton_level(held, base, inside, n, top, scale, order, level, N, True)
         if not HELD:
             level, cut = newton_level(held, base, inside, n, top, scale, order, level, N, False)
-        if any_of(order > 1.0):
-            level = bisected_level(held, base, inside, n, top, scale, order, level, N, HELD)
+        # Orders above one are computed in double precision; those of normmax are below.
+        if COMPUTE == tl.float64 and not NORM:  # noqa: SIM300
+            level = bracketed_level(
+                held, base, inside, n, top, scale, order, level, probs.dtype.element_ty, N, HELD
+            )
         step = tl.where(order > 1.0, 0.0, cut).to(COMPUTE)
         unknown = growth_at(order, level).to(COMPUTE)
         lead = -expm1(-order * level) / order
@@ -160,10 +163,10 @@ def forward_kernel(
     if wide:
         _solve(
             chunk, base, out, scores, targets, losses, rows, inside, n, ignored,
-            top, order, scale, exponent, bad, empty, RULE, tl.float64, LOSS, N, HELD,
+            top, order, scale, exponent, bad, empty, RULE, NORM, tl.float64, LOSS, N, HELD,
         )  # fmt: skip
     else:
         _solve(
             chunk, base, out, scores, targets, losses, rows, inside, n, ignored,
-            top, order, scale, exponent, bad, empty, RULE, NARROW, LOSS, N, HELD,
+            top, order, scale, exponent, bad, empty, RULE, NORM, NARROW, LOSS, N, HELD,
         )  # fmt: skip

@@ -7,7 +7,7 @@ root and never passes it (see ``_threshold.py``). Entries below ``-c``, so all t
 for some of the entries is an upper bound of ``c``: for rows that are not held it is found first.
 
 Rules: 1 is sparsemax, 2 is 1.5-entmax, 3 is normmax with ``α = 2`` (the same roots, not squared);
-0 is any other order, whose unknown is ``level = -log(c) / r``; 4 the same without derivatives.
+0 is any other order, whose unknown is ``level = -log(c) / r``; 4 is an order above one.
 """
 
 import triton
@@ -17,7 +17,8 @@ from repro.mappings.kernels.cuda.elementary import expm1, log1p, power
 from repro.mappings.kernels.cuda.rows import any_of, read, scaled
 
 _PASSES = tl.constexpr(64)
-_BISECTIONS = tl.constexpr(60)
+_BRACKETED_PASSES = tl.constexpr(100)
+"""Bound on the steps above ``r = 1``: at worst every other one halves the bracket."""
 
 
 @triton.jit
@@ -29,7 +30,7 @@ def epsilon(COMPUTE: tl.constexpr):
 
 @triton.jit
 def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
-    """What a Newton step needs of a tile at ``c``, or for rule 0 at ``1 / c``."""
+    """Sums over a tile that a Newton step needs, at ``c``, or at ``1 / c`` for rules 0 and 4."""
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
@@ -37,9 +38,12 @@ def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
         second = tl.sum(slope, 1)
         first = tl.sum(slope * height, 1)
     elif RULE == 4:
+        # The slope has a negative exponent: it is derived from the share, which is bounded.
         below = tl.maximum(w * unknown[:, None], -1.0)
-        first = tl.sum(power(below, below + 1.0, slowness[:, None]), 1)
-        second = first
+        height = below + 1.0
+        share = power(below, height, slowness[:, None])
+        first = tl.sum(share, 1)
+        second = tl.sum(share / tl.where(height > 0.0, height, 1.0), 1)
     else:
         kept = tl.maximum(w + unknown[:, None], 0.0)
         first = tl.sum(kept, 1)
@@ -52,7 +56,7 @@ def _sums(
     held, base, inside, n, shift, scale, unknown, slowness,
     RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """The same of whole rows."""
+    """Sums over whole rows that a Newton step needs; see :func:`_tile_sums`."""
     if HELD:
         first, second = _tile_sums(held, unknown, slowness, RULE)
     else:
@@ -137,21 +141,37 @@ def newton_level(
 
 
 @triton.jit
-def bisected_level(
-    held, base, inside, n, shift, scale, order, level,
+def bracketed_level(
+    held, base, inside, n, shift, scale, order, level, NARROW: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Level of every row with ``r > 1``, where the sum is not convex; the others keep theirs."""
+    """Level of every row with ``r > 1``; the other rows keep theirs.
+
+    ``h(level) = level - log Σ`` is not convex there: its slope is infinite where an entry gets its
+    first mass. Newton's step is taken if it stays in the bracket of the root and the residual has
+    halved since the last step; else the bracket is halved. Since ``h`` has a slope of at least one,
+    the residual also bounds the distance to the root. All shares rise with ``c``, so it bounds
+    the error of each of them as well: steps end when a result in ``NARROW`` cannot show more.
+    """
+    tolerance = (4.0 if NARROW == tl.float64 else 0.0625) * epsilon(NARROW)  # noqa: SIM300
     slowness = (1.0 / order).to(held.dtype)
     low = tl.zeros(shift.shape, tl.float64)
-    high = low + tl.log(low + n)
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        growth = growth_at(order, middle).to(held.dtype)
-        first, _second = _sums(held, base, inside, n, shift, scale, growth, slowness, 4, N, HELD)
-        before = middle < tl.log(tl.maximum(first.to(tl.float64), 1e-30))
-        low, high = tl.where(before, middle, low), tl.where(before, high, middle)
-    return tl.where(order > 1.0, low, level)
+    tried, high, last = low, low + tl.log(low + n), low + float("inf")
+    moves = order > 1.0
+    passes = 0
+    while (passes < _BRACKETED_PASSES) & any_of(moves):
+        growth = growth_at(order, tried).to(held.dtype)
+        first, second = _sums(held, base, inside, n, shift, scale, growth, slowness, 4, N, HELD)
+        gap, cut = _gap_and_cut(tried, order, first, second)
+        low = tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap))
+        high = tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried))
+        newton = tried - log1p(-cut) / order
+        fast = (newton > low) & (newton < high) & (tl.abs(gap) < 0.5 * last)
+        following = tl.where(fast, newton, 0.5 * (low + high))
+        moves = moves & (tl.abs(gap) > tolerance) & (following > low) & (following < high)
+        tried, last = tl.where(moves, following, tried), tl.abs(gap)
+        passes += 1
+    return tl.where(order > 1.0, tried, level)
 
 
 @triton.jit
