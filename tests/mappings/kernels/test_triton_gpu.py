@@ -40,8 +40,6 @@ MAPPINGS = {
 }
 SIZES = [1, 2, 50, 63, 128, 1000, 5000, 20000, 70000]
 """Several rows in a program, one row, and rows in chunks."""
-SERIAL = {"fusedmax", "oscarmax"}
-"""Solved one entry after the other: not for the longest rows."""
 
 
 def scores_of(size, dtype):
@@ -68,8 +66,6 @@ def both(mapping, scores):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_mapping(name, size, dtype):
-    if name in SERIAL and size > 5000:
-        size = 5000
     scores = scores_of(size, dtype)
     probs, grads, found, found_grads = both(MAPPINGS[name], scores)
     assert_close(found, probs, ADVERSARIAL)

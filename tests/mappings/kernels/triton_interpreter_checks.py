@@ -6,11 +6,14 @@ triton is imported, and as the kernels for the processor are switched off in it.
 
 import os
 
+import mpmath
+import numpy
 import pytest
 import torch
-from hard_rows import newton_ladder, tied_tail
+from hard_rows import hard_rows, newton_ladder, tied_tail
 from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, assert_close
-from triton.runtime.interpreter import InterpretedFunction
+from torch.utils._python_dispatch import TorchDispatchMode
+from triton.runtime.interpreter import InterpretedFunction, ScanOps
 
 from repro.losses import EntmaxLoss
 from repro.mappings import (
@@ -23,8 +26,10 @@ from repro.mappings import (
     oscarmax,
     sq_pnorm_max,
 )
+from repro.mappings._fused import FusedFunction
+from repro.mappings._oscar import OscarFunction
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.cuda import bounded, grouped, norm, policy
+from repro.mappings.kernels.cuda import bounded, grouped, launch, norm, policy, thresholds
 from repro.mappings.kernels.cuda import entmax as kernels
 
 assert os.environ["TRITON_INTERPRET"] == "1"
@@ -44,13 +49,47 @@ def _call(self, *arguments, **named):
 InterpretedFunction.__call__ = _call
 
 
+def _scan(self, inputs):
+    """Scan in a logarithmic number of steps on whole tiles; triton's takes one entry at a time.
+
+    Partial results are combined in another order, as on a device.
+    """
+    tiles = [tensor.handle.data.copy() for tensor in inputs]
+    length, step = tiles[0].shape[self.axis], 1
+    while step < length:
+        shifted = [numpy.roll(tile, step, self.axis) for tile in tiles]
+        pairs = [*zip(shifted, inputs, strict=True), *zip(tiles, inputs, strict=True)]
+        combined = self.combine_fn(*(self.to_tensor(tile, like.dtype) for tile, like in pairs))
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        late = numpy.arange(length).reshape([-1 if k == self.axis else 1 for k in range(2)]) >= step
+        tiles = [
+            numpy.where(late, new.handle.data, old)
+            for new, old in zip(combined, tiles, strict=True)
+        ]
+        step *= 2
+    return [self.to_tensor(tile, like.dtype) for tile, like in zip(tiles, inputs, strict=True)]
+
+
+ScanOps.generic_scan = _scan
+
+
+@pytest.fixture
+def short_chunks(monkeypatch):
+    """Rows longer than 16 entries are read in chunks of 16."""
+    whole = policy.tile
+
+    def tile(length, itemsize, work=policy.RATIONAL, *, single=False):
+        return whole(length, itemsize, policy.Work(16 * itemsize, 16 * itemsize), single=single)
+
+    monkeypatch.setattr(policy, "tile", tile)
+
+
 @pytest.fixture(params=["held", "chunks"])
-def count(request, monkeypatch):
+def count(request):
     """How many rows: several in a program that holds them, or a few that are read in chunks."""
     if request.param == "held":
         return 9
-    monkeypatch.setattr(policy, "HELD_BYTES", 64)
-    monkeypatch.setattr(policy, "CHUNK_BYTES", 128)
+    request.getfixturevalue("short_chunks")
     return 3
 
 
@@ -99,6 +138,47 @@ def test_entmax_of_sizes(size, order):
     assert_close(
         kernels.entmax_forward(scores, order), entmax(scores.double(), 1 + order), ABSOLUTE
     )
+
+
+def exact_entmax(row, order):
+    """α-entmax by bisection of ``c`` with 50 digits."""
+    with mpmath.workdps(50):
+        order = mpmath.mpf(order)
+        w = [order * (mpmath.mpf(z) - max(row)) for z in row]
+        low, high = mpmath.mpf(0), mpmath.mpf(1)
+        for _ in range(160):
+            c = (low + high) / 2
+            total = sum((x + c) ** (1 / order) for x in w if x + c > 0)
+            low, high = (c, high) if total < 1 else (low, c)
+        return [float((x + high) ** (1 / order)) if x + high > 0 else 0.0 for x in w]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "dtype", "bound"),
+    [(2.1, SINGLE, 2.5e-7), (3.5, SINGLE, 2.5e-7), (2.1, DOUBLE, 1e-13), (2.5, DOUBLE, 1e-13)],
+)
+def test_entmax_above_two_against_fifty_digits(alpha, dtype, bound):
+    rows = hard_rows(20)[1::6] / (alpha - 1)
+    scores = torch.cat([rows, drawn(20, DOUBLE)]).to(dtype)
+    expected = [exact_entmax(row, alpha - 1) for row in scores.tolist()]
+    found = kernels.entmax_forward(scores, alpha - 1)
+    exact = torch.tensor(expected, dtype=DOUBLE)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize(("alpha", "dtype"), [(3.0, SINGLE), (2.5, DOUBLE)])
+def test_steps_above_two(monkeypatch, alpha, dtype):
+    """Rows end early: a handful of steps where bisection takes 60."""
+    steps = []
+    evaluate = thresholds._gap_and_cut
+
+    def counted(*arguments):
+        steps.append(1)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(thresholds, "_gap_and_cut", counted)
+    kernels.entmax_forward(drawn(200, dtype, 1), alpha - 1)
+    assert 2 < len(steps) <= 12
 
 
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
@@ -253,40 +333,121 @@ def test_sq_pnorm_max(count, p, dtype):
     assert_close(found[finite], moved[finite], GRADIENT)
 
 
-@pytest.fixture(params=["pairs", "lanes"])
-def means(request, monkeypatch):
-    """Both ways to take means over groups."""
-    if request.param == "lanes":
-        monkeypatch.setattr(policy, "PAIRWISE_ENTRIES", 0)
-
-
-@pytest.mark.parametrize("lam", [0.01, 0.3, 10.0])
-@pytest.mark.parametrize(
+FORWARDS = pytest.mark.parametrize(
     ("mapping", "forward"),
     [(fusedmax, grouped.fusedmax_forward), (oscarmax, grouped.oscarmax_forward)],
     ids=["fusedmax", "oscarmax"],
 )
+
+
+@FORWARDS
+@pytest.mark.parametrize("lam", [0.0, 0.01, 0.3, 10.0])
 def test_fusedmax_and_oscarmax(mapping, forward, lam):
     scores = special(12)
+    scores[0, -3:] = -torch.inf
     probs, _ = forward(scores, lam)
     assert_close(probs, mapping(scores.double(), lam), ABSOLUTE)
 
 
-@pytest.mark.usefixtures("means")
+def partition(groups):
+    """Groups numbered by their first entries."""
+    found = groups.tolist()
+    return [found.index(group) for group in found]
+
+
 @pytest.mark.parametrize(
-    ("mapping", "forward"),
-    [(fusedmax, grouped.fusedmax_forward), (oscarmax, grouped.oscarmax_forward)],
+    ("reference", "forward"),
+    [
+        (FusedFunction.forward, grouped.fusedmax_forward),
+        (OscarFunction.forward, grouped.oscarmax_forward),
+    ],
     ids=["fusedmax", "oscarmax"],
 )
+@pytest.mark.usefixtures("short_chunks")
+def test_groups_of_long_rows(reference, forward):
+    """Segments go on from chunk to chunk."""
+    scores = torch.cat([0.1 * drawn(40, DOUBLE, 2), drawn(40, DOUBLE, 1).cumsum(-1) / 8])
+    scores[0, 10:20], scores[1, 35:] = -torch.inf, -torch.inf
+    probs, groups = forward(scores, 0.05)
+    expected, expected_groups = reference(scores, 0.05)
+    assert_close(probs, expected, ABSOLUTE)
+    for found, wanted, support in zip(groups, expected_groups, probs > 0, strict=True):
+        assert partition(found[support]) == partition(wanted[support])
+
+
+@pytest.fixture(params=["pairs", "totals"])
+def means(request, monkeypatch):
+    """Both ways to take means over groups; totals by one program for all rows."""
+    if request.param == "totals":
+        monkeypatch.setattr(policy, "PAIRWISE_ENTRIES", 0)
+        monkeypatch.setattr(policy, "STREAM_ENTRIES", 16)
+        monkeypatch.setattr(policy, "WORKSPACE_BYTES", 2**8)
+
+
+@pytest.mark.usefixtures("means")
+@FORWARDS
 @pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
-def test_group_means(monkeypatch, mapping, forward, dtype):
-    """More rows than the lanes of all programs, so that programs take several groups of rows."""
-    monkeypatch.setattr(policy, "LANE_PROGRAMS", 1)
-    scores, grads = drawn(10, dtype, 40), drawn(10, dtype, 40)
+def test_group_means(mapping, forward, dtype):
+    scores, grads = drawn(10, dtype), drawn(10, dtype)
+    grads[1], grads[2] = 0, 1e30 * grads[2]
     expected, moved = gradient_of(lambda z: mapping(z, 0.05), scores, grads)
     probs, groups = forward(scores, 0.05)
     assert_close(probs, expected, ABSOLUTE)
     assert_close(grouped.grouped_backward(probs, groups, grads), moved, GRADIENT)
+
+
+class AllocatedBytes(TorchDispatchMode):
+    """Adds up what operators of torch allocate."""
+
+    total = 0
+
+    def __torch_dispatch__(self, operator, types, arguments=(), named=None):
+        """Run an operator and count its results, unless they are views."""
+        results = operator(*arguments, **(named or {}))
+        if not operator.is_view:
+            tensors = results if isinstance(results, tuple) else (results,)
+            self.total += sum(tensor.nbytes for tensor in tensors)
+        return results
+
+
+@pytest.mark.parametrize("forward", [grouped.fusedmax_forward, grouped.oscarmax_forward])
+def test_workspace_of_long_rows_is_bounded(monkeypatch, forward):
+    """However many rows there are: they are solved some at a time, each time within the bound."""
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    count, length = 100_000, 32_000
+    scores = torch.empty(count, length, device="meta")
+    solved = []
+
+    def levels(rows, groups, lam, ranks):
+        with AllocatedBytes() as allocated:
+            result = whole(rows, groups, lam, ranks)
+        solved.append((len(rows), allocated.total))
+        return result
+
+    whole = grouped._levels
+    monkeypatch.setattr(grouped, "_levels", levels)
+    forward(scores, 0.1)
+    assert sum(rows for rows, _ in solved) == count
+    assert max(size for _, size in solved) <= policy.WORKSPACE_BYTES
+
+
+def test_workspace_of_the_backward_pass_is_bounded(monkeypatch):
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    probs = torch.empty(100_000, 32_000, device="meta")
+    with AllocatedBytes() as allocated:
+        grouped.grouped_backward(probs, probs.to(torch.int32), probs)
+    results = probs.nbytes + probs.numel() * 4
+    assert 0 < allocated.total - results <= policy.WORKSPACE_BYTES
+
+
+def test_group_totals_propagate_bad_gradients():
+    probs = torch.full((2, 300), 1 / 300)
+    groups = torch.arange(300, dtype=torch.int32).repeat(2, 1) // 2
+    grads = drawn(300, count=2)
+    grads[0, 7] = torch.nan
+    found = grouped.grouped_backward(probs, groups, grads)
+    assert found[0].isnan().all()
+    assert found[1].isfinite().all()
 
 
 def test_gradients_that_do_not_count_do_not_leak():

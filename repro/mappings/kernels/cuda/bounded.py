@@ -41,7 +41,8 @@ def _forward(
     rows = rows_of(scores)
     probs, places = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
     count, length = rows.shape
-    tile = policy.tile(length, rows.element_size() * (1 if upper is None else 2))
+    arrays = 1 if upper is None else 2
+    tile = policy.tile(length, arrays * rows.element_size(), policy.POWERS)
     run(
         bounded_kernel, programs_for(count, tile.rows), rows, rows if upper is None else upper,
         probs, places, rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits,
@@ -61,7 +62,7 @@ def bounded_backward(
     out = torch.empty_like(rows)
     uppers = torch.empty_like(rows) if to_upper else rows.new_empty(0)
     totals = rows.new_empty(count if to_total else 0)
-    tile = policy.tile(length, 2 * rows.element_size())
+    tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
     run(
         bounded_backward_kernel, programs_for(count, tile.rows), rows, places, grads, out, uppers,
         totals, count, length, ORDER=int(order), UPPER=to_upper, TOTAL=to_total,

@@ -20,6 +20,10 @@ _RULES = {1.0: 1, 0.5: 2}
 """Orders with rational steps; see ``thresholds.py``."""
 
 
+def _work(rule: int) -> policy.Work:
+    return policy.RATIONAL if rule else policy.POWERS
+
+
 def entmax_forward(scores: Tensor, order: float) -> Tensor:
     """``p`` along the last axis at one order."""
     return solve(scores, numbers_of(order), _RULES.get(order, 0), wide=order > 1.0)
@@ -48,11 +52,12 @@ def solve(
     return probs.view(scores.shape)
 
 
-def project(levels: Tensor, dtype: torch.dtype) -> Tensor:
-    """Euclidean projection of the rows of a matrix onto the simplex, computed in a precision."""
-    probs = torch.empty_like(levels, dtype=dtype)
+def project(levels: Tensor, probs: Tensor) -> None:
+    """Fill ``probs`` with the Euclidean projections of the rows of ``levels`` onto the simplex.
+
+    They are computed in the precision of ``probs``.
+    """
     _forward(levels, probs, numbers_of(1.0), _RULES[1.0], False, False, None, levels, 0)
-    return probs
 
 
 def entmax_loss(
@@ -78,13 +83,15 @@ def _forward(
     ignored: int,
 ) -> None:
     count, length = rows.shape
-    itemsize = 8 if wide else probs.element_size()
-    tile = policy.tile(length, itemsize, single=numbers.each is not None)
+    by_row = numbers.each is not None
+    # Rows with an order of their own may need double precision.
+    itemsize = 8 if wide or by_row else probs.element_size()
+    tile = policy.tile(length, itemsize, _work(rule), single=by_row)
     run(
         forward_kernel, programs_for(count, tile.rows), rows, probs,
         rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits,
         rows if targets is None else targets, losses, ignored, count, length,
-        RULE=rule, NORM=norm, ROWS=numbers.each is not None, WIDE=wide, LOSS=targets is not None,
+        RULE=rule, NORM=norm, ROWS=by_row, WIDE=wide, LOSS=targets is not None,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
 
@@ -110,7 +117,7 @@ def _backward(probs: Tensor, grad: Tensor, numbers: Numbers, rule: int) -> tuple
     with_orders = numbers.each is not None
     out, drifts = torch.empty_like(rows), rows.new_empty(rows.size(0) if with_orders else 0)
     count, length = rows.shape
-    tile = policy.tile(length, rows.element_size())
+    tile = policy.tile(length, rows.element_size(), _work(rule))
     run(
         backward_kernel, programs_for(count, tile.rows), rows, grads, out,
         rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits, drifts,

@@ -1,50 +1,55 @@
 """From tensors to the kernels of fusedmax and oscarmax: rows, grids and memory."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.entmax import project
-from repro.mappings.kernels.cuda.group_means import lane_kernel, pairwise_kernel
-from repro.mappings.kernels.cuda.lanes import pool_kernel, taut_string_kernel
-from repro.mappings.kernels.cuda.launch import bits, rows_of, run
+from repro.mappings.kernels.cuda.group_means import pairwise_kernel, total_kernel
+from repro.mappings.kernels.cuda.launch import bits, programs_for, rows_of, run
+from repro.mappings.kernels.cuda.level_sets import level_set_kernel
 
 
 def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-    """``p`` along the last axis, and the numbers of the segments."""
-    rows = rows_of(scores)
-    levels, groups = _outputs(rows)
-    each = 8 * rows.size(1) + 3
-    _run_lanes(taut_string_kernel, rows, (levels, groups), (bits(lam),), each)
-    return project(levels, scores.dtype).view(scores.shape), groups.view(scores.shape)
+    """``p`` along the last axis, and the first entry of the segment of every entry."""
+    return _forward(scores, lam, ranks=False)
 
 
 def oscarmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-    """``p`` along the last axis, and the numbers of the clusters."""
-    ordered, order = rows_of(scores).sort(-1, descending=True)
-    levels, groups = _outputs(ordered)
-    each = 2 * ordered.size(1)
-    _run_lanes(pool_kernel, ordered, (order, levels, groups), (bits(lam),), each)
-    return project(levels, scores.dtype).view(scores.shape), groups.view(scores.shape)
+    """``p`` along the last axis, and the rank of the first entry of the cluster of every entry."""
+    return _forward(scores, lam, ranks=True)
 
 
-def _outputs(rows: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(rows, dtype=torch.float64), torch.empty_like(rows, dtype=torch.int32)
+def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor]:
+    """Solve as many rows at a time as the workspace allows."""
+    rows = rows_of(scores)
+    probs, groups = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.int32)
+    step = policy.workspace_rows(rows.size(1), _WORKSPACE_BYTES)
+    for first in range(0, rows.size(0), step):
+        part = slice(first, first + step)
+        project(_levels(rows[part], groups[part], lam, ranks), probs[part])
+    return probs.view(scores.shape), groups.view(scores.shape)
 
 
-def _run_lanes(
-    kernel: Any, rows: Tensor, matrices: tuple[Tensor, ...], numbers: tuple[int, ...], each: int
-) -> None:
-    """Launch a kernel of lanes with ``each`` numbers of scratch memory for every lane."""
+_WORKSPACE_BYTES = 48
+"""Of an entry, at most: sorted scores, their places, levels twice and groups, and room to sort."""
+
+
+def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:
+    """Solutions before the projection onto the simplex; fill ``groups``."""
+    levels = torch.empty_like(rows, dtype=torch.float64)
+    ordered, places, sorted_levels, sorted_groups = rows, groups, levels, groups
+    if ranks:
+        ordered, places = rows.sort(-1, descending=True)
+        sorted_levels, sorted_groups = torch.empty_like(levels), torch.empty_like(groups)
     count, length = rows.shape
-    programs = policy.lane_programs(count, 8 * each)
-    scratch = rows.new_empty(programs * policy.LANES * each, dtype=torch.float64)
+    tile = policy.tile(length, 8, policy.SCANS)
     run(
-        kernel, programs, rows, *matrices, scratch, *numbers, count, length,
-        LANES=policy.LANES, warps=1,
+        level_set_kernel, programs_for(count, tile.rows), ordered, sorted_levels, sorted_groups,
+        places, levels, groups, bits(lam), count, length, RANKS=ranks,
+        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
+    return levels
 
 
 def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
@@ -59,5 +64,11 @@ def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
             warps=policy.PAIRWISE_WARPS,
         )  # fmt: skip
         return out.view(probs.shape)
-    _run_lanes(lane_kernel, rows, (numbers, grads, out), (), 2 * length)
+    programs = min(count, policy.workspace_rows(length, 12))
+    totals = rows.new_empty(programs * length, dtype=torch.int64)
+    sizes = rows.new_empty(programs * length, dtype=torch.int32)
+    run(
+        total_kernel, programs, rows, numbers, grads, out, totals, sizes, count, length,
+        N=policy.STREAM_ENTRIES, warps=policy.STREAM_WARPS,
+    )  # fmt: skip
     return out.view(probs.shape)

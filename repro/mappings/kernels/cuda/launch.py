@@ -7,6 +7,8 @@ import torch
 import triton
 from torch import Tensor
 
+from repro.mappings.kernels.cuda import policy
+
 
 def rows_of(tensor: Tensor) -> Tensor:
     """A contiguous matrix of all vectors along the last axis."""
@@ -40,7 +42,12 @@ def run(
     grid = (programs, 1) if isinstance(programs, int) else programs
     if 0 in grid:
         return
-    options = {"num_warps": warps, "num_stages": 1, "enable_fp_fusion": True}
+    options = {
+        "num_warps": warps,
+        "num_stages": 1,
+        "enable_fp_fusion": True,
+        "maxnreg": policy.registers(warps),
+    }
     with torch.cuda.device_of(first):
         start(kernel, grid, (first, *arguments), sizes | options)
 

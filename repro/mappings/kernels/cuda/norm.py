@@ -49,7 +49,7 @@ def _normmax_backward(probs: Tensor, grad: Tensor, numbers: Numbers) -> tuple[Te
     out = torch.empty_like(rows)
     drifts = rows.new_empty(0 if numbers.each is None else rows.size(0))
     count, length = rows.shape
-    tile = policy.tile(length, 2 * rows.element_size())
+    tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
     run(
         normmax_backward_kernel, programs_for(count, tile.rows), rows, grads, out,
         rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits, drifts,
@@ -64,7 +64,7 @@ def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
     rows = rows_of(scores)
     probs = torch.empty_like(rows)
     count, length = rows.shape
-    tile = policy.tile(length, rows.element_size())
+    tile = policy.tile(length, rows.element_size(), policy.POWERS)
     run(
         pnorm_kernel, programs_for(count, tile.rows), rows, probs, bits(p / (p - 1)), count, length,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
@@ -77,7 +77,7 @@ def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
     rows, grads = rows_of(probs), rows_of(grad)
     out = torch.empty_like(rows)
     count, length = rows.shape
-    tile = policy.tile(length, 2 * rows.element_size())
+    tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
     run(
         pnorm_backward_kernel, programs_for(count, tile.rows), rows, grads, out, bits(p),
         count, length, M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,

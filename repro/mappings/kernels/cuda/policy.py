@@ -9,26 +9,45 @@ from typing import NamedTuple
 
 import triton
 
-HELD_BYTES = 2**16
-"""Size of the longest row that is held: with 32 warps, 64 registers a thread suffice for that."""
 TILE_ENTRIES = 256
 """Entries of a program that holds several short rows."""
-CHUNK_BYTES = 2**15
-"""Part of a longer row that is looked at in one piece."""
 SHORT_THREAD_BYTES, THREAD_BYTES = 16, 32
 """What a thread holds of one array, where there are threads enough: for several rows, for one."""
 MOST_WARPS = 32
+REGISTERS = 2**16
+"""Registers of 4 bytes of a multiprocessor."""
 STREAM_ENTRIES, STREAM_WARPS = 2048, 4
 """Entries and warps of a program that only streams."""
 
-LANES = 32
-"""Rows of a program of one warp that solves a row in every lane."""
-LANE_PROGRAMS, LANE_BYTES = 4096, 2**30
-"""Most programs of lanes, and scratch memory of all; programs take rows one after another."""
-PAIRWISE_ENTRIES = 1024
+WORKSPACE_BYTES = 2**28
+"""Most global memory of a call beside its arguments and results, however many rows there are."""
+PAIRWISE_ENTRIES = 256
 """Length of rows up to which all pairs of entries are compared."""
 PAIRWISE_TILE, PAIRWISE_WARPS = 4096, 4
 """Pairs that are compared at a time, and the warps that compare them."""
+
+
+class Work(NamedTuple):
+    """What a kernel does with an entry, which decides how many registers it needs beside its own.
+
+    Attributes:
+        held: size of the longest row that is held.
+        chunk: part of a longer row that is looked at in one piece.
+    """
+
+    held: int
+    chunk: int
+
+
+RATIONAL = Work(held=2**15, chunk=2**14)
+"""Sums and products: up to 32 warps, which leave 64 registers to a thread."""
+POWERS = Work(held=2**14, chunk=2**14)
+"""Exponentials and logarithms, or many sums at a time: up to 16 warps.
+
+They leave 128 registers to a thread.
+"""
+SCANS = Work(held=2**13, chunk=2**13)
+"""Scans of several numbers along the row: up to 8 warps."""
 
 
 class Tile(NamedTuple):
@@ -44,18 +63,26 @@ def _warps(size: int, each: int) -> int:
     return min(MOST_WARPS, max(1, size // (32 * each)))
 
 
-def tile(length: int, itemsize: int, *, single: bool = False) -> Tile:
+def registers(warps: int) -> int:
+    """Registers that a thread may use: all, if its program is alone on a multiprocessor.
+
+    Without a limit the assembler spills a few values to fit more programs.
+    """
+    return min(255, REGISTERS // (32 * warps))
+
+
+def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = False) -> Tile:
     """The tile for rows of a length.
 
     Args:
         length: of a row.
-        itemsize: bytes of an entry in the precision of the computation.
+        itemsize: bytes of an entry in the widest precision that is computed.
+        work: kind of kernel.
         single: one row per program, whatever its length.
     """
     entries = max(16, triton.next_power_of_2(length))
-    if entries * itemsize > HELD_BYTES:
-        entries = CHUNK_BYTES // itemsize
-        return Tile(1, entries, False, _warps(CHUNK_BYTES, THREAD_BYTES))
+    if entries * itemsize > work.held:
+        return Tile(1, work.chunk // itemsize, False, _warps(work.chunk, THREAD_BYTES))
     rows = 1 if single else max(1, TILE_ENTRIES // entries)
     each = THREAD_BYTES if rows == 1 else SHORT_THREAD_BYTES
     return Tile(rows, entries, True, _warps(rows * entries * itemsize, each))
@@ -67,7 +94,6 @@ def pairwise(length: int) -> tuple[int, int]:
     return entries, min(entries, max(16, PAIRWISE_TILE // entries))
 
 
-def lane_programs(count: int, each: int) -> int:
-    """Programs of lanes for a number of rows with ``each`` bytes of scratch memory."""
-    affordable = max(1, LANE_BYTES // (LANES * each))
-    return min(LANE_PROGRAMS, affordable, int(triton.cdiv(count, LANES)))
+def workspace_rows(length: int, each: int) -> int:
+    """How many rows with ``each`` bytes per entry the workspace holds; one at least."""
+    return max(1, WORKSPACE_BYTES // (length * each))

@@ -5,7 +5,7 @@ exist. A row is held in a tile of ``N`` entries (``HELD``), or read in chunks of
 
 Kernels take matrices of ``count`` rows of ``n`` entries. A parameter is given as ``numbers``, one
 for each row and ``pace`` apart (``ROWS``; 1.5 where there is no row), or as ``number``, the bits of
-one for all rows. Kernels of one row in every lane have ``LANES`` rows in a program.
+one for all rows.
 """
 
 import triton

@@ -1,0 +1,181 @@
+"""Registers of the CUDA kernels, compiled for sm_90 without a device.
+
+    python -m benchmarks.registers [--aligned]
+
+A thread that needs more registers than there are keeps values on a stack in memory. The command
+compiles every kernel for every tile that ``policy.py`` chooses, prints a table, and fails if any
+thread has a stack. Row lengths are no multiples of 16 unless ``--aligned`` is given: the compiler
+treats both cases apart.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+from repro.mappings.kernels.cuda import bounded, entmax, grouped, launch, norm
+
+TARGET = GPUTarget("cuda", 90, 32)
+ROWS = 4
+
+
+class Usage(NamedTuple):
+    """A compiled kernel and what one of its threads uses.
+
+    Attributes:
+        name: of the kernel.
+        sizes: the constants it was compiled for.
+        warps: of a program.
+        registers: of a thread, 4 bytes each.
+        stack: bytes of a thread in memory.
+        binary: what the compiler returned.
+    """
+
+    name: str
+    sizes: dict[str, Any]
+    warps: int
+    registers: int
+    stack: int
+    binary: Any
+
+
+class _Driver:
+    """Answers the questions that the compiler asks the driver of a device."""
+
+    def get_current_target(self) -> GPUTarget:
+        """Device to compile for."""
+        return TARGET
+
+    def get_current_device(self) -> int:
+        """Number of the device."""
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        """Stream of the device."""
+        return 0
+
+
+@contextmanager
+def compiled_only() -> Iterator[list[Usage]]:
+    """Compile what launchers start, each kernel and tile once, and collect it; run nothing."""
+    found: list[Usage] = []
+    seen: set[str] = set()
+    driver_before, start_before = driver.__dict__.copy(), launch.start
+
+    def compile_once(kernel: Any, grid: Any, arguments: tuple[Any, ...], named: Any) -> None:
+        types = [a.dtype if isinstance(a, Tensor) else type(a) for a in arguments]
+        key = f"{kernel.__name__} {types} {named}"
+        if key not in seen:
+            seen.add(key)
+            found.append(_usage(kernel, kernel.warmup(*arguments, grid=grid, **named), named))
+
+    driver.set_active(_Driver())
+    launch.start = compile_once
+    try:
+        yield found
+    finally:
+        launch.start = start_before
+        driver.__dict__.clear()
+        driver.__dict__.update(driver_before)
+
+
+def _usage(kernel: Any, binary: Any, named: dict[str, Any]) -> Usage:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(binary.asm["cubin"])
+        file.flush()
+        command = [triton.knobs.nvidia.cuobjdump.path, "--dump-resource-usage", file.name]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    used = {name: int(value) for name, value in re.findall(r"\b(REG|STACK):(\d+)", report)}
+    sizes = {name: value for name, value in named.items() if name.isupper()}
+    return Usage(kernel.__name__, sizes, named["num_warps"], used["REG"], used["STACK"], binary)
+
+
+def _parameters(scores: Tensor) -> Tensor:
+    return scores.new_ones(len(scores), 1)
+
+
+def _classes(scores: Tensor) -> Tensor:
+    return torch.zeros(len(scores), dtype=torch.long)
+
+
+def _integers(scores: Tensor) -> Tensor:
+    return scores.to(torch.int32)
+
+
+def _bytes(scores: Tensor) -> Tensor:
+    return scores.to(torch.uint8)
+
+
+CALLS: dict[str, Callable[[Tensor], object]] = {
+    "sparsemax": lambda z: entmax.entmax_forward(z, 1.0),
+    "1.5-entmax": lambda z: entmax.entmax_forward(z, 0.5),
+    "entmax, 1 < α < 2": lambda z: entmax.entmax_forward(z, 0.3),
+    "entmax, α > 2": lambda z: entmax.entmax_forward(z, 2.0),
+    "entmax, α per row": lambda z: entmax.entmax_forward_rows(z, _parameters(z)),
+    "sparsemax loss": lambda z: entmax.entmax_loss(z, _classes(z), 1.0, -100),
+    "entmax loss": lambda z: entmax.entmax_loss(z, _classes(z), 0.3, -100),
+    "sparsemax, backward": lambda z: entmax.entmax_backward(z, z, 1.0),
+    "1.5-entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.5),
+    "entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.3),
+    "entmax, α per row, backward": lambda z: entmax.entmax_backward_rows(z, z, _parameters(z)),
+    "losses, backward": lambda z: entmax.entmax_loss_backward(z, _classes(z), _parameters(z), -100),
+    "csoftmax": lambda z: bounded.bounded_forward(z, z, 0.0, 0.0),
+    "csparsemax": lambda z: bounded.bounded_forward(z, z, 1.0, 0.0),
+    "budget": lambda z: bounded.budget_forward(z, 1.0),
+    "budget per row": lambda z: bounded.budget_forward_rows(z, _parameters(z)),
+    "csoftmax, backward": lambda z: bounded.bounded_backward(z, _bytes(z), z, 0.0, True, True),
+    "csparsemax, backward": lambda z: bounded.bounded_backward(z, _bytes(z), z, 1.0, True, True),
+    "normmax, α = 2": lambda z: norm.normmax_forward(z, 2.0),
+    "normmax": lambda z: norm.normmax_forward(z, 1.5),
+    "normmax, α per row": lambda z: norm.normmax_forward_rows(z, _parameters(z)),
+    "normmax, backward": lambda z: norm.normmax_backward(z, z, 1.5),
+    "normmax, α per row, backward": lambda z: norm.normmax_backward_rows(z, z, _parameters(z)),
+    "sq-pnorm-max": lambda z: norm.sq_pnorm_max_forward(z, 1.5),
+    "sq-pnorm-max, backward": lambda z: norm.sq_pnorm_max_backward(z, z, 1.5),
+    "fusedmax": lambda z: grouped.fusedmax_forward(z, 0.1),
+    "oscarmax": lambda z: grouped.oscarmax_forward(z, 0.1),
+    "fusedmax and oscarmax, backward": lambda z: grouped.grouped_backward(z, _integers(z), z),
+}
+"""Launches of every kernel in every variant, for a matrix of scores."""
+
+LENGTHS = [2**k for k in range(4, 16)]
+"""A length for every tile: those of longer rows are the same."""
+
+
+def usages(name: str, dtype: torch.dtype, *, aligned: bool) -> list[Usage]:
+    """Compile the kernels of a call for all its tiles."""
+    with compiled_only() as found:
+        for length in LENGTHS:
+            CALLS[name](torch.zeros(ROWS, length if aligned else length - 1, dtype=dtype))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line for every call and precision, as soon as it is compiled."""
+    spilled = False
+    print("| call | precision | kernels compiled | registers, at most | stack, bytes |")
+    print("|:---|:---|---:|---:|---:|")
+    for name in CALLS:
+        for dtype in (torch.float32, torch.float64):
+            found = usages(name, dtype, aligned="--aligned" in arguments)
+            registers, stack = max(u.registers for u in found), max(u.stack for u in found)
+            spilled = spilled or stack > 0
+            precision = str(dtype).removeprefix("torch.")
+            print(f"| {name} | {precision} | {len(found)} | {registers} | {stack} |", flush=True)
+            for usage in found:
+                if usage.stack:
+                    print(f"{usage.name} {usage.sizes}: {usage.stack} bytes", file=sys.stderr)
+    return int(spilled)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
