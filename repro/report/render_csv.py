@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from repro.report.cell import Cell
 from repro.report.grid import NOT_COMPARABLE, PAPER
 from repro.report.table import Table
+from repro.results.csv_text import escape_formula
 
 MEASURED = (
     "mean", "std", "seeds_found", "seeds_wanted", "values", "p_bootstrap", "p_randomisation",
@@ -14,7 +15,7 @@ MEASURED = (
 
 
 def csv_table(table: Table) -> str:
-    """All cells of a table, unrounded.
+    """Format all cells of a table, unrounded; texts that look like formulas get an apostrophe.
 
     Returns:
         The columns are the row's axes, ``column``, ``metric``, ``scale``, mean, sample standard
@@ -27,7 +28,7 @@ def csv_table(table: Table) -> str:
     axes = [axis.name for axis in table.experiment.rows]
     paper = [PAPER, "difference"] if table.comparable else [NOT_COMPARABLE]
     paper.insert(1, "paper std")
-    writer.writerow([*axes, "column", "metric", "scale", *MEASURED, *paper])
+    writer.writerow([*_texts(*axes), "column", "metric", "scale", *MEASURED, *paper])
     writer.writerows(_lines(table))
     return buffer.getvalue()
 
@@ -37,13 +38,18 @@ def _lines(table: Table) -> Iterator[list[str]]:
     for row in table.rows:
         for column, cell in zip(columns, row.cells, strict=True):
             measured = [table.scale, *_measured(cell)]
-            yield [*row.labels, column.name, column.metric, *measured, *_paper(table, cell)]
+            labels = _texts(*row.labels, column.name, column.metric)
+            yield [*labels, *measured, *_paper(table, cell)]
     padding = [""] * (len(table.experiment.rows) - 1)
     for other in table.other_rows:
         for column, cell in zip(columns, other.cells, strict=True):
             measured = [""] * (1 + len(MEASURED))
-            labels = [other.label, *padding, column.name, column.metric]
+            labels = _texts(other.label, *padding, column.name, column.metric)
             yield [*labels, *measured, *_paper(table, cell)]
+
+
+def _texts(*labels: str) -> list[str]:
+    return [escape_formula(label) for label in labels]
 
 
 def _measured(cell: Cell) -> list[str]:

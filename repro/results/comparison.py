@@ -9,6 +9,7 @@ import pandas as pd
 
 from repro.atomic import atomic_write_text
 from repro.checksums import verify
+from repro.results.csv_text import to_csv, unescape_formula
 from repro.results.errors import ResultsError
 from repro.results.layout import comparisons_path
 
@@ -71,7 +72,7 @@ def write_comparisons(
     rows = sorted((asdict(one) for one in comparisons), key=lambda row: (row["row"], row["column"]))
     path = comparisons_path(results_dir, scale, experiment_name)
     frame = pd.DataFrame(rows, columns=list(_FIELDS))
-    atomic_write_text(path, frame.to_csv(index=False, lineterminator="\n"), checksum=True)
+    atomic_write_text(path, to_csv(frame), checksum=True)
     return path
 
 
@@ -98,7 +99,8 @@ def read_comparisons(results_dir: Path, scale: str, experiment_name: str) -> lis
 
 def _parse(row: dict[Any, str], place: str) -> Comparison:
     try:
+        texts = {name: unescape_formula(text) for name, text in row.items()}
         numbers = {name: parse(row[name]) for name, parse in _NUMBERS.items()}
-        return Comparison(**{**row, **numbers})
+        return Comparison(**{**texts, **numbers})
     except (TypeError, ValueError, ResultsError) as error:
         raise ResultsError(f"{place}: {error}") from None

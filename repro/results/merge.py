@@ -9,6 +9,7 @@ import pandas as pd
 
 from repro.atomic import atomic_write_text
 from repro.checksums import verify
+from repro.results.csv_text import to_csv, unescape_formula
 from repro.results.errors import ResultsError
 from repro.results.layout import records_path
 from repro.results.record import FIELDS, NUMBERS, Record, record_from_dict
@@ -36,7 +37,7 @@ def write_experiment_records(
     frame = pd.DataFrame([record.to_dict() for record in ordered], columns=list(FIELDS))
     frame["seed"] = frame["seed"].astype("Int64")
     path = records_path(results_dir, scale, experiment_name)
-    atomic_write_text(path, frame.to_csv(index=False, lineterminator="\n"), checksum=True)
+    atomic_write_text(path, to_csv(frame), checksum=True)
     return path
 
 
@@ -65,7 +66,8 @@ def _read_frame(path: Path) -> pd.DataFrame:
         raise ResultsError(f"{path}: not a CSV file ({error})") from error
     if tuple(frame.columns) != FIELDS:
         raise ResultsError(f"{path}: expected the columns {', '.join(FIELDS)}")
-    return frame
+    texts = [name for name in FIELDS if name not in NUMBERS]
+    return frame.assign(**{name: frame[name].map(unescape_formula) for name in texts})
 
 
 def _parse(row: dict[Any, str], place: str) -> Record:

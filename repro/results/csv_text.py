@@ -1,0 +1,30 @@
+"""Text cells of CSV files, which spreadsheets would otherwise take for formulas."""
+
+import pandas as pd
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_ESCAPE = "'"
+
+
+def escape_formula(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would compute.
+
+    Texts that begin with an apostrophe get another one, so that :func:`unescape_formula` restores
+    every text. Numbers are no texts: a negative number must not come here.
+    """
+    return _ESCAPE + text if text.startswith((*_FORMULA, _ESCAPE)) else text
+
+
+def unescape_formula(text: str) -> str:
+    """Restore what :func:`escape_formula` got; other texts stay as they are."""
+    plain = text.removeprefix(_ESCAPE)
+    return plain if escape_formula(plain) == text else text
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Format a table, its text columns escaped."""
+    escaped = frame.copy()
+    for name in frame.columns:
+        values = frame[name]
+        escaped[name] = values.map(lambda v: escape_formula(v) if isinstance(v, str) else v)
+    return str(escaped.to_csv(index=False, lineterminator="\n"))
