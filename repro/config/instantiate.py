@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from repro.config.errors import ConfigError
+from repro.config.mappings import extension_mappings
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
@@ -148,6 +149,7 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
 
 
 def _mapping(name: str, settings: dict[str, Any]) -> ProbabilityMap:
-    if name not in _MODULES:
-        raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(_MODULES)}")
-    return _MODULES[name](**settings)
+    known = _MODULES | extension_mappings()
+    if name not in known:
+        raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(known)}")
+    return known[name](**settings)
