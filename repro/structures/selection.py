@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from repro.structures.kernels.codes import Array
@@ -44,6 +45,37 @@ class Selection:
     def squares(self) -> Array:
         """``(B + 1,)`` where the inverse of an instance begins."""
         return starts(self.counts**2)
+
+    def replaced(self, rows: Array, by: "Selection") -> "Selection":
+        """Selection with the solutions of some instances replaced.
+
+        Args:
+            rows: which instances.
+            by: their solutions, in this order; its problem is not used.
+        """
+
+        def values(own: Array, other: Array) -> Array:
+            own = own.copy()
+            own[rows] = other
+            return own
+
+        def pieces(own: Array, ends: Array, other: Array, other_ends: Array) -> Array:
+            parts = np.split(own, ends[1:-1])
+            for row, part in zip(rows, np.split(other, other_ends[1:-1]), strict=True):
+                parts[row] = part
+            return np.concatenate(parts)
+
+        return Selection(
+            problem=self.problem,
+            marginals=torch.from_numpy(values(self.marginals.numpy(), by.marginals.numpy())),
+            vertices=pieces(self.vertices, self.offsets, by.vertices, by.offsets),
+            weights=pieces(self.weights, self.offsets, by.weights, by.offsets),
+            inverses=pieces(self.inverses, self.squares, by.inverses, by.squares),
+            counts=values(self.counts, by.counts),
+            rounds=values(self.rounds, by.rounds),
+            gaps=values(self.gaps, by.gaps),
+            converged=values(self.converged, by.converged),
+        )
 
 
 def starts(counts: Array) -> Array:

@@ -9,15 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
 from repro.structures.kernels import entries
 from repro.structures.kernels.batch import Found, Report
-from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, Array
-from repro.structures.selection import Selection
+from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, SEQUENCE, Array
+from repro.structures.selection import Selection, starts
 from repro.structures.structure import InfeasibleError, Problem
 
 T = TypeVar("T")
 _GRAIN = 20_000
 """Multiplications of an oracle, summed over the batch, that are worth a thread."""
+_MORE = 1000
+"""Oracle calls of a chain beyond twice its number of parts, which is enough for almost all. The
+interior-point method takes as long as about a thousand."""
 
 
 def no_structures(batch: int, width: int) -> tuple[Array, Found]:
@@ -29,6 +33,9 @@ def no_structures(batch: int, width: int) -> tuple[Array, Found]:
 def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) -> Selection:
     """Solve a batch with a compiled oracle.
 
+    Chains with transitions get twice as many oracle calls as they have parts, and some more. An
+    instance that is not solved by then goes on from the mixture that :mod:`repro.structures.arc_flow` finds.
+
     Raises:
         ValueError: scores are NaN or +inf, or the start does not fit.
         InfeasibleError: an instance has no allowed structure.
@@ -39,10 +46,50 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
         if start.problem.code != problem.code or start.problem.unary.shape != problem.unary.shape:
             raise ValueError("the start is a solution of another structure or shape")
         offsets, known = start.offsets, Found(start.vertices, start.weights, np.empty(0))
+    most = np.full(batch, rounds)
+    if problem.code == SEQUENCE and problem.additional.numel():
+        most = np.minimum(most, 2 * problem.sizes.prod(1).numpy() + _MORE)
+    found = _solve_from(problem, tol, most, offsets, known)
+    stuck = np.flatnonzero(~found.converged & (found.rounds < rounds) & (most < rounds))
+    if not len(stuck):
+        return found
+    harder = problem.subset(stuck)
+    offsets, known = _flow_start(harder)
+    better = _solve_from(harder, tol, rounds - found.rounds[stuck], offsets, known)
+    better.rounds[:] += found.rounds[stuck]
+    return found.replaced(stuck, better)
+
+
+def _flow_start(problem: Problem) -> tuple[Array, Found]:
+    """Sequences and weights to start from: near-optimal flows, decomposed.
+
+    Each instance is solved alone, so that results do not depend on the batch.
+    """
+    counts, pieces, shares = [], [], []
+    for b, (n, m) in enumerate(problem.sizes.tolist()):
+        unary = problem.unary[b : b + 1, :n, :m]
+        chain = problem.additional[b : b + 1] if len(problem.additional) > 1 else problem.additional
+        flow = flows(trellis(unary, chain[:, : n - 1, :m, :m]))
+        tags, weights = paths(flow, 1 + int((flow > POSITIVE).sum()))
+        used = weights[0] > 0
+        stored = np.full((int(used.sum()), problem.width), -1, np.int32)
+        stored[:, :n] = tags[0, used].numpy()
+        counts.append(len(stored))
+        pieces.append(stored)
+        shares.append(weights[0, used].numpy())
+    known = Found(np.concatenate(pieces), np.concatenate(shares), np.empty(0))
+    return starts(np.array(counts)), known
+
+
+def _solve_from(
+    problem: Problem, tol: float, rounds: Array, offsets: Array, known: Found
+) -> Selection:
+    """Solve a batch, with a largest number of oracle calls for each instance."""
+    batch = problem.unary.size(0)
     marginals = torch.zeros_like(problem.unary)
     report = empty_report(batch)
     unary, transitions, sizes = _arrays(problem)
-    limits = np.array([tol, rounds], np.float64)
+    limits = np.stack([np.full(batch, tol), rounds.astype(np.float64)], 1)
 
     def solve_range(first: int, last: int) -> tuple[Found, int, int]:
         found: tuple[Found, int, int] = entries.solve_range(

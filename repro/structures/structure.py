@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +35,11 @@ class Problem:
     additional: Tensor
     sizes: Tensor
     width: int
+
+    def subset(self, rows: np.ndarray) -> "Problem":
+        """Some instances of the batch."""
+        own = self.additional[rows] if len(self.additional) > 1 else self.additional
+        return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
 
     @property
     def flipped(self) -> Tensor:

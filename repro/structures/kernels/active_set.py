@@ -151,37 +151,41 @@ def settle(state: State, k: int, excess: float) -> None:
 
 
 @inlined
-def exchange(state: State, theta: float) -> int:
-    """The structure that a dependent one replaces, -1 if there is no gain.
+def exchange(state: State, theta: float, share: float) -> int:
+    """Give a dependent structure its weight; the structure that it replaces, or -1.
 
     The new structure has the unary parts of the combination ``solved`` of active ones. Moving
-    weight from the combination to it leaves the marginals as they are and gains a constant rate,
-    until an active structure has no weight left.
+    weight between the two leaves the marginals as they are and changes the objective at a constant
+    rate: towards the new structure if that is a gain, and else from it, until it or an active
+    structure has no weight left.
     """
     size, length, leaving = state.counts[SIZE], 0.0, -1
     gain = theta - dot(state.solved, state.theta, size)
-    if gain <= state.values[ROUNDING]:
-        return -1
+    sign = 1.0 if gain > state.values[ROUNDING] else -1.0
     for s in range(size):
-        if state.solved[s] > 1e-7:
-            ratio = state.weights[s] / state.solved[s]
+        if sign * state.solved[s] > 1e-7:
+            ratio = state.weights[s] / (sign * state.solved[s])
             if leaving < 0 or ratio < length:
                 length, leaving = ratio, s
+    if sign < 0.0 and (leaving < 0 or length >= share):
+        length, leaving = share, -1
     for s in range(size):
-        state.weights[s] = max(state.weights[s] - length * state.solved[s], 0.0)
-    state.weights[leaving] = length
+        state.weights[s] = max(state.weights[s] - sign * length * state.solved[s], 0.0)
+    if leaving >= 0:
+        state.weights[leaving] = share + sign * length
     state.values[MOVED] += length
     return leaving
 
 
 @inner
-def insert(state: State, vertex: Array, theta: float, diagonal: float) -> int:
-    """Add a structure to the active set; its place, or -1 where that changes nothing."""
+def insert(state: State, vertex: Array, theta: float, diagonal: float, share: float) -> int:
+    """Add a structure with some weight; its place, or -1 where active ones take the weight."""
     left = independence(state, diagonal)
     if left > 0.0:
         append(state, vertex, theta, diagonal, left)
+        state.weights[state.counts[SIZE] - 1] = share
         return int(state.counts[SIZE] - 1)
-    leaving = exchange(state, theta)
+    leaving = exchange(state, theta, share)
     if leaving >= 0:
         replace(state, leaving, vertex, theta, diagonal)
     return leaving
@@ -216,7 +220,7 @@ def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) 
     if state.values[DRIFT] > _EXACT:
         invert_again(state)
         diagonal = compare(state, vertex)
-    place = insert(state, vertex, theta, diagonal)
+    place = insert(state, vertex, theta, diagonal, 0.0)
     if place < 0:
         invert_again(state)
     even = state.values[UNEVEN] <= _NEGLIGIBLE * state.values[GAP]

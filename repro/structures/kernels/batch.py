@@ -105,7 +105,7 @@ def solve_range(
         unary: ``(B, R, C)`` in double precision.
         transitions: ``(B, n - 1, m, m)``, or ``(1, ...)`` for all instances.
         sizes: ``(B, 2)`` rows and columns that count.
-        limits: the gap that is good enough, and the largest number of oracle calls.
+        limits: ``(B, 2)`` the gap that is good enough, and the largest number of oracle calls.
         offsets: ``(B + 1,)`` where the structures in ``known`` begin.
         known: structures to start from.
         marginals: ``(B, R, C)`` zeros; result.
@@ -123,7 +123,7 @@ def solve_range(
         first, last = offsets[b], offsets[b + 1]
         status, state = solve_instance(
             code, unary[b], transitions[b if transitions.shape[0] > 1 else 0], sizes[b],
-            known.vertices[first:last], known.weights[first:last], limits, state,
+            known.vertices[first:last], known.weights[first:last], limits[b], state,
         )  # fmt: skip
         report.statuses[b] = status
         report.counts[b] = state.counts[SIZE]

@@ -4,13 +4,10 @@ import numpy as np
 
 from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.active_set import ALL, advance, begin, insert, settle
-from repro.structures.kernels.codes import INFEASIBLE, RUNNING, SEQUENCE
+from repro.structures.kernels.codes import INFEASIBLE, RUNNING
 from repro.structures.kernels.gram import (
     OFFSET,
-    ROUNDING,
-    ROUNDS,
     SIZE,
-    STALLS,
     State,
     compare,
     full,
@@ -19,14 +16,6 @@ from repro.structures.kernels.gram import (
 from repro.structures.kernels.oracle import Scratch, best_vertex, score_of
 
 _UNIT = 2.0**-50
-_TINY = 0.01
-"""Largest score below which scores with transitions are tiny."""
-_SMALL = 0.05
-"""Largest score that takes the place of a tiny one at first."""
-_STAGE = 10.0
-"""How many times smaller the scores become from one such solution to the next."""
-_ROUGHLY = 1e-3
-"""Gap of such a solution, relative to its scores."""
 
 
 @inner
@@ -52,8 +41,11 @@ def fits(vertex: Array, slots: Array) -> bool:
 
 @allocating
 def add_known(state: State, slots: Array, transitions: Array, known: Array, shares: Array) -> State:
-    """Start from structures that are known to be good: those that are allowed and independent."""
-    total = state.weights[0]
+    """Start from a mixture of known structures, as far as they are allowed.
+
+    The best structure, which is there already, has no weight unless none of them is.
+    """
+    state.weights[0], total = 0.0, 0.0
     for k in range(known.shape[0]):
         vertex = known[k, : slots.shape[0]]
         score = -float("inf")
@@ -62,50 +54,15 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
         if score > -float("inf"):
             if full(state):
                 state = with_room(state)
-            size = state.counts[SIZE]
-            insert(state, vertex, score - state.values[OFFSET], compare(state, vertex))
-            if state.counts[SIZE] > size:
-                state.weights[size] = shares[k]
-                total += shares[k]
+            diagonal = compare(state, vertex)
+            insert(state, vertex, score - state.values[OFFSET], diagonal, shares[k])
+            total += shares[k]
+    if total <= 0.0:
+        state.weights[0] = total = 1.0
     for s in range(state.counts[SIZE]):
         state.weights[s] /= total
     settle(state, ALL, 0.0)
     return state
-
-
-@inner
-def spread(scores: Array) -> float:
-    """The size of the largest finite score."""
-    largest = 0.0
-    for a in range(scores.shape[0]):
-        for b in range(scores.shape[1]):
-            size = abs(scores[a, b])
-            if size > largest and size < float("inf"):
-                largest = size
-    return largest
-
-
-@inner
-def enlargement(slots: Array, transitions: Array) -> float:
-    """What tiny scores with transitions are multiplied with at first; else one."""
-    largest = spread(slots)
-    for i in range(min(transitions.shape[0], slots.shape[0] - 1)):
-        largest = max(largest, spread(transitions[i]))
-    tiny = transitions.shape[0] > 0 and 0.0 < largest < _TINY
-    return _SMALL / largest if tiny else 1.0
-
-
-@inner
-def score_again(state: State, slots: Array, transitions: Array) -> None:
-    """Take other scores for the structures of an active set, and move to the optimum over it."""
-    for s in range(state.counts[SIZE]):
-        score, size = score_of(slots, transitions, state.vertices[s])
-        if s == 0:
-            state.values[OFFSET] = score
-            state.values[ROUNDING] = _UNIT * (size + slots.shape[0])
-        state.theta[s] = score - state.values[OFFSET]
-    state.counts[STALLS] = 0
-    settle(state, ALL, 0.0)
 
 
 @inner
@@ -138,37 +95,6 @@ def descend(
     return status, state
 
 
-@inner
-def enlarge(scores: Array, factor: float, out: Array) -> None:
-    """Multiply the scores ``(n, m)`` of items, or those of a transition."""
-    for a in range(scores.shape[0]):
-        for b in range(scores.shape[1]):
-            out[a, b] = factor * scores[a, b]
-
-
-@allocating
-def descend_enlarged(
-    slots: Array, transitions: Array, factor: float, tol: float, rounds: int, state: State,
-    space: Scratch,
-) -> State:  # fmt: skip
-    """Find an active set for tiny scores of sequences: that of the same scores, but larger.
-
-    Where the scores vanish the best structures no longer change. From the uniform mixture, however,
-    single sequences move as little as the scores are small, and thousands are tried in vain. So the
-    scores shrink in stages, each of which starts where the one before ended.
-    """
-    more, between, size = np.empty_like(slots), np.empty_like(transitions), _SMALL
-    while factor > 1.0 and state.counts[ROUNDS] < rounds:
-        enlarge(slots, factor, more)
-        for i in range(transitions.shape[0]):
-            enlarge(transitions[i], factor, between[i])
-        score_again(state, more, between)
-        _, state = descend(SEQUENCE, more, between, max(tol, size * _ROUGHLY), rounds, state, space)
-        factor, size = factor / _STAGE, size / _STAGE
-    score_again(state, slots, transitions)
-    return state
-
-
 @allocating
 def solve_slots(
     code: int, slots: Array, transitions: Array, known: Array, shares: Array, limits: Array,
@@ -180,9 +106,6 @@ def solve_slots(
         return INFEASIBLE, state
     score, size = score_of(slots, transitions, vertex)
     begin(state, vertex, score, _UNIT * (size + slots.shape[0]))
-    factor = enlargement(slots, transitions) if code == SEQUENCE else 1.0
     if known.shape[0] > 0:
         state = add_known(state, slots, transitions, known, shares)
-    elif factor > 1.0 and rounds > 1:
-        state = descend_enlarged(slots, transitions, factor, tol, rounds // 2, state, space)
     return descend(code, slots, transitions, tol, rounds, state, space)
