@@ -22,7 +22,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.linalg import cholesky_ex, solve_triangular
-from torch.nn.functional import one_hot
 
 ITERATIONS = 60
 """Interior-point iterations; chains of 40 items and 20 tags with scores of 1e-4 take 25 at most."""
@@ -257,7 +256,10 @@ def paths(flow: Tensor, slots: int) -> tuple[Tensor, Tensor]:
     for i in range(flow.size(1)):
         weights = weights / weights.sum(-1, keepdim=True)
         last = tags[..., -1].contiguous()
-        mass = (weights.unsqueeze(1) @ one_hot(last, m).to(weights.dtype)).squeeze(1)
+        mass = (
+            weights.unsqueeze(1)
+            @ (last.unsqueeze(-1) == torch.arange(m, device=flow.device)).to(weights.dtype)
+        ).squeeze(1)
         before, size = (mass.cumsum(-1) - mass).gather(1, last), mass.gather(1, last)
         ends = last + _share(weights.cumsum(-1) - before, size)
         row = used[:, i].sum(-1, keepdim=True)

@@ -4,7 +4,8 @@ All instances take each iteration together, and those that have finished are lef
 iteration solves the KKT systems of the active sets (Niculae et al., 2018, Eq. 9), moves to the
 solutions or as far as the weights stay nonnegative (Eq. 10), and calls Viterbi's algorithm for the
 structures to add. Systems are as small as the active sets. Nothing is read back from the device
-but, every few iterations, whether all have finished.
+but, every few iterations, whether all have finished, and with a given number of slots not even
+that.
 
 Active sets stay affinely independent, so the systems have one solution each. A structure ``s`` that
 is an affine combination ``w`` of the active ones still improves the objective, and in the direction
@@ -14,20 +15,33 @@ References:
     Niculae et al. (2018), Algorithm 2; Nocedal & Wright (1999), §16.4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import pad
+
+from repro.structures.arc_flow import flows, paths, trellis
 
 CHECK_EVERY = 4
 """Iterations between two looks at whether all instances have finished and slots are free."""
+MORE = 50
+"""Iterations beyond the number of parts after which unfinished instances go on from flows. Each
+factorizes its system here, so the interior-point method is worth fewer than on the CPU."""
 SLOTS = 12
 """Slots at the start; there are twice as many when they run out."""
 PATIENCE = 20
 """Steps of length zero after which rounding is held to have stopped an instance."""
 INDEPENDENT = 1e-9
 """Squared distance from the affine hull, in parts, above which a structure is independent of it."""
+NONZERO = 1e-10
+"""Coefficient of an affine combination that is more than rounding."""
+
+
+def _indicator(index: Tensor, size: int) -> Tensor:
+    """True at the index, on a new last axis; ``one_hot`` reads the largest index on the host."""
+    return index.unsqueeze(-1) == torch.arange(size, device=index.device)
 
 
 def viterbi(unary: Tensor, transitions: Tensor | None, inside: Tensor) -> Tensor:
@@ -89,6 +103,15 @@ class ActiveSets:
         """Whether the gap is small enough, ``(B,)``."""
         return self.gap <= self.limit
 
+    def where(self, rows: Tensor, other: "ActiveSets") -> "ActiveSets":
+        """The mixtures of another state in some instances ``(B,)``."""
+        chosen = {}
+        for field in fields(self):
+            own = getattr(self, field.name)
+            mask = rows.view(-1, *[1] * (own.dim() - 1))
+            chosen[field.name] = torch.where(mask, getattr(other, field.name), own)
+        return ActiveSets(**chosen)
+
 
 @dataclass(frozen=True)
 class SequenceScores:
@@ -129,44 +152,99 @@ class SequenceScores:
 
     def marginals(self, tags: Tensor, weights: Tensor) -> Tensor:
         """``M y``: the mixture's tag probabilities, ``(B, n, m)``."""
-        mixed = torch.zeros_like(self.unary)
-        each = weights.unsqueeze(1) * self.inside.unsqueeze(-1)
-        return mixed.scatter_add_(-1, tags.mT, each.to(mixed.dtype))
+        # A product with indicators: the order of sums in scatter_add_ on CUDA is not fixed.
+        indicators = _indicator(tags.mT, self.unary.size(-1)).to(weights.dtype)
+        mixed = (weights[:, None, None] @ indicators).squeeze(-2)
+        return mixed * self.inside.unsqueeze(-1)
 
 
-def solve(scores: SequenceScores, max_iter: int, tol: float) -> ActiveSets:
+def solve(
+    scores: SequenceScores, max_iter: int, tol: float, slots: int | None = None
+) -> ActiveSets:
     """Run the active set algorithm on all instances.
+
+    Instances that need many iterations go on from the mixture that
+    :mod:`repro.structures.arc_flow` finds, as on the CPU.
 
     Args:
         scores: what to solve; an instance that allows no sequence is left as it is.
         max_iter: iterations at most.
         tol: an instance is solved when no structure improves its linearised objective by more.
+        slots: room for structures. With it nothing is read back from the device, so that a CUDA
+            graph can be captured, and the number of iterations is exactly ``max_iter``;
+            ``n (m - 1) + 2`` slots are always enough. Without it the room grows, and iterations end
+            when all instances have finished.
     """
-    state = _start(scores, tol)
+    positions, tags = scores.unary.shape[1:]
+    state = _start(scores, tol, SLOTS if slots is None else slots)
+    chained = scores.transitions is not None and positions > 1
     for step in range(max_iter):
-        if step % CHECK_EVERY == 0:
+        if slots is None and step % CHECK_EVERY == 0:
             finished, used = torch.stack(
                 (state.finished.all(), state.active.sum(-1).max())
             ).tolist()
             if finished:
                 break
             if used + CHECK_EVERY > state.active.size(-1):
-                _double(state)
+                _widen(state, 2 * state.active.size(-1))
+        if chained and step == positions * tags + MORE:
+            state = _restart(scores, state, read_back=slots is None)
         _iterate(scores, state)
     return state
 
 
-def _start(scores: SequenceScores, tol: float) -> ActiveSets:
+def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> ActiveSets:
+    """Replace the mixtures of unfinished instances by near-optimal ones.
+
+    Args:
+        scores: of the instances.
+        state: mixtures so far; widened.
+        read_back: whether the host may wait for the number of sequences.
+    """
+    assert scores.transitions is not None
+    positions, tags = scores.unary.shape[1:]
+    room = max(state.active.size(-1), positions * (tags - 1) + 2 if read_back else 0)
+    _widen(state, room)
+    found, weights = paths(_flows_inside(scores), 3 * positions * tags)
+    order = weights.argsort(dim=-1, descending=True, stable=True)
+    weights = weights.gather(1, order)
+    found = found.gather(1, order.unsqueeze(-1).expand_as(found)) * scores.inside.unsqueeze(1)
+    usable = weights.isfinite().all(-1) & ~state.finished
+    weights = torch.where(usable.unsqueeze(-1), weights, 0)
+    count = int((weights > 0).sum(-1).max()) if read_back else weights.size(-1)
+    fresh = _mixture_of_one(scores, state, found[:, 0])
+    fresh.weights[:, 0] = weights[:, 0]
+    size = scores.inside.sum(-1)
+    for k in range(1, count):
+        factors = torch.linalg.lu_factor_ex(systems(fresh))[:2]
+        next_, share = found[:, k], weights[:, k]
+        shared, value = _shared(scores, fresh, next_), scores.score(next_)
+        _add(fresh, factors, Newcomer(next_, shared, value, size, share), share > 0)
+    return state.where(usable, fresh)
+
+
+def _flows_inside(scores: SequenceScores) -> Tensor:
+    """Pairwise marginals of the interior-point method; items past the length change nothing."""
+    inside, transitions = scores.inside, scores.transitions
+    assert transitions is not None
+    first = torch.zeros_like(scores.unary[0, 0])
+    first[1:] = -torch.inf
+    unary = torch.where(inside.unsqueeze(-1), scores.unary, first)
+    transitions = torch.where(inside[:, 1:, None, None], transitions, 0)
+    return flows(trellis(unary, transitions), stop_early=False)
+
+
+def _start(scores: SequenceScores, tol: float, slots: int) -> ActiveSets:
     """The best sequence alone, and some free slots."""
     batch, positions, _ = scores.unary.shape
     first = scores.best()
     value, rounding = scores.score(first), scores.rounding(first)
-    nothing = scores.unary.new_zeros(batch, SLOTS)
+    nothing = scores.unary.new_zeros(batch, slots)
     state = ActiveSets(
-        tags=first.new_zeros(batch, SLOTS, positions),
+        tags=first.new_zeros(batch, slots, positions),
         weights=nothing.clone(),
         active=torch.zeros_like(nothing, dtype=torch.bool),
-        gram=nothing.new_zeros(batch, SLOTS, SLOTS),
+        gram=nothing.new_zeros(batch, slots, slots),
         scores=nothing.clone(),
         gap=torch.where(scores.inside.any(-1), torch.inf, 0.0).to(nothing),
         limit=rounding.clamp(min=tol),
@@ -180,9 +258,26 @@ def _start(scores: SequenceScores, tol: float) -> ActiveSets:
     return state
 
 
-def _double(state: ActiveSets) -> None:
-    """Twice as many slots."""
-    more = state.active.size(-1)
+def _mixture_of_one(scores: SequenceScores, like: ActiveSets, tags: Tensor) -> ActiveSets:
+    """One sequence for each instance, in the first of as many slots as another state has."""
+    fresh = replace(
+        like,
+        tags=torch.zeros_like(like.tags),
+        weights=torch.zeros_like(like.weights),
+        active=torch.zeros_like(like.active),
+        gram=torch.zeros_like(like.gram),
+        scores=torch.zeros_like(like.scores),
+        stalls=torch.zeros_like(like.stalls),
+    )
+    fresh.tags[:, 0], fresh.scores[:, 0] = tags, scores.score(tags)
+    fresh.gram[:, 0, 0] = scores.inside.sum(-1)
+    fresh.active[:, 0] = True
+    return fresh
+
+
+def _widen(state: ActiveSets, slots: int) -> None:
+    """Add free slots."""
+    more = slots - state.active.size(-1)
     state.tags = pad(state.tags, (0, 0, 0, more))
     state.gram = pad(state.gram, (0, more, 0, more))
     state.weights = pad(state.weights, (0, more))
@@ -208,7 +303,8 @@ def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
     state.stalls += running & (step == 0)
     open_ = arrived & (gap > state.limit)
     state.finished = state.finished | (arrived & ~open_) | (state.stalls > PATIENCE)
-    _add(state, factors, found, shared, value, scores.inside.sum(-1), open_ & ~state.finished)
+    newcomer = Newcomer(found, shared, value, scores.inside.sum(-1), torch.zeros_like(value))
+    _add(state, factors, newcomer, open_ & ~state.finished)
 
 
 def systems(state: ActiveSets) -> Tensor:
@@ -238,7 +334,7 @@ def _longest_step(state: ActiveSets, direction: Tensor, running: Tensor) -> tupl
 
 def _remove(state: ActiveSets, slot: Tensor, where: Tensor) -> None:
     """Free a slot of some instances; rounding leaves no weight below zero."""
-    gone = one_hot(slot, state.active.size(-1)).bool() & where.unsqueeze(-1)
+    gone = _indicator(slot, state.active.size(-1)) & where.unsqueeze(-1)
     state.active = state.active & ~gone
     state.weights = state.weights.masked_fill(~state.active, 0).clamp(min=0)
 
@@ -249,40 +345,59 @@ def _shared(scores: SequenceScores, state: ActiveSets, tags: Tensor) -> Tensor:
     return (same.sum(-1) * state.active).to(state.weights.dtype)
 
 
-def _add(
-    state: ActiveSets,
-    factors: tuple[Tensor, Tensor],
-    tags: Tensor,
-    shared: Tensor,
-    score: Tensor,
-    size: Tensor,
-    where: Tensor,
-) -> None:
-    """Take a sequence into a free slot of some instances; a dependent one pushes another out."""
-    combination, level = _solve_systems(factors, shared)
-    apart = size - (combination * shared).sum(-1) - level
-    ratios = torch.where(combination > 0, state.weights / combination, torch.inf)
+class Newcomer(NamedTuple):
+    """A sequence for each instance that is to join its active set.
+
+    Attributes:
+        tags: ``(B, n)``.
+        shared: tags in common with the sequences in the slots, ``(B, K)``.
+        score: ``(B,)``.
+        size: number of its tags, ``(B,)``.
+        share: weight that it brings, ``(B,)``.
+    """
+
+    tags: Tensor
+    shared: Tensor
+    score: Tensor
+    size: Tensor
+    share: Tensor
+
+
+def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: Newcomer, where: Tensor) -> None:
+    """Take a sequence into a free slot of some instances.
+
+    A dependent one has the tags of an affine combination of active ones. Weight moves between both
+    without a change of the marginals, towards what scores more, until one of them has none left.
+    """
+    combination, level = _solve_systems(factors, new.shared)
+    apart = new.size - (combination * new.shared).sum(-1) - level
+    dependent = where & (apart <= INDEPENDENT * new.size)
+    gain = new.score - (combination * state.scores * state.active).sum(-1)
+    towards = (gain > 0) | (new.share == 0)
+    change = torch.where(towards.unsqueeze(-1), combination, -combination)
+    ratios = torch.where(change > NONZERO, state.weights / change, torch.inf)
     step, pushed = ratios.min(-1)
-    dependent = where & (apart <= INDEPENDENT * size)
-    state.weights = state.weights - torch.where(dependent, step, 0).unsqueeze(-1) * combination
-    _remove(state, pushed, dependent)
-    _write(state, tags, shared * state.active, score, size, where)
-    slot = _one_hot(state.active.int().argmin(-1), state)
-    state.weights = state.weights + slot * torch.where(dependent, step, 0).unsqueeze(-1)
-    state.active = state.active | (slot & where.unsqueeze(-1))
+    absorbed = dependent & ~towards & (step >= new.share)
+    step = torch.where(dependent, torch.where(absorbed, new.share, step), 0)
+    state.weights = state.weights - step.unsqueeze(-1) * change
+    _remove(state, pushed, dependent & ~absorbed)
+    joins = where & ~absorbed
+    _write(state, new, joins)
+    slot = _one_hot(state.active.int().argmin(-1), state) & joins.unsqueeze(-1)
+    weight = new.share + torch.where(towards, step, -step)
+    state.weights = state.weights + torch.where(slot, weight.unsqueeze(-1), 0)
+    state.active = state.active | slot
 
 
 def _one_hot(slot: Tensor, state: ActiveSets) -> Tensor:
-    return one_hot(slot, state.active.size(-1)).bool()
+    return _indicator(slot, state.active.size(-1))
 
 
-def _write(
-    state: ActiveSets, tags: Tensor, shared: Tensor, score: Tensor, size: Tensor, where: Tensor
-) -> None:
+def _write(state: ActiveSets, new: Newcomer, where: Tensor) -> None:
     """Write a sequence, its score and its row of the Gram matrix into the first free slot."""
     slot = _one_hot(state.active.int().argmin(-1), state) & where.unsqueeze(-1)
-    row = shared + slot * size.unsqueeze(-1)
-    state.tags = torch.where(slot.unsqueeze(-1), tags.unsqueeze(1), state.tags)
-    state.scores = torch.where(slot, score.unsqueeze(-1), state.scores)
+    row = new.shared * state.active + slot * new.size.unsqueeze(-1)
+    state.tags = torch.where(slot.unsqueeze(-1), new.tags.unsqueeze(1), state.tags)
+    state.scores = torch.where(slot, new.score.unsqueeze(-1), state.scores)
     state.gram = torch.where(slot.unsqueeze(-1), row.unsqueeze(1), state.gram)
     state.gram = torch.where(slot.unsqueeze(1), row.unsqueeze(-1), state.gram)

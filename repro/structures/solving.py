@@ -34,7 +34,8 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
     """Solve a batch with a compiled oracle.
 
     Chains with transitions get twice as many oracle calls as they have parts, and some more. An
-    instance that is not solved by then goes on from the mixture that :mod:`repro.structures.arc_flow` finds.
+    instance that is not solved by then goes on from the mixture that
+    :mod:`repro.structures.arc_flow` finds.
 
     Raises:
         ValueError: scores are NaN or +inf, or the start does not fit.

@@ -1,12 +1,24 @@
 """The batched active set against enumeration: the optimum is certified by the Frank–Wolfe gap."""
 
+import chain_problems
 import pytest
 import torch
+from chain_problems import chain_problem
 from every_structure import all_tag_sequences, sequence_parts
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro.mappings import sparsemax
-from repro.structures.device import ActiveSets, SequenceScores, solve, viterbi
+from repro.structures import Sequence
+from repro.structures.device import (
+    MORE,
+    ActiveSets,
+    SequenceScores,
+    _indicator,
+    solve,
+    viterbi,
+)
 
 
 def random_scores(
@@ -138,3 +150,92 @@ def test_instances_do_not_depend_on_their_batch() -> None:
         alone = solve(one, 100, 1e-10)
         torch.testing.assert_close(one.marginals(alone.tags, alone.weights), marginals[chosen])
         assert alone.iterations == together.iterations[instance]
+
+
+def whole(seed: int) -> SequenceScores:
+    unary, pairs = chain_problem(seed)
+    inside = torch.ones(unary.shape[:2], dtype=torch.bool)
+    return SequenceScores(unary - unary.amax(-1, keepdim=True), pairs, inside)
+
+
+@pytest.mark.parametrize("seed", [7, 12, 25, 136, 156])
+def test_chains_of_any_scale_are_solved(seed: int) -> None:
+    """The last three need thousands of exchanges unless they go on from flows."""
+    scores = whole(seed)
+    assert scores.transitions is not None
+    state = solve(scores, 10_000, 1e-9)
+    assert state.converged.all()
+    marginals = scores.marginals(state.tags, state.weights)
+    additional = Sequence().mixture(state.tags, state.weights, scores.transitions[0])
+    unary, pairs = chain_problem(seed)
+    gap = chain_problems.certified_gap(unary, pairs, marginals, additional)
+    assert gap <= chain_problems.gap_limit(unary, pairs)
+    active = state.active[0]
+    parts = _indicator(state.tags[0, active], unary.size(-1)).double().flatten(1)
+    assert torch.linalg.matrix_rank(parts) == active.sum()
+
+
+class NoSynchronization(TorchDispatchMode):
+    """Refuses what a host has to wait for, and what is not deterministic on CUDA."""
+
+    REFUSED = (
+        "_local_scalar_dense",
+        "nonzero",
+        "is_nonzero",
+        "masked_select",
+        "scatter_add",
+        "index_add",
+        "equal",
+        "item",
+    )
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        assert name not in self.REFUSED
+        assert name.rstrip("_") not in self.REFUSED
+        booleans = [i for i in args[1:2] if name.startswith("index")]
+        assert not any(t is not None and t.dtype == torch.bool for i in booleans for t in i)
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_synchronization_with_given_slots() -> None:
+    """Past the start from flows, and with lengths and an instance that allows nothing."""
+    scores = random_scores(4, 4, 3, 0.01)
+    scores.unary[2, 0] = -torch.inf
+    iterations = 4 * 3 + MORE + 3
+    expected = solve(scores, iterations, 1e-10)
+    with NoSynchronization():
+        state = solve(scores, iterations, 1e-10, slots=10)
+        marginals = scores.marginals(state.tags, state.weights)
+    allowed = torch.tensor([0, 1, 3])
+    assert state.converged[allowed].all()
+    torch.testing.assert_close(
+        marginals[allowed],
+        scores.marginals(expected.tags, expected.weights)[allowed],
+        rtol=0,
+        atol=1e-7,
+    )
+
+
+def test_shapes_do_not_depend_on_values() -> None:
+    scores = random_scores(3, 4, 3, 0.1)
+    assert scores.transitions is not None
+    with FakeTensorMode() as mode:
+        fake = SequenceScores(
+            *(mode.from_tensor(t) for t in (scores.unary, scores.transitions, scores.inside))
+        )
+        state = solve(fake, 4 * 3 + MORE + 2, 1e-10, slots=10)
+    assert state.tags.shape == (3, 10, 4)
+
+
+def test_deterministic_algorithms_are_enough() -> None:
+    scores = random_scores(3, 4, 3, 0.1)
+    found = []
+    torch.use_deterministic_algorithms(True)
+    try:
+        for _ in range(2):
+            state = solve(scores, 100, 1e-10)
+            found.append(scores.marginals(state.tags, state.weights))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(*found)
