@@ -1,5 +1,6 @@
 """Progress on the terminal: a bar for the runs, a bar for the epoch in progress."""
 
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -8,6 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from repro.config.schema import RunConfig
+from repro.runs.compilation import announced_compilation
 from repro.runs.execute import Outcome
 from repro.training import Checkpoint
 
@@ -17,6 +19,8 @@ _COLOURS = {"done": "green", "skipped": "cyan", "failed": "red"}
 class RunProgress:
     """Shows several runs; where the output is no terminal, one line for each finished run.
 
+    Says once that kernels are being compiled, if this process does it and it takes long.
+
     Args:
         total: number of runs.
         title: what they are for.
@@ -25,6 +29,7 @@ class RunProgress:
     def __init__(self, total: int, title: str) -> None:
         self.console = Console(stderr=True)
         self._total, self._count = total, 0
+        self._notices = ExitStack()
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -37,6 +42,7 @@ class RunProgress:
         self._epoch = self._bars.add_task("", total=None, visible=False)
 
     def __enter__(self) -> Self:
+        self._notices.enter_context(announced_compilation(self.console.print))
         self._bars.start()
         return self
 
@@ -47,6 +53,7 @@ class RunProgress:
         trace: TracebackType | None,
     ) -> None:
         self._bars.stop()
+        self._notices.close()
 
     def step(self, config: RunConfig, progress: Checkpoint, batches: int) -> None:
         """Show one update of the run in progress."""

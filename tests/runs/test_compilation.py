@@ -1,0 +1,57 @@
+import pytest
+from numba.core import event
+
+from repro.runs import compilation
+from repro.runs.compilation import NOTICE, announced_compilation
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """One number, the time; it passes only when a test says so."""
+    now = [100.0]
+    monkeypatch.setattr(compilation.time, "monotonic", lambda: now[0])
+    return now
+
+
+def compile_for(seconds: float, clock: list[float], inside: int = 1) -> None:
+    """A compilation that starts others inside, which end at once."""
+    with event.trigger_event("numba:compile"):
+        for _ in range(inside):
+            clock[0] += seconds / inside
+            with event.trigger_event("numba:compile"):
+                pass
+
+
+def test_a_long_compilation_is_announced_once(clock: list[float]) -> None:
+    said: list[str] = []
+    with announced_compilation(said.append):
+        compile_for(20.0, clock, inside=5)
+        compile_for(20.0, clock)
+    assert said == [NOTICE]
+
+
+def test_it_is_announced_while_it_lasts(clock: list[float]) -> None:
+    said: list[tuple[float, str]] = []
+    with announced_compilation(lambda text: said.append((clock[0], text))):
+        compile_for(20.0, clock, inside=5)
+    assert said == [(104.0, NOTICE)]
+
+
+def test_short_compilations_and_the_time_between_them_do_not_count(clock: list[float]) -> None:
+    said: list[str] = []
+    with announced_compilation(said.append):
+        for _ in range(2):
+            compile_for(1.0, clock)
+            clock[0] += 60.0
+    assert said == []
+
+
+def test_many_short_compilations_add_up_and_nothing_is_said_outside(clock: list[float]) -> None:
+    said: list[str] = []
+    with announced_compilation(said.append):
+        for _ in range(5):
+            compile_for(1.0, clock)
+    assert said == [NOTICE]
+    said.clear()
+    compile_for(20.0, clock)
+    assert said == []
