@@ -145,12 +145,19 @@ def _changed(
 
 
 def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
-    change = (
+    change = normalisers(corpus, settings)
+    for split, text in corpus.splits.items():
+        write_lines(_changed(read_pairs(text), change), _files(folder, split))
+
+
+def normalisers(
+    corpus: ParallelCorpus, settings: TextSettings
+) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """Functions that turn a line of the source and of the target into tokens."""
+    return (
         _normaliser(corpus.source, corpus, settings, strip=True),
         _normaliser(corpus.target, corpus, settings, strip=False),
     )
-    for split, text in corpus.splits.items():
-        write_lines(_changed(read_pairs(text), change), _files(folder, split))
 
 
 def _normaliser(

@@ -28,6 +28,7 @@ from repro.data.preparation import (
     prepare,
     stage_name,
 )
+from repro.data.pruning import prune_tests
 from repro.data.segmentation import join_subwords
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.decoding import BeamResult, Hypothesis
@@ -100,20 +101,24 @@ def prepare_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedText:
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
-    text, encoding, cache = _preparation(config)
+    corpus, text, encoding, cache = _preparation(config, corpus)
     return PreparedText(
         prepare(corpus, text, encoding, cache), stage_name(corpus, text, encoding), cache
     )
 
 
-def _preparation(config: RunConfig) -> tuple[TextSettings, EncodingSettings, Path]:
+def _preparation(
+    config: RunConfig, corpus: ParallelCorpus
+) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path]:
+    """The corpus with the test pairs that are evaluated, and how it becomes symbols."""
     data = config.data
     assert isinstance(data, TextPairsConfig)
     assert config.results_dir is not None
     text = TextSettings(data.lowercase, data.strip_source_diacritics, data.merges, data.joint)
     sink = isinstance(config.mapping, BoundedConfig)
     encoding = EncodingSettings(data.vocabulary, data.shared, data.max_length, sink)
-    return text, encoding, Path(config.results_dir) / config.scale.name / "corpora" / "prepared"
+    cache = Path(config.results_dir) / config.scale.name / "corpora" / "prepared"
+    return prune_tests(corpus, text, data.max_test_length, cache), text, encoding, cache
 
 
 def check_text(config: RunConfig, corpus: ParallelCorpus) -> None:
@@ -121,10 +126,10 @@ def check_text(config: RunConfig, corpus: ParallelCorpus) -> None:
 
     Raises:
         ConfigError: unknown words of subwords shall be replaced.
-        DataError: a line is malformed, or no training pair is short enough.
+        DataError: a line is malformed, or no training or test pair is short enough.
     """
     _check_replacement(config)
-    text, encoding, cache = _preparation(config)
+    corpus, text, encoding, cache = _preparation(config, corpus)
     checked = cache / stage_name(corpus, text, encoding)
     if checked not in _CHECKED:
         prepare(corpus, text, encoding, cache)

@@ -251,3 +251,24 @@ def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> No
     outcome = execute(compose_run(["mapping=csparsemax", f"results_dir={tmp_path}"]))
     assert outcome.status == "failed"
     assert "csparsemax needs fertilities" in outcome.error
+
+
+def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
+    run = config(tmp_path, "data.max_test_length=8")
+    outcome = execute(run)
+    assert outcome.status == "done", outcome.error
+    whole, data = made(tmp_path).data, build(run, CPU).data
+    short = [
+        pair for pair in read_pairs(whole.texts["test"]) if max(map(len, map(str.split, pair))) <= 8
+    ]
+    assert 0 < len(short) < len(whole.splits["test"])
+    assert list(read_pairs(data.texts["test"])) == short
+    folder = RunFolder(outcome.folder)
+    lines = (folder.predictions / "test.txt").read_text("utf-8").splitlines()
+    assert outcome.scores["test/bleu"] == tokenised_bleu(lines, [gold for _, gold in short]).value
+    assert {len(rows) for name, rows in folder.read_statistics().items() if "test/" in name} == {
+        len(short)
+    }
+    assert len((folder.predictions / "dev.txt").read_text("utf-8").splitlines()) == len(
+        whole.splits["dev"]
+    )

@@ -24,6 +24,8 @@ class TextPairsConfig(DataConfig):
         vocabulary: most symbols of a side that are kept.
         shared: one vocabulary for both sides.
         max_length: training pairs with a longer side are left out.
+        max_test_length: test pairs of which a side has more tokens, counted before they are split
+            into subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
     """
 
     subset: bool = False
@@ -34,6 +36,7 @@ class TextPairsConfig(DataConfig):
     vocabulary: int = number("(0, inf)", 50_000)
     shared: bool = False
     max_length: int = number("(0, inf)", 50)
+    max_test_length: int | None = number("(0, inf)", None, late=True)
 
 
 @dataclass
