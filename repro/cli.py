@@ -2,6 +2,8 @@
 
 import argparse
 import csv
+import errno
+import io
 import os
 import signal
 import sys
@@ -29,8 +31,16 @@ _EPILOG = """examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (2 where a setting or a file is refused)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what an ASCII terminal lacks becomes \\u2026
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # libraries fail in many ways where there is none
+        print("repro: the working directory does not exist any more", file=sys.stderr)
+        return 2
     with _sigterm_as_ctrl_c():
-        return _dispatch(arguments)
+        return _guarded(lambda: _dispatch(arguments))
 
 
 @contextmanager
@@ -48,10 +58,10 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
-        return _guarded(lambda: _run(arguments[1:]))
+        return _run(arguments[1:])
     parsed = _parse(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command
-    return _guarded(lambda: command(parsed))
+    return command(parsed)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -80,10 +90,13 @@ def _guarded(command: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        if error.filename is None:
-            raise
-        print(f"repro: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
+        return _refused_by_the_system(error)
+    except SystemExit:  # of argparse, which has printed its help
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            return _refused_by_the_system(error)
+        raise
     except KeyboardInterrupt as stop:
         print(f"repro: {stop}" if str(stop) else f"repro: {_STOPPED}", file=sys.stderr)
         return 130
@@ -96,6 +109,24 @@ def _one_line(error: Exception) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[: _LONGEST - 200]} […] {text[-200:]}"
+
+
+def _refused_by_the_system(error: OSError) -> int:
+    """Print one line; return 1 where nothing more can be written, 2 where a file is at fault.
+
+    Raises:
+        OSError: ``error``, if it does not come from the operating system.
+    """
+    if error.errno is None:
+        raise error
+    try:
+        sys.stdout.flush()
+    except OSError:  # it is the output that cannot be written: drop it, or Python tries at its exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    where = "" if error.filename is None else f"{error.filename}: "
+    print(f"repro: {where}{error.strerror}", file=sys.stderr)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
+    return 1 if full else 2
 
 
 def _parser() -> argparse.ArgumentParser:

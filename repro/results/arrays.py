@@ -1,5 +1,6 @@
 """Named arrays of numbers in one compressed file, ``.npz`` without any pickled object."""
 
+import lzma
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,6 +15,11 @@ from repro.results.errors import ResultsError
 
 Array = NDArray[np.number]
 _SUFFIX = ".npy"
+_UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+    RuntimeError,  # an encrypted member, or a compression that is not supported
+    MemoryError, OverflowError,  # a shape that cannot be
+)  # fmt: skip
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -44,11 +50,13 @@ def read_arrays(path: Path) -> dict[str, Array]:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             names = [name.removesuffix(_SUFFIX) for name in archive.namelist()]
             return {name: _member(archive, name + _SUFFIX) for name in names}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise ResultsError(f"{path}: no file of arrays ({error})") from error
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Array:
     with archive.open(name) as member:
         array: Array = np.lib.format.read_array(member, allow_pickle=False)
+        if member.read(1):  # at its end the checksum of the member is compared
+            raise ValueError(f"{name} is longer than its array")
     return array

@@ -10,9 +10,13 @@ def require_writable(results_dir: Path) -> None:
     """Refuse a results folder that nothing can be written to, before anything is computed.
 
     Raises:
-        ResultsError: it, or the nearest folder above it that exists, is no folder or read-only.
+        ResultsError: it, or the nearest folder above it that exists, is no folder or read-only, or
+            is a symbolic link that leads nowhere.
     """
-    nearest = next(path for path in (results_dir, *results_dir.absolute().parents) if path.exists())
+    above = (results_dir, *results_dir.absolute().parents)
+    nearest = next(path for path in above if path.exists() or path.is_symlink())
+    if not nearest.exists():
+        raise ResultsError(f"results_dir={results_dir}: {nearest} is a link that leads nowhere")
     if not nearest.is_dir():
         raise ResultsError(f"results_dir={results_dir}: {nearest} is a file; expected a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):

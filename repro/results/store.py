@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -119,15 +120,21 @@ class RunFolder:
             remove(path)
 
     def mark_failed(self, traceback: str) -> None:
-        """Declare the run failed and keep the text of its traceback.
+        """Declare the run failed and keep the text of its traceback, if there is room for it.
 
         Raises:
             ResultsError: the run is done.
         """
         self._refuse_done()
-        atomic_write_text(self.traceback, traceback)
         failed = datetime.now(UTC).isoformat(timespec="seconds")
-        atomic_write_json(self.failed, {"run_id": self.run_id, "failed": failed})
+        try:
+            atomic_write_text(self.traceback, traceback)
+            atomic_write_json(self.failed, {"run_id": self.run_id, "failed": failed})
+        except OSError:
+            # On a full disk an empty file often still fits, and it says enough; where nothing can
+            # be written at all, the caller's own error matters more than this one.
+            with suppress(OSError):
+                self.failed.touch()
 
     def read_done(self) -> dict[str, Any]:
         """What :meth:`mark_done` wrote: ``run_id``, ``finished`` (UTC, ISO 8601), ``summary``."""

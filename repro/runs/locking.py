@@ -170,6 +170,18 @@ def run_lock(
         path.unlink(missing_ok=True)
 
 
+def is_claimed(folder: Path) -> bool:
+    """Tell whether a process works on a run, without writing to its folder.
+
+    The age of a claim of another machine is measured with the clock of this one.
+    """
+    for path in folder.glob("claim-*.json"):
+        with suppress(FileNotFoundError):
+            if _read(path).is_alive(time.time() - path.stat().st_mtime):
+                return True
+    return False
+
+
 def announce(busy: RunBusyError) -> None:
     """Tell the user that this process waits; an ``on_busy`` of :func:`run_lock`."""
     print(f"repro: waiting: {busy}", file=sys.stderr)

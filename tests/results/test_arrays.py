@@ -1,5 +1,7 @@
+import io
 import os
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,22 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, content: bytes) -> No
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(ResultsError, match=r"a\.npz: no file of arrays"):
         read_arrays(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_changed_byte_is_refused_or_without_effect(tmp_path: Path, kind: int) -> None:
+    path, npy = tmp_path / "a.npz", io.BytesIO()
+    np.save(npy, ARRAYS["test/bleu"])
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("x.npy", npy.getvalue())
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 9]) + whole[position + 1 :])
+        try:
+            read = read_arrays(path)
+        except ResultsError:
+            continue
+        assert np.array_equal(read["x"], ARRAYS["test/bleu"]), position
 
 
 def test_a_run_without_statistics_has_none(tmp_path: Path) -> None:
