@@ -22,9 +22,15 @@ def test_a_run_without_room_fails_and_can_be_repeated(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert execute(compose_run(tiny)).status == "done"  # it writes the corpus of the next one too
-    config = compose_run([*tiny, "seed=2"])
+    config, write_bytes = compose_run([*tiny, "seed=2"]), Path.write_bytes
+
+    def full_once_claimed(path: Path, content: bytes) -> None:
+        if not path.name.startswith(".claim-"):
+            refuse()
+        write_bytes(path, content)
+
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", refuse)
+        patched.setattr(Path, "write_bytes", full_once_claimed)
         outcome = execute(config)
     assert outcome.status == "failed"
     assert outcome.error == "OSError: [Errno 28] No space left on device"
