@@ -1,7 +1,8 @@
 """Fertilities of source words for bounded attention: constant, by an aligner, or by a tagger."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,15 +15,17 @@ from repro.data.alignment import (
     AlignerSettings,
     Links,
     StoredLinks,
+    Symmetry,
     fertilities,
     largest_fertilities,
     train_two_way,
     write_links,
 )
-from repro.data.batching import Pair, collate, epoch_batches
+from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.preparation import SINK, PreparedCorpus
 from repro.data.stages import cached_stage
 from repro.models.seq2seq import (
+    AlignedFertility,
     ConstantFertility,
     Fertility,
     FertilityTagger,
@@ -32,15 +35,44 @@ from repro.models.seq2seq import (
 from repro.tasks.seq2seq import source_lengths
 from repro.training.checkpoint import load_weights, save_weights
 
-_LINKS, _WEIGHTS = "links.arrow", "tagger.safetensors"
+_WEIGHTS = "tagger.safetensors"
+_VERSION = 2
+"""Raised when an alignment or a tagger is made in another way."""
 _IGNORED = -100
 """Class of padding and of the sink, which have no fertility to learn."""
 
 
+@dataclass(frozen=True)
+class AlignedCorpus:
+    """A corpus with the links of an aligner.
+
+    Attributes:
+        data: the corpus, prepared with a sink.
+        links: of every pair, by split.
+        sink: id of the sink.
+    """
+
+    data: PreparedCorpus
+    links: Mapping[str, Sequence[Links]]
+    sink: int
+
+    def fertilities(self, split: str, least: int = 0) -> Iterator[tuple[list[int], list[int]]]:
+        """Ids of each source with the fertilities of its words, at least ``least``; no sink's."""
+        for pair, links in zip(self.data.splits[split], self.links[split], strict=True):
+            words = pair.source
+            counts = fertilities(links, len(words) - 1)
+            yield words, [max(count, least) for count in counts]
+
+
 def build_fertility(
-    config: FertilityConfig, data: PreparedCorpus, prepared: str, cache: Path, seed: int
+    config: FertilityConfig,
+    data: PreparedCorpus,
+    prepared: str,
+    cache: Path,
+    seed: int,
+    device: torch.device,
 ) -> Fertility:
-    """The fertilities that a configuration asks for.
+    """Make the fertilities that a configuration asks for.
 
     Links and a trained tagger are kept in the cache, so that a run that goes on, and other runs
     with the same settings, find the same values.
@@ -51,6 +83,7 @@ def build_fertility(
         prepared: name of the corpus with all settings of its preparation.
         cache: where stages are kept.
         seed: of the tagger.
+        device: where a tagger is trained.
 
     References:
         Malaviya et al. (2018), §4.
@@ -58,105 +91,174 @@ def build_fertility(
     (sink,) = data.source.encode([SINK])
     if config.strategy == "constant":
         return ConstantFertility(config.value, sink)
-    identity = {"prepared": prepared, "aligner": asdict(AlignerSettings())}
-    folder = cached_stage(cache, "alignment", identity, partial(_write_links, data, sink))
-    links = StoredLinks(folder / _LINKS)
+    corpus = _aligned(config, data, prepared, cache, sink)
     if config.strategy == "guided":
-        return TableFertility(_largest(data, links, sink), sink)
-    tagger = new_tagger(config, len(data.source), seed)
-    settings = {key: value for key, value in asdict(config).items() if key in _TAGGER_KEYS}
-    build = partial(_write_tagger, tagger, config, data, links, sink, seed)
-    trained = cached_stage(cache, "tagger", identity | settings | {"seed": seed}, build)
-    load_weights(trained / _WEIGHTS, tagger)
-    return PredictedFertility(tagger, sink, config.margin)
+        return TableFertility(_largest(corpus), sink)
+    if config.strategy == "actual":
+        return _actual(config, corpus, *corpus.links)
+    training = _actual(config, corpus, "train") if config.training_bounds == "aligned" else None
+    tagger = _tagger(config, corpus, prepared, cache, seed, device)
+    return PredictedFertility(tagger, sink, config.margin, training)
 
 
-_TAGGER_KEYS = frozenset(
-    {"classes", "embedding_size", "hidden_size", "epochs", "batch_size", "learning_rate"}
-)
+def _aligned(
+    config: FertilityConfig, data: PreparedCorpus, prepared: str, cache: Path, sink: int
+) -> AlignedCorpus:
+    """Align all splits, or find their links in the cache."""
+    symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
+    build = partial(_write_links, data, sink, symmetry)
+    folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
+    links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
+    return AlignedCorpus(data, links, sink)
 
 
-def _words(ids: Sequence[int], sink: int | None = None) -> list[str]:
-    """Ids as words for the aligner, without the sink."""
-    return [str(number) for number in ids if number != sink]
+def _alignment_identity(config: FertilityConfig, prepared: str) -> dict[str, object]:
+    aligner = asdict(AlignerSettings())
+    return {"version": _VERSION, "prepared": prepared, "aligner": aligner, "links": config.links}
 
 
-def _training_words(data: PreparedCorpus, sink: int) -> Iterator[tuple[list[str], list[str]]]:
-    """The training pairs as the aligner reads them, one at a time."""
-    for pair in data.splits["train"]:
-        yield _words(pair.source, sink), _words(pair.target)
+def _words(data: PreparedCorpus, split: str, sink: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The pairs of a split as the aligner reads them: ids as words, without the sink."""
+    for pair in data.splits[split]:
+        source = [str(number) for number in pair.source if number != sink]
+        yield source, [str(number) for number in pair.target]
 
 
-def _write_links(data: PreparedCorpus, sink: int, folder: Path) -> None:
-    aligner = train_two_way(_training_words(data, sink))
-    write_links(folder / _LINKS, aligner.stream(_training_words(data, sink)))
+def _write_links(data: PreparedCorpus, sink: int, symmetry: Symmetry, folder: Path) -> None:
+    """Train an aligner and write its links; those of new text as ``force_align.py`` finds them."""
+    aligner = train_two_way(_words(data, "train", sink))
+    of_new_text = aligner.pruned()
+    for split in data.splits:
+        fitting = aligner if split == "train" else of_new_text
+        links = fitting.stream(_words(data, split, sink), symmetry)
+        write_links(folder / f"{split}.arrow", links)
 
 
-def _largest(data: PreparedCorpus, links: Sequence[Links], sink: int) -> Tensor:
-    sentences = (source for source, _ in _training_words(data, sink))
-    table = torch.ones(len(data.source))
-    for word, count in largest_fertilities(sentences, links).items():
+def _largest(corpus: AlignedCorpus) -> Tensor:
+    sentences = (source for source, _ in _words(corpus.data, "train", corpus.sink))
+    table = torch.ones(len(corpus.data.source))
+    for word, count in largest_fertilities(sentences, corpus.links["train"]).items():
         table[int(word)] = count
     return table
 
 
+def _actual(config: FertilityConfig, corpus: AlignedCorpus, *splits: str) -> AlignedFertility:
+    found = (one for split in splits for one in corpus.fertilities(split, config.least))
+    return AlignedFertility(found, corpus.sink, config.margin)
+
+
+_UNREAD = frozenset({"strategy", "value", "margin", "links", "training_bounds"})
+"""Settings that the training of a tagger does not read; links are part of the alignment."""
+
+
+def _tagger(
+    config: FertilityConfig,
+    corpus: AlignedCorpus,
+    prepared: str,
+    cache: Path,
+    seed: int,
+    device: torch.device,
+) -> FertilityTagger:
+    """Train a tagger, or find its weights in the cache."""
+    tagger = new_tagger(config, len(corpus.data.source), seed)
+    settings = {key: value for key, value in asdict(config).items() if key not in _UNREAD}
+    identity = _alignment_identity(config, prepared) | settings | {"seed": seed}
+
+    def build(folder: Path) -> None:
+        train_tagger(tagger.to(device), config, corpus, seed)
+        save_weights(folder / _WEIGHTS, tagger)
+
+    trained = cached_stage(cache, "tagger", identity, build)
+    load_weights(trained / _WEIGHTS, tagger.cpu())
+    return tagger
+
+
 def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> FertilityTagger:
-    """An untrained tagger; the random state outside stays as it is."""
+    """Make an untrained tagger; the random state outside stays as it is."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return FertilityTagger(
-            vocabulary, config.embedding_size, config.hidden_size, config.classes
+            vocabulary,
+            config.embedding_size,
+            config.hidden_size,
+            config.classes,
+            config.layers,
+            config.dropout,
+            config.least,
         )
 
 
-def _write_tagger(
-    tagger: FertilityTagger,
-    config: FertilityConfig,
-    data: PreparedCorpus,
-    links: Sequence[Links],
-    sink: int,
-    seed: int,
-    folder: Path,
-) -> None:
-    train_tagger(tagger, config, data.splits["train"], links, sink, seed)
-    save_weights(folder / _WEIGHTS, tagger)
-
-
 def train_tagger(
-    tagger: FertilityTagger,
-    config: FertilityConfig,
-    pairs: Sequence[Pair],
-    links: Sequence[Links],
-    sink: int,
-    seed: int,
+    tagger: FertilityTagger, config: FertilityConfig, corpus: AlignedCorpus, seed: int
 ) -> None:
     """Train a tagger on the fertilities that an aligner found, with cross-entropy over words.
 
+    Of all epochs the weights with the best :func:`fertility_f1` on the validation data are kept;
+    the random state outside stays as it is.
+
     Args:
         tagger: changed in place.
-        config: epochs, batch size and learning rate.
-        pairs: training pairs whose sources end in the sink.
-        links: of each pair.
-        sink: its id.
-        seed: decides the order of the batches.
+        config: epochs, batch size, learning rate and the weight of the first class.
+        corpus: whose training pairs are learned.
+        seed: decides the order of the batches and the dropout.
+
+    References:
+        The released program of Malaviya et al. (2018), ``fertility_predictor.py``.
     """
+    device = tagger.scores.weight.device
+    pairs, links = corpus.data.splits["train"], corpus.links["train"]
+    weight = torch.ones(config.classes, device=device)
+    weight[0] = config.first_class_weight
     optimizer = torch.optim.Adam(tagger.parameters(), lr=config.learning_rate)
-    for epoch in range(config.epochs):
-        for indices in epoch_batches(source_lengths(pairs), config.batch_size, seed, epoch):
-            batch = collate(pairs, indices)
-            wanted = _classes(batch.source, sink, [links[n] for n in indices], config.classes)
-            scores = tagger(batch.source, batch.source_mask)
-            loss = cross_entropy(scores.transpose(1, 2), wanted, ignore_index=_IGNORED)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
+    best, kept = -1.0, tagger.state_dict()
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        for epoch in range(config.epochs):
+            tagger.train()
+            for indices in epoch_batches(source_lengths(pairs), config.batch_size, seed, epoch):
+                batch = collate(pairs, indices).to(device)
+                wanted = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
+                scores = tagger(batch.source, batch.source_mask).transpose(1, 2)
+                loss = cross_entropy(scores, wanted, weight, ignore_index=_IGNORED)
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+            f1 = fertility_f1(tagger, config, corpus, "dev")
+            if f1 > best:
+                best, kept = f1, deepcopy(tagger.state_dict())
+    tagger.load_state_dict(kept)
 
 
-def _classes(source: Tensor, sink: int, links: Sequence[Links], classes: int) -> Tensor:
-    """Fertility classes of a padded batch; the sink stands behind the last word."""
+@torch.no_grad()
+def fertility_f1(
+    tagger: FertilityTagger, config: FertilityConfig, corpus: AlignedCorpus, split: str
+) -> float:
+    """F1 of the fertilities other than the least one, between 0 and 1.
+
+    A fertility counts as found where the most probable class is the right one.
+    """
+    tagger.eval()
+    pairs, links = corpus.data.splits[split], corpus.links[split]
+    matches = marked = 0
+    for indices in ordered_batches(source_lengths(pairs), config.batch_size):
+        batch = collate(pairs, indices).to(tagger.scores.weight.device)
+        wanted = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
+        found = tagger(batch.source, batch.source_mask).argmax(-1)[wanted != _IGNORED]
+        wanted = wanted[wanted != _IGNORED]
+        matches += int(((found == wanted) & (wanted > 0)).sum())
+        marked += int((found > 0).sum() + (wanted > 0).sum())
+    return 2 * matches / marked if marked else 0.0
+
+
+def _classes(
+    tagger: FertilityTagger, batch: Seq2SeqBatch, links: Sequence[Links], sink: int
+) -> Tensor:
+    """Classes of a padded batch; the sink stands behind the last word and has none."""
+    source = batch.source.cpu()
     wanted = torch.full(source.shape, _IGNORED)
+    most = tagger.scores.out_features - 1
     for row, words, found in zip(wanted, source, links, strict=True):
         length = int((words == sink).nonzero()[0])
         counts = torch.tensor(fertilities(found, length))
-        row[:length] = counts.clamp(max=classes - 1)
-    return wanted
+        row[:length] = (counts - tagger.least).clamp(0, most)
+    return wanted.to(batch.source.device)

@@ -175,7 +175,7 @@ class TextPairsTask:
             text.data.target,
             device,
             config.model.coverage_vector,
-            _fertility(config, text),
+            _fertility(config, text, device),
         )
         self.model: Seq2Seq = self.training.model
 
@@ -274,12 +274,12 @@ class TextPairsTask:
         folder.write_forced(forced_rows(self.model, self.data, pairs, self.device))
 
 
-def _fertility(config: RunConfig, text: PreparedText) -> Fertility | None:
+def _fertility(config: RunConfig, text: PreparedText, device: torch.device) -> Fertility | None:
     if not isinstance(config.mapping, BoundedConfig):
         return None
     assert isinstance(config.model, TranslatorConfig)
     fertility = config.model.fertility
-    return build_fertility(fertility, text.data, text.name, text.cache, config.seed)
+    return build_fertility(fertility, text.data, text.name, text.cache, config.seed, device)
 
 
 def _check_replacement(config: RunConfig) -> None:

@@ -8,6 +8,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.decoding import beam_search
 from repro.mappings import Csoftmax, Csparsemax, Softmax, Sparsemax, csparsemax
 from repro.models.seq2seq import (
+    AlignedFertility,
     BoundedWeighting,
     ConstantFertility,
     FertilityTagger,
@@ -171,3 +172,30 @@ def test_the_tagger_learns_fertilities():
         loss.backward()
         optimizer.step()
     assert (tagger.expected(source, mask) - gold).abs().max() < 0.2
+
+
+def test_aligned_fertilities_are_those_of_the_sentence():
+    sentences = [([4, 5, SINK], [1, 2]), ([4, 5, SINK], [3, 1]), ([6, SINK], [2])]
+    aligned = AlignedFertility(sentences, SINK, margin=0.5)
+    source = torch.tensor([[4, 5, SINK], [6, SINK, 0]])
+    bounds = aligned(source, source > 0)
+    assert bounds.tolist()[0] == [3.5, 2.5, torch.inf]  # the larger one of both sentences
+    assert bounds.tolist()[1][:2] == [2.5, torch.inf]
+    unknown = torch.tensor([[5, 4, SINK]])
+    with pytest.raises(ValueError, match=r"no aligned fertilities of the source sentence \[5, 4"):
+        aligned(unknown, unknown > 0)
+
+
+def test_aligned_fertilities_bound_training_and_expected_ones_new_text():
+    tagger = FertilityTagger(9, 6, 8, 4, layers=2, dropout=0.9, least=1)
+    source = torch.tensor([[4, 5, SINK]])
+    mask = source > 0
+    predicted = PredictedFertility(
+        tagger, SINK, 1.0, AlignedFertility([([4, 5, SINK], [7, 0])], SINK, 1.0)
+    )
+    assert predicted.train()(source, mask).tolist() == [[8, 1, torch.inf]]
+    expected = predicted.eval()(source, mask)
+    assert (expected >= 2).all()
+    assert (expected[:, :2] <= 5).all()
+    always = PredictedFertility(tagger, SINK, 1.0)
+    assert always.train()(source, mask).tolist() == expected.tolist()  # no dropout in the tagger

@@ -138,7 +138,7 @@ def test_predicted_fertilities_are_learned_and_then_kept(root: Path) -> None:
     settings = ("margin=1", "epochs=8", "learning_rate=0.01")
     learned = [f"model.fertility.{setting}" for setting in settings]
     task = made(root, *BOUNDED, *learned)
-    fertility = task.model.fertility
+    fertility = task.model.eval().fertility
     assert isinstance(fertility, PredictedFertility)
     assert not any(parameter.requires_grad for parameter in fertility.parameters())
     again = made(root, *BOUNDED, *learned).model.fertility

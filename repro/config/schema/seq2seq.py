@@ -33,26 +33,45 @@ class Seq2SeqConfig(ModelConfig):
 class FertilityConfig:
     """How much attention a source word may get in all; read by bounded mappings only.
 
+    The defaults are those of Malaviya et al. (2018), §4, and of their released program.
+
     Attributes:
         strategy: ``constant``; ``guided``: the largest number of links that an aligner found for
-            the word in the training data; ``predicted``: what a tagger expects.
+            the word in the training data; ``predicted``: what a tagger expects; ``actual``: the
+            links of the word in the sentence pair itself, in test data as well.
         value: of every word (constant).
-        margin: added to what the tagger expects.
-        classes: the tagger tells ``0 .. classes - 1`` apart; more counts as the last.
+        margin: added to predicted and to actual fertilities.
+        links: links of the aligner that count, ``forward`` (from source to target) or
+            ``grow-diag-final-and``.
+        least: fertility of a word with fewer links (predicted, actual).
+        training_bounds: of the strategy ``predicted``: ``aligned`` trains the model with the
+            actual fertilities of each sentence, and uses the tagger for new text only;
+            ``expected`` uses the tagger in training as well.
+        classes: the tagger tells ``least .. least + classes - 1`` apart; more counts as the last.
+        first_class_weight: weight of the fertility ``least`` in the loss of the tagger; that of
+            every other is 1.
         embedding_size: of the tagger.
         hidden_size: of the tagger, both directions together.
+        layers: of the tagger.
+        dropout: of the tagger, between its layers.
         epochs: that the tagger is trained for, before the model.
         batch_size: of the tagger's training, in sentences.
         learning_rate: of the tagger's training, with Adam.
     """
 
-    strategy: str = choice(("constant", "guided", "predicted"), "predicted")
+    strategy: str = choice(("constant", "guided", "predicted", "actual"), "predicted")
     value: float = number("(0, inf)", 2.0)
     margin: float = number("[0, inf)", 1.0)
+    links: str = choice(("forward", "grow-diag-final-and"), "forward")
+    least: int = number("[0, inf)", 1)
+    training_bounds: str = choice(("aligned", "expected"), "aligned")
     classes: int = number("(0, inf)", 10)
-    embedding_size: int = number("(0, inf)", 128)
-    hidden_size: int = number("(0, inf)", 128, even=True)
-    epochs: int = number("(0, inf)", 5)
+    first_class_weight: float = number("(0, inf)", 0.5)
+    embedding_size: int = number("(0, inf)", 256)
+    hidden_size: int = number("(0, inf)", 512, even=True)
+    layers: int = number("(0, inf)", 2)
+    dropout: float = number("[0, 1)", 0.2)
+    epochs: int = number("(0, inf)", 10)
     batch_size: int = number("(0, inf)", 64)
     learning_rate: float = number("(0, inf)", 0.001)
 

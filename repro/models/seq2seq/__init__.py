@@ -10,6 +10,7 @@ from repro.models.seq2seq.attention import (
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
 from repro.models.seq2seq.encoder import Encoding, LstmEncoder
 from repro.models.seq2seq.fertility import (
+    AlignedFertility,
     ConstantFertility,
     Fertility,
     FertilityTagger,
@@ -19,6 +20,7 @@ from repro.models.seq2seq.fertility import (
 from repro.models.seq2seq.model import Seq2Seq, TeacherForced
 
 __all__ = [
+    "AlignedFertility",
     "Attended",
     "BoundedWeighting",
     "ConstantFertility",

@@ -1,8 +1,12 @@
 """Upper bounds of the attention that source words may get in a whole translation."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -73,6 +77,56 @@ class TableFertility(Fertility):
         return self.table[source]
 
 
+class AlignedFertility(Fertility):
+    """The fertilities of known sentences, and a constant for links that the aligner misses.
+
+    Args:
+        sentences: ids of each source sentence with the fertilities of its first words. The largest
+            ones count where sentences with the same source differ.
+        sink: id of the sink token.
+        margin: the constant.
+
+    References:
+        Malaviya et al. (2018), §4.
+    """
+
+    def __init__(
+        self,
+        sentences: Iterable[tuple[Sequence[int], Sequence[int]]],
+        sink: int | None,
+        margin: float = 1.0,
+    ) -> None:
+        super().__init__(sink)
+        self.margin = margin
+        self._known: dict[bytes, NDArray[np.int16]] = {}
+        for words, fertilities in sentences:
+            found = np.zeros(len(words), np.int16)
+            found[: len(fertilities)] = fertilities
+            key = _key(words)
+            self._known[key] = np.maximum(found, self._known.get(key, 0))
+
+    def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
+        """Look the sentences up.
+
+        Raises:
+            ValueError: a sentence is not known.
+        """
+        ids = source.cpu().numpy()
+        bounds = np.zeros(ids.shape, np.float32)
+        for row, words, length in zip(bounds, ids, mask.sum(1).tolist(), strict=True):
+            found = self._known.get(_key(words[:length]))
+            if found is None:
+                raise ValueError(
+                    f"no aligned fertilities of the source sentence {words[:length].tolist()}"
+                )
+            row[:length] = found + self.margin
+        return torch.from_numpy(bounds).to(source.device)
+
+
+def _key(words: Sequence[int] | NDArray[np.int64]) -> bytes:
+    return np.asarray(words, np.int32).tobytes()
+
+
 class FertilityTagger(nn.Module):
     """Bidirectional LSTM tagger that classifies words by their fertility.
 
@@ -80,18 +134,36 @@ class FertilityTagger(nn.Module):
         vocabulary: number of source symbols.
         embedding_size: of a symbol.
         hidden_size: of a state, both directions together; even.
-        classes: fertilities ``0 .. classes - 1``; larger ones count as the last.
+        classes: fertilities ``least .. least + classes - 1``; larger ones count as the last.
+        layers: of the LSTM.
+        dropout: probability, between layers.
+        least: fertility of the first class.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED.
     """
 
     def __init__(
-        self, vocabulary: int, embedding_size: int, hidden_size: int, classes: int
+        self,
+        vocabulary: int,
+        embedding_size: int,
+        hidden_size: int,
+        classes: int,
+        layers: int = 1,
+        dropout: float = 0.0,
+        least: int = 0,
     ) -> None:
         super().__init__()
+        self.least = least
         self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
-        self.lstm = nn.LSTM(embedding_size, hidden_size // 2, bidirectional=True, batch_first=True)
+        self.lstm = nn.LSTM(
+            embedding_size,
+            hidden_size // 2,
+            num_layers=layers,
+            dropout=dropout if layers > 1 else 0.0,  # PyTorch warns of dropout between no layers
+            bidirectional=True,
+            batch_first=True,
+        )
         self.scores = nn.Linear(hidden_size, classes)
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
@@ -107,26 +179,43 @@ class FertilityTagger(nn.Module):
     def expected(self, source: Tensor, mask: Tensor) -> Tensor:
         """Return the expected fertility of every word, ``(batch, source)``."""
         probs = self(source, mask).softmax(-1)
-        return probs @ torch.arange(probs.shape[-1], device=probs.device, dtype=probs.dtype)
+        classes = torch.arange(probs.shape[-1], device=probs.device, dtype=probs.dtype)
+        return probs @ (self.least + classes)
 
 
 class PredictedFertility(Fertility):
     """Expected fertility under a trained tagger, and a constant for what aligners miss.
 
     Args:
-        tagger: trained before; it is not trained further.
+        tagger: trained before; it is not trained further, and always in evaluation mode.
         sink: id of the sink token.
         margin: the constant.
+        training: bounds while the model is in training mode; ``None`` for the expected ones.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED; the margin is 1 in their experiments.
     """
 
-    def __init__(self, tagger: FertilityTagger, sink: int | None, margin: float = 1.0) -> None:
+    def __init__(
+        self,
+        tagger: FertilityTagger,
+        sink: int | None,
+        margin: float = 1.0,
+        training: AlignedFertility | None = None,
+    ) -> None:
         super().__init__(sink)
-        self.tagger, self.margin = tagger.requires_grad_(False), margin
+        self.tagger, self.margin = tagger.requires_grad_(False).eval(), margin
+        self.aligned = training
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode, but leave the tagger in evaluation mode: its dropout is over."""
+        super().train(mode)
+        self.tagger.eval()
+        return self
 
     @torch.no_grad()
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Ask the tagger."""
+        """Ask the aligner in training where it is wanted, otherwise the tagger."""
+        if self.training and self.aligned is not None:
+            return self.aligned.bounds(source, mask)
         return self.tagger.expected(source, mask) + self.margin

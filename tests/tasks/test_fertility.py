@@ -1,0 +1,171 @@
+"""Fertilities of the demo corpus: links, bounds of each strategy, and the tagger's training."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from repro.config.compose import compose_run
+from repro.config.schema import RunConfig
+from repro.config.schema.seq2seq import FertilityConfig, TranslatorConfig
+from repro.data.alignment import fertilities, train_two_way
+from repro.models.seq2seq import AlignedFertility, PredictedFertility
+from repro.runs.execute import execute
+from repro.tasks.fertility import AlignedCorpus, _aligned, fertility_f1, new_tagger, train_tagger
+from repro.tasks.nmt.corpus import parallel_corpus
+from repro.tasks.nmt.task import build
+from repro.tasks.text_pairs import PreparedText, TextPairsTask, prepare_text
+from repro.training.seeding import seed_everything
+
+CPU = torch.device("cpu")
+SMALL = [
+    "task=nmt", "hardware=cpu", "mapping=csparsemax", "loss=cross_entropy", "training.max_steps=2",
+    "model.embedding_size=8", "model.hidden_size=8", "model.fertility.epochs=1", "task.analysed=2",
+    "decoding.max_length=12", "decoding.beam_size=2",
+]  # fmt: skip
+
+
+def config(root: Path, *overrides: str) -> RunConfig:
+    return compose_run([*SMALL, f"results_dir={root}", *overrides])
+
+
+def made(root: Path, *overrides: str) -> TextPairsTask:
+    seed_everything(1)
+    return build(config(root, *(f"model.fertility.{one}" for one in overrides)), CPU)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One results folder, so that the corpus is prepared and aligned once."""
+    return tmp_path_factory.mktemp("fertility")
+
+
+@pytest.fixture(scope="module")
+def text(root: Path) -> PreparedText:
+    run = config(root)
+    return prepare_text(run, parallel_corpus(run))
+
+
+def settings(root: Path, *overrides: str) -> FertilityConfig:
+    model = config(root, *(f"model.fertility.{one}" for one in overrides)).model
+    assert isinstance(model, TranslatorConfig)
+    return model.fertility
+
+
+def aligned(root: Path, text: PreparedText, *overrides: str) -> AlignedCorpus:
+    (sink,) = text.data.source.encode(["<SINK>"])
+    return _aligned(settings(root, *overrides), text.data, text.name, text.cache, sink)
+
+
+def test_links_are_those_of_the_aligner(root: Path, text: PreparedText) -> None:
+    def words(split: str) -> list[tuple[list[str], list[str]]]:
+        pairs = text.data.splits[split]
+        return [([*map(str, p.source[:-1])], [*map(str, p.target)]) for p in pairs]
+
+    aligner = train_two_way(words("train"))
+    forward = aligned(root, text)
+    both = aligned(root, text, "links=grow-diag-final-and")
+    assert list(forward.links["train"]) == aligner.align(words("train"), "forward")
+    assert list(both.links["train"]) == aligner.align(words("train"))
+    assert list(forward.links["train"]) != list(both.links["train"])
+    assert list(forward.links["test"]) == aligner.pruned().align(words("test"), "forward")
+
+
+def test_actual_fertilities_bound_training_and_test_data(root: Path, text: PreparedText) -> None:
+    fertility = made(root, "strategy=actual", "margin=0.5").model.eval().fertility
+    assert isinstance(fertility, AlignedFertility)
+    corpus = aligned(root, text)
+    for split in ("train", "dev", "test"):
+        pair, links = text.data.splits[split][0], corpus.links[split][0]
+        source = torch.tensor([pair.source])
+        least = [max(1, n) + 0.5 for n in fertilities(links, len(pair.source) - 1)]
+        found = fertility(source, torch.ones_like(source).bool())[0].tolist()
+        assert all(
+            bound >= wanted for bound, wanted in zip(found, [*least, torch.inf], strict=True)
+        )
+        same = [p.source for p in text.data.splits[split]].count(pair.source) == 1
+        assert found == [*least, torch.inf] or not same
+
+
+def test_a_run_with_actual_fertilities_finishes(tmp_path: Path) -> None:
+    outcome = execute(config(tmp_path, "model.fertility.strategy=actual"))
+    assert outcome.status == "done", outcome.error
+    assert "test/bleu" in outcome.scores
+
+
+def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> None:
+    for reading in ("aligned", "expected"):
+        task = made(root, f"training_bounds={reading}", "margin=1")
+        fertility = task.model.fertility
+        assert isinstance(fertility, PredictedFertility)
+        batch = task.batches(0)[0]
+        training = task.model.train().fertility(batch.source, batch.source_mask)  # type: ignore[misc]
+        testing = task.model.eval().fertility(batch.source, batch.source_mask)  # type: ignore[misc]
+        real = batch.source_mask & training.isfinite()
+        whole = training[real] == training[real].round()
+        assert whole.all() == (reading == "aligned")
+        assert torch.equal(training[real], testing[real]) == (reading == "expected")
+        assert training[real].min() >= 2
+
+
+def test_a_tagger_is_trained_without_touching_the_random_state(
+    root: Path, text: PreparedText
+) -> None:
+    chosen = settings(root, "layers=2", "dropout=0.5")
+    corpus = aligned(root, text)
+    seed_everything(3)
+    before = torch.get_rng_state()
+    trained = []
+    for _ in range(2):
+        tagger = new_tagger(chosen, len(text.data.source), 1)
+        train_tagger(tagger, chosen, corpus, 1)
+        trained.append(tagger.state_dict())
+    assert torch.equal(torch.get_rng_state(), before)
+    for name, tensor in trained[0].items():
+        torch.testing.assert_close(trained[1][name], tensor, rtol=0, atol=0)
+
+
+def test_the_weights_of_the_best_epoch_are_kept(
+    root: Path, text: PreparedText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, chosen = aligned(root, text), settings(root, "epochs=3")
+    seen = []
+    quality = iter((0.2, 0.7, 0.5))
+
+    def judged(tagger: torch.nn.Module, *_: object) -> float:
+        seen.append({name: tensor.clone() for name, tensor in tagger.state_dict().items()})
+        return next(quality)
+
+    monkeypatch.setattr("repro.tasks.fertility.fertility_f1", judged)
+    tagger = new_tagger(chosen, len(text.data.source), 1)
+    train_tagger(tagger, chosen, corpus, 1)
+    for name, tensor in tagger.state_dict().items():
+        assert torch.equal(tensor, seen[1][name])
+    assert not torch.equal(seen[1]["scores.weight"], seen[2]["scores.weight"])
+
+
+def test_f1_leaves_out_the_least_fertility(root: Path, text: PreparedText) -> None:
+    corpus, chosen = aligned(root, text), settings(root)
+    tagger = new_tagger(chosen, len(text.data.source), 1)
+    torch.nn.init.zeros_(tagger.scores.weight)
+    shares = []
+    for favourite in (0, 1):
+        with torch.no_grad():
+            tagger.scores.bias.zero_()[favourite] = 1.0
+        shares.append(fertility_f1(tagger, chosen, corpus, "dev"))
+    counts = [count for _, one in corpus.fertilities("dev", least=1) for count in one]
+    twos, more = counts.count(2), sum(count > 1 for count in counts)
+    assert shares == [0.0, pytest.approx(2 * twos / (len(counts) + more))]
+
+
+def test_a_small_weight_of_the_first_class_raises_the_expectation(
+    root: Path, text: PreparedText
+) -> None:
+    corpus, means = aligned(root, text), []
+    source = torch.tensor([text.data.splits["dev"][0].source])
+    for weight in (0.01, 1.0):
+        chosen = settings(root, f"first_class_weight={weight}", "epochs=2")
+        tagger = new_tagger(chosen, len(text.data.source), 1)
+        train_tagger(tagger, chosen, corpus, 1)
+        means.append(tagger.expected(source, torch.ones_like(source).bool()).mean().item())
+    assert means[0] > means[1] >= 1
