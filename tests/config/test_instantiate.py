@@ -39,7 +39,7 @@ def test_every_mapping_choice_gives_distributions(choice: str) -> None:
 
 @pytest.mark.parametrize("choice", BOUNDED)
 def test_every_bounded_choice_keeps_to_its_bounds(choice: str) -> None:
-    config = compose_run([f"mapping={choice}"]).mapping
+    config = compose_run(["task=nmt", f"mapping={choice}"]).mapping
     assert isinstance(config, BoundedConfig)
     upper = torch.tensor([[0.4, 0.4, 0.4, 0.4]])
     found = build_bounded_mapping(config)(SCORES, upper)

@@ -6,6 +6,7 @@ from torch import nn
 
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
+from repro.config.schema.checks import check_fields
 from repro.training import Checkpoint
 from repro.training.optimizers import build_optimizer, is_decay_due
 
@@ -71,4 +72,4 @@ def test_decay_after_late_epochs(epoch, expected):
 )
 def test_meaningless_values_are_refused(changes, key):
     with pytest.raises(ConfigError, match=key):
-        config(**changes)
+        check_fields(config(**changes), "training.")
