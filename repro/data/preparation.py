@@ -22,6 +22,8 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 
 SINK = "<SINK>"
 """Last source token that takes the attention of target words without a counterpart."""
+_SOURCE, _TARGET = ("source", "both"), ("target", "both")
+"""Values of ``strip_diacritics`` that concern a side."""
 _VERSION = 1
 """Raised when a stage changes what it writes."""
 
@@ -32,13 +34,14 @@ class TextSettings:
 
     Attributes:
         lowercase: before anything else.
-        strip_source_diacritics: replace letters of the source by those without marks.
+        strip_diacritics: sides whose letters lose their marks: ``"none"``, ``"source"``,
+            ``"target"`` or ``"both"``.
         merges: number of merges of byte pair encoding; 0 keeps words whole.
         joint: learn merges from both sides together.
     """
 
     lowercase: bool = False
-    strip_source_diacritics: bool = False
+    strip_diacritics: str = "none"
     merges: int = 0
     joint: bool = True
 
@@ -155,8 +158,8 @@ def normalisers(
 ) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Functions that turn a line of the source and of the target into tokens."""
     return (
-        _normaliser(corpus.source, corpus, settings, strip=True),
-        _normaliser(corpus.target, corpus, settings, strip=False),
+        _normaliser(corpus.source, corpus, settings, settings.strip_diacritics in _SOURCE),
+        _normaliser(corpus.target, corpus, settings, settings.strip_diacritics in _TARGET),
     )
 
 
@@ -169,7 +172,7 @@ def _normaliser(
         if unknown:
             text = " ".join(unknown.get(word, word) for word in text.split())
         text = text.lower() if settings.lowercase else text
-        text = strip_diacritics(text) if strip and settings.strip_source_diacritics else text
+        text = strip_diacritics(text) if strip else text
         return " ".join(text.split()) if corpus.tokenised else moses_tokeniser(language)(text)
 
     return normalise

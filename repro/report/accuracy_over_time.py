@@ -29,7 +29,7 @@ def gather_times(runs: Sequence[ShownRun], metric: str) -> dict[str, Any]:
 
     Args:
         runs: with their histories.
-        metric: of the validation after each epoch, for example ``dev/token_accuracy``.
+        metric: of each validation, for example ``dev/token_accuracy``.
 
     Raises:
         ResultsError: a history lacks the metric or the seconds.

@@ -175,7 +175,7 @@ class RunFolder:
         return _read_object(self.training) if self.training.exists() else {}
 
     def append_history(self, row: Mapping[str, Any]) -> None:
-        """Add one row, usually one per epoch; it is on disk before this returns."""
+        """Add one row, of an epoch or a validation; it is on disk before this returns."""
         sidecar(self.history).unlink(missing_ok=True)  # it grows again: an earlier end is void
         append_row(self.history, row)
 

@@ -239,12 +239,12 @@ def _train(task: Task[Any], run: LocatedRun, show: Progress) -> Checkpoint:
     folder, config = run.folder, run.config
     logger = build_logger(config.logger.name, folder.path / "tensorboard")
 
-    def on_epoch(row: dict[str, Any]) -> None:
+    def on_row(row: dict[str, Any]) -> None:
         folder.append_history(row)
         logger.log(row)
 
     files = Files(folder.checkpoint, folder.model)
-    return fit(task, config.training, files, on_epoch, show)
+    return fit(task, config.training, files, on_row, show)
 
 
 def capture_environment(device: torch.device, command: str) -> dict[str, str]:

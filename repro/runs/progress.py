@@ -57,7 +57,8 @@ class RunProgress:
 
     def step(self, config: RunConfig, progress: Checkpoint, batches: int) -> None:
         """Show one update of the run in progress."""
-        text = f"epoch {progress.epoch + 1}/{config.training.max_epochs}"
+        last = config.training.max_epochs
+        text = f"epoch {progress.epoch + 1}" + ("" if last is None else f"/{last}")
         self._bars.update(
             self._epoch, description=text, completed=progress.batch, total=batches, visible=True
         )

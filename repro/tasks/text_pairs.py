@@ -114,7 +114,7 @@ def _preparation(
     data = config.data
     assert isinstance(data, TextPairsConfig)
     assert config.results_dir is not None
-    text = TextSettings(data.lowercase, data.strip_source_diacritics, data.merges, data.joint)
+    text = TextSettings(data.lowercase, data.strip_diacritics, data.merges, data.joint)
     sink = isinstance(config.mapping, BoundedConfig)
     encoding = EncodingSettings(data.vocabulary, data.shared, data.max_length, sink)
     cache = Path(config.results_dir) / config.scale.name / "corpora" / "prepared"

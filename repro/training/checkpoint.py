@@ -27,10 +27,13 @@ class Checkpoint:
         seconds: time spent training so far, over all sessions.
         symbols: target symbols seen so far.
         tally: the task's own sums so far, by name.
-        epoch_loss: sum of the losses of the epoch in progress.
+        interval_loss: sum of the losses since the last row of ``history``.
         previous_loss: last validation loss; ``None`` before the first validation.
-        best: best value of the selecting metric so far, and its epoch.
-        history: one row for each finished epoch.
+        best: best value of the selecting metric so far.
+        best_epoch: epoch of that validation, from 1.
+        best_step: updates before that validation.
+        history: one row for each finished epoch, or for each validation where these come after a
+            number of updates.
         finished: whether the schedule has ended.
         warm_up: ``seconds``, ``symbols`` and sums of ``tally`` of the first update of each process,
             which compiles kernels.
@@ -41,14 +44,27 @@ class Checkpoint:
     step: int = 0
     seconds: float = 0.0
     symbols: int = 0
-    epoch_loss: float = 0.0
+    interval_loss: float = 0.0
     previous_loss: float | None = None
     best: float | None = None
     best_epoch: int | None = None
+    best_step: int | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     tally: dict[str, float] = field(default_factory=dict)
     finished: bool = False
     warm_up: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def steps_since_row(self) -> int:
+        """Updates since the last row of ``history``."""
+        return self.step - (self.history[-1]["step"] if self.history else 0)
+
+    @property
+    def epochs(self) -> float:
+        """Epochs that are done, with the share of the one in progress; 1 before the first end."""
+        if self.epoch == 0:
+            return 1.0
+        return self.epoch * self.step / max(1, self.step - self.batch)
 
     def speeds(self) -> dict[str, float]:
         """``tokens_per_second``, sums of ``tally`` per second of training, and ``epoch_minutes``.
@@ -63,7 +79,7 @@ class Checkpoint:
         seconds = max(timed.pop("seconds"), 1e-9)
         timed["tokens_per_second"] = timed.pop("symbols")
         speeds = {key: value / seconds for key, value in timed.items()}
-        per_epoch = self.symbols / max(1, len(self.history))
+        per_epoch = self.symbols / self.epochs
         return {**speeds, "epoch_minutes": per_epoch / max(speeds["tokens_per_second"], 1e-9) / 60}
 
 

@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 
 class CurveLogger(Protocol):
-    """Receives one row of values at the end of each epoch."""
+    """Receives the rows of the training history."""
 
     def log(self, row: dict[str, Any]) -> None:
-        """Take the row of one epoch."""
+        """Take one row."""
         ...
 
 
@@ -28,10 +28,10 @@ class TensorBoardLogger:
         self._writer = SummaryWriter(str(folder))
 
     def log(self, row: dict[str, Any]) -> None:
-        """Write every number of the row as a scalar, at its epoch."""
+        """Write every number of the row as a scalar, at its step: an epoch may have more rows."""
         for key, value in row.items():
-            if key != "epoch" and isinstance(value, int | float):
-                self._writer.add_scalar(key, value, row["epoch"])
+            if key != "step" and isinstance(value, int | float):
+                self._writer.add_scalar(key, value, row["step"])
         self._writer.flush()
 
 

@@ -63,13 +63,13 @@ class Fit(Generic[BatchT]):
         task: the model and its data.
         config: optimiser, schedule and stopping.
         files: the checkpoint is continued if it exists.
-        on_epoch: receives the row of each finished epoch.
+        on_row: receives each row of the history when it is complete.
         on_step: shows progress.
 
     Raises:
         ConfigError: the metric that shall choose the model is not one of the task's.
         CheckpointError: the checkpoint is damaged or of another model.
-        DivergenceError: the loss of an epoch, or a value of a validation, is not finite.
+        DivergenceError: a training loss, or a value of a validation, is not finite.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Fit(Generic[BatchT]):
         task: Trainable[BatchT],
         config: TrainingConfig,
         files: Files,
-        on_epoch: Callable[[dict[str, Any]], None],
+        on_row: Callable[[dict[str, Any]], None],
         on_step: Progress,
     ) -> None:
         if config.select not in task.selectors:
             choices = ", ".join(task.selectors)
             raise ConfigError(f"training.select is {config.select!r}; choose from: {choices}")
         self.task, self.config, self.files = task, config, files
-        self.on_epoch, self.on_step = on_epoch, on_step
+        self.on_row, self.on_step = on_row, on_step
         self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = Checkpoint()
         self._stop = StopRequest()
@@ -104,20 +104,44 @@ class Fit(Generic[BatchT]):
         """
         with stop_requests() as self._stop:
             while not self.progress.finished:
-                self._epoch()
+                self._interval()
                 self._stop.check()
         return self.progress
 
-    def _epoch(self) -> None:
+    def _interval(self) -> None:
+        """Train until a row of the history is due, and add it.
+
+        A training that was stopped during a validation resumes with that validation.
+        """
         batches = self.task.batches(self.progress.epoch)
         self.task.model.train()
         self._ticked_at = time.monotonic()
-        while self.progress.batch < len(batches) and not self._step_limit():
+        while not self._is_row_due(len(batches)):
+            if self.progress.batch == len(batches):
+                self._next_epoch()
+                batches = self.task.batches(self.progress.epoch)
             self._update(batches[self.progress.batch])
             self.on_step(self.progress, len(batches))
             self._save_if_due()
-        self._end_epoch(len(batches))
+        self._end_interval(len(batches))
         self._save()
+
+    def _is_row_due(self, batches: int) -> bool:
+        every, progress = self.config.validate_every_steps, self.progress
+        epoch_is_over = progress.batch == batches
+        if self._is_last(epoch_is_over):
+            return True
+        if every is None:
+            return epoch_is_over
+        return progress.steps_since_row > 0 and progress.step % every == 0
+
+    def _is_last(self, epoch_is_over: bool) -> bool:
+        """Whether the schedule allows no further update."""
+        last_epoch = epoch_is_over and self.progress.epoch + 1 == self.config.max_epochs
+        return last_epoch or self._step_limit()
+
+    def _next_epoch(self) -> None:
+        self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
 
     def _update(self, batch: BatchT) -> None:
         found = update(self.task, self.optimizer, batch, self.config.max_grad_norm)
@@ -143,27 +167,34 @@ class Fit(Generic[BatchT]):
         warm_up = self.progress.warm_up
         self.progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
 
-    def _end_epoch(self, batches: int) -> None:
-        self._read_totals()  # waits for the device, whose work belongs to this epoch's time
+    def _end_interval(self, batches: int) -> None:
+        self._read_totals()  # waits for the device, whose work belongs to this row's time
         self._tick()
         progress = self.progress
-        self._require_finite("training loss", progress.epoch_loss)
+        self._require_finite("training loss", progress.interval_loss)
         row: dict[str, Any] = {
             "epoch": progress.epoch + 1,
             "step": progress.step,
             "seconds": progress.seconds,
-            "train_loss": progress.epoch_loss / max(1, min(batches, progress.batch)),
+            "train_loss": progress.interval_loss / max(1, progress.steps_since_row),
             "learning_rate": self._learning_rate(),
         }
-        last = progress.epoch + 1 == self.config.max_epochs or self._step_limit()
-        if last or (progress.epoch + 1) % self.config.validate_every == 0:
+        epoch_is_over = progress.batch == batches
+        last = self._is_last(epoch_is_over)
+        if last or self._is_validation_due():
             row |= self._validate()
         self._decay_if_due(row)
         progress.history.append(row)
-        progress.epoch, progress.batch, progress.epoch_loss = progress.epoch + 1, 0, 0.0
+        progress.interval_loss = 0.0
+        if epoch_is_over:
+            self._next_epoch()
         self._totals = self._start_totals()
         progress.finished = last or self._is_exhausted()
-        self.on_epoch(row)
+        self.on_row(row)
+
+    def _is_validation_due(self) -> bool:
+        by_steps = self.config.validate_every_steps is not None
+        return by_steps or (self.progress.epoch + 1) % self.config.validate_every == 0
 
     def _validate(self) -> dict[str, Any]:
         self.task.model.eval()
@@ -171,7 +202,7 @@ class Fit(Generic[BatchT]):
         try:
             with self._stop.interruptible(), torch.no_grad():
                 outcome = self.task.validate()
-        except KeyboardInterrupt:  # the checkpoint stands behind the last update of the epoch
+        except KeyboardInterrupt:  # the checkpoint stands behind the last update
             with self._stop.uninterruptible():
                 restore_random_state(before)
                 self._save()
@@ -200,12 +231,13 @@ class Fit(Generic[BatchT]):
         # Not `value > best`: NaN, in a checkpoint of an older version, can then be beaten.
         if self.progress.best is None or not value <= self.progress.best:
             self.progress.best, self.progress.best_epoch = value, self.progress.epoch + 1
+            self.progress.best_step = self.progress.step
             save_weights(self.files.weights, self.task.model)
 
     def _is_exhausted(self) -> bool:
         """Whether the learning rate is too small, or the best value too long ago."""
-        best, patience = self.progress.best_epoch or 0, self.config.patience
-        later = [r for r in self.progress.history if r["epoch"] > best and "dev_loss" in r]
+        best, patience = self.progress.best_step or 0, self.config.patience
+        later = [r for r in self.progress.history if r["step"] > best and "dev_loss" in r]
         impatient = patience is not None and len(later) >= patience
         return impatient or self._learning_rate() < self.config.min_learning_rate
 
@@ -232,12 +264,12 @@ class Fit(Generic[BatchT]):
 
     def _start_totals(self) -> torch.Tensor:
         device = next(self.task.model.parameters()).device
-        start = [self.progress.epoch_loss, float(self.progress.symbols)]
+        start = [self.progress.interval_loss, float(self.progress.symbols)]
         return torch.tensor(start, dtype=torch.float64, device=device)
 
     def _read_totals(self) -> None:
         loss, symbols = self._totals.tolist()
-        self.progress.epoch_loss, self.progress.symbols = loss, int(symbols)
+        self.progress.interval_loss, self.progress.symbols = loss, int(symbols)
 
     def _save(self) -> None:
         self._read_totals()
@@ -263,8 +295,8 @@ def fit(
     task: Trainable[BatchT],
     config: TrainingConfig,
     files: Files,
-    on_epoch: Callable[[dict[str, Any]], None],
+    on_row: Callable[[dict[str, Any]], None],
     on_step: Progress,
 ) -> Checkpoint:
     """Train a task to the end of its schedule; see :class:`Fit`."""
-    return Fit(task, config, files, on_epoch, on_step).run()
+    return Fit(task, config, files, on_row, on_step).run()

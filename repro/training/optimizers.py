@@ -19,18 +19,18 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 
 
 def is_decay_due(config: TrainingConfig, progress: Checkpoint, row: Mapping[str, Any]) -> bool:
-    """Whether the learning rate decays after an epoch.
+    """Whether the learning rate decays at a row of the history.
 
     Args:
         config: names the rule.
-        progress: where training stands, the epoch's validation included; ``epoch`` still counts
+        progress: where training stands, the row's validation included; ``epoch`` still counts
             the epochs before it.
-        row: of the epoch; it has a ``dev_loss`` if there was a validation.
+        row: it has a ``dev_loss`` if there was a validation.
     """
     if config.decay_when == "late_epochs":
         return progress.epoch + 1 >= config.decay_from
     if "dev_loss" not in row:
         return False
     if config.decay_when == "not_best":
-        return progress.best_epoch != progress.epoch + 1
+        return progress.best_step != progress.step
     return progress.previous_loss is not None and row["dev_loss"] > progress.previous_loss

@@ -127,13 +127,24 @@ def test_every_setting_changes_the_name(demo):
     assert len(names) == 6
 
 
-def test_text_is_tokenised_lowercased_and_stripped_of_source_marks(raw):
+@pytest.mark.parametrize(
+    ("stripped", "source", "target"),
+    [
+        ("none", "știri , așa !", "news , émile !"),
+        ("source", "stiri , asa !", "news , émile !"),
+        ("target", "știri , așa !", "news , emile !"),
+        ("both", "stiri , asa !", "news , emile !"),
+    ],
+)
+def test_text_is_tokenised_lowercased_and_stripped_of_marks(raw, stripped, source, target):
     data_dir = raw("Știri, așa!\n", "News, Émile!\n")
     corpus = open_corpus(data_dir, "raw", "ro", "en")
-    text = TextSettings(lowercase=True, strip_source_diacritics=True)
+    text = TextSettings(lowercase=True, strip_diacritics=stripped)
     prepared = prepare(corpus, text, EncodingSettings(), data_dir / "cache")
-    assert list(read_pairs(prepared.texts["test"])) == [("stiri , asa !", "news , émile !")]
-    assert prepared.source.decode(prepared.splits["train"][0].source) == ["stiri", ",", "asa", "!"]
+    assert list(read_pairs(prepared.texts["test"])) == [(source, target)]
+    pair = prepared.splits["train"][0]
+    assert prepared.source.decode(pair.source) == source.split()
+    assert prepared.target.decode(pair.target) == target.split()
 
 
 def test_diacritics_of_romanian():

@@ -77,18 +77,22 @@ def rows(progress: Checkpoint) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("stop_at", [1, 4, 5, 12, 29])
-def test_a_killed_training_continues_to_the_same_numbers(tmp_path: Path, stop_at: int) -> None:
+@pytest.mark.parametrize("every_steps", [None, 3, 7])
+def test_a_killed_training_continues_to_the_same_numbers(
+    tmp_path: Path, stop_at: int, every_steps: int | None
+) -> None:
+    changes = {"validate_every_steps": every_steps, "decay_when": "not_best"}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
     cut.mkdir()
-    expected = run(Regression(), whole)
+    expected = run(Regression(), whole, **changes)
     killed = Regression()
     killed.stop_at = stop_at
     with pytest.raises(RuntimeError, match="killed"):
-        run(killed, cut)
+        run(killed, cut, **changes)
     continued = Regression()
     torch.rand(7)  # whatever ran in between must not matter
-    progress = run(continued, cut)
+    progress = run(continued, cut, **changes)
     assert rows(progress) == rows(expected)
     assert (progress.best, progress.best_epoch) == (expected.best, expected.best_epoch)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
@@ -164,6 +168,24 @@ def test_a_signal_ends_evaluation_at_once_and_keeps_the_epoch(
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("signal_at", [1, 2, 5])
+def test_a_signal_during_a_validation_after_steps_repeats_that_validation(
+    tmp_path: Path, signal_at: int
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    expected = run(Evaluated(), whole, validate_every_steps=7)
+    task = Evaluated(signal_at)
+    with pytest.raises(KeyboardInterrupt):
+        run(task, cut, checkpoint_minutes=1000.0, validate_every_steps=7)
+    assert load_checkpoint(cut / "checkpoint.pt")[0].step == min(7 * signal_at, 30)
+    continued = Evaluated()
+    assert rows(run(continued, cut, validate_every_steps=7)) == rows(expected)
+    assert task.updates + continued.updates == 6 * 5
+    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
 def test_signals_wait_while_a_checkpoint_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +238,65 @@ def test_the_learning_rate_is_halved_when_the_validation_loss_increases(tmp_path
     assert load_checkpoint(tmp_path / "checkpoint.pt")[1]["optimizer"]["param_groups"][0]["lr"] == (
         0.0025
     )
+
+
+@pytest.mark.parametrize(
+    ("every", "changes", "steps"),
+    [
+        (7, {}, [7, 14, 21, 28, 30]),  # six epochs of five updates
+        (10, {}, [10, 20, 30]),
+        (7, {"max_epochs": None, "max_steps": 16}, [7, 14, 16]),
+        (8, {"max_epochs": None, "max_steps": 16}, [8, 16]),
+        (50, {}, [30]),
+    ],
+)
+def test_validations_after_a_number_of_updates_have_one_row_each(
+    tmp_path: Path, every: int, changes: dict[str, Any], steps: list[int]
+) -> None:
+    losses = [1.0, 2.0, 1.5, 1.6, 1.7]
+    progress = run(Regression(losses), tmp_path, validate_every_steps=every, **changes)
+    assert [row["step"] for row in progress.history] == steps
+    assert [row["epoch"] for row in progress.history] == [-(-step // 5) for step in steps]
+    assert [row["dev_loss"] for row in progress.history] == losses[: len(steps)]
+    rates = [0.01, 0.01, 0.005, 0.005, 0.0025]  # after 2.0, 1.6 and 1.7 it is halved
+    assert [row["learning_rate"] for row in progress.history] == rates[: len(steps)]
+    assert progress.finished
+    assert progress.step == steps[-1]
+
+
+def test_rows_after_a_number_of_updates_hold_the_mean_loss_of_those_updates(
+    tmp_path: Path,
+) -> None:
+    single, several = tmp_path / "single", tmp_path / "several"
+    single.mkdir()
+    several.mkdir()
+    losses = [1.0] * 30  # no decay
+    each = run(Regression(losses), single, validate_every_steps=1).history
+    assert len(each) == 30
+    for row in run(Regression(losses), several, validate_every_steps=7).history:
+        own = [one["train_loss"] for one in each if row["step"] - 7 < one["step"] <= row["step"]]
+        own = own[-2:] if row["step"] == 30 else own
+        assert row["train_loss"] == pytest.approx(sum(own) / len(own))
+
+
+def test_patience_counts_validations_within_an_epoch(tmp_path: Path) -> None:
+    class Falling(Regression):
+        def validate(self) -> Validation:
+            return Validation(1.0, {"score": -float(self.updates)})
+
+    progress = run(Falling(), tmp_path, validate_every_steps=2, patience=1)
+    assert [row["step"] for row in progress.history] == [2, 4]
+    assert (progress.best_epoch, progress.best_step) == (1, 2)
+
+
+@pytest.mark.parametrize(("max_steps", "epochs"), [(5, 1.0), (12, 2.4), (30, 6.0)])
+def test_the_minutes_of_an_epoch_count_epochs_not_validations(
+    tmp_path: Path, max_steps: int, epochs: float
+) -> None:
+    progress = run(Regression(), tmp_path, max_steps=max_steps, validate_every_steps=2)
+    speeds = progress.speeds()
+    minutes = max_steps * 4 / epochs / speeds["tokens_per_second"] / 60
+    assert speeds["epoch_minutes"] == pytest.approx(minutes)
 
 
 def test_training_ends_when_the_learning_rate_is_too_small(tmp_path: Path) -> None:

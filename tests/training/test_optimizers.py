@@ -37,7 +37,7 @@ def test_the_first_step_of_adam_has_the_size_of_the_learning_rate():
 
 def due(rule, epoch, row, **progress):
     state = Checkpoint()
-    state.epoch = epoch - 1
+    state.epoch, state.step = epoch - 1, 10 * epoch
     for name, value in progress.items():
         setattr(state, name, value)
     return is_decay_due(config(decay_when=rule, decay_from=8), state, row)
@@ -50,10 +50,11 @@ def test_decay_when_the_loss_increases():
     assert not due("loss_increases", 3, {}, previous_loss=1.0)
 
 
-def test_decay_when_the_epoch_is_not_the_best():
-    assert due("not_best", 3, {"dev_loss": 2.0}, best_epoch=2)
-    assert not due("not_best", 3, {"dev_loss": 2.0}, best_epoch=3)
-    assert not due("not_best", 3, {}, best_epoch=2)
+def test_decay_when_the_validation_is_not_the_best():
+    assert due("not_best", 3, {"dev_loss": 2.0}, best_epoch=2, best_step=20)
+    assert due("not_best", 3, {"dev_loss": 2.0}, best_epoch=3, best_step=25)
+    assert not due("not_best", 3, {"dev_loss": 2.0}, best_epoch=3, best_step=30)
+    assert not due("not_best", 3, {}, best_epoch=2, best_step=20)
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [(7, False), (8, True), (13, True)])
@@ -68,6 +69,9 @@ def test_decay_after_late_epochs(epoch, expected):
         ({"decay_when": "never"}, "training.decay_when"),
         ({"weight_decay": -1.0}, "training.weight_decay"),
         ({"decay_from": 0}, "training.decay_from"),
+        ({"validate_every_steps": 0}, "training.validate_every_steps"),
+        ({"max_epochs": None}, "training.max_epochs and training.max_steps"),
+        ({"validate_every_steps": 5, "decay_when": "late_epochs"}, "training.decay_when"),
     ],
 )
 def test_meaningless_values_are_refused(changes, key):

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from repro.config.schema.checks import identifier, number
+from repro.config.schema.checks import choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig, TranslatorConfig
+
+DIACRITICS = ("none", "source", "target", "both")
 
 
 @dataclass
@@ -18,7 +20,8 @@ class TextPairsConfig(DataConfig):
     Attributes:
         subset: accept another number of pairs than the corpus has.
         lowercase: both sides.
-        strip_source_diacritics: replace letters of the source by those without marks.
+        strip_diacritics: sides whose letters lose their marks: ``none``, ``source``, ``target``
+            or ``both``.
         merges: of byte pair encoding; 0 keeps words whole.
         joint: learn merges from both sides together.
         vocabulary: most symbols of a side that are kept.
@@ -30,7 +33,7 @@ class TextPairsConfig(DataConfig):
 
     subset: bool = False
     lowercase: bool = False
-    strip_source_diacritics: bool = False
+    strip_diacritics: str = choice(DIACRITICS, "none")
     merges: int = number("[0, inf)", 0)
     joint: bool = True
     vocabulary: int = number("(0, inf)", 50_000)

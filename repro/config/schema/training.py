@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import choice, number
+from repro.config.errors import ConfigError
+from repro.config.schema.checks import check_fields, choice, number
 
 DECAY_RULES = ("loss_increases", "not_best", "late_epochs")
 
@@ -18,8 +19,13 @@ class TrainingConfig:
         decay: factor on the learning rate whenever ``decay_when`` says so.
         min_learning_rate: training stops once the learning rate falls below it.
         max_grad_norm: gradients are clipped to this norm.
+        max_epochs: stop after this many epochs; ``null`` for no limit, if ``max_steps`` is set.
+        validate_every: epochs from one validation to the next; training also ends with one.
+        validate_every_steps: updates from one validation to the next, in place of
+            ``validate_every``. The history then has one row for each validation, not each epoch.
         select: validation metric whose best value chooses the model.
-        checkpoint_minutes: a checkpoint is written after every epoch and at least this often.
+        checkpoint_minutes: a checkpoint is written after every row of the history, and at least
+            this often.
         patience: stop after so many validations without a better value of ``select``; ``null``
             for no such limit.
         max_steps: stop after this many updates; ``null`` for no limit. Evaluation stays complete,
@@ -36,7 +42,7 @@ class TrainingConfig:
     min_learning_rate: float = number("[0, inf)")
     max_grad_norm: float = number("(0, inf)")
     batch_size: int = number("(0, inf)")
-    max_epochs: int = number("(0, inf)")
+    max_epochs: int | None = number("(0, inf)")
     validate_every: int = number("(0, inf)")
     select: str = MISSING
     checkpoint_minutes: float = number("[0, inf)", 10.0)
@@ -46,6 +52,21 @@ class TrainingConfig:
     weight_decay: float = number("[0, inf)", 0.0, late=True)
     decay_when: str = choice(DECAY_RULES, "loss_increases", late=True)
     decay_from: int = number("(0, inf)", 1, late=True)
+    validate_every_steps: int | None = number("(0, inf)", None, late=True)
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range, and settings that contradict each other."""
+        check_fields(self, "training.")
+        if self.max_epochs is None and self.max_steps is None:
+            raise ConfigError(
+                "training.max_epochs and training.max_steps are both null; expected a number for "
+                "one of them"
+            )
+        if self.validate_every_steps is not None and self.decay_when == "late_epochs":
+            raise ConfigError(
+                "training.decay_when=late_epochs decays after epochs; expected "
+                "training.validate_every_steps=null, or one of loss_increases, not_best"
+            )
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"training": {"training": TrainingConfig}}
