@@ -60,6 +60,7 @@ def beam_search(
     beam_size: int = 5,
     max_length: int,
     keep_attention: bool = False,
+    min_length: int = 0,
 ) -> list[BeamResult]:
     r"""Search for the most probable target sequences of a batch.
 
@@ -74,19 +75,26 @@ def beam_search(
         beam_size: ``K``, hypotheses kept per sentence.
         max_length: most tokens in a hypothesis, EOS included.
         keep_attention: whether hypotheses carry their attention.
+        min_length: fewest tokens in a hypothesis, EOS included. Shorter ones are no part of the
+            search, nor of what ``certified`` and ``optimal`` say; probabilities of the others are
+            those of the model.
 
     Returns:
         One result per sentence, with at most ``K`` hypotheses.
 
     Raises:
-        ValueError: if a size is below one or the model returns no probabilities.
+        ValueError: if a size is below one, ``min_length`` exceeds ``max_length``, or the model
+            returns no probabilities.
 
     References:
         Peters, Niculae & Martins (2019), Section 4.1, for the certificate.
     """
     check_sizes(beam_size=beam_size, max_length=max_length)
+    if min_length > max_length:
+        raise ValueError(f"min_length {min_length} exceeds max_length {max_length}")
     beam = _Beam.of_roots(len(source), beam_size, source.device)
-    return beam.results(grow(beam, model, source, source_mask, max_length, keep_attention))
+    tree = grow(beam, model, source, source_mask, max_length, keep_attention, min_length)
+    return beam.results(tree)
 
 
 def greedy(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from repro.decoding.hypothesis import FrozenTree, PrefixTree
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.stepping import begin, check_probabilities
+from repro.decoding.stepping import begin, check_probabilities, without_end
 
 
 class Search(Protocol):
@@ -33,6 +33,7 @@ def grow(
     source_mask: Tensor,
     max_length: int,
     keep_attention: bool,
+    min_length: int = 0,
 ) -> FrozenTree:
     """Run a search until no prefix is live or ``max_length`` steps are done.
 
@@ -43,17 +44,19 @@ def grow(
         source_mask: ``(B, S)`` bool, True on real tokens.
         max_length: most steps, at least one.
         keep_attention: whether the tree keeps the attention of every step.
+        min_length: EOS has no probability in steps before this one, counted from one.
 
     Returns:
         The tree of all prefixes that the search kept.
     """
     tree = PrefixTree()
     state, previous = begin(model, source, source_mask)
-    for _ in range(max_length):
+    for step in range(1, max_length + 1):
         output = model.step(state, previous)
         check_probabilities(output.probs)
+        probs = without_end(output.probs) if step < min_length else output.probs
         attention = output.attention if keep_attention else output.attention[:, :0]
-        rows, previous = search.extend(output.probs, attention, tree)
+        rows, previous = search.extend(probs, attention, tree)
         if not len(rows):
             break
         state = output.state.select(rows)

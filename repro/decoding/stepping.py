@@ -47,6 +47,13 @@ def check_probabilities(probs: Tensor) -> None:
         raise ValueError("the model returned probabilities outside [0, 1] or NaN")
 
 
+def without_end(probs: Tensor) -> Tensor:
+    """Copy distributions with zero for EOS; what remains is not divided by its sum."""
+    others = probs.clone()
+    others[:, Vocabulary.EOS] = 0.0
+    return others
+
+
 def most_probable(probs: Tensor, count: int) -> Tensor:
     """Find the most probable tokens of each row, the lower id first among equals.
 

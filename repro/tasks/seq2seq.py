@@ -208,6 +208,7 @@ def search(
     *,
     beam_size: int | None = None,
     keep_attention: bool = False,
+    min_length: int = 0,
 ) -> list[BeamResult]:
     """Beam search over a whole split.
 
@@ -218,6 +219,7 @@ def search(
         device: where the model lives.
         beam_size: in place of the one of ``decoding``.
         keep_attention: whether hypotheses carry their attention.
+        min_length: see :func:`~repro.decoding.beam_search`.
 
     Returns:
         One result for each pair, in the order of the pairs.
@@ -231,6 +233,7 @@ def search(
             beam_size=beam_size or decoding.beam_size,
             max_length=decoding.max_length,
             keep_attention=keep_attention,
+            min_length=min_length,
         )
         results.update(zip(indices, found, strict=True))
     return [results[number] for number in range(len(results))]

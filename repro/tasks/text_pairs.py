@@ -18,7 +18,7 @@ from repro.config.schema import RunConfig
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig, TranslatorConfig
 from repro.config.schema.text_pairs import TextPairsConfig, TextTaskConfig
-from repro.data.batching import Seq2SeqBatch
+from repro.data.batching import Pair, Seq2SeqBatch
 from repro.data.parallel import ParallelCorpus, read_pairs
 from repro.data.preparation import (
     SINK,
@@ -121,19 +121,24 @@ def _preparation(
     return prune_tests(corpus, text, data.max_test_length, cache), text, encoding, cache
 
 
-def check_text(config: RunConfig, corpus: ParallelCorpus) -> None:
+def check_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedCorpus | None:
     """Prepare a corpus, so that the runs of a sweep find it on disk, and keep nothing in memory.
 
+    Returns:
+        The prepared corpus; ``None`` if this process has checked it before.
+
     Raises:
-        ConfigError: unknown words of subwords shall be replaced.
+        ConfigError: unknown words of subwords shall be replaced, or no output is long enough.
         DataError: a line is malformed, or no training or test pair is short enough.
     """
-    _check_replacement(config)
+    _check_search(config)
     corpus, text, encoding, cache = _preparation(config, corpus)
     checked = cache / stage_name(corpus, text, encoding)
-    if checked not in _CHECKED:
-        prepare(corpus, text, encoding, cache)
-        _CHECKED.add(checked)
+    if checked in _CHECKED:
+        return None
+    prepared = prepare(corpus, text, encoding, cache)
+    _CHECKED.add(checked)
+    return prepared
 
 
 _CHECKED: set[Path] = set()
@@ -150,7 +155,7 @@ class TextPairsTask:
         device: where the model lives.
 
     Raises:
-        ConfigError: unknown words of subwords shall be replaced.
+        ConfigError: unknown words of subwords shall be replaced, or no output is long enough.
     """
 
     selectors = TextTaskConfig.selectors
@@ -165,7 +170,7 @@ class TextPairsTask:
     ) -> None:
         assert isinstance(config.model, TranslatorConfig)
         assert isinstance(config.decoding, RescoredBeamConfig)
-        _check_replacement(config)
+        _check_search(config)
         self.config, self.data, self.device = config, text.data, device
         self.decoding = config.decoding
         self.scorer = scorer(text.data)
@@ -238,8 +243,18 @@ class TextPairsTask:
 
     def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:
         keep = bool(penalties.coverage) or self.decoding.replace_unknown
-        pairs = self.data.splits[split]
-        return search(self.model, pairs, self.decoding, self.device, keep_attention=keep)
+        return self._found(self.data.splits[split], keep)
+
+    def _found(self, pairs: Sequence[Pair], keep_attention: bool) -> list[BeamResult]:
+        """Search for the translations of pairs with the settings of the configuration."""
+        return search(
+            self.model,
+            pairs,
+            self.decoding,
+            self.device,
+            keep_attention=keep_attention,
+            min_length=self.decoding.min_length,
+        )
 
     def _outputs(
         self, split: str, results: Sequence[BeamResult], penalties: Penalties
@@ -268,7 +283,7 @@ class TextPairsTask:
         assert isinstance(self.config.task, TextTaskConfig)
         dev = self.data.splits["dev"]
         pairs = [dev[number] for number in range(min(self.config.task.analysed, len(dev)))]
-        found = search(self.model, pairs, self.decoding, self.device, keep_attention=True)
+        found = self._found(pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]
         folder.write_attention(attention_rows(self.data, pairs, best))
         folder.write_forced(forced_rows(self.model, self.data, pairs, self.device))
@@ -282,9 +297,14 @@ def _fertility(config: RunConfig, text: PreparedText, device: torch.device) -> F
     return build_fertility(fertility, text.data, text.name, text.cache, config.seed, device)
 
 
-def _check_replacement(config: RunConfig) -> None:
+def _check_search(config: RunConfig) -> None:
     assert isinstance(config.decoding, RescoredBeamConfig)
     assert isinstance(config.data, TextPairsConfig)
+    if config.decoding.min_length > config.decoding.max_length:
+        raise ConfigError(
+            f"decoding.min_length is {config.decoding.min_length}; expected a number of at most "
+            f"decoding.max_length, {config.decoding.max_length}"
+        )
     if config.decoding.replace_unknown and config.data.merges:
         raise ConfigError(
             f"decoding.replace_unknown=true needs whole words, but data.merges is "

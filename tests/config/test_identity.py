@@ -49,7 +49,8 @@ def training(*overrides: str) -> str:
     "override",
     [
         "decoding.beam_size=3", "decoding.max_length=9", "decoding.tune_penalties=true",
-        "decoding.coverage_penalty=0.2", "task.analysed=3", "hardware=cpu",
+        "decoding.coverage_penalty=0.2", "decoding.min_length=2", "task.tuned_metric=bleu_lc",
+        "task.analysed=3", "hardware=cpu",
     ],
 )  # fmt: skip
 def test_what_only_search_reads_changes_no_training(override: str) -> None:

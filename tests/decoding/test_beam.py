@@ -261,3 +261,28 @@ def test_source_and_mask_must_match():
     source, mask = sources([0, 1])
     with pytest.raises(ValueError, match=r"got \(2, 1\) and \(1, 1\)"):
         beam_search(random_model(0, closed=True), source, mask[:1], max_length=3)
+
+
+def test_no_hypothesis_is_shorter_than_the_least_length():
+    first, later = row(a=0.2, b=0.1, end=0.7), row(a=0.3, end=0.7)
+    model = TableModel([same_for_all(first, later)])
+
+    def spelled_with(least: int) -> list[tuple[int, ...]]:
+        (found,) = beam_search(model, *sources([0]), beam_size=3, max_length=4, min_length=least)
+        check_scores(model, 0, found)  # of the model, not divided by the mass that is left
+        return [spelled(hypothesis) for hypothesis in found.hypotheses]
+
+    assert spelled_with(0) == spelled_with(1)
+    assert (EOS,) in spelled_with(1)
+    assert spelled_with(2) == [(A, EOS), (B, EOS), (A, A, EOS)]
+    assert spelled_with(4)[0] == (A, A, A, EOS)
+    assert all(len(string) >= 3 for string in spelled_with(3))
+    with pytest.raises(ValueError, match="min_length 5 exceeds max_length 4"):
+        spelled_with(5)
+
+
+def test_nothing_is_found_where_every_sequence_is_too_short():
+    model = TableModel([same_for_all(row(end=1.0))])
+    (found,) = beam_search(model, *sources([0]), beam_size=2, max_length=4, min_length=2)
+    assert not found.hypotheses
+    assert not found.optimal

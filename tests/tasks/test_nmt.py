@@ -12,6 +12,7 @@ from repro.data.alignment import train_two_way
 from repro.data.demo.translation import build_lexicon
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
+from repro.data.translation import SHORT_PAIRS
 from repro.decoding.penalties import Penalties
 from repro.evaluation.bleu import tokenised_bleu
 from repro.evaluation.coverage import drop_score, rep_score
@@ -19,7 +20,7 @@ from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFer
 from repro.report.drawings import drawing
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.nmt.corpus import identify
+from repro.tasks.nmt.corpus import check, identify
 from repro.tasks.nmt.task import build
 from repro.tasks.text_pairs import TextPairsTask
 from repro.training.seeding import seed_everything
@@ -185,6 +186,12 @@ def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
     assert quality[chosen.length, chosen.coverage] == max(quality.values())
 
 
+def test_penalties_are_tuned_by_the_metric_that_is_asked_for(root: Path) -> None:
+    cased, lowered = (made(root, *metric) for metric in ([], ["task.tuned_metric=bleu_lc"]))
+    gold = [target.upper().split() for _, target in read_pairs(cased.data.texts["dev"])]
+    assert cased.scorer.quality(gold) < lowered.scorer.quality(gold) == pytest.approx(100)
+
+
 def numbers(scores: Any) -> dict[str, float]:
     return {name: value for name, value in scores.items() if "tokens_per_second" not in name}
 
@@ -272,3 +279,37 @@ def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     assert len((folder.predictions / "dev.txt").read_text("utf-8").splitlines()) == len(
         whole.splits["dev"]
     )
+
+
+def test_translations_have_the_least_length(root: Path) -> None:
+    task = made(root, "loss=cross_entropy", "decoding.min_length=5")
+    task.model.eval()
+    with torch.no_grad():
+        task.model.scores.bias[3] = 10.0  # the end before everything else
+        outputs = task._outputs("dev", task._search("dev", Penalties()), Penalties())
+    assert {len(words) for words in outputs} == {4}
+    with pytest.raises(ConfigError, match=r"decoding\.min_length is 21; expected .* at most .* 20"):
+        made(root, "decoding.min_length=21")
+
+
+def test_another_number_of_short_pairs_than_published_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "wmt16_ro_en"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        for language, word in (("ro", "casa"), ("en", "house")):
+            lines = "".join(f"{word} {n % 10} {'x ' * (n % 80)}\n" for n in range(1, 161))
+            (folder / f"{split}.{language}").write_text(lines, "utf-8")
+    common = ("scale=full", "data.corpus=wmt16_ro", "data.source=ro", f"data_dir={tmp_path}")
+    prepared = config(tmp_path, *common)
+    (count,) = {len(made(tmp_path, *common).data.splits["train"])}
+    assert 0 < count < 160
+    for published, warned in ((count, False), (2 * count, True)):
+        monkeypatch.setitem(SHORT_PAIRS, "wmt16_ro", published)
+        monkeypatch.setattr("repro.tasks.text_pairs._CHECKED", set())
+        caplog.clear()
+        check(prepared)
+        check(config(tmp_path, *common, "data.merges=10"))  # nobody counted these
+        numbers = [record.args for record in caplog.records]
+        assert numbers == ([("wmt16_ro", count, 50, published)] if warned else [])

@@ -110,6 +110,7 @@ class RescoredBeamConfig(SearchConfig):
     """Beam search whose hypotheses are rescored by length and coverage.
 
     Attributes:
+        min_length: fewest symbols of a hypothesis, the end symbol counted like in ``max_length``.
         length_penalty: ``α``; 0 for none.
         coverage_penalty: ``β``; 0 for none.
         coverage_floor: ``ε``, the least coverage of a word.
@@ -118,6 +119,7 @@ class RescoredBeamConfig(SearchConfig):
         replace_unknown: put the most attended source word where the model says "unknown".
     """
 
+    min_length: int = number("[0, inf)", 0, late=True)
     length_penalty: float = number("[0, inf)", 0.0)
     coverage_penalty: float = number("[0, inf)", 0.0)
     coverage_floor: float = number("(0, 1]", 0.1)

@@ -5,4 +5,9 @@ from repro.tasks.nmt.task import build
 from repro.tasks.protocol import TaskSpec
 from repro.tasks.text_pairs import SEARCH_SETTINGS
 
-SPEC = TaskSpec(identify=identify, build=build, check=check, unread_in_training=SEARCH_SETTINGS)
+SPEC = TaskSpec(
+    identify=identify,
+    build=build,
+    check=check,
+    unread_in_training=SEARCH_SETTINGS | {"task.tuned_metric"},
+)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from repro.config.schema import RunConfig
-from repro.config.schema.text_pairs import TextPairsConfig
+from repro.config.schema.nmt import NmtConfig
 from repro.data.alignment import Links, TwoWayAligner, train_two_way
 from repro.data.parallel import ParallelText, read_pairs
 from repro.data.preparation import PreparedCorpus
@@ -31,14 +31,15 @@ class TranslationScorer:
     """
 
     def __init__(self, config: RunConfig, data: PreparedCorpus) -> None:
-        assert isinstance(config.data, TextPairsConfig)
-        self.data, self.lowercase = data, config.data.lowercase
+        assert isinstance(config.task, NmtConfig)
+        self.data, self.tuned_metric = data, config.task.tuned_metric
         jar = corpus_dir(config) / METEOR_JAR
         self.meteor_jar = jar if jar.is_file() else None
 
     def quality(self, outputs: Sequence[Words]) -> float:
-        """Tokenised BLEU on the validation data."""
-        return tokenised_bleu(_lines(outputs), _lines(self._references("dev"))).value
+        """Tokenised BLEU on the validation data; ``task.tuned_metric`` may lower-case it."""
+        ours, gold = _lines(outputs), _lines(self._references("dev"))
+        return tokenised_bleu(ours, gold, lowercase=self.tuned_metric == "bleu_lc").value
 
     def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
         """BLEU of several kinds, REP, DROP, METEOR of NLTK for English, METEOR 1.5 by its program.
