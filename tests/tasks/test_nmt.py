@@ -193,7 +193,8 @@ def test_penalties_are_tuned_by_the_metric_that_is_asked_for(root: Path) -> None
 
 
 def numbers(scores: Any) -> dict[str, float]:
-    return {name: value for name, value in scores.items() if "tokens_per_second" not in name}
+    clocks = {"train/tokens_per_second", "train/epoch_minutes"}
+    return {name: value for name, value in scores.items() if name not in clocks}
 
 
 def test_a_killed_run_continues_to_the_same_numbers(
@@ -250,14 +251,13 @@ def test_unknown_words_are_replaced_by_words_of_the_source(root: Path) -> None:
 
 
 def test_subwords_are_never_replaced(root: Path) -> None:
-    with pytest.raises(ConfigError, match="replace_unknown needs whole words"):
+    with pytest.raises(ConfigError, match="replace_unknown=true"):
         made(root, "data.merges=10", "decoding.replace_unknown=true")
 
 
 def test_bounds_are_refused_where_there_are_no_fertilities(tmp_path: Path) -> None:
-    outcome = execute(compose_run(["mapping=csparsemax", f"results_dir={tmp_path}"]))
-    assert outcome.status == "failed"
-    assert "csparsemax needs fertilities" in outcome.error
+    with pytest.raises(ConfigError, match="csparsemax"):
+        compose_run(["mapping=csparsemax", f"results_dir={tmp_path}"])
 
 
 def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
 
 
 def numbers(scores: Any) -> dict[str, float]:
-    clocks = ("tokens_per_second", "sentences_per_second", "inference_share")
+    clocks = ("tokens_per_second", "epoch_minutes", "sentences_per_second", "inference_share")
     return {name: value for name, value in scores.items() if name.split("/")[1] not in clocks}
 
 

@@ -26,7 +26,7 @@ SMALL = [
     "task=snli", "hardware=cpu", "hardware.jobs=1", "model.vector_size=6", "model.hidden_size=6",
     "data.premises=40", "task.analysed=5", "training.max_epochs=2", "training.batch_size=32",
 ]  # fmt: skip
-CLOCKS = ("tokens_per_second", "pairs_per_second")
+CLOCKS = ("tokens_per_second", "epoch_minutes", "pairs_per_second")
 
 
 def config(root: Path, *overrides: str) -> RunConfig:
@@ -169,8 +169,8 @@ def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:
         return {locate(compose_run([*run.overrides, *few])).folder.run_id for run in planned}
 
     tuned, timed = runs("table1"), runs("table3")
-    assert runs("figure3") == runs("figure6") == tuned
-    assert len(timed) == 4
+    assert runs("figure3") == runs("figure6") < tuned  # without the published oscarmax
+    assert len(timed) == 5
     assert timed < tuned
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.data.vocabulary import Vocabulary
+from repro.models.precision import lstm_precision
 
 
 def length_mask(lengths: Tensor, size: int) -> Tensor:
@@ -62,8 +63,10 @@ class BidirectionalLstm(nn.Module):
             Shape ``(B, n, 2 hidden)``.
         """
         mask = length_mask(lengths, inputs.shape[1])
-        rightward, _ = self.rightward(inputs)
-        leftward, _ = self.leftward(_reverse(inputs, lengths, mask))
+        with lstm_precision(inputs.device):
+            inputs = inputs.type_as(self.rightward.all_weights[0][0])
+            rightward, _ = self.rightward(inputs)
+            leftward, _ = self.leftward(_reverse(inputs, lengths, mask))
         both = torch.cat([rightward, _reverse(leftward, lengths, mask)], dim=-1)
         return both * mask.unsqueeze(-1)
 

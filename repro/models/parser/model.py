@@ -1,7 +1,6 @@
 """The parser: embeddings, bidirectional LSTM, arc scores."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from repro.data.vocabulary import Vocabulary
 from repro.models.parser.arcs import ArcScorer
+from repro.models.precision import lstm_precision
 
 
 class LstmParser(nn.Module):
@@ -67,7 +67,7 @@ class LstmParser(nn.Module):
         if self.training:
             words = self.drop_words(words)
         embedded = torch.cat([self.words(words), self.tags(tags)], dim=-1)
-        with _lstm_precision(words.device):
+        with lstm_precision(words.device):
             packed = pack_padded_sequence(embedded, lengths + 1, True, enforce_sorted=False)
             states, _ = pad_packed_sequence(
                 self.lstm(packed)[0], batch_first=True, total_length=words.shape[1]
@@ -109,8 +109,3 @@ def initialise(model: LstmParser) -> None:
 def _open_forget_gate(bias: Tensor) -> None:
     quarter = bias.shape[0] // 4  # torch orders the gates: input, forget, cell, output
     bias.data[quarter : 2 * quarter].fill_(1.0)
-
-
-def _lstm_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Float32 on CPUs, many of which have no bfloat16 LSTM; whatever is in force elsewhere."""
-    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()

@@ -1,11 +1,12 @@
 """LSTM encoder, reading in both directions or in one."""
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from repro.models.precision import lstm_precision
 
 
 @dataclass
@@ -68,18 +69,13 @@ class LstmEncoder(nn.Module):
             lengths: number of symbols of each row, shape ``(batch,)``, each at least 1.
         """
         embedded = self.dropout(self.embedding(source))
-        with _lstm_precision(source.device):
+        with lstm_precision(source.device):
             packed = pack_padded_sequence(embedded, lengths.cpu(), True, enforce_sorted=False)
             states, (hidden, cell) = self.lstm(packed)
         memory, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
         if self.bidirectional:
             hidden, cell = _join_directions(hidden), _join_directions(cell)
         return Encoding(memory, hidden, cell)
-
-
-def _lstm_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Float32 on CPUs, many of which have no bfloat16 LSTM; whatever is in force elsewhere."""
-    return torch.autocast("cpu", enabled=False) if device.type == "cpu" else nullcontext()
 
 
 def _join_directions(state: Tensor) -> Tensor:

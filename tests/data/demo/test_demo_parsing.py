@@ -30,7 +30,7 @@ def test_a_treebank_is_a_pure_function_of_name_and_seed(tmp_path: Path) -> None:
     write_demo_treebank(tmp_path, "demo", "UD_Demo-Final", 1)
     written = tmp_path / "ud-treebanks-vdemo" / "UD_Demo-Final" / "demo_final-ud-dev.conllu"
     assert written.read_text() == second["dev"]
-    with pytest.raises(DataError, match="there are: UD_Demo-Initial, UD_Demo-Final"):
+    with pytest.raises(DataError, match="UD_Demo-Initial, UD_Demo-Final"):
         write_demo_treebank(tmp_path, "demo", "UD_Demo")
 
 
