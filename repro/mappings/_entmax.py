@@ -8,7 +8,14 @@ from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._curves import growth_curvature
-from repro.mappings._masking import allowed_scores, broadcasts_to, centre, in_kind_of, readable
+from repro.mappings._masking import (
+    allowed_scores,
+    broadcasts_to,
+    centre,
+    in_double,
+    in_kind_of,
+    readable,
+)
 from repro.mappings._parameters import number
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
@@ -77,7 +84,11 @@ class EntmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
-        """Centre, solve for the threshold, normalise."""
+        """Center, solve for the threshold in double precision, normalise.
+
+        In single precision, entries tied at the threshold are lost, and above ``α = 2``, where the
+        map is not Lipschitz, all that are small.
+        """
         if _has_kernel(order) and dispatch.usable(scores):
             return _by_kernel(scores, order, dim)
         if not _has_kernel(order):
@@ -86,8 +97,8 @@ class EntmaxFunction(DifferentiableFunction):
             empty = scores.amax(dim, keepdim=True) == -torch.inf
             return finite.softmax(dim).masked_fill_(empty, 0.0)
         centred, top = centre(scores, dim)
-        powers = _powers(centred, order, dim, convex)
-        probs = powers.div_(powers.sum(dim, keepdim=True))
+        powers = _powers(in_double(centred), order, dim, convex)
+        probs = in_kind_of(scores, powers.div_(powers.sum(dim, keepdim=True)))
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
@@ -107,10 +118,10 @@ class EntmaxFunction(DifferentiableFunction):
                 return moved, None, None, None
             learned = ctx.needs_input_grad[1]
             return *_backward_by_kernel(probs, order, grads[0], ctx.dim, learned), None, None
-        grad_scores, mean = apply_jacobian(probs, order, grads[0], ctx.dim)
+        grad_scores, centred = apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
-            drift = order_curvature(probs, order) * (mean - grads[0])
+            drift = -order_curvature(probs, order) * centred
             grad_order = drift.sum_to_size(order.shape)
         return grad_scores, grad_order, None, None
 
@@ -170,11 +181,51 @@ def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
 def apply_jacobian(
     probs: Tensor, order: float | Tensor, vector: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
-    """``J v`` and the mean of ``v`` weighted by ``s``."""
-    slope = _slope(probs, order)
-    weighted = vector * slope
-    mean = weighted.sum(dim, keepdim=True) / slope.sum(dim, keepdim=True).clamp(min=0.5)
-    return weighted - slope * mean, mean
+    """Multiply by the Jacobian ``diag(s) - s sᵀ / Σs``.
+
+    Above ``α = 2`` slopes overflow, and where one of them dominates, ``v`` less its mean weighted
+    by ``s`` loses all digits. There, slopes are relative to the largest, the vector to its entry,
+    and the factor that is left is applied last, in two halves; what exceeds the largest number is
+    set to it. In double precision, as single has no room for relative slopes that still matter.
+
+    Returns:
+        ``J v``, and ``v`` less its mean weighted by ``s``.
+    """
+    if not _above_two(order):
+        slope = _slope(probs, order)
+        mean = (vector * slope).sum(dim, keepdim=True) / _total(slope, dim)
+        return slope * (vector - mean), vector - mean
+    slope, floor, place = _relative_slope(in_double(probs), order, dim)
+    wide = in_double(vector)
+    wide = wide - wide.gather(dim, place)
+    centred = wide - (wide * slope).sum(dim, keepdim=True) / _total(slope, dim)
+    limit = torch.finfo(probs.dtype).max
+    half = (0.5 * (1 - order) * floor.log()).exp().clamp(max=torch.finfo(slope.dtype).max)
+    moved = (slope * centred * half * half).clamp(-limit, limit)
+    return moved.to(probs.dtype), centred.to(probs.dtype)
+
+
+def _above_two(order: float | Tensor) -> bool:
+    """Whether an order may be above one; tensors are not read."""
+    return isinstance(order, Tensor) or order > 1
+
+
+def _total(slope: Tensor, dim: int) -> Tensor:
+    """``Σ s``, which is at least one but for rows without mass."""
+    return slope.sum(dim, keepdim=True).clamp(min=0.5)
+
+
+def _relative_slope(
+    probs: Tensor, order: float | Tensor, dim: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``(p / f)^{1-r}`` on the support, zero elsewhere; ``f``; where the smallest share is.
+
+    ``f`` is the smallest positive share where ``r > 1``, and else one.
+    """
+    support = probs > 0
+    floor, place = probs.detach().masked_fill(~support, torch.inf).min(dim, keepdim=True)
+    floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
+    return on_support(probs / floor, support).pow(1 - order) * support, floor, place
 
 
 def _powers(centred: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
@@ -186,7 +237,7 @@ def _powers(centred: Tensor, order: float | Tensor, dim: int, convex: bool) -> T
 
 
 def _slope(probs: Tensor, order: float | Tensor) -> Tensor:
-    """``p^{1-r}`` on the support, zero elsewhere, also in the derivative."""
+    """``p^{1-r}`` for ``r <= 1`` on the support, zero elsewhere, also in the derivative."""
     if isinstance(order, float) and order == 0.0:
         return probs
     support = probs > 0
@@ -202,9 +253,16 @@ def on_support(probs: Tensor, support: Tensor) -> Tensor:
 
 
 def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
-    """``-∂p/∂r`` at a fixed threshold: ``p L² (e^θ - 1 - θ) / θ²``, ``L = log p``, ``θ = -r L``."""
+    """``-∂p/∂r`` at a fixed threshold: ``p L² (e^θ - 1 - θ) / θ²``, ``L = log p``, ``θ = -r L``.
+
+    For ``r > 1`` the part ``p e^θ / r² = s / r²`` is left out. It may overflow, and adds nothing to
+    a derivative: the threshold moves by as much.
+    """
     logs = on_support(probs, probs > 0).log()
-    return probs * logs.square() * growth_curvature(-order * logs)
+    theta, large = -order * logs, order > 1
+    curve = logs.square() * growth_curvature(theta.masked_fill(large, 0.0))
+    safe = order.masked_fill(~large, 1.0)
+    return probs * torch.where(large, -(1 + theta) / safe.square(), curve)
 
 
 def check_alpha(alpha: float) -> float:
@@ -222,9 +280,8 @@ def check_alpha(alpha: float) -> float:
 
 def order_derivative(probs: Tensor, order: Tensor, dim: int) -> Tensor:
     """``∂p/∂r``: the drift at a fixed threshold, and the threshold's move that undoes its sum."""
-    curve, slope = order_curvature(probs, order), _slope(probs, order)
-    total = slope.sum(dim, keepdim=True).clamp(min=0.5)
-    return slope * (curve.sum(dim, keepdim=True) / total) - curve
+    curve, slope = order_curvature(probs, order), _relative_slope(probs, order, dim)[0]
+    return slope * (curve.sum(dim, keepdim=True) / _total(slope, dim)) - curve
 
 
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:

@@ -67,6 +67,11 @@ def in_kind_of(scores: Tensor, result: Tensor) -> Tensor:
     return result if result.dtype == scores.dtype else result.to(scores.dtype)
 
 
+def in_double(tensor: Tensor) -> Tensor:
+    """Convert to float64 where the device has it; Apple's GPUs do not."""
+    return tensor if tensor.device.type == "mps" else tensor.double()
+
+
 def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Subtract the largest score of every row.
 

@@ -18,6 +18,12 @@ from repro.mappings._masking import readable
 Step = Callable[[Tensor], Tensor]
 SMALLEST_ORDER = 1e-20
 """Stands for ``α - 1 = 0``: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
+_DEEPEST = -700.0
+"""Logarithm of the smallest height that is looked for, in double precision."""
+_TIED = 1e-12
+"""How far below the threshold entries may be, relative to ``c``."""
+_HEIGHT_PASSES = 64
+"""Halvings of ``[-700, 0]`` after which rounding decides."""
 _TINY = 1e-30
 """Keeps a row with nothing allowed out of 0 / 0; sums of all other rows are at least one."""
 
@@ -44,10 +50,15 @@ def entmax15_powers(scores: Tensor, dim: int) -> Tensor:
 
 
 def _lowered(scaled: Tensor, excess: Step, passes: int, dim: int) -> Tensor:
-    """``[r x + c]_+`` at the root; ``excess`` says by how much Newton lowers ``c``."""
+    """``[r x + c]_+`` at the root; ``excess`` says by how much Newton lowers ``c``.
+
+    ``c`` stays above the root by more than its rounding: just below it, entries tied at the
+    threshold would be out of the support, and nothing would bring them back.
+    """
+    above = 2 * torch.finfo(scaled.dtype).eps
 
     def step(c: Tensor) -> Tensor:
-        return c - excess((scaled + c).relu_())
+        return c - excess((scaled + c).relu_()) + above
 
     c = _descend(step, torch.ones_like(scaled.narrow(dim, 0, 1)), passes)
     # The last step changes the small differences, not c, whose rounding is of the size of the
@@ -65,7 +76,8 @@ def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool)
         scores: centred scores, ``n`` on ``dim``.
         order: ``r``, a number or a tensor with size 1 on ``dim``.
         dim: the axis of the distributions.
-        convex: every ``r <= 1``; otherwise rows with ``r > 1`` are bisected.
+        convex: every ``r <= 1``; otherwise rows with ``r > 1`` are bisected, and the scores must be
+            float64.
     """
     order = torch.as_tensor(order, dtype=scores.dtype, device=scores.device)
     order = order.clamp(min=SMALLEST_ORDER)
@@ -75,13 +87,39 @@ def entmax_powers(scores: Tensor, order: float | Tensor, dim: int, convex: bool)
     height = below + 1
     cut, _ = _excess(_logs(below, height, order), order, level, dim)
     cut = torch.where(order > 1, 0.0, cut) * height.sign()
-    return _logs(below - cut, (height - cut).clamp(min=0), order).exp_()
+    powers = _logs(below - cut, (height - cut).clamp(min=0), order).exp_()
+    if convex:
+        return powers
+    return torch.where(order > 1, _raised_powers(scores * order, order, level, dim), powers)
+
+
+def _raised_powers(scaled: Tensor, order: Tensor, level: Tensor, dim: int) -> Tensor:
+    """``[w + c]_+^{1/r}`` for ``r > 1`` from a lower bound of the level, next to its root.
+
+    A share of ``10^-5`` has a height ``w + c`` of ``10^{-5 r}``, which is lost beside ``c``, and
+    whose root is not small. Candidates are therefore taken relative to the lowest of them that the
+    bound of ``c`` reaches, and the logarithm of its height is bisected.
+    """
+    c = (-order * level).clamp(min=_DEEPEST).exp()
+    # Entries that are tied with the threshold may lie below it by the rounding of c.
+    kept = scaled + c > -_TIED * c
+    above = scaled - scaled.masked_fill(~kept, 0.0).amin(dim, keepdim=True)
+    low, high = torch.full_like(c, _DEEPEST), torch.zeros_like(c)
+
+    def raised(rise: Tensor) -> Tensor:
+        return ((above + rise.exp()) * kept).pow(1 / order)
+
+    for _ in range(_HEIGHT_PASSES):
+        middle = (low + high) / 2
+        large = raised(middle).sum(dim, keepdim=True) > 1
+        low, high = torch.where(large, low, middle), torch.where(large, middle, high)
+    return raised(high)
 
 
 def _below_one(scores: Tensor, order: Tensor, level: Tensor) -> Tensor:
     """``(p / max p)^r - 1`` at a level, which is ``r x / c``; ``-1`` outside the support."""
     # The clamp keeps exp(r level) = 1 / c finite for large r, where c underflows.
-    growth = (order * level).clamp(max=80.0).exp()
+    growth = (order * level).clamp(max=0.98 * math.log(torch.finfo(scores.dtype).max)).exp()
     return ((order * growth) * scores).clamp_min_(-1)
 
 
