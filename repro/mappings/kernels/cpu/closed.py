@@ -93,9 +93,8 @@ def shares(lists, i, count, c, step, order, probs):
     total = moment = 0.0
     for j in range(count):
         scaled = np.float64(lists[i, j])
-        kept = scaled + c
-        lowered = kept - step
-        share = lowered if kept > 0.0 and lowered > 0.0 else 0.0
+        lowered = (scaled + c) - step
+        share = lowered if lowered > 0.0 else 0.0
         share = share if order == 1.0 else share * share
         probs[j] = share
         total += share

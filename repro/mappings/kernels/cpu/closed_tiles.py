@@ -65,11 +65,15 @@ def last_excess(tile):
 
 @lean
 def descend(tile, columns, c, order, enough):
-    """``c`` of every lane up to an excess mass, from above, and the step that is left to take."""
-    step = c - c
+    """``c`` of every lane up to an excess mass, from above, and the step that is left to take.
+
+    ``c`` stays above the root by more than its rounding: just below it, entries tied at the
+    threshold would be out of the support, and nothing would bring them back.
+    """
+    step, above = c - c, 2.0 * np.finfo(tile.dtype).eps
     for _ in range(_PASSES):
         step, residual = newton_step(tile, columns, c, order)
-        lower = c - step
+        lower = (c - step) + above
         moves = both(residual > enough, lower < c)
         if count(moves) == 0:
             break
@@ -84,22 +88,26 @@ def share_of(w, c, step, linear):
     The last step acts on the small differences ``w + c``, whose digits are finer than those of
     ``c``: they matter where many entries are tied close to the threshold.
     """
-    kept = w + c
-    lowered = where(kept > 0.0, maximum(kept - step, 0.0), 0.0)
+    lowered = maximum((w + c) - step, 0.0)
     return lowered if linear else lowered * lowered
 
 
 @lean
 def total_of(tile, columns, c, step, order):
-    """``Σ p`` before it is one, and ``Σ p w``."""
+    """``Σ p`` before it is one, and ``Σ p w``.
+
+    What the first sum loses to rounding is added up as well, as it is compared with one.
+    """
     width, linear = width_of(tile), order == 1.0
-    total = moment = c - c
+    total = moment = lost = c - c
     for k in range(0, columns * width, width):
         w = load(tile, k)
         share = share_of(w, c, step, linear)
-        total += share
+        following = total + share
+        lost += (total - following) + share
+        total = following
         moment += share * w
-    return total, moment
+    return total + lost, moment
 
 
 @lean

@@ -130,7 +130,7 @@ def solve_tile(scores, first, last, order, desk):
     tiles.centre(tile, columns, top, order)
     c, step = closed_tiles.descend(tile, columns, c, order, closed_tiles.last_excess(tile))
     total, moment = closed_tiles.total_of(tile, columns, c, step, order)
-    tolerance = 4.0 * np.finfo(scores.dtype).eps
+    tolerance = 2.0 * np.finfo(scores.dtype).eps
     odd = either(odd, either(total > 1.0 + tolerance, total < 1.0 - tolerance))
     store(cs, 0, c)
     store(steps, 0, step)

@@ -24,7 +24,15 @@ from repro.mappings.kernels.cpu.levels import blank, simplex_level
 from repro.mappings.kernels.cpu.scratch import borrowed, give_back
 from repro.mappings.kernels.cpu.support import reaching, word_count
 from repro.mappings.kernels.cpu.total_variation import gaps_between, pieces
-from repro.mappings.kernels.cpu.vectors import count, either, excluding, magnitude, splat, where
+from repro.mappings.kernels.cpu.vectors import (
+    both,
+    count,
+    either,
+    excluding,
+    magnitude,
+    splat,
+    where,
+)
 
 TILED = 512
 """Rows up to this length are solved in tiles."""
@@ -92,7 +100,9 @@ def _solve_tile(scores, first, last, lam, lowest, desk):
         levels = insides
     excess, size = fused_tiles.share_out(levels, bonuses, places, columns, step)
     fused_tiles.settle(levels, columns, excess / size)
-    near = magnitude(excess) <= 4.0 * np.finfo(scores.dtype).eps
+    rounding = np.finfo(scores.dtype).eps
+    # A step back means that T is above the root, where what is tied at the threshold is missing.
+    near = both(magnitude(excess) <= 4.0 * rounding, step >= -0.25 * rounding)
     solved = excluding(near, undone)
     store(odds, 0, where(solved, splat(scores.dtype.type(0)), 1.0))
     fused_tiles.give(levels, places, columns, tiles.stride_of(scores), lists, ranks)

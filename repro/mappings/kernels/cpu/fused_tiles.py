@@ -116,12 +116,16 @@ def _gains(tile, bonuses, columns, level, insides, bests):
 
 @lean
 def ascend(tile, bonuses, columns, level, enough, insides, bests):
-    """``T`` of every lane up to an excess mass, from below, and the step that is left to take."""
-    step = level - level
+    """``T`` of every lane up to an excess mass, from below, and the step that is left to take.
+
+    ``T`` stays below the root by more than its rounding: just above it, entries tied at the
+    threshold would be out of ``S``, and nothing would bring them back.
+    """
+    step, below = level - level, 2.0 * np.finfo(tile.dtype).eps
     for _ in range(_PASSES):
         mass, size = _gains(tile, bonuses, columns, level, insides, bests)
         step = (mass - 1.0) / size
-        higher = level + step
+        higher = (level + step) - below
         moves = both(mass > 1.0 + enough, higher > level)
         if count(moves) == 0:
             break

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from repro.mappings.kernels.cpu._compile import inner, small
+from repro.mappings.kernels.cpu.box import lowered
 from repro.mappings.kernels.cpu.elementary import power, reciprocal
 
 _COARSE = 1e-2
@@ -20,10 +21,12 @@ _NEWTON = 12
 """Passes above ``r = 1`` before nothing but halving is tried."""
 _CHUNK = 256
 """Entries that are added up in the precision of the list before the sum is widened."""
-_HIGHEST = 80.0
+_HIGHEST = 700.0
 """Keeps ``1 / c`` finite where ``r`` is large."""
 TIED = 1e-8
 """Above ``r = 1`` entries so close to the threshold, relative to ``c``, have few digits."""
+LARGEST_CUT = 0.1 * TIED
+"""Above ``r = 1`` the last step corrects the rounding of ``c``, and takes no entry all its mass."""
 BELOW = -1e-12
 """The same of entries below it, as ``c`` is rounded."""
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
@@ -140,10 +143,9 @@ def shares(scaled, count, growth, cut, order, probs):
     total = moment = 0.0
     for j in range(count):
         below = scaled[j] * growth
-        below = below if below > -one else -one
-        height = below + one
-        lowered = height - cut
-        height = lowered if (height > zero) & (lowered > zero) else zero
+        # A step back revives what is tied at the threshold; those further below have no mass.
+        height = lowered(below + one, cut)
+        height = height if height > zero else zero
         share = power(below - cut, height, slowness)
         probs[j] = share
         total += share
@@ -156,7 +158,9 @@ def close(scaled, count, order, level):
     """What :func:`descend` returns, one step from the root."""
     if order > 1.0:
         level = enclose(scaled, count, order, level)
-        return level, growth_at(order, level), 0.0
+        growth = growth_at(order, level)
+        total, slope, _ = level_sums(scaled, count, growth, order)
+        return level, growth, min(newton_cut(order, level, total, slope), LARGEST_CUT)
     return descend(scaled, count, order, level, math.sqrt(np.finfo(scaled.dtype).eps) / 8.0)
 
 

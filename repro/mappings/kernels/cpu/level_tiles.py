@@ -10,6 +10,8 @@ between those of sparsemax and 1.5-entmax, and Lyapunov's inequality bounds it w
 ``‖x‖_{1/r} <= ‖x‖_1^{1-θ} ‖x‖_2^θ`` with ``θ = 2 (1 - r)``. Where the bound is one, steps begin.
 """
 
+import math
+
 from repro.mappings.kernels.cpu._compile import lean
 from repro.mappings.kernels.cpu.elementary import power, reciprocal, rough_power
 from repro.mappings.kernels.cpu.lanes import load, load_wide, store, store_narrow
@@ -158,11 +160,16 @@ def bound(heads, order, slowness):
 
 @lean
 def lowered(w, share, growth, cut, slowness):
-    """A share less what the last step takes from it: two terms of the power's series."""
-    height = height_below(w, growth) + 1.0
+    """A share less what the last step takes from it: two terms of the power's series.
+
+    NaN where a step back would revive an entry that is tied at the threshold, and has no share
+    that a series could start from.
+    """
+    height = w * growth + 1.0
     relative = cut * reciprocal(where(height > 0.0, height, 1.0))
     less = slowness * relative * (1.0 - 0.5 * (slowness - 1.0) * relative)
     share = maximum(share - share * less, 0.0)
+    share = where(height > 0.0, share, math.nan)
     return where(height > cut, share, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""The slopes ``s = p^{1-r}`` of α-entmax, which its Jacobian is made of."""
+"""The slopes ``s = p^{1-r}`` of α-entmax up to ``α = 2``, which its Jacobian is made of."""
 
 from repro.mappings.kernels.cpu._compile import lean
 from repro.mappings.kernels.cpu.elementary import power
@@ -7,12 +7,9 @@ from repro.mappings.kernels.cpu.vectors import maximum, sqrt, where
 
 @lean
 def slope_of(share, order):
-    """``s``."""
+    """``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if order == 1.0:
         return where(share > 0.0, share - share + 1.0, 0.0)
     if order == 0.5:
         return sqrt(maximum(share, 0.0))
-    if order < 1.0:
-        return power(share - 1.0, share, share - share + (1.0 - order))
-    root = power(share - 1.0, share, share - share + (order - 1.0))
-    return where(share > 0.0, 1.0 / where(share > 0.0, root, 1.0), 0.0)
+    return power(share - 1.0, share, share - share + (1.0 - order))

@@ -34,7 +34,7 @@ _NEAR = 1e-7
 """The same before the last step of all, which leaves squares."""
 _SLOW = 0.5
 """Newton's step is taken only after one that left less of what was left."""
-_DEEPEST = -80.0
+_DEEPEST = -700.0
 """Keeps ``c`` a normal number where ``r`` is large."""
 
 
@@ -87,7 +87,7 @@ def move(order, c, total, slope, state, enough):
     following = c - total * gap / slope
     inside = both(low < following, following < high)
     fast = both(inside, magnitude(gap) < _SLOW * last)
-    tried = where(fast, following, sqrt(low * high))
+    tried = where(fast, following, sqrt(low) * sqrt(high))
     settled = magnitude(gap) <= enough * order
     stuck = either(tried <= low, tried >= high)
     end = where(settled, where(inside, following, c), low)
