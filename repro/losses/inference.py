@@ -149,10 +149,11 @@ class SparsemapInference:
         """The mixture's score less its penalty."""
         with torch.no_grad():
             found = self.predict(structure, scores, additional, lengths)
-        value = _inner_product(found.marginals, scores) - self.omega(found.marginals)
+        parts = found.marginals.detach()  # no_grad leaves tangents of forward mode
+        value = _inner_product(parts, scores) - self.omega(parts)
         if additional is None or found.additional is None:
             return value
-        return value + _inner_product(found.additional, additional)
+        return value + _inner_product(found.additional.detach(), additional)
 
     def omega(self, vertex: Tensor) -> Tensor:
         """Half the squared norm of the unary parts."""

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from repro.mappings._masking import under_vmap
 from repro.structures import Arborescence, Matching, Structure
 
 
@@ -73,6 +74,9 @@ def _is_no_matching(vertex: Tensor) -> Tensor:
 
 
 def _refuse(vertex: Tensor, wrong: Tensor, why: str) -> None:
+    """Raise for the first wrong instance; under ``torch.func.vmap`` values cannot be read."""
+    if under_vmap(wrong):
+        return
     found = wrong.nonzero()
     if found.numel():
         first = int(found[0])

@@ -124,8 +124,13 @@ def readable(tensor: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or not tensor.is_cpu or type(tensor) is FakeTensor:
         return False
+    return not under_vmap(tensor)
+
+
+def under_vmap(tensor: Tensor) -> bool:
+    """Whether a tensor has a mapped dimension, of ``torch.func`` or of batched gradients."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
-            return False
+            return True
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return not torch._C._functorch.is_legacy_batchedtensor(tensor)
+    return bool(torch._C._functorch.is_legacy_batchedtensor(tensor))

@@ -1,15 +1,19 @@
 """SparseMAP by the active set method."""
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
+from repro.structures import padded_mixture
 from repro.structures.any_oracle import MapOracle, OracleStructure
 from repro.structures.device_solution import solve_on_device, solves
 from repro.structures.selection import Selection
 from repro.structures.solution import ConvergenceWarning, Solution
 from repro.structures.structure import Problem, Structure
+from repro.structures.transforms import Inputs, solve_below_transforms
 
 MAX_ITER = 10_000
 """Calls of the oracle for one instance: far more than well-posed problems need."""
@@ -52,12 +56,15 @@ def sparsemap(
         ConvergenceWarning: some instances were not solved; see ``Solution.converged``.
     """
     wrapped = structure if isinstance(structure, Structure) else OracleStructure(structure)
-    problem = wrapped.problem(unary, additional, lengths, mask)
     limits = _limits(unary.dtype, tol, max_iter)
-    return _solution(wrapped, problem, unary, additional, limits, start)
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        inputs = Inputs(unary, additional, lengths, mask)
+        return _solve_below_transforms(wrapped, inputs, limits, start)
+    problem = wrapped.problem(unary, additional, lengths, mask)
+    return _solve_directly(wrapped, problem, unary, additional, limits, start)
 
 
-def _solution(
+def _solve_directly(
     structure: Structure,
     problem: Problem,
     unary: Tensor,
@@ -76,10 +83,27 @@ def _solution(
         found = solve_on_device(structure, problem, unary, additional, tol, max_iter)
     else:
         selection = _select(structure, problem, tol, max_iter, start)
-        found = (selection, *attach(unary, additional, selection))
+        found = (selection, *attach(structure, unary, additional, selection))
     selection, marginals, weights = found
     _warn(selection, tol, max_iter)
     return Solution(structure, marginals, weights, selection, additional)
+
+
+def _solve_below_transforms(
+    structure: Structure, inputs: Inputs, limits: tuple[float, int], start: Solution | None
+) -> Solution:
+    """Solve on the CPU under transforms of ``torch.func`` or in forward mode."""
+
+    def solve(inputs: Inputs) -> tuple[Any, ...]:
+        selection = _select(structure, structure.problem(*inputs), *limits, start)
+        return *padded_mixture.pad(structure, selection, inputs.unary), selection
+
+    *tensors, selection = solve_below_transforms(solve, inputs)
+    mixture = padded_mixture.PaddedMixture(*tensors)
+    unary, additional = inputs.unary, inputs.additional
+    marginals, weights = padded_mixture.attach(structure, unary, additional, mixture)
+    _warn(selection, *limits)
+    return Solution(structure, marginals, weights, selection, additional, mixture.vertices)
 
 
 def _select(

@@ -14,6 +14,7 @@ from repro.structures.structure import (
     chosen_parts,
     gathered,
     no_additional,
+    weighted_parts,
 )
 
 
@@ -63,6 +64,10 @@ class Arborescence(Structure):
     def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
         """Ones at the arcs; see the base class."""
         return chosen_parts(unary.transpose(-1, -2), vertex).transpose(-1, -2)
+
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Add weights up at the arcs; see the base class."""
+        return weighted_parts(like.transpose(-1, -2), vertices, weights).transpose(-1, -2)
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None

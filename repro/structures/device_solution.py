@@ -14,6 +14,7 @@ from torch import Tensor
 
 from repro.structures.device import ActiveSets, SequenceScores, solve, systems
 from repro.structures.kernels.codes import SEQUENCE
+from repro.structures.padded_mixture import respond
 from repro.structures.selection import Selection
 from repro.structures.structure import InfeasibleError, Problem, Structure
 
@@ -69,10 +70,8 @@ def solve_on_device(
         state = solve(scores, rounds, tol)
         mixed = _sorted(state, scores.inside)
     selection = _selection(problem, scores, state, mixed)
-    extra = None if additional is None else additional.double()
-    theta = structure.score(mixed.tags, unary.double(), extra)
-    change = (mixed.response @ (theta - theta.detach()).unsqueeze(-1)).squeeze(-1)
-    weights = mixed.weights + change
+    change = respond(structure, unary, additional, mixed.tags, mixed.response)
+    weights = mixed.weights + (change - change.detach())
     marginals = scores.marginals(mixed.tags.clamp(min=0), weights)
     return selection, marginals.to(unary.dtype), weights.to(unary.dtype)
 

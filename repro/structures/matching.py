@@ -13,6 +13,7 @@ from repro.structures.structure import (
     chosen_parts,
     gathered,
     no_additional,
+    weighted_parts,
 )
 
 
@@ -58,3 +59,7 @@ class Matching(Structure):
     def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
         """Ones at the pairs; see the base class."""
         return chosen_parts(unary, vertex)
+
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Add weights up at the pairs; see the base class."""
+        return weighted_parts(like, vertices, weights)

@@ -25,8 +25,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
+from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._masking import under_vmap
 from repro.structures.log_domain import LOWEST, gradients, log_add, possible
 
 LARGEST_CONDITION = 1e4
@@ -106,6 +107,8 @@ def _log_partition(scores: Tensor, lengths: Tensor | None, single_root: bool) ->
         words = _words(size, lengths.to(scores.device))
     laplacian, shift = _laplacian(scores, words, single_root)
     inverse, trusted = _inverse(laplacian)
+    if under_vmap(trusted):
+        return _eliminated(scores, words, single_root)
     if trusted.all():
         return _log_determinant(laplacian, inverse) + shift
     safe = _replace_by_identity(laplacian, ~trusted)
@@ -126,7 +129,7 @@ def _log_determinant(matrix: Tensor, inverse: Tensor) -> Tensor:
     """Logarithm of a positive determinant; its derivative is the transposed inverse."""
     factors = torch.linalg.lu_factor_ex(matrix.detach())[0]
     value = factors.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
-    total: Tensor = _WithSlope.apply(matrix, inverse.mT, value)
+    total: Tensor = _WithSlope.run(matrix, inverse.mT, value)
     return total
 
 
@@ -202,17 +205,27 @@ def _eliminate(
     return pivot, arcs, root
 
 
-class _WithSlope(Function):
+class _WithSlope(DifferentiableFunction):
     """A value computed elsewhere, and its derivative, which stays attached for the second one."""
 
     @staticmethod
-    def forward(ctx: Any, point: Tensor, slope: Tensor, value: Tensor) -> Tensor:
+    def forward(point: Tensor, slope: Tensor, value: Tensor) -> Tensor:
         """``value``."""
-        ctx.save_for_backward(slope)
         return value.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the derivative, attached."""
+        keep(ctx, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         """``g`` times the slope."""
         (slope,) = ctx.saved_tensors
         return grads[0].view(-1, 1, 1) * slope, None, None
+
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor | None:
+        """The slope times the tangent of the point."""
+        (slope,) = ctx.saved_tensors
+        return None if tangents[0] is None else (slope * tangents[0]).sum((-1, -2))

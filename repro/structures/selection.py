@@ -42,6 +42,12 @@ class Selection:
         return starts(self.counts)
 
     @property
+    def places(self) -> tuple[Array, Array]:
+        """Instance and position of each structure in a padded array."""
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        return rows, np.arange(len(rows)) - self.offsets[rows]
+
+    @property
     def squares(self) -> Array:
         """``(B + 1,)`` where the inverse of an instance begins."""
         return starts(self.counts**2)

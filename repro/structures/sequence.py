@@ -14,6 +14,7 @@ from repro.structures.structure import (
     checked_unary,
     chosen_parts,
     gathered,
+    weighted_parts,
 )
 
 
@@ -58,6 +59,10 @@ class Sequence(Structure):
     def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
         """Ones at the tags; see the base class."""
         return chosen_parts(unary, vertex)
+
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Add weights up at the tags; see the base class."""
+        return weighted_parts(like, vertices, weights)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Marginals ``(B, n - 1, m, m)`` of transitions of weighted sequences ``(B, K, n)``."""

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.structures.padded_mixture import padded_vertices
 from repro.structures.selection import Selection
 from repro.structures.structure import Structure
 
@@ -26,6 +27,9 @@ class Solution:
             differentiable.
         selection: the structures in the form of the kernels.
         scores: additional scores, or ``None``.
+        vertices: the structures as users see them; derived from ``selection`` if None. Under
+            ``torch.func.vmap`` they are those of the mapped instance, and ``selection``, with all
+            that is derived from it, is that of all instances together.
     """
 
     structure: Structure
@@ -33,6 +37,7 @@ class Solution:
     weights: Tensor
     selection: Selection = field(repr=False)
     scores: Tensor | None = field(repr=False)
+    vertices: Tensor | None = field(default=None, repr=False)
 
     @property
     def counts(self) -> Tensor:
@@ -57,12 +62,9 @@ class Solution:
     @cached_property
     def structures(self) -> Tensor:
         """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
-        counts, width = self.selection.counts, self.selection.vertices.shape[1]
-        stored = np.full((len(counts), int(counts.max(initial=0)), width), -1, np.int32)
-        rows = np.repeat(np.arange(len(counts)), counts)
-        stored[rows, np.arange(len(rows)) - self.selection.offsets[rows]] = self.selection.vertices
-        found = self.structure.vertices(torch.from_numpy(stored), self.selection.problem)
-        return found.to(self.marginals.device)
+        if self.vertices is not None:
+            return self.vertices
+        return padded_vertices(self.structure, self.selection).to(self.marginals.device)
 
     @cached_property
     def additional(self) -> Tensor | None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from repro.structures.kernels.codes import MATCHING
+from repro.structures.transforms import Inputs, solve_below_transforms
 
 NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
 """Additional scores of a structure that has none."""
@@ -94,6 +95,20 @@ class Structure(ABC):
     def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
         """The unary parts of structures ``(B, V)`` as 0/1 vectors, in the shape of ``unary``."""
 
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Sums of the unary parts of weighted structures, differentiable in the weights.
+
+        Args:
+            vertices: ``(B, K, V)``, -1 where there is none.
+            weights: ``(B, K)``.
+            like: unary scores, for the shape of the result.
+        """
+        several = vertices.shape[:2]
+        each = torch.zeros_like(like, dtype=weights.dtype).unsqueeze(1)
+        each = each.expand(*several, *like.shape[1:])
+        parts = self.indicator(vertices.flatten(0, 1), each.flatten(0, 1))
+        return (weights.unsqueeze(1) @ parts.view(*several, -1)).view(like.shape)
+
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor | None:
         """Marginals of additional parts of weighted structures; ``None`` where there are none."""
         return None
@@ -159,9 +174,14 @@ class Structure(ABC):
         """
         from repro.structures.solving import best_vertices
 
-        problem = self.problem(unary, additional, lengths, mask)
-        stored = best_vertices(problem).unsqueeze(1)
-        return self.vertices(stored, problem).squeeze(1).to(unary.device)
+        def solve(inputs: Inputs) -> tuple[Tensor]:
+            problem = self.problem(*inputs)
+            stored = best_vertices(problem).unsqueeze(1)
+            return (self.vertices(stored, problem).squeeze(1).to(inputs.unary.device),)
+
+        inputs = Inputs(unary, additional, lengths, mask)
+        vertex: Tensor = solve_below_transforms(solve, inputs)[0]
+        return vertex
 
 
 def checked_unary(unary: Tensor, mask: Tensor | None, axes: str) -> Tensor:
@@ -220,4 +240,14 @@ def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
 def chosen_parts(like: Tensor, vertex: Tensor) -> Tensor:
     """Ones at the values that vertices ``(B, S)`` choose, in zeros like ``(B, S, A)``."""
     ones = (vertex >= 0).to(like.dtype).unsqueeze(-1)
-    return torch.zeros_like(like).scatter_(-1, vertex.clamp(min=0).unsqueeze(-1), ones)
+    return torch.zeros_like(like).scatter(-1, vertex.clamp(min=0).unsqueeze(-1), ones)
+
+
+def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
+    """Sums of ``weights (B, K)`` at the values that ``vertices (B, K, S)`` choose.
+
+    The result has the shape ``(B, S, A)`` of ``like`` and the type of the weights.
+    """
+    shares = torch.where(vertices >= 0, weights.unsqueeze(-1), 0.0)
+    places = vertices.clamp(min=0).transpose(1, 2)
+    return weights.new_zeros(like.shape).scatter_add(-1, places, shares.transpose(1, 2))

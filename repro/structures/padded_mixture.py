@@ -1,0 +1,92 @@
+"""Derivative of SparseMAP in plain torch, so that all of torch's transforms apply to it.
+
+Near the scores the selected structures stay the same (Niculae et al. 2018, Appendix B). Their
+weights are ``y = D θ + const`` with ``θ`` their scores, and marginals are linear in the weights.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from repro.structures.selection import Selection
+from repro.structures.structure import Structure
+
+
+class PaddedMixture(NamedTuple):
+    """Selected structures as padded tensors in double precision, zero where there is none.
+
+    Attributes:
+        marginals: ``u``, shape ``(B, ...)`` of the unary scores.
+        vertices: ``(B, K, V)``, -1 where there is none.
+        weights: ``y``, ``(B, K)``.
+        response: ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``, ``(B, K, K)``.
+    """
+
+    marginals: Tensor
+    vertices: Tensor
+    weights: Tensor
+    response: Tensor
+
+
+def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixture:
+    """Bring a selection into the form of tensors on the device of the scores ``like``."""
+    counts = selection.counts
+    most = int(counts.max(initial=0))
+    weights = np.zeros((len(counts), most))
+    weights[selection.places] = selection.weights
+    inverses = np.zeros((len(counts), most, most))
+    instances = np.repeat(np.arange(len(counts)), counts**2)
+    within = np.arange(len(instances)) - selection.squares[instances]
+    inverses[instances, *np.divmod(within, counts[instances])] = selection.inverses
+    ones = inverses.sum(-1)
+    totals = ones.sum(-1)[:, None, None]
+    response = inverses - ones[:, :, None] * ones[:, None, :] / totals
+    parts = (torch.from_numpy(array).to(like.device) for array in (weights, response))
+    marginals = selection.marginals.reshape(like.shape).to(like.device)
+    vertices = padded_vertices(structure, selection).to(like.device)
+    return PaddedMixture(marginals, vertices, *parts)
+
+
+def padded_vertices(structure: Structure, selection: Selection) -> Tensor:
+    """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
+    counts, width = selection.counts, selection.vertices.shape[1]
+    stored = np.full((len(counts), int(counts.max(initial=0)), width), -1, np.int32)
+    stored[selection.places] = selection.vertices
+    return structure.vertices(torch.from_numpy(stored), selection.problem)
+
+
+def attach(
+    structure: Structure, unary: Tensor, additional: Tensor | None, mixture: PaddedMixture
+) -> tuple[Tensor, Tensor]:
+    """Marginals like ``unary`` and weights ``(B, K)``, differentiable in both groups of scores."""
+    found = respond(structure, unary, additional, mixture.vertices, mixture.response)
+    change = found - found.detach()
+    moved = structure.unary_mixture(mixture.vertices, change, unary)
+    marginals = (mixture.marginals + moved).to(unary.dtype)
+    return marginals, (mixture.weights + change).to(unary.dtype)
+
+
+def respond(
+    structure: Structure,
+    unary: Tensor,
+    additional: Tensor | None,
+    vertices: Tensor,
+    response: Tensor,
+) -> Tensor:
+    """``D θ``, which follows scores as the weights of structures do, up to a constant.
+
+    Args:
+        structure: what was solved.
+        unary: scores of unary parts.
+        additional: scores of additional parts, or None.
+        vertices: ``(B, K, V)``.
+        response: ``D``, ``(B, K, K)``.
+
+    Returns:
+        ``(B, K)`` in double precision.
+    """
+    extra = None if additional is None else additional.double()
+    theta = structure.score(vertices, unary.double(), extra)
+    return (response @ theta.unsqueeze(-1)).squeeze(-1)
