@@ -82,6 +82,26 @@ def word_accuracy(gold: Sequence[str], predicted: Sequence[str]) -> float:
     return 100.0 * fmean(g == p for g, p in zip(gold, predicted, strict=True))
 
 
+def macro_percentage(languages: Sequence[str], holds: Sequence[bool]) -> float:
+    """Share of examples of which something holds, averaged over languages, in percent.
+
+    Args:
+        languages: of each example.
+        holds: for each example, in the same order.
+
+    Raises:
+        ValueError: no example, or a different number of values.
+
+    References:
+        Peters et al. (2019), §4.1; its released analysis averages over languages, too.
+    """
+    _check_lengths(len(languages), len(holds))
+    of_language: dict[str, list[bool]] = {}
+    for language, value in zip(languages, holds, strict=True):
+        of_language.setdefault(language, []).append(value)
+    return 100.0 * fmean(fmean(values) for values in of_language.values())
+
+
 def score_inflections(examples: Sequence[Inflection], predicted: Sequence[str]) -> InflectionScores:
     """Score the predictions of one split, language by language.
 

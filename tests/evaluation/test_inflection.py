@@ -11,6 +11,7 @@ from repro.evaluation.inflection import (
     align_predictions,
     inflection_statistics,
     levenshtein,
+    macro_percentage,
     read_predictions,
     score_inflections,
     word_accuracy,
@@ -73,6 +74,14 @@ def test_scores_by_language_and_macro_average() -> None:
     assert scores.levenshtein == {"english": 0.0, "german": 1.5}
     assert scores.macro_accuracy == 87.5
     assert scores.macro_levenshtein == 0.75
+
+
+def test_percentages_are_averaged_over_languages() -> None:
+    languages = ["english", "german", "english", "english", "english"]
+    holds = [True, False, False, False, True]
+    assert macro_percentage(languages, holds) == (50 + 0) / 2 != 100 * 2 / 5
+    with pytest.raises(ValueError, match="4 predictions for 5"):
+        macro_percentage(languages, holds[:4])
 
 
 def test_of_duplicates_the_last_gold_and_the_last_guess_count_once() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,8 +7,10 @@ import torch
 from repro.config.compose import compose_run
 from repro.data.errors import DataError
 from repro.data.vocabulary import Vocabulary
+from repro.decoding import BeamResult, Hypothesis
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
+from repro.results import run_folder
 from repro.tasks import TASKS, task_spec
 from repro.tasks.morphology.corpus import encode_corpus, identify
 from repro.tasks.morphology.task import MorphologyTask, build
@@ -65,6 +68,31 @@ def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> Non
 def test_vocabularies_come_from_the_training_data_only(task: MorphologyTask) -> None:
     trained = {symbol for example in task.data.corpus.train for symbol in example.form}
     assert set(task.data.target.tokens[4:]) == trained
+
+
+def test_certificates_are_averaged_over_languages(
+    task: MorphologyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two languages has a single validation example, the only one that is certified."""
+    data = task.data
+    chosen = data.corpus.languages[:2]
+    first = [n for n, example in enumerate(data.corpus.dev) if example.language == chosen[0]]
+    kept = [*first, [example.language for example in data.corpus.dev].index(chosen[1])]
+    dev = [data.corpus.dev[n] for n in kept]
+    corpus = replace(data.corpus, languages=chosen, dev=dev, test=dev)
+    pairs = [data.dev[n] for n in kept]
+    task.evaluator.data = replace(data, corpus=corpus, dev=pairs, test=pairs)
+
+    def search(_model: object, pairs: list[object], *_: object) -> list[BeamResult]:
+        """Certify the last example only."""
+        hold = [False] * (len(pairs) - 1) + [True]
+        found = Hypothesis([Vocabulary.UNK], 0.0, True, [1.0, 1.0])
+        return [BeamResult([found], certified=one, optimal=one) for one in hold]
+
+    monkeypatch.setattr("repro.tasks.morphology.evaluation.search", search)
+    monkeypatch.setattr(task.evaluator.analysis, "store", lambda *_: None)
+    scores = task.evaluator.evaluate(task.model, run_folder(tmp_path, "demo", "a" * 12))
+    assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3
 
 
 def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from repro.evaluation.metrics.metric import Metric, signed
 from repro.evaluation.sufficient_statistics import percentage_of_sums
 
 _SCORER = "macro:language|scorer:evalm2018"
+_SEARCH = "macro:language|search:beam"
 
 METRICS = (
     Metric(
@@ -20,15 +21,15 @@ METRICS = (
         "Accuracy of the shared task's rule baseline, as measured by its own program.",
     ),
     Metric(
-        "certified", "%", 1, True, signed("cert", "micro:example|search:beam"),
-        "Share of examples whose beam held every hypothesis of nonzero probability.",
+        "certified", "%", 1, True, signed("cert", _SEARCH),
+        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over languages.",
     ),
     Metric(
-        "optimal", "%", 1, True, signed("optimal", "micro:example|search:beam"),
-        "Share of examples whose prediction is proven to be a most probable sequence.",
+        "optimal", "%", 1, True, signed("optimal", _SEARCH),
+        "Share of examples whose prediction is proven a most probable sequence, averaged over languages.",
     ),
     Metric(
-        "single", "%", 1, None, signed("single", "micro:example|search:beam"),
-        "Share of examples with all probability mass on one sequence.",
+        "single", "%", 1, None, signed("single", _SEARCH),
+        "Share of examples with all probability mass on one sequence, averaged over languages.",
     ),
 )  # fmt: skip

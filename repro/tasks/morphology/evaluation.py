@@ -12,7 +12,12 @@ from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.seq2seq import BeamConfig
 from repro.data.sigmorphon import Inflection
 from repro.decoding import BeamResult, StepModel
-from repro.evaluation.inflection import inflection_statistics, score_inflections, write_predictions
+from repro.evaluation.inflection import (
+    inflection_statistics,
+    macro_percentage,
+    score_inflections,
+    write_predictions,
+)
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
 from repro.evaluation.sufficient_statistics import GROUPS
 from repro.results import RunFolder
@@ -55,9 +60,10 @@ class Evaluator:
         scores |= self._score("test", self.data.corpus.test, test, folder)
         counted = self._statistics("dev", self.data.corpus.dev, dev)
         folder.write_statistics(counted | self._statistics("test", self.data.corpus.test, test))
-        scores["dev/certified"] = _percent([result.certified for result in dev])
-        scores["dev/optimal"] = _percent([result.optimal for result in dev])
-        scores["dev/single"] = _percent([result.single for result in dev])
+        languages = [example.language for example in self.data.corpus.dev]
+        for name in ("certified", "optimal", "single"):
+            holds = [getattr(result, name) for result in dev]
+            scores[f"dev/{name}"] = macro_percentage(languages, holds)
         self.analysis.store(model, folder)
         return scores | self.baseline
 
@@ -101,7 +107,3 @@ def _rule_baseline(config: RunConfig, languages: Sequence[str]) -> Scores:
     if len(found) == len(known):
         scores["test/rule_baseline"] = sum(found.values()) / len(found)
     return scores
-
-
-def _percent(values: Sequence[bool]) -> float:
-    return 100.0 * sum(values) / len(values)
