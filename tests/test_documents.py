@@ -79,7 +79,7 @@ CORPUS = {"nmt": ["data.corpus=multi30k", "data.source=de", "data.target=en"]}
 EPOCHS = {
     "epochs, at most (parsing)": ["parsing"],
     "epochs, at most (snli / nli_alignment)": ["snli", "nli_alignment"],
-    "epochs (nmt / summarization)": ["nmt", "summarization"],
+    "epochs, or updates (nmt / summarization)": ["nmt", "summarization"],
 }
 
 
@@ -92,4 +92,5 @@ def test_the_epochs_of_the_scales_are_those_of_the_protocols(label: str) -> None
         tasks = [
             [f"task={task}", f"scale={scale}", *CORPUS.get(task, [])] for task in EPOCHS[label]
         ]
-        assert printed == [compose_run(task).training.max_epochs for task in tasks], scale
+        schedules = [compose_run(task).training for task in tasks]
+        assert printed == [one.max_epochs or one.max_steps for one in schedules], scale

@@ -87,6 +87,22 @@ def translation_times() -> Cells:
     }
 
 
+def algorithm_speeds() -> Cells:
+    """Target words per second, and their ratio to softmax."""
+    printed = {  # Peters et al. (2019), §4.2
+        "softmax": 14_500.0,
+        "1.5-entmax, sorting": 13_000.0,
+        "1.5-entmax, bisection": 10_500.0,
+    }
+    return {
+        **{("rows", row, "target words/s"): speed for row, speed in printed.items()},
+        **{
+            ("rows", row, "÷ softmax"): round(speed / printed["softmax"], 2)
+            for row, speed in printed.items()
+        },
+    }
+
+
 SUMMARIES = [
     f"{test} {score}" for test in ("DUC 2004", "Gigaword")
     for score in ("ROUGE-1", "ROUGE-2", "ROUGE-L")
@@ -145,6 +161,11 @@ PUBLISHED: dict[str, Cells] = {
         names=AS_PUBLISHED,
     ),
     "niculae2017/table5": translation_times(),
+    "niculae2017/section4_2": block(
+        ["target words/s ÷ softmax", "time of an epoch ÷ softmax"],
+        "bound for sparsemax, fusedmax, oscarmax 0.75 1.75",
+        "other_rows",
+    ),
     "niculae2017/table6": block(
         rouge_columns("DUC 2003"),
         """
@@ -258,6 +279,11 @@ PUBLISHED: dict[str, Cells] = {
         matching 76.13 8 86.05 15
     """,
     ),
+    "niculae2018/section5_2": block(
+        ["MultiNLI time of an epoch ÷ softmax", "SNLI time of an epoch ÷ softmax"],
+        "structured attention of Kim et al. (2017) 5 5",
+        "other_rows",
+    ),
     "peters2019/table1": block(
         SETTINGS,
         """
@@ -312,4 +338,10 @@ PUBLISHED: dict[str, Cells] = {
         1.5-entmax, bisection 10500
     """,
     ),
+    "peters2019/section4_1": block(
+        ["high, single", "medium, single", "high, exact", "medium, exact"],
+        "best configuration 81 66 87 79",
+        "other_rows",
+    ),
+    "peters2019/section4_2": algorithm_speeds(),
 }

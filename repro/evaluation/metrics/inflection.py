@@ -22,11 +22,13 @@ METRICS = (
     ),
     Metric(
         "certified", "%", 1, True, signed("cert", _SEARCH),
-        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over languages.",
+        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over "
+        "languages.",
     ),
     Metric(
         "optimal", "%", 1, True, signed("optimal", _SEARCH),
-        "Share of examples whose prediction is proven a most probable sequence, averaged over languages.",
+        "Share of examples whose prediction is proven a most probable sequence, averaged over "
+        "languages.",
     ),
     Metric(
         "single", "%", 1, None, signed("single", _SEARCH),
