@@ -24,11 +24,11 @@ from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, StepModel, beam_search
 from repro.losses import LinearEntmaxLoss
 from repro.models.seq2seq import (
-    BoundedWeighting,
+    AttentionNormalizer,
+    BoundedNormalizer,
     Fertility,
-    FreeWeighting,
+    FreeNormalizer,
     Seq2Seq,
-    Weighting,
 )
 
 LARGE_VOCABULARY = 16_384
@@ -106,7 +106,7 @@ class Seq2SeqTraining:
             hidden_size=model.hidden_size,
             layers=model.layers,
             dropout=model.dropout,
-            weighting=build_weighting(config.mapping, fertility is not None),
+            normalizer=build_normalizer(config.mapping, fertility is not None),
             output_mapping=self.output_mapping,
             coverage_vector=coverage_vector,
             fertility=fertility,
@@ -167,15 +167,15 @@ class Seq2SeqTraining:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
-def build_weighting(config: MappingConfig, has_fertility: bool = False) -> Weighting:
+def build_normalizer(config: MappingConfig, has_fertility: bool = False) -> AttentionNormalizer:
     """From scores to attention weights, as a ``mapping`` configuration says.
 
     Raises:
         ConfigError: there is no mapping of this name, or it needs fertilities.
     """
     if isinstance(config, BoundedConfig) and has_fertility:
-        return BoundedWeighting(build_bounded_mapping(config), config.exhaustion)
-    return FreeWeighting(build_mapping(config))
+        return BoundedNormalizer(build_bounded_mapping(config), config.exhaustion)
+    return FreeNormalizer(build_mapping(config))
 
 
 def initialise(model: Seq2Seq, bound: float) -> None:

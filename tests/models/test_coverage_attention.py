@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from plain_decoder import attend
 
 from repro.data.batching import Pair, collate
 from repro.data.vocabulary import Vocabulary
@@ -9,10 +10,10 @@ from repro.decoding import beam_search
 from repro.mappings import Csoftmax, Csparsemax, Softmax, Sparsemax, csparsemax
 from repro.models.seq2seq import (
     AlignedFertility,
-    BoundedWeighting,
+    BoundedNormalizer,
     ConstantFertility,
     FertilityTagger,
-    FreeWeighting,
+    FreeNormalizer,
     GlobalAttention,
     PredictedFertility,
     Seq2Seq,
@@ -37,7 +38,7 @@ def model(weighting, fertility=None, coverage_vector=False):
 
 @pytest.mark.parametrize("mapping", [Csoftmax(), Csparsemax()], ids=["csoftmax", "csparsemax"])
 def test_no_word_gets_more_than_its_fertility(mapping):
-    net = model(BoundedWeighting(mapping, exhaustion=0.2), ConstantFertility(1.0, SINK)).eval()
+    net = model(BoundedNormalizer(mapping, exhaustion=0.2), ConstantFertility(1.0, SINK)).eval()
     batch = collate(PAIRS, [0, 1, 2])
     attention = net(batch.source, batch.source_lengths, batch.target).attention
     torch.testing.assert_close(attention.sum(-1), torch.ones(batch.target.shape))
@@ -50,7 +51,7 @@ def test_no_word_gets_more_than_its_fertility(mapping):
 
 def test_bounded_attention_follows_the_formula():
     torch.manual_seed(1)
-    attention = GlobalAttention(3, 4, BoundedWeighting(Csparsemax(), exhaustion=0.2)).double()
+    attention = GlobalAttention(3, 4, BoundedNormalizer(Csparsemax(), exhaustion=0.2)).double()
     memory, mask = torch.randn(1, 4, 4).double(), torch.tensor([[True, True, True, False]])
     fertility = torch.tensor([[1.0, 0.6, torch.inf, 1.0]]).double()
     source = attention.attend_to(memory, mask, fertility)
@@ -61,7 +62,7 @@ def test_bounded_attention_follows_the_formula():
         scores = torch.stack([query[0] @ attention.key.weight @ h for h in memory[0, :3]])
         bonus = 0.2 * torch.stack([left[0], left[1], torch.tensor(0.0).double()])
         expected = csparsemax(scores + bonus, left)
-        context, weights = attention(query, source)
+        context, weights = attend(attention, query, source)
         torch.testing.assert_close(weights[0, :3], expected)
         torch.testing.assert_close(context[0], expected @ memory[0, :3])
         spent, source = spent + expected, source.after(weights)
@@ -69,12 +70,12 @@ def test_bounded_attention_follows_the_formula():
 
 def test_the_coverage_vector_follows_the_formula():
     torch.manual_seed(2)
-    attention = GlobalAttention(3, 4, FreeWeighting(Softmax()), coverage_vector=True)
+    attention = GlobalAttention(3, 4, FreeNormalizer(Softmax()), coverage_vector=True)
     memory, mask = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
     source = attention.attend_to(memory, mask, None)
     first, second = torch.randn(2, 3), torch.randn(2, 3)
-    _, spent = attention(first, source)
-    _, weights = attention(second, source.after(spent))
+    _, spent = attend(attention, first, source)
+    _, weights = attend(attention, second, source.after(spent))
     v = attention.coverage.weight[0]
     for row in range(2):
         keys = memory[row] @ attention.key.weight.T + spent[row].unsqueeze(1) * v
@@ -84,9 +85,9 @@ def test_the_coverage_vector_follows_the_formula():
 @pytest.mark.parametrize(
     ("weighting", "fertility", "coverage_vector"),
     [
-        (BoundedWeighting(Csparsemax()), ConstantFertility(2.0, SINK), False),
-        (FreeWeighting(Sparsemax()), None, True),
-        (FreeWeighting(Softmax()), None, False),
+        (BoundedNormalizer(Csparsemax()), ConstantFertility(2.0, SINK), False),
+        (FreeNormalizer(Sparsemax()), None, True),
+        (FreeNormalizer(Softmax()), None, False),
     ],
     ids=["bounded", "coverage vector", "free"],
 )
@@ -104,7 +105,7 @@ def test_steps_equal_teacher_forcing_also_for_gathered_rows(weighting, fertility
 
 
 def test_beam_search_runs_with_bounds():
-    net = model(BoundedWeighting(Csparsemax()), ConstantFertility(1.0, SINK)).eval()
+    net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(1.0, SINK)).eval()
     batch = collate(PAIRS, [0, 1, 2])
     results = beam_search(
         net, batch.source, batch.source_mask, beam_size=3, max_length=6, keep_attention=True
@@ -115,27 +116,27 @@ def test_beam_search_runs_with_bounds():
 
 
 def test_without_bounds_nothing_is_remembered():
-    state = model(FreeWeighting(Softmax())).start(torch.tensor([[4, 5]]), torch.ones(1, 2).bool())
-    assert state.source.spent is None
+    state = model(FreeNormalizer(Softmax())).start(torch.tensor([[4, 5]]), torch.ones(1, 2).bool())
+    assert state.source.coverage is None
     assert state.source.fertility is None
 
 
 def test_every_parameter_gets_a_gradient():
-    net = model(BoundedWeighting(Csoftmax(), 0.2), ConstantFertility(1.0, SINK), True)
+    net = model(BoundedNormalizer(Csoftmax(), 0.2), ConstantFertility(1.0, SINK), True)
     batch = collate(PAIRS, [0, 1, 2])
     net(batch.source, batch.source_lengths, batch.target).scores.square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in net.parameters())
 
 
 def test_bounded_attention_without_fertilities_is_refused():
-    net = model(BoundedWeighting(Csparsemax()))
+    net = model(BoundedNormalizer(Csparsemax()))
     batch = collate(PAIRS, [0])
     with pytest.raises(ValueError, match="needs fertilities"):
         net(batch.source, batch.source_lengths, batch.target)
 
 
 def test_used_up_fertilities_without_a_sink_are_refused():
-    net = model(BoundedWeighting(Csparsemax()), ConstantFertility(1.0, None))
+    net = model(BoundedNormalizer(Csparsemax()), ConstantFertility(1.0, None))
     batch = collate(PAIRS, [2])
     with pytest.raises(ValueError, match="a distribution needs"):
         net(batch.source, batch.source_lengths, torch.tensor([[4, 5, 6, 3]]))

@@ -1,10 +1,11 @@
 import pytest
 import torch
+from plain_decoder import attend
 
 from repro.data.batching import Pair, collate
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.models.seq2seq import FreeWeighting, GlobalAttention, LstmEncoder, Seq2Seq
+from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmEncoder, Seq2Seq
 
 MAPPINGS = [Softmax(), Entmax(1.5), Sparsemax()]
 PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
@@ -12,15 +13,15 @@ PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
 
 def model(attention: ProbabilityMap, output: ProbabilityMap, dropout: float = 0.0) -> Seq2Seq:
     torch.manual_seed(0)
-    return Seq2Seq(9, 8, 6, 10, 2, dropout, FreeWeighting(attention), output)
+    return Seq2Seq(9, 8, 6, 10, 2, dropout, FreeNormalizer(attention), output)
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
 def test_attention_follows_the_formula(mapping: ProbabilityMap) -> None:
-    attention = GlobalAttention(3, 4, FreeWeighting(mapping))
+    attention = GlobalAttention(3, 4, FreeNormalizer(mapping))
     query, memory = torch.randn(2, 3), torch.randn(2, 5, 4)
     mask = torch.tensor([[True] * 5, [True, True, False, False, False]])
-    context, weights = attention(query, attention.attend_to(memory, mask, None))
+    context, weights = attend(attention, query, attention.attend_to(memory, mask, None))
     for row, length in enumerate((5, 2)):
         h = memory[row, :length]
         scores = torch.stack([query[row] @ attention.key.weight @ vector for vector in h])
@@ -95,11 +96,11 @@ def test_the_gradient_agrees_with_finite_differences() -> None:
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
 def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityMap) -> None:
     torch.manual_seed(1)
-    attention = GlobalAttention(32, 32, FreeWeighting(mapping))
+    attention = GlobalAttention(32, 32, FreeNormalizer(mapping))
     query, memory = torch.randn(16, 32), torch.randn(16, 40, 32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         source = attention.attend_to(memory, torch.ones(16, 40, dtype=torch.bool), None)
-        _, weights = attention(query, source)
+        _, weights = attend(attention, query, source)
     assert weights.dtype == torch.float32
     torch.testing.assert_close(weights.sum(1), torch.ones(16), rtol=0, atol=1e-6)
 

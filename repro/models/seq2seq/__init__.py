@@ -1,13 +1,13 @@
 """LSTM sequence-to-sequence model with attention and input feeding."""
 
 from repro.models.seq2seq.attention import (
-    Attended,
-    BoundedWeighting,
-    FreeWeighting,
+    AttentionNormalizer,
+    AttentionState,
+    BoundedNormalizer,
+    FreeNormalizer,
     GlobalAttention,
-    Weighting,
 )
-from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
+from repro.models.seq2seq.decoder import Decoded, DecoderState, InputFeedingDecoder
 from repro.models.seq2seq.encoder import Encoding, LstmEncoder
 from repro.models.seq2seq.fertility import (
     AlignedFertility,
@@ -21,14 +21,16 @@ from repro.models.seq2seq.model import Seq2Seq, TeacherForced
 
 __all__ = [
     "AlignedFertility",
-    "Attended",
-    "BoundedWeighting",
+    "AttentionNormalizer",
+    "AttentionState",
+    "BoundedNormalizer",
     "ConstantFertility",
+    "Decoded",
     "DecoderState",
     "Encoding",
     "Fertility",
     "FertilityTagger",
-    "FreeWeighting",
+    "FreeNormalizer",
     "GlobalAttention",
     "InputFeedingDecoder",
     "LstmEncoder",
@@ -36,5 +38,4 @@ __all__ = [
     "Seq2Seq",
     "TableFertility",
     "TeacherForced",
-    "Weighting",
 ]

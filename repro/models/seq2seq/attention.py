@@ -1,76 +1,86 @@
-"""Global attention with bilinear scores, and what it remembers from step to step."""
+"""Global attention with bilinear scores, and its state from step to step."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from repro.mappings import Csoftmax, Csparsemax, ProbabilityMap
+from repro.models.seq2seq.step_products import (
+    StepProduct,
+    product_dtype,
+    step_products,
+    sum_dtype,
+)
 
 BoundedMap = Csoftmax | Csparsemax
 
 
 @dataclass
-class Attended:
-    """A source and how much of it has been attended; one row for each hypothesis.
+class AttentionState:
+    """The source and the attention it has received; one row for each hypothesis.
 
     Attributes:
         keys: projected memory, ``(rows, source, query)``.
         memory: encoder states, ``(rows, source, memory)``.
         mask: true at real source positions, ``(rows, source)``.
-        spent: cumulative attention ``β``, ``(rows, source)``; None where nobody reads it.
+        coverage: cumulative attention ``β``, ``(rows, source)``; None if no step reads it.
         fertility: upper bounds ``f`` of the cumulative attention, ``(rows, source)``, infinite
-            for the sink; None where attention has no bounds.
+            for the sink; None for attention without bounds.
     """
 
     keys: Tensor
     memory: Tensor
     mask: Tensor
-    spent: Tensor | None = None
+    coverage: Tensor | None = None
     fertility: Tensor | None = None
 
-    def select(self, rows: Tensor) -> "Attended":
+    def select(self, rows: Tensor) -> "AttentionState":
         """Gather rows, which may repeat."""
-        return Attended(
+        return AttentionState(
             self.keys[rows],
             self.memory[rows],
             self.mask[rows],
-            None if self.spent is None else self.spent[rows],
+            None if self.coverage is None else self.coverage[rows],
             None if self.fertility is None else self.fertility[rows],
         )
 
-    def after(self, weights: Tensor) -> "Attended":
-        """What is known once these weights have been spent."""
-        return self if self.spent is None else replace(self, spent=self.spent + weights)
+    def after(self, weights: Tensor) -> "AttentionState":
+        """Return the state after a step with these weights."""
+        if self.coverage is None:
+            return self
+        return replace(self, coverage=self.coverage + weights)
 
 
-class Weighting(nn.Module, ABC):
+class AttentionNormalizer(nn.Module, ABC):
     """Turns attention scores into weights."""
 
-    remembers = False
-    """Whether it reads the cumulative attention."""
+    reads_coverage = False
+    """Whether the weights depend on the cumulative attention."""
 
     @abstractmethod
-    def forward(self, scores: Tensor, source: Attended) -> Tensor:
+    def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
         """Return weights like ``scores``, ``(rows, source)``, zero at padding."""
 
 
-class FreeWeighting(Weighting):
-    """Weights by a mapping that knows nothing but the scores of this step."""
+class FreeNormalizer(AttentionNormalizer):
+    """Weights by a mapping that sees nothing but the scores of the step."""
 
     def __init__(self, mapping: ProbabilityMap) -> None:
         super().__init__()
         self.mapping = mapping
 
-    def forward(self, scores: Tensor, source: Attended) -> Tensor:
+    def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
         """Apply the mapping."""
         weights: Tensor = self.mapping(scores, mask=source.mask)
         return weights
 
 
-class BoundedWeighting(Weighting):
-    r"""Weights that never exceed what is left of each word's fertility.
+class BoundedNormalizer(AttentionNormalizer):
+    r"""Weights that never exceed the rest of each word's fertility.
 
     .. math:: \alpha_t = \mathrm{mapping}(z_t + c\, u_t;\ u_t), \quad u_t = f - \beta_{t-1}
 
@@ -78,44 +88,52 @@ class BoundedWeighting(Weighting):
 
     Args:
         mapping: csoftmax or csparsemax.
-        exhaustion: ``c``, what words with credit left gain.
+        exhaustion: ``c``, the bonus of each unit of fertility that is left.
 
     References:
         Malaviya et al. (2018), §3, Eq. 5, and §4, *Exhaustion strategies*.
     """
 
-    remembers = True
+    reads_coverage = True
 
     def __init__(self, mapping: BoundedMap, exhaustion: float = 0.0) -> None:
         super().__init__()
         self.mapping, self.exhaustion = mapping, exhaustion
 
-    def forward(self, scores: Tensor, source: Attended) -> Tensor:
+    def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
         """Apply the mapping.
 
         Raises:
             ValueError: there is no fertility, or the fertilities of a row are used up.
         """
-        if source.spent is None or source.fertility is None:
+        if source.coverage is None or source.fertility is None:
             raise ValueError("bounded attention needs fertilities; the model has none")
-        left = (source.fertility - source.spent).clamp(min=0.0)
+        left = (source.fertility - source.coverage).clamp(min=0.0)
         if self.exhaustion:
             scores = scores + self.exhaustion * left.masked_fill(left == torch.inf, 0.0)
         return self.mapping(scores, left, mask=source.mask)
 
 
+class AttentionProducts(NamedTuple):
+    """Products of one step: query with keys, weights with memory, query with coverage vector."""
+
+    scores: StepProduct
+    context: StepProduct
+    coverage: StepProduct | None
+
+
 class GlobalAttention(nn.Module):
     r"""Attend to a memory with a query.
 
-    .. math:: z_j = s^\top (W h_j + v\, \beta_j), \quad \pi = \mathrm{weighting}(z), \quad
+    .. math:: z_j = s^\top (W h_j + v\, \beta_j), \quad \pi = \mathrm{normalizer}(z), \quad
               c = \sum_j \pi_j h_j
 
-    The term with the cumulative attention ``β`` is there only with a coverage vector.
+    The term with the cumulative attention ``β`` exists only with a coverage vector.
 
     Args:
-        query_size: of ``s``.
-        memory_size: of ``h``.
-        weighting: from scores to weights.
+        query_size: size of ``s``.
+        memory_size: size of ``h``.
+        normalizer: from scores to weights.
         coverage_vector: learn ``v``.
 
     References:
@@ -124,47 +142,56 @@ class GlobalAttention(nn.Module):
     """
 
     def __init__(
-        self, query_size: int, memory_size: int, weighting: Weighting, coverage_vector: bool = False
+        self,
+        query_size: int,
+        memory_size: int,
+        normalizer: AttentionNormalizer,
+        coverage_vector: bool = False,
     ) -> None:
         super().__init__()
         self.key = nn.Linear(memory_size, query_size, bias=False)
-        self.weighting = weighting
+        self.weighting = normalizer  # as in weights stored by earlier versions
         self.coverage = nn.Linear(query_size, 1, bias=False) if coverage_vector else None
 
     @property
-    def remembers(self) -> bool:
+    def reads_coverage(self) -> bool:
         """Whether steps depend on the cumulative attention."""
-        return self.coverage is not None or self.weighting.remembers
+        return self.coverage is not None or self.weighting.reads_coverage
 
-    def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> Attended:
-        """What the steps read: keys ``W h_j``, computed once for a sentence, nothing spent."""
-        spent = memory.new_zeros(mask.shape) if self.remembers else None
-        memory = _in_precision_of_products(memory)
-        return Attended(self.key(memory), memory, mask, spent, fertility)
+    def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
+        """Return the state before the first step: keys ``W h_j`` and no coverage."""
+        coverage = memory.new_zeros(mask.shape) if self.reads_coverage else None
+        memory = memory.to(product_dtype(memory))
+        return AttentionState(self.key(memory), memory, mask, coverage, fertility)
 
-    def forward(self, query: Tensor, source: Attended) -> tuple[Tensor, Tensor]:
-        """Return the context and the weights.
+    def products(self, source: AttentionState, steps: int) -> list[AttentionProducts]:
+        """Return the products of every step of a sequence that attends to ``source``."""
+        rows, words, size = source.memory.shape
+        zeros = source.memory.new_zeros(rows, steps, 1, dtype=sum_dtype(source.memory))
+        scores = step_products(zeros.expand(-1, -1, words), [source.keys], steps)
+        context = step_products(zeros.expand(-1, -1, size), [source.memory.mT], steps)
+        coverage: Sequence[StepProduct | None] = [None] * steps
+        if self.coverage is not None:
+            none_yet = zeros.view(steps * rows, 1)
+            coverage = step_products(none_yet, [self.coverage.weight], steps)
+        return [AttentionProducts(*step) for step in zip(scores, context, coverage, strict=True)]
+
+    def forward(
+        self, query: Tensor, source: AttentionState, products: AttentionProducts
+    ) -> tuple[Tensor, Tensor]:
+        """Return the context and the weights of a step.
 
         Args:
             query: shape ``(rows, query)``.
-            source: of the same rows.
+            source: state of the same rows.
+            products: those of the step.
 
         Returns:
             Context ``(rows, memory)`` and weights ``(rows, source)``; the weights sum to one.
         """
-        scores = torch.bmm(source.keys, query.unsqueeze(-1)).squeeze(-1)
-        if self.coverage is not None and source.spent is not None:
-            scores = scores + self.coverage(query) * source.spent
-        # Half precision would decide which weights are zero, and round what has been spent.
-        whole = torch.promote_types(scores.dtype, torch.float32)
-        weights = self.weighting(scores.to(whole), source)
-        context = torch.bmm(weights.unsqueeze(1), source.memory).squeeze(1)
-        return context, weights
-
-
-def _in_precision_of_products(memory: Tensor) -> Tensor:
-    """As autocast would turn it for a product, but once instead of at every step."""
-    device = memory.device.type
-    if not torch.is_autocast_enabled(device):
-        return memory
-    return memory.to(torch.get_autocast_dtype(device))
+        # In single precision at least: half precision would decide which weights are zero.
+        scores = products.scores(query.unsqueeze(1)).squeeze(1)
+        if products.coverage is not None and source.coverage is not None:
+            scores = scores + products.coverage(query) * source.coverage
+        weights = self.weighting(scores, source)
+        return products.context(weights.unsqueeze(1)).squeeze(1), weights

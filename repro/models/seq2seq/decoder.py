@@ -1,29 +1,34 @@
-"""LSTM decoder with attention and input feeding, one step at a time."""
+"""LSTM decoder with attention and input feeding."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from repro.models.seq2seq.attention import Attended, GlobalAttention
+from repro.models.dropout import dropout_mask
+from repro.models.seq2seq.attention import AttentionProducts, AttentionState, GlobalAttention
 from repro.models.seq2seq.encoder import Encoding
+from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products
 
 
 @dataclass
 class DecoderState:
-    """What one step hands to the next; every tensor has one row for each hypothesis.
+    """State between two steps; every tensor has one row for each hypothesis.
 
     Attributes:
         hidden: hidden state of each layer, ``(rows, units)`` each.
         cell: cell state of each layer.
         feed: the previous attentional output, ``(rows, units)``.
-        source: what the attention reads, and what it has spent.
+        source: the source, and the attention it has received.
     """
 
     hidden: tuple[Tensor, ...]
     cell: tuple[Tensor, ...]
     feed: Tensor
-    source: Attended
+    source: AttentionState
 
     def select(self, rows: Tensor) -> "DecoderState":
         """Gather rows, which may repeat."""
@@ -35,10 +40,37 @@ class DecoderState:
         )
 
 
+class Decoded(NamedTuple):
+    """Result of several steps.
+
+    Attributes:
+        outputs: attentional outputs ``o_t``, ``(rows, steps, units)``.
+        attention: weights, ``(rows, steps, source)``.
+        state: the state after the last step.
+    """
+
+    outputs: Tensor
+    attention: Tensor
+    state: DecoderState
+
+
+class _Step(NamedTuple):
+    """Products of one step, and the dropout masks of each layer's output (None: no dropout)."""
+
+    gates: tuple[StepProduct, ...]
+    output: StepProduct
+    attention: AttentionProducts
+    masks: Tensor | None
+
+
 class InputFeedingDecoder(nn.Module):
-    r"""Stacked LSTM cells fed with the previous symbol and the previous attentional output.
+    r"""Stacked LSTM layers fed with the previous symbol and the previous attentional output.
 
     .. math:: o_t = \tanh(W^{(o)} [s_t; c_t] + b^{(o)})
+
+    Everything that does not depend on earlier steps is computed for all steps at once: the part
+    of the first layer's gates that comes from the symbols, the dropout masks, and in the backward
+    pass the gradients of all matrices (:mod:`repro.models.seq2seq.step_products`).
 
     References:
         Peters et al. (2019), §2, *Decoder*; Luong et al. (2015), input feeding.
@@ -51,14 +83,14 @@ class InputFeedingDecoder(nn.Module):
         super().__init__()
         sizes = [embedding_size + hidden_size] + [hidden_size] * (layers - 1)
         self.cells = nn.ModuleList(nn.LSTMCell(size, hidden_size) for size in sizes)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout
         self.attention = attention
         self.output = nn.Linear(2 * hidden_size, hidden_size)
 
     def start(
         self, encoding: Encoding, mask: Tensor, fertility: Tensor | None = None
     ) -> DecoderState:
-        """Initial state: the encoder's last states, and a zero attentional output.
+        """Return the initial state: the encoder's last states, and a zero attentional output.
 
         Args:
             encoding: of the source.
@@ -72,25 +104,65 @@ class InputFeedingDecoder(nn.Module):
             self.attention.attend_to(encoding.memory, mask, fertility),
         )
 
-    def forward(self, state: DecoderState, embedded: Tensor) -> tuple[Tensor, DecoderState]:
-        """One step.
+    def forward(self, state: DecoderState, embedded: Tensor) -> Decoded:
+        """Take one step for each given symbol.
 
         Args:
             state: of ``rows`` hypotheses.
-            embedded: the previous symbols, shape ``(rows, embedding)``.
-
-        Returns:
-            The attention weights ``(rows, source)`` and the next state, whose ``feed`` is
-            the attentional output ``o_t``.
+            embedded: the symbols before those to predict, ``(rows, steps, embedding)``.
         """
+        outputs, attention = [], []
+        for step in self._steps(state.source, embedded):
+            weights, state = self._step(state, step)
+            outputs.append(state.feed)
+            attention.append(weights)
+        return Decoded(torch.stack(outputs, dim=1), torch.stack(attention, dim=1), state)
+
+    def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:
+        """Compute everything that does not depend on earlier steps."""
+        rows, steps, embedding_size = embedded.shape
+        dtype, units = product_dtype(embedded), self.output.out_features
+        first, *upper = cast(Iterable[nn.LSTMCell], self.cells)
+        of_symbol, of_feed = first.weight_ih.split([embedding_size, units], dim=1)
+        symbols = embedded.transpose(0, 1).flatten(0, 1)
+        base = F.linear(symbols, of_symbol).to(embedded.dtype) + (first.bias_ih + first.bias_hh)
+        gates = [step_products(base, [of_feed, first.weight_hh], steps, dtype)]
+        for cell in upper:
+            base = (cell.bias_ih + cell.bias_hh).expand(steps * rows, -1)
+            gates.append(step_products(base, [cell.weight_ih, cell.weight_hh], steps, dtype))
+        base = self.output.bias.expand(steps * rows, -1)
+        output = step_products(base, self.output.weight.chunk(2, dim=1), steps, dtype)
+        masks: Tensor | list[None] = [None] * steps
+        if self.training and self.dropout:
+            masks = dropout_mask((steps, len(gates), rows, units), self.dropout, embedded)
+        attention = self.attention.products(source, steps)
+        layers = zip(*gates, strict=True)
+        return [_Step(*step) for step in zip(layers, output, attention, masks, strict=True)]
+
+    def _step(self, state: DecoderState, step: _Step) -> tuple[Tensor, DecoderState]:
+        """Return the attention weights ``(rows, source)`` and the next state."""
         hidden, cell = [], []
-        below = torch.cat([embedded, state.feed], dim=-1)
-        for layer, lstm in enumerate(self.cells):
-            below = below if layer == 0 else self.dropout(below)
-            below, memory_cell = lstm(below, (state.hidden[layer], state.cell[layer]))
+        below = state.feed
+        for layer, gates in enumerate(step.gates):
+            if layer > 0 and step.masks is not None:
+                below = below * step.masks[layer]
+            below, memory = _lstm_state(gates(below, state.hidden[layer]), state.cell[layer])
             hidden.append(below)
-            cell.append(memory_cell)
-        context, weights = self.attention(below, state.source)
-        feed = self.dropout(torch.tanh(self.output(torch.cat([below, context], dim=-1))))
-        following = DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
-        return weights, following
+            cell.append(memory)
+        context, weights = self.attention(below, state.source, step.attention)
+        feed = torch.tanh(step.output(below, context))
+        if step.masks is not None:
+            feed = feed * step.masks[0]
+        return weights, DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
+
+
+def _lstm_state(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the hidden and the cell state after a step.
+
+    Args:
+        gates: input, forget, candidate and output before their activations, ``(rows, 4 units)``.
+        cell: the cell state before the step, ``(rows, units)``.
+    """
+    enter, keep, candidate, leave = gates.chunk(4, dim=-1)
+    cell = keep.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+    return leave.sigmoid() * cell.tanh(), cell

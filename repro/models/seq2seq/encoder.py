@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from repro.models.dropout import Dropout
 from repro.models.precision import lstm_precision
 
 
@@ -51,7 +52,7 @@ class LstmEncoder(nn.Module):
         super().__init__()
         self.bidirectional = bidirectional
         self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.lstm = nn.LSTM(
             embedding_size,
             hidden_size // 2 if bidirectional else hidden_size,

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
-from repro.models.seq2seq.attention import GlobalAttention, Weighting
+from repro.models.dropout import Dropout
+from repro.models.seq2seq.attention import AttentionNormalizer, GlobalAttention
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
 from repro.models.seq2seq.encoder import LstmEncoder
 from repro.models.seq2seq.fertility import Fertility
@@ -37,10 +38,10 @@ class Seq2Seq(nn.Module):
         hidden_size: of every state; even where the encoder reads in both directions.
         layers: of the encoder and of the decoder.
         dropout: probability, on embeddings, between layers and on the attentional output.
-        weighting: turns attention scores into weights.
+        normalizer: turns attention scores into weights.
         output_mapping: turns output scores into probabilities; the loss trains the scores.
         coverage_vector: attention scores see the cumulative attention through a learned vector.
-        fertility: bounds of the cumulative attention, for a bounded weighting.
+        fertility: bounds of the cumulative attention, for a bounded normalizer.
         bidirectional: whether the encoder reads in both directions.
 
     References:
@@ -55,7 +56,7 @@ class Seq2Seq(nn.Module):
         hidden_size: int,
         layers: int,
         dropout: float,
-        weighting: Weighting,
+        normalizer: AttentionNormalizer,
         output_mapping: ProbabilityMap,
         coverage_vector: bool = False,
         fertility: Fertility | None = None,
@@ -65,10 +66,10 @@ class Seq2Seq(nn.Module):
         self.encoder = LstmEncoder(
             source_vocabulary, embedding_size, hidden_size, layers, dropout, bidirectional
         )
-        attention = GlobalAttention(hidden_size, hidden_size, weighting, coverage_vector)
+        attention = GlobalAttention(hidden_size, hidden_size, normalizer, coverage_vector)
         self.decoder = InputFeedingDecoder(embedding_size, hidden_size, layers, dropout, attention)
         self.embedding = nn.Embedding(target_vocabulary, embedding_size, padding_idx=0)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.scores = nn.Linear(hidden_size, target_vocabulary)
         self.output_mapping = output_mapping
         self.target_vocabulary = target_vocabulary
@@ -88,16 +89,12 @@ class Seq2Seq(nn.Module):
     def outputs(
         self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
+        """Return what :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
         state = self._start(source, source_lengths, _length_mask(source_lengths, source.shape[1]))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
-        outputs, attention = [], []
-        for embedded in self.dropout(self.embedding(previous)).unbind(1):
-            weights, state = self.decoder(state, embedded)
-            outputs.append(state.feed)
-            attention.append(weights)
-        return torch.stack(outputs, dim=1), torch.stack(attention, dim=1)
+        decoded = self.decoder(state, self.dropout(self.embedding(previous)))
+        return decoded.outputs, decoded.attention
 
     def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
         """Encode, and return the decoder's initial state (one row for each sentence)."""
@@ -108,10 +105,11 @@ class Seq2Seq(nn.Module):
         return self.decoder.start(self.encoder(source, lengths), mask, fertility)
 
     def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
-        """Probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""
-        weights, following = self.decoder(state, self.dropout(self.embedding(previous)))
-        probs = self.output_mapping(self.scores(following.feed)).float()
-        return StepOutput(probs, weights, following)
+        """Return probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""
+        embedded = self.dropout(self.embedding(previous))
+        decoded = self.decoder(state, embedded.unsqueeze(1))
+        probs = self.output_mapping(self.scores(decoded.outputs.squeeze(1))).float()
+        return StepOutput(probs, decoded.attention.squeeze(1), decoded.state)
 
 
 def _length_mask(lengths: Tensor, size: int) -> Tensor:

@@ -1,0 +1,53 @@
+"""Oracles: attention, and a decoder that computes one step after the other with plain autograd."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from repro.models.seq2seq import (
+    AttentionState,
+    Decoded,
+    DecoderState,
+    GlobalAttention,
+    InputFeedingDecoder,
+)
+
+
+def attend(
+    attention: GlobalAttention, query: Tensor, source: AttentionState
+) -> tuple[Tensor, Tensor]:
+    """Context and weights of one step of ``attention``."""
+    return attention(query, source, attention.products(source, 1)[0])
+
+
+def plain_attend(
+    attention: GlobalAttention, query: Tensor, source: AttentionState
+) -> tuple[Tensor, Tensor]:
+    scores = (source.keys @ query.unsqueeze(-1)).squeeze(-1)
+    if attention.coverage is not None:
+        scores = scores + attention.coverage(query) * source.coverage
+    weights = attention.weighting(scores, source)
+    return (weights.unsqueeze(1) @ source.memory).squeeze(1), weights
+
+
+def plain_decode(
+    decoder: InputFeedingDecoder, state: DecoderState, embedded: Tensor, masks: Tensor
+) -> Decoded:
+    """What the decoder computes; ``masks``: ``(steps, layers, rows, units)``."""
+    outputs, attention = [], []
+    for symbol, mask in zip(embedded.unbind(1), masks, strict=True):
+        below, hidden, cell = torch.cat([symbol, state.feed], dim=-1), [], []
+        for layer, lstm in enumerate(decoder.cells):
+            below = below if layer == 0 else below * mask[layer]
+            below, memory = lstm(below, (state.hidden[layer], state.cell[layer]))
+            hidden.append(below)
+            cell.append(memory)
+        context, weights = plain_attend(decoder.attention, below, state.source)
+        combined = F.linear(
+            torch.cat([below, context], dim=-1), decoder.output.weight, decoder.output.bias
+        )
+        feed = torch.tanh(combined) * mask[0]
+        state = DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
+        outputs.append(feed)
+        attention.append(weights)
+    return Decoded(torch.stack(outputs, 1), torch.stack(attention, 1), state)
