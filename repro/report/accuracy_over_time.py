@@ -82,9 +82,11 @@ def describe_times(row: Row) -> str:
 
 
 def remark_times(row: Row) -> str:
-    """How long the time between two validations is, for the first seed of each row."""
+    """The time between two validations of the first seed of each row, and other seeds if drawn."""
     times = [f"{label} {first.x[-1] / len(first.x):.3g} s" for label, (first, *_) in curves_of(row)]
-    return f"Mean training time between validations: {', '.join(times)}."
+    several = any(others for _, (_, *others) in curves_of(row))
+    thin = " Further seeds are thin lines." if several else ""
+    return f"Mean training time between validations: {', '.join(times)}.{thin}"
 
 
 def _unit(longest: float) -> tuple[float, str]:

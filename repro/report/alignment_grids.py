@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 
 from repro.report.attention import OUTLINE, SCALE, SHADES
 from repro.report.canvas import INK, MUTED_INK, drawable, new_figure
+from repro.report.choice import OWN
 from repro.report.compared_pairs import (
     ComparedPair,
     Row,
@@ -17,7 +18,6 @@ from repro.report.compared_pairs import (
     checked_weights,
     common_pairs,
     compared_pair,
-    preference,
     runs_remark,
 )
 from repro.report.strips import ZERO
@@ -73,8 +73,8 @@ def gather_alignment(kept: Mapping[str, Sequence[Row]], prefer: Sequence[str]) -
     Raises:
         ResultsError: the runs kept no pair in common, or a row is malformed.
     """
-    rows = common_pairs(kept)
-    return min(rows, key=lambda row: _rank(compared_pair(row), prefer))
+    chosen = min(common_pairs(kept), key=lambda row: _rank(compared_pair(row), prefer))
+    return {**chosen, OWN: compared_pair(chosen).place_in(prefer) < len(prefer)}
 
 
 def draw_alignments(row: Row) -> Figure:
@@ -141,8 +141,7 @@ def _rank(pair: ComparedPair, prefer: Sequence[str]) -> tuple[int, ...]:
     m, n = len(pair.premise), len(pair.hypothesis)
     fits = m <= LONGEST[0] and n <= LONGEST[1]
     size = -m * n if fits else m * n
-    place = preference(pair, prefer)
-    return place, not fits, len(pair.wrong), pair.gold != WANTED, size, pair.index
+    return pair.place_in(prefer), not fits, len(pair.wrong), pair.gold != WANTED, size, pair.index
 
 
 def _panels(pair: ComparedPair) -> dict[str, AlignmentPanel]:

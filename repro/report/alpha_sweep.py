@@ -71,12 +71,14 @@ def describe_sweep(row: Row) -> str:
 
 
 def remark_sweep(row: Row) -> str:
-    """Where each curve is highest."""
+    """Where each curve is highest, and what is drawn of several seeds."""
     best = []
     for name, curves in curves_of(row):
         alpha, values = max(_by_alpha(curves), key=lambda point: fmean(point[1]))
         best.append(f"{name} α = {alpha:g} ({fmean(values):.2f})")
-    return f"Largest here: {', '.join(best)}."
+    several = any(len(curves) > 1 for _, curves in curves_of(row))
+    spread = " Lines are means, bands one standard deviation on either side." if several else ""
+    return f"Largest here: {', '.join(best)}.{spread}"
 
 
 def _name_and_alpha(label: str) -> tuple[str, float]:

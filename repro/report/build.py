@@ -9,7 +9,7 @@ from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
-from repro.results import atomic_write_text, require_writable, scale_dir, table_path
+from repro.results import atomic_write_text, figure_path, require_writable, scale_dir, table_path
 
 
 def build_report(results_dir: Path, scale: str) -> Path:
@@ -38,7 +38,10 @@ def build_report(results_dir: Path, scale: str) -> Path:
 
 def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:
     name = section.experiment.name
-    if section.figure is not None:
+    if section.figure is not None and section.figure.svg is None:
+        for suffix in ("svg", "png"):  # of an earlier run that had an example
+            figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
+    elif section.figure is not None:
         data = stored_figure(results_dir, scale, section.experiment)
         assert data is not None
         render_figure(results_dir, scale, data)

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from repro.report.examples import AttentionExample, LatticeExample, lemma_of
+from repro.data.sentence_search import preference
+from repro.report.examples import AttentionExample, LatticeExample
 from repro.results import ResultsError
 
 LONGEST_SOURCE = 30
@@ -14,11 +15,12 @@ Example = TypeVar("Example", AttentionExample, LatticeExample)
 
 
 def choose_attention(examples: Sequence[AttentionExample], prefer: Sequence[str]) -> int:
-    """Choose a preferred lemma, else the longest source of at most 30 symbols, predicted correctly.
+    """Choose a preferred text, else the longest source of at most 30 symbols, predicted correctly.
 
     Args:
         examples: of one run.
-        prefer: lemmas to show if they are among the examples, the first one first.
+        prefer: texts to show if they are among the examples, the first one first: lemmas, alone or
+            with their forms, or sentences; case, spaces and punctuation do not matter.
 
     Returns:
         Position of the example; ties go to the lowest ``index``. Without an example that fits,
@@ -33,7 +35,7 @@ def choose_attention(examples: Sequence[AttentionExample], prefer: Sequence[str]
         fits = length <= LONGEST_SOURCE
         return (fits and example.correct, fits, length if fits else -length, -example.index)
 
-    return _choose(examples, [lemma_of(example.source) for example in examples], prefer, merit)
+    return _choose(examples, prefer, merit)
 
 
 def choose_lattice(examples: Sequence[LatticeExample], prefer: Sequence[str]) -> int:
@@ -41,7 +43,8 @@ def choose_lattice(examples: Sequence[LatticeExample], prefer: Sequence[str]) ->
 
     Args:
         examples: of one run.
-        prefer: lemmas to show if they are among the examples, the first one first.
+        prefer: texts to show if they are among the examples, the first one first: lemmas, alone or
+            with their forms, or sentences; case, spaces and punctuation do not matter.
 
     Returns:
         Position of the example; ties go to the lowest ``index``. Without an example that fits,
@@ -64,7 +67,7 @@ def choose_lattice(examples: Sequence[LatticeExample], prefer: Sequence[str]) ->
             -example.index,
         )
 
-    return _choose(examples, [example.lemma for example in examples], prefer, merit)
+    return _choose(examples, prefer, merit)
 
 
 def entropy(example: LatticeExample) -> float:
@@ -78,12 +81,10 @@ def entropy(example: LatticeExample) -> float:
 
 def _choose(
     examples: Sequence[Example],
-    lemmas: Sequence[str],
     prefer: Sequence[str],
     merit: Callable[[Example], tuple[float, ...]],
 ) -> int:
     if not examples:
         raise ResultsError("the run kept no examples to draw")
-    wanted = next((lemma for lemma in prefer if lemma in lemmas), None)
-    allowed = [n for n, lemma in enumerate(lemmas) if wanted is None or lemma == wanted]
-    return max(allowed, key=lambda number: merit(examples[number]))
+    places = [preference(example.names, prefer) for example in examples]
+    return max(range(len(examples)), key=lambda n: (-places[n], *merit(examples[n])))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from repro.data.nli_tokens import bare_sentence
+from repro.data.sentence_search import preference
 from repro.results import ResultsError
 
 TOLERANCE = 1e-3
@@ -37,6 +38,10 @@ class ComparedPair:
     def name(self) -> str:
         """The hypothesis, without case and punctuation."""
         return bare_sentence(" ".join(self.hypothesis))
+
+    def place_in(self, prefer: Sequence[str]) -> int:
+        """Position of the hypothesis in ``prefer``, else its length."""
+        return preference([self.name], prefer)
 
 
 def common_pairs(kept: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
@@ -108,12 +113,6 @@ def check_sums(sums: Iterable[float], place: str) -> None:
     for total in sums:
         if not abs(total - 1) <= TOLERANCE:
             raise ResultsError(f"{place}: the weights sum to {total:.6f}, not to one")
-
-
-def preference(pair: ComparedPair, prefer: Sequence[str]) -> int:
-    """Place of the pair's hypothesis in ``prefer``; its length where it is not there."""
-    names = [bare_sentence(text) for text in prefer]
-    return names.index(pair.name) if pair.name in names else len(names)
 
 
 def runs_remark(row: Row, pairs: Sequence[ComparedPair]) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from repro.data.nli_tokens import bare_sentence
 from repro.data.segmentation import join_subwords
+from repro.data.sentence_search import preference
+from repro.report.choice import OWN, VALIDATION, place_of, split_of
 from repro.report.examples import AttentionExample, attention_example
 from repro.results import ResultsError
 
@@ -41,6 +42,11 @@ class ComparedSentence:
         """The source in whole words."""
         return " ".join(join_subwords(self.source))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Texts by which a figure may ask for it: the source and the reference."""
+        return self.text, self.gold
+
     def words(self, label: str) -> list[str]:
         """Whole words that a run says."""
         return join_subwords(self.panels[label].prediction.split())
@@ -65,15 +71,14 @@ def common_sentences(kept: Mapping[str, Sequence[Row]]) -> list[dict[str, Any]]:
         ResultsError: a row is malformed, or the runs have no sentence in common.
     """
     try:
-        found = {label: {int(row["index"]): row for row in rows} for label, rows in kept.items()}
+        found = {label: {place_of(row): row for row in rows} for label, rows in kept.items()}
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(f"compared sentences: missing or malformed: {error}") from error
     shared = set.intersection(*({*rows} for rows in found.values())) if found else set()
     if not shared:
         raise ResultsError("the runs kept no sentence in common to draw")
-    return [
-        _join({label: rows[index] for label, rows in found.items()}) for index in sorted(shared)
-    ]
+    ordered = sorted(shared, key=lambda place: (place[0] != VALIDATION, place))
+    return [_join({label: rows[place] for label, rows in found.items()}) for place in ordered]
 
 
 def compared_sentence(row: Row) -> ComparedSentence:
@@ -104,26 +109,34 @@ def compared_sentence(row: Row) -> ComparedSentence:
 def chosen_sentences(
     kept: Mapping[str, Sequence[Row]], prefer: Sequence[str], rank: Rank, count: int
 ) -> dict[str, Any]:
-    """The data of a figure: preferred sources first, then by rank; no source is shown twice.
+    """The data of a figure: preferred sentences, then validation sentences by rank.
+
+    No source is shown twice.
 
     Args:
         kept: rows of each run, by the label of the run.
-        prefer: sources; case and punctuation do not matter.
+        prefer: sources or references; case, spaces and punctuation do not matter.
         rank: smaller goes first; ties go to the lowest index.
         count: how many sentences are shown, if there are so many.
 
     Raises:
         ResultsError: the runs kept no sentence in common, or a row is malformed.
     """
-    names = [bare_sentence(text) for text in prefer]
 
     def merit(row: Row) -> tuple[int, ...]:
         sentence = compared_sentence(row)
-        name = bare_sentence(sentence.text)
-        place = names.index(name) if name in names else len(names)
-        return place, *rank(sentence), sentence.index
+        return preference(sentence.names, prefer), *rank(sentence), sentence.index
 
-    ordered = sorted(common_sentences(kept), key=merit)
+    def allowed(row: Row) -> bool:
+        return row[OWN] or split_of(row) == VALIDATION
+
+    found = [
+        {**row, OWN: preference(compared_sentence(row).names, prefer) < len(prefer)}
+        for row in common_sentences(kept)
+    ]
+    ordered = sorted(filter(allowed, found), key=merit)
+    if not ordered:
+        raise ResultsError("the runs kept no validation sentence in common to draw")
     fresh = {tuple(row["source"]): row for row in reversed(ordered)}
     shown = [row for row in ordered if fresh[tuple(row["source"])] is row][:count]
     return {"index": shown[0]["index"], "sentences": shown}
@@ -144,9 +157,7 @@ def shown_sentences(row: Row) -> list[ComparedSentence]:
 def runs_shown(row: Row) -> str:
     """Which runs are shown."""
     runs = "; ".join(f"{label} {run}" for label, run in row.get("runs", {}).items())
-    others = [str(one["index"]) for one in row.get("sentences", [])[1:]]
-    also = f" Further examples: {', '.join(others)}." if others else ""
-    return f"Runs: {runs}.{also}" if runs else also.strip()
+    return f"Runs: {runs}." if runs else ""
 
 
 def _join(rows: Mapping[str, Row]) -> dict[str, Any]:
@@ -154,7 +165,10 @@ def _join(rows: Mapping[str, Row]) -> dict[str, Any]:
     place = f"sentence {next(iter(rows.values()))['index']}"
     try:
         source = min((row["source"] for row in rows.values()), key=len)
-        heads = [{key: row[key] for key in _SHARED} | {"source": source} for row in rows.values()]
+        heads = [
+            {key: row[key] for key in _SHARED} | {"source": source, "split": split_of(row)}
+            for row in rows.values()
+        ]
         panels = {
             label: {key: row[key] for key in ("source", "output", "weights")}
             for label, row in rows.items()

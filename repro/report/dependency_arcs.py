@@ -1,6 +1,6 @@
 """A sentence between its gold tree and SparseMAP's arcs, as in Niculae et al. (2018), Figure 3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ ROOT = "root"
 WRONG = "#b3422d"
 FAINTEST = 0.35
 HEADROOM = 0.45
+NARROWEST = 4.0
 MOST_WEIGHTS = 8
 """Weights of trees that the title lists."""
 LABEL = (0.27, 0.14)
@@ -28,7 +29,7 @@ LABEL = (0.27, 0.14)
 
 
 def draw_dependency_arcs(row: Mapping[str, Any]) -> Figure:
-    """Draw one row of ``candidates.jsonl``.
+    """Draw one row of ``candidates.jsonl``, or several, which stand under ``sentences``.
 
     Above the words stand the arcs of the gold tree, those that no candidate holds dashed; below
     stand the arcs of candidates that are not gold. Arcs that are not certain show their
@@ -37,34 +38,31 @@ def draw_dependency_arcs(row: Mapping[str, Any]) -> Figure:
     Raises:
         ResultsError: the row is malformed.
     """
-    example = parsed_sentence(row)
-    labels = [ROOT, *(drawable(word) for word in example.words)]
-    centres = _centres(labels)
-    marginals = example.marginals
-    above = {arc: marginals.get(arc, 0.0) for arc in example.gold.arcs}
-    below = {arc: weight for arc, weight in marginals.items() if arc not in above}
-    high, low = _height(above), _height(below) if below else 0.1
-    width = centres[-1] + len(labels[-1]) * LETTER / 2 + GAP
-    figure = new_figure(max(width, 4.0), high + low + WORD_HEIGHT + TITLE_HEIGHT)
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_xlim(0, max(width, 4.0))
-    axes.set_ylim(-low - WORD_HEIGHT / 2, high + WORD_HEIGHT / 2 + TITLE_HEIGHT)
-    for x, label in zip(centres, labels, strict=True):
-        colour = MUTED_INK if label is labels[0] else INK
-        axes.text(
-            x, 0, label, ha="center", va="center", fontsize=10, color=colour, parse_math=False
-        )
-    _draw_arcs(axes, centres, above, 1, INK)
-    _draw_arcs(axes, centres, below, -1, WRONG)
-    top = high + WORD_HEIGHT / 2 + TITLE_HEIGHT - 0.1
-    axes.text(0.1, top, _title(example), fontsize=9, color=INK, va="top", parse_math=False)
+    panels = [_Panel(example) for example in _sentences(row)]
+    figure = new_figure(max(panel.width for panel in panels), sum(p.height for p in panels))
+    width, height = figure.get_size_inches()
+    top = height
+    for panel in panels:
+        top -= panel.height
+        panel.draw(figure.add_axes((0.0, top / height, panel.width / width, panel.height / height)))
     return figure
 
 
 def describe_dependency_arcs(row: Mapping[str, Any]) -> str:
-    """The sentence, the number of candidates and the arcs in doubt, in words."""
-    example = parsed_sentence(row)
+    """The sentences, the number of candidates and the arcs in doubt, in words."""
+    return " ".join(_in_words(example) for example in _sentences(row))
+
+
+def remark_dependency_arcs(row: Mapping[str, Any]) -> str:
+    """Say so if a sentence has one candidate only, or its gold tree is none of them."""
+    return " ".join(remark for one in _sentences(row) for remark in _remarks(one))
+
+
+def _sentences(row: Mapping[str, Any]) -> list[ParsedSentence]:
+    return [parsed_sentence(one) for one in row.get("sentences") or [row]]
+
+
+def _in_words(example: ParsedSentence) -> str:
     doubtful = [
         f"{_word(example, modifier)} below {_word(example, head)} ({weight:.2f})"
         for (head, modifier), weight in example.marginals.items()
@@ -77,15 +75,44 @@ def describe_dependency_arcs(row: Mapping[str, Any]) -> str:
     )
 
 
-def remark_dependency_arcs(row: Mapping[str, Any]) -> str:
-    """Says so if there is one candidate only, or the gold tree is none of them."""
-    example = parsed_sentence(row)
-    remarks = []
+def _remarks(example: ParsedSentence) -> Iterator[str]:
+    if not example.gold.arcs <= example.marginals.keys():
+        yield f"Dashed arcs of {example.sentence} have probability zero."
     if len(example.candidates) == 1:
-        remarks.append("The solution for this sentence is a single tree.")
+        yield f"The solution for {example.sentence} is a single tree."
     if example.gold_place is None:
-        remarks.append("The gold tree is not among the candidates.")
-    return " ".join(remarks)
+        yield f"The gold tree of {example.sentence} is not among the candidates."
+
+
+class _Panel:
+    """One sentence between its arcs; all measures are inches."""
+
+    def __init__(self, example: ParsedSentence) -> None:
+        self.example = example
+        self.labels = [ROOT, *(drawable(word) for word in example.words)]
+        self.centres = _centres(self.labels)
+        marginals = example.marginals
+        self.gold = {arc: marginals.get(arc, 0.0) for arc in example.gold.arcs}
+        self.others = {arc: weight for arc, weight in marginals.items() if arc not in self.gold}
+        self.above = _height(self.gold) + WORD_HEIGHT / 2 + TITLE_HEIGHT
+        self.below = (_height(self.others) if self.others else 0.1) + WORD_HEIGHT / 2
+        right = self.centres[-1] + len(self.labels[-1]) * LETTER / 2 + GAP
+        self.width, self.height = max(right, NARROWEST), self.above + self.below
+
+    def draw(self, axes: Axes) -> None:
+        """Draw into axes of this panel's size."""
+        axes.set_axis_off()
+        axes.set_xlim(0, self.width)
+        axes.set_ylim(-self.below, self.above)
+        for x, label in zip(self.centres, self.labels, strict=True):
+            colour = MUTED_INK if label is self.labels[0] else INK
+            axes.text(
+                x, 0, label, ha="center", va="center", fontsize=10, color=colour, parse_math=False
+            )
+        _draw_arcs(axes, self.centres, self.gold, 1, INK)
+        _draw_arcs(axes, self.centres, self.others, -1, WRONG)
+        title = _title(self.example)
+        axes.text(0.1, self.above - 0.1, title, fontsize=9, color=INK, va="top", parse_math=False)
 
 
 def _centres(labels: Sequence[str]) -> list[float]:

@@ -9,10 +9,11 @@ from repro.checksums import DamagedFileError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
+from repro.report.choice import MISSING, choice_in_words, place_in_words, shown_examples
 from repro.report.chosen import chosen_records
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.computed import ComputedFigure, read_computed_figure
-from repro.report.drawings import drawing
+from repro.report.drawings import ComparisonSpec, SeriesSpec, drawing
 from repro.report.figure import FigureData, read_figure_data
 from repro.report.grid import Grid, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
@@ -40,15 +41,16 @@ class FigureView:
     """A figure with the words that go with it.
 
     Attributes:
-        svg: file of the drawing.
+        svg: file of the drawing; None where no example shows what the figure is about.
         png: the same as pixels.
         description: for those who cannot see it.
-        lines: caption, remark and the paper's figure in words; those that are blank left out.
+        lines: caption, choice of the examples, remark and the paper's figure in words; those that
+            are blank left out.
         run: which run is shown and why, or that there is none.
     """
 
-    svg: Path
-    png: Path
+    svg: Path | None
+    png: Path | None
     description: str
     lines: tuple[str, ...]
     run: str
@@ -212,30 +214,41 @@ def _figure_view(
 ) -> FigureView:
     spec, record = drawing(data.drawing), data.record
     value = f"{record.value:.{metric_of(record.metric).digits}f}"
+    run = _shown_run(data, value)
+    if MISSING in data.example:
+        reason = f"No figure at this scale: {data.example[MISSING]}"
+        published = _published(experiment)
+        return FigureView(None, None, reason, _nonblank(reason, published), run)
     return FigureView(
         svg=figure_path(results_dir, scale, experiment.name, "svg"),
         png=figure_path(results_dir, scale, experiment.name, "png"),
         description=spec.describe(data.example),
-        lines=_lines(experiment, spec.remark(data.example)),
-        run=_shown_run(data, value),
+        lines=_lines(experiment, choice_in_words(data.example), spec.remark(data.example)),
+        run=run,
     )
 
 
 def _shown_run(data: FigureData, value: str) -> str:
-    record, index = data.record, data.example.get("index")
+    record, spec = data.record, drawing(data.drawing)
     run = f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed})"
     largest = f"the largest {record.metric} of this experiment, {value}"
-    if index is None:
+    if isinstance(spec, SeriesSpec):
         return f"all runs; {run} has {largest}"
-    if "runs" in data.example:
-        return f"the best run of each row, example {index}; {run} has {largest}"
-    return f"{run}: {largest}; example {index}"
+    places = ", ".join(place_in_words(one) for one in shown_examples(data.example))
+    where = f"; {places}" if places else ""
+    if isinstance(spec, ComparisonSpec):
+        return f"the best run of each row{where}; {run} has {largest}"
+    return f"{run}: {largest}{where}"
 
 
-def _lines(experiment: Experiment, remark: str) -> tuple[str, ...]:
+def _lines(experiment: Experiment, *remarks: str) -> tuple[str, ...]:
     plan = experiment.drawing
-    published = f"In the paper: {plan.published}" if plan and plan.published else ""
-    return _nonblank(plan.caption if plan else "", remark, published)
+    return _nonblank(plan.caption if plan else "", *remarks, _published(experiment))
+
+
+def _published(experiment: Experiment) -> str:
+    plan = experiment.drawing
+    return f"In the paper: {plan.published}" if plan and plan.published else ""
 
 
 def _nonblank(*lines: str) -> tuple[str, ...]:
@@ -250,7 +263,7 @@ def _computed_section(
         svg=figure_path(results_dir, scale, experiment.name, "svg"),
         png=figure_path(results_dir, scale, experiment.name, "png"),
         description=data.describe(),
-        lines=_lines(experiment, ""),
+        lines=_lines(experiment),
         run=_EXACT,
     )
     origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
@@ -271,7 +284,9 @@ def _computed_section(
 
 def _state(table: Table, figure: FigureView | None) -> str:
     if table.experiment.kind == "figure":
-        return "drawn" if figure else "runs recorded, not drawn"
+        if figure is None:
+            return "runs recorded, not drawn"
+        return "drawn" if figure.svg else "no such example at this scale"
     complete = table.cells_found == table.cells_wanted
     return "complete" if complete else f"{table.cells_found} of {table.cells_wanted} cells complete"
 

@@ -24,6 +24,9 @@ from repro.report.alignment_grids import (
 from repro.report.alpha_sweep import describe_sweep, draw_sweep, gather_sweep, remark_sweep
 from repro.report.attention import describe_attention, draw_attention, remark_attention
 from repro.report.attention_panels import (
+    REPETITIONS,
+    STRIPS,
+    PanelStyle,
     describe_attention_panels,
     draw_attention_panels,
     remark_attention_panels,
@@ -37,14 +40,13 @@ from repro.report.dependency_arcs import (
 )
 from repro.report.examples import attention_example, lattice_example
 from repro.report.forced_decoding import describe_forced, draw_forced, remark_forced
-from repro.report.forced_steps import choose_forced
+from repro.report.forced_steps import choose_forced, forced_example
 from repro.report.lattice import describe_lattice, draw_lattice, remark_lattice
 from repro.report.panel_choice import (
     gather_longer_summary,
     gather_sentences,
     gather_shorter_summary,
-    remark_longer_summary,
-    remark_shorter_summary,
+    remark_summaries,
 )
 from repro.report.parses import choose_parses, parsed_sentence
 from repro.report.premise_attention import (
@@ -74,16 +76,24 @@ LONGEST_SUMMARIZED, LONGEST_TRANSLATED, LONGEST_OF_MANY = 24, 14, 10
 Row = dict[str, Any]
 
 
+def no_names(row: Row) -> Sequence[str]:
+    """Rows that ``drawing.prefer`` cannot ask for have no names."""
+    return ()
+
+
 @dataclass(frozen=True)
 class DrawingSpec:
     """One kind of figure.
 
     Attributes:
         read: rows that a run kept for it.
-        choose: position of the row to show, given the lemmas preferred.
-        draw: the figure of one row.
+        choose: position of the row to show, given the texts preferred.
+        draw: the figure of one row; of several under ``sentences`` where ``count`` is above 1.
         describe: the figure in words, for those who cannot see it.
         remark: what a reader must know before believing the caption; usually blank.
+        names: texts by which ``drawing.prefer`` may ask for a row.
+        rule: how ``choose`` chooses among rows that nobody asked for, in words.
+        count: rows that are shown, if there are so many.
     """
 
     read: Callable[[RunFolder], list[Row]]
@@ -91,6 +101,9 @@ class DrawingSpec:
     draw: Callable[[Mapping[str, Any]], Figure]
     describe: Callable[[Mapping[str, Any]], str]
     remark: Callable[[Mapping[str, Any]], str]
+    names: Callable[[Row], Sequence[str]] = no_names
+    rule: str = ""
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,7 @@ class ComparisonSpec:
         draw: the figure of the example.
         describe: the figure in words, for those who cannot see it.
         remark: what a reader must know before believing the caption.
+        rule: how ``gather`` chooses among examples that nobody asked for, in words.
     """
 
     read: Callable[[RunFolder], list[Row]]
@@ -111,6 +125,7 @@ class ComparisonSpec:
     draw: Callable[[Mapping[str, Any]], Figure]
     describe: Callable[[Mapping[str, Any]], str]
     remark: Callable[[Mapping[str, Any]], str]
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,6 +156,22 @@ def _choose_lattice(rows: Sequence[Row], prefer: Sequence[str]) -> int:
     return choose_lattice([lattice_example(row) for row in rows], prefer)
 
 
+def _attention_names(row: Row) -> Sequence[str]:
+    return attention_example(row).names
+
+
+def _lattice_names(row: Row) -> Sequence[str]:
+    return lattice_example(row).names
+
+
+def _parse_names(row: Row) -> Sequence[str]:
+    return parsed_sentence(row).names
+
+
+def _forced_names(row: Row) -> Sequence[str]:
+    return forced_example(row).names
+
+
 def _choose_parses(rows: Sequence[Row], prefer: Sequence[str]) -> int:
     return choose_parses([parsed_sentence(row) for row in rows], prefer)
 
@@ -152,19 +183,33 @@ def _premises(count: int) -> ComparisonSpec:
         draw=draw_premises,
         describe=describe_premises,
         remark=remark_premises,
+        rule="the longest premise of at most 24 words about which every model is right",
     )
 
 
-def _panels(
+def _panels(count: int, longest: int, style: PanelStyle = STRIPS) -> ComparisonSpec:
+    """The longest sources that fit."""
+    return _chosen_panels(
+        partial(gather_sentences, count=count, longest=longest),
+        f"the longest source of at most {longest} symbols",
+        partial(remark_attention_panels, style=style),
+        style,
+    )
+
+
+def _chosen_panels(
     gather: Callable[[Mapping[str, Sequence[Row]], Sequence[str]], Row],
-    remark: Callable[[Mapping[str, Any]], str] = remark_attention_panels,
+    rule: str,
+    remark: Callable[[Mapping[str, Any]], str],
+    style: PanelStyle = STRIPS,
 ) -> ComparisonSpec:
     return ComparisonSpec(
         read=RunFolder.read_attention,
         gather=gather,
-        draw=draw_attention_panels,
+        draw=partial(draw_attention_panels, style=style),
         describe=describe_attention_panels,
         remark=remark,
+        rule=rule,
     )
 
 
@@ -175,6 +220,8 @@ DRAWINGS: dict[str, Spec] = {
         draw=draw_attention,
         describe=describe_attention,
         remark=remark_attention,
+        names=_attention_names,
+        rule="the longest source of at most 30 symbols that is predicted correctly",
     ),
     "lattice": DrawingSpec(
         read=RunFolder.read_hypotheses,
@@ -182,6 +229,8 @@ DRAWINGS: dict[str, Spec] = {
         draw=draw_lattice,
         describe=describe_lattice,
         remark=remark_lattice,
+        names=_lattice_names,
+        rule="the most even complete set of two to four hypotheses with the gold form",
     ),
     "dependency_arcs": DrawingSpec(
         read=RunFolder.read_candidates,
@@ -189,6 +238,10 @@ DRAWINGS: dict[str, Spec] = {
         draw=draw_dependency_arcs,
         describe=describe_dependency_arcs,
         remark=remark_dependency_arcs,
+        names=_parse_names,
+        rule="at most 14 words and two to four candidates, the gold tree among them and not the "
+        "heaviest, the most even weights",
+        count=2,
     ),
     "premise_attention": _premises(1),
     "premise_attention_of_three": _premises(3),
@@ -198,6 +251,8 @@ DRAWINGS: dict[str, Spec] = {
         draw=draw_alignments,
         describe=describe_alignments,
         remark=remark_alignments,
+        rule="a neutral pair of at most 14 by 12 words that every model predicts correctly, the "
+        "most cells",
     ),
     "sparsity_over_training": DrawingSpec(
         read=read_sparsity,
@@ -212,24 +267,26 @@ DRAWINGS: dict[str, Spec] = {
         draw=draw_forced,
         describe=describe_forced,
         remark=remark_forced,
+        names=_forced_names,
+        rule="of translations of at most 16 symbols with nonzero probability the one where single "
+        "continuations and choices take turns most often",
     ),
-    "attention_to_summarized": _panels(
-        partial(gather_sentences, count=1, longest=LONGEST_SUMMARIZED)
+    "attention_to_summarized": _panels(1, LONGEST_SUMMARIZED),
+    "attention_to_two_summarized": _panels(2, LONGEST_SUMMARIZED),
+    "attention_to_translated": _panels(1, LONGEST_TRANSLATED),
+    "attention_to_two_translated": _panels(2, LONGEST_TRANSLATED, REPETITIONS),
+    "attention_to_six_translated": _panels(6, LONGEST_OF_MANY),
+    "longer_summary": _chosen_panels(
+        partial(gather_longer_summary, longest=LONGEST_SUMMARIZED),
+        f"of sources of at most {LONGEST_SUMMARIZED} words the one whose summary by fusedmax "
+        "exceeds the longest of the others the most",
+        remark_summaries,
     ),
-    "attention_to_two_summarized": _panels(
-        partial(gather_sentences, count=2, longest=LONGEST_SUMMARIZED)
-    ),
-    "attention_to_translated": _panels(
-        partial(gather_sentences, count=1, longest=LONGEST_TRANSLATED)
-    ),
-    "attention_to_six_translated": _panels(
-        partial(gather_sentences, count=6, longest=LONGEST_OF_MANY)
-    ),
-    "longer_summary": _panels(
-        partial(gather_longer_summary, longest=LONGEST_SUMMARIZED), remark_longer_summary
-    ),
-    "shorter_summary": _panels(
-        partial(gather_shorter_summary, longest=LONGEST_SUMMARIZED), remark_shorter_summary
+    "shorter_summary": _chosen_panels(
+        partial(gather_shorter_summary, longest=LONGEST_SUMMARIZED),
+        f"of sources of at most {LONGEST_SUMMARIZED} words the one whose summaries by fusedmax and "
+        "oscarmax fall short of the shortest of the others the most",
+        remark_summaries,
     ),
     "translations": ComparisonSpec(
         read=RunFolder.read_attention,
@@ -237,6 +294,8 @@ DRAWINGS: dict[str, Spec] = {
         draw=draw_translations,
         describe=describe_translations,
         remark=remark_translations,
+        rule="of sources of at most 24 symbols the one where the best translation finds most words "
+        "of the reference that the worst one lacks",
     ),
     "alpha_sweep": SeriesSpec(
         gather=gather_sweep,

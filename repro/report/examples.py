@@ -27,6 +27,12 @@ class AttentionExample:
     separator: str = ""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Texts by which a figure may ask for it: lemma, or sentence, and its gold output."""
+        text = lemma_of(self.source)
+        return (text, f"{text} {self.gold}", *([self.gold] if self.separator else []))
+
+    @property
     def prediction(self) -> str:
         """The predicted string."""
         return self.separator.join(token for token in self.output if token != END)
@@ -70,6 +76,11 @@ class LatticeExample:
     gold: str
     finite: bool
     hypotheses: tuple[Hypothesis, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Texts by which a figure may ask for it: the lemma, alone and with the gold form."""
+        return self.lemma, f"{self.lemma} {self.gold}"
 
     @property
     def ranked(self) -> tuple[Hypothesis, ...]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from repro.data.nli_tokens import bare_sentence
 from repro.data.segmentation import join_subwords
+from repro.data.sentence_search import preference
+from repro.report.examples import END
 from repro.results import ResultsError
 
 LONGEST = 16
@@ -46,6 +47,12 @@ class ForcedExample:
     steps: tuple[Step, ...]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Texts by which a figure may ask for it: the source and the target."""
+        target = [step.target for step in self.steps if step.target != END]
+        return self.text, " ".join(join_subwords(target))
+
+    @property
     def text(self) -> str:
         """The source in whole words."""
         return " ".join(join_subwords(self.source))
@@ -69,7 +76,7 @@ def choose_forced(rows: Sequence[Mapping[str, Any]], prefer: Sequence[str]) -> i
 
     Args:
         rows: of ``forced.jsonl`` of one run.
-        prefer: sources; case and punctuation do not matter.
+        prefer: sources or targets; case, spaces and punctuation do not matter.
 
     Returns:
         Position of the row; ties go to the lowest ``index``.
@@ -80,13 +87,10 @@ def choose_forced(rows: Sequence[Mapping[str, Any]], prefer: Sequence[str]) -> i
     examples = [forced_example(row) for row in rows]
     if not examples:
         raise ResultsError("the run kept no forced decoding to draw")
-    names = [bare_sentence(text) for text in prefer]
 
     def rank(example: ForcedExample) -> tuple[int, ...]:
-        name = bare_sentence(example.text)
-        place = names.index(name) if name in names else len(names)
-        fits = len(example.steps) <= LONGEST
-        return place, not fits, not example.possible, -example.changes, example.index
+        asked, fits = preference(example.names, prefer), len(example.steps) <= LONGEST
+        return asked, not fits, not example.possible, -example.changes, example.index
 
     return min(range(len(examples)), key=lambda number: rank(examples[number]))
 

@@ -1,14 +1,16 @@
 """Which sentences figures of attention panels show: rules, so that nobody picks the prettiest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repro.report.attention_panels import joined, remark_attention_panels
+from repro.report.choice import OWN, missing
 from repro.report.compared_sentences import (
     ComparedSentence,
     Rank,
     Row,
     chosen_sentences,
+    compared_sentence,
     shown_sentences,
 )
 from repro.results import ResultsError
@@ -39,6 +41,8 @@ def gather_longer_summary(
 ) -> dict[str, Any]:
     """Choose the sentence whose fusedmax output exceeds the longest of the others the most.
 
+    Where no sentence that fits has such an output, the figure has no example.
+
     Raises:
         ResultsError: as :func:`gather_sentences`, or no run is labelled fusedmax.
     """
@@ -47,7 +51,10 @@ def gather_longer_summary(
     def rank(sentence: ComparedSentence) -> tuple[int, ...]:
         return not _fits(sentence, longest), -_longer(sentence), -len(sentence.source)
 
-    return chosen_sentences(kept, prefer, rank, 1)
+    chosen = chosen_sentences(kept, prefer, rank, 1)
+    if _shows(chosen, _longer, longest):
+        return chosen
+    return missing(f"In no stored sentence that fits, {SUMMARIES[0]} says more than all others.")
 
 
 def gather_shorter_summary(
@@ -55,7 +62,8 @@ def gather_shorter_summary(
 ) -> dict[str, Any]:
     """Choose the sentence whose fusedmax and oscarmax outputs are shorter than the others'.
 
-    The shortest of the others exceeds the longer of these two the most.
+    The shortest of the others exceeds the longer of these two the most. Where no sentence that fits
+    has such outputs, the figure has no example.
 
     Raises:
         ResultsError: as :func:`gather_sentences`, or no run is labelled fusedmax or oscarmax.
@@ -65,7 +73,11 @@ def gather_shorter_summary(
     def rank(sentence: ComparedSentence) -> tuple[int, ...]:
         return not _fits(sentence, longest), -_shorter(sentence), -len(sentence.source)
 
-    return chosen_sentences(kept, prefer, rank, 1)
+    chosen = chosen_sentences(kept, prefer, rank, 1)
+    if _shows(chosen, _shorter, longest):
+        return chosen
+    both = " and ".join(SUMMARIES)
+    return missing(f"In no stored sentence that fits, {both} say less than all others.")
 
 
 def longest_that_fits(longest: int) -> Rank:
@@ -78,21 +90,17 @@ def longest_that_fits(longest: int) -> Rank:
     return rank
 
 
-def remark_longer_summary(row: Row) -> str:
-    """How long the outputs are, and whether that of fusedmax is not the longest."""
+def remark_summaries(row: Row) -> str:
+    """How long the outputs are, and what the panels show."""
     (sentence,) = shown_sentences(row)
-    label, _ = SUMMARIES
-    holds = _longer(sentence) > 0
-    doubt = "" if holds else f"In no stored sentence that fits, {label} says more than all others."
-    return joined(_lengths(sentence), doubt, remark_attention_panels(row))
+    return joined(_lengths(sentence), remark_attention_panels(row))
 
 
-def remark_shorter_summary(row: Row) -> str:
-    """How long the outputs are, and whether those of fusedmax and oscarmax are not the shortest."""
-    (sentence,) = shown_sentences(row)
-    both, holds = " and ".join(SUMMARIES), _shorter(sentence) > 0
-    doubt = "" if holds else f"In no stored sentence that fits, {both} say less than all others."
-    return joined(_lengths(sentence), doubt, remark_attention_panels(row))
+def _shows(chosen: Row, excess: Callable[[ComparedSentence], int], longest: int) -> bool:
+    """Whether the chosen sentence makes the figure's point, or is the paper's own."""
+    (row,) = chosen["sentences"]
+    sentence = compared_sentence(row)
+    return bool(row[OWN]) or (_fits(sentence, longest) and excess(sentence) > 0)
 
 
 def _fits(sentence: ComparedSentence, longest: int) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from repro.data.sentence_search import preference
 from repro.results import ResultsError
 
 TOLERANCE = 1e-3
@@ -37,6 +38,11 @@ class ParsedSentence:
     words: tuple[str, ...]
     gold: Parse
     candidates: tuple[Parse, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Texts by which a figure may ask for it: its identifier, and its words."""
+        return self.sentence, " ".join(self.words)
 
     @property
     def marginals(self) -> dict[Arc, float]:
@@ -101,7 +107,8 @@ def choose_parses(examples: Sequence[ParsedSentence], prefer: Sequence[str]) -> 
 
     Args:
         examples: of one run.
-        prefer: identifiers of sentences to show if they are there, the first one first.
+        prefer: sentences to show if they are there, by their words or identifiers, the first one
+            first.
 
     Returns:
         Position of the example; ties go to the lowest ``index``. Without an example that fits,
@@ -112,10 +119,8 @@ def choose_parses(examples: Sequence[ParsedSentence], prefer: Sequence[str]) -> 
     """
     if not examples:
         raise ResultsError("the run kept no examples to draw")
-    names = [example.sentence for example in examples]
-    wanted = next((name for name in prefer if name in names), None)
-    allowed = [n for n, name in enumerate(names) if wanted is None or name == wanted]
-    return max(allowed, key=lambda number: _merit(examples[number]))
+    places = [preference(example.names, prefer) for example in examples]
+    return max(range(len(examples)), key=lambda n: (-places[n], *_merit(examples[n])))
 
 
 def _merit(example: ParsedSentence) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from repro.report.canvas import INK, MUTED_INK, drawable, new_figure
+from repro.report.choice import OWN
 from repro.report.compared_pairs import (
     ComparedPair,
     Row,
@@ -15,7 +16,6 @@ from repro.report.compared_pairs import (
     checked_weights,
     common_pairs,
     compared_pair,
-    preference,
     runs_remark,
 )
 from repro.report.strips import BAR_WIDTH, draw_bar, draw_strip
@@ -56,7 +56,8 @@ def gather_premises(
         )
         if fresh and len(chosen) < count:
             chosen.append(number)
-    return {"index": rows[chosen[0]]["index"], "pairs": [rows[number] for number in chosen]}
+    shown = [{**rows[n], OWN: pairs[n].place_in(prefer) < len(prefer)} for n in chosen]
+    return {"index": shown[0]["index"], "pairs": shown}
 
 
 def draw_premises(row: Row) -> Figure:
@@ -121,7 +122,7 @@ def _rank(pair: ComparedPair, prefer: Sequence[str]) -> tuple[int, ...]:
     length = len(pair.premise)
     fits = length <= LONGEST
     return (
-        preference(pair, prefer),
+        pair.place_in(prefer),
         not fits,
         len(pair.wrong),
         -length if fits else length,

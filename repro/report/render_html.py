@@ -46,7 +46,7 @@ def _images(document: Document) -> dict[str, str]:
     return {
         section.anchor: _data_uri(section.figure.svg)
         for section in document.sections
-        if section.figure is not None
+        if section.figure is not None and section.figure.svg is not None
     }
 
 

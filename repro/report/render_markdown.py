@@ -102,9 +102,11 @@ def _figure(section: Section, folder: Path) -> list[str]:
     view = section.figure
     if view is None:
         return []
-    link = view.svg.relative_to(folder).as_posix()
     words = " ".join(escape_markdown(line) for line in view.lines)
     run = f"Shown: {escape_markdown(view.run)}."
+    if view.svg is None:
+        return [words, run]
+    link = view.svg.relative_to(folder).as_posix()
     return [f"![{escape_markdown(view.description)}]({link})", words, run]
 
 

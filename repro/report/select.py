@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from repro.config.experiment import Drawing, Experiment
+from repro.data.sentence_search import preference
+from repro.report.choice import OWN, RULE, VALIDATION, split_of
 from repro.report.curves import ShownRun
-from repro.report.drawings import ComparisonSpec, SeriesSpec, drawing
+from repro.report.drawings import ComparisonSpec, DrawingSpec, SeriesSpec, drawing
 from repro.report.figure import FigureData, write_figure_data
 from repro.results import Record, ResultsError, read_experiment_records, run_folder
 
@@ -38,11 +40,28 @@ def draw_figure_data(results_dir: Path, scale: str, experiment: Experiment) -> P
     else:
         rows = spec.read(run_folder(results_dir, scale, best.run_id))
         try:
-            example = rows[spec.choose(rows, plan.prefer)]
+            example = _chosen(spec, rows, plan.prefer)
         except ResultsError as error:
             raise ResultsError(f"run {best.run_id}: {error}") from error
     data = FigureData(experiment.name, plan.name, best, example)
     return write_figure_data(results_dir, scale, data)
+
+
+def _chosen(
+    spec: DrawingSpec, rows: Sequence[dict[str, Any]], prefer: Sequence[str]
+) -> dict[str, Any]:
+    """The row or rows to show; only rows that are preferred may be of other than validation data.
+
+    Each says whether it is preferred; the rule that chose the others stands beside them.
+    """
+    marked = [{**row, OWN: preference(spec.names(row), prefer) < len(prefer)} for row in rows]
+    rest = [row for row in marked if row[OWN] or split_of(row) == VALIDATION]
+    shown = [rest.pop(spec.choose(rest, prefer))]
+    while rest and len(shown) < spec.count:
+        shown.append(rest.pop(spec.choose(rest, prefer)))
+    if spec.count == 1:
+        return {**shown[0], RULE: spec.rule}
+    return {"index": shown[0]["index"], "sentences": shown, RULE: spec.rule}
 
 
 def _compared(
@@ -59,7 +78,7 @@ def _compared(
         if mine:
             runs[label] = best_record(mine, plan.best, experiment.name).run_id
     kept = {label: spec.read(run_folder(results_dir, scale, run)) for label, run in runs.items()}
-    return {**spec.gather(kept, plan.prefer), "runs": runs}
+    return {**spec.gather(kept, plan.prefer), "runs": runs, RULE: spec.rule}
 
 
 def _series(

@@ -6,7 +6,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from repro.report.canvas import INK, MUTED_INK, new_figure
 from repro.results import ResultsError, RunFolder
@@ -14,32 +15,41 @@ from repro.results import ResultsError, RunFolder
 Distribution = Sequence[tuple[float, int]]
 """Values with how often they occur, by rising value."""
 
-BANDS = ((0.05, 0.95, "#dbe7f2"), (0.25, 0.75, "#9dc1e0"))
+WHISKERS, QUARTILES = (0.05, 0.95), (0.25, 0.75)
+COLOURS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
+"""Sets of sentences, in the order in which they are drawn."""
 MEDIAN = "#1f5f9e"
+WIDTH, PER_EPOCH, HEIGHT = 5.2, 0.28, 4.4
 
 
 @dataclass(frozen=True)
-class SparsityHistory:
-    """Distributions over validation sentences, one for each validated epoch."""
+class Counts:
+    """Distributions over the sentences of a set, one for each validated epoch."""
 
-    epochs: tuple[int, ...]
     trees: tuple[Distribution, ...]
     parents: tuple[Distribution, ...]
 
 
+@dataclass(frozen=True)
+class SparsityHistory:
+    """Distributions over training, by set of sentences; runs may lack the training sentences."""
+
+    epochs: tuple[int, ...]
+    sets: Mapping[str, Counts]
+
+
 def read_sparsity(folder: RunFolder) -> list[dict[str, Any]]:
-    """What a run's history says about sparsity: one row, or none if it says nothing."""
+    """Sparsity of a run after each validated epoch: one row, or none if it was not measured."""
     rows = [row for row in folder.read_history() if "dev_trees_counts" in row]
     if not rows:
         return []
-    return [
-        {
-            "index": 0,
-            "epochs": [row["epoch"] for row in rows],
-            "trees": [row["dev_trees_counts"] for row in rows],
-            "parents": [row["dev_parents_counts"] for row in rows],
-        }
-    ]
+    found: dict[str, Any] = {"epochs": [row["epoch"] for row in rows]}
+    for prefix in ("", "training_"):
+        for name in ("trees", "parents"):
+            key = f"dev_{prefix}{name}_counts"
+            if all(key in row for row in rows):
+                found[f"{prefix}{name}"] = [row[key] for row in rows]
+    return [found]
 
 
 def choose_sparsity(rows: Sequence[Mapping[str, Any]], prefer: Sequence[str]) -> int:
@@ -60,35 +70,48 @@ def sparsity_history(row: Mapping[str, Any]) -> SparsityHistory:
         ResultsError: a key is missing or malformed.
     """
     try:
-        history = SparsityHistory(
-            epochs=tuple(int(epoch) for epoch in row["epochs"]),
-            trees=tuple(_distribution(counts) for counts in row["trees"]),
-            parents=tuple(_distribution(counts) for counts in row["parents"]),
-        )
+        epochs = tuple(int(epoch) for epoch in row["epochs"])
+        sets = {"validation": _counts(row, "")}
+        if "training_trees" in row:
+            sets["training"] = _counts(row, "training_")
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(f"sparsity over training: missing or malformed: {error}") from error
-    if not len(history.epochs) == len(history.trees) == len(history.parents) > 0:
+    lengths = {len(one.trees) for one in sets.values()} | {
+        len(one.parents) for one in sets.values()
+    }
+    if not epochs or lengths != {len(epochs)}:
         raise ResultsError("sparsity over training: expected distributions for every epoch")
-    return history
+    return SparsityHistory(epochs, sets)
 
 
 def draw_sparsity(row: Mapping[str, Any]) -> Figure:
-    """Draw medians and bands of 50 % and 90 % of the sentences for each epoch.
+    """Draw box plots after each epoch: numbers of trees above, heads per word below.
+
+    Boxes reach from the first to the third quartile, whiskers from 5 % to 95 % of the sentences.
 
     Raises:
         ResultsError: the row is malformed.
     """
     history = sparsity_history(row)
-    figure = new_figure(5.2, 4.4)
+    figure = new_figure(max(WIDTH, 1.2 + PER_EPOCH * len(history.epochs)), HEIGHT)
     above, below = figure.subplots(2, 1, sharex=True)
-    _draw_bands(above, history.epochs, history.trees)
+    _draw_boxes(above, history, {name: one.trees for name, one in history.sets.items()})
+    _draw_boxes(below, history, {name: one.parents for name, one in history.sets.items()})
     above.set_yscale("log")
+    above.yaxis.set_major_formatter("{x:g}")
+    above.yaxis.set_minor_formatter(NullFormatter())
     above.set_ylabel("trees")
-    _draw_bands(below, history.epochs, history.parents)
     below.set_ylabel("heads per word")
     below.set_xlabel("epoch")
-    below.xaxis.set_major_locator(MaxNLocator(integer=True))
-    below.legend(frameon=False, fontsize=8, labelcolor=INK, loc="upper right")
+    patches = [
+        Patch(facecolor=colour, edgecolor=INK, linewidth=0.6, label=f"{name} sentences")
+        for name, colour in COLOURS.items()
+        if name in history.sets
+    ]
+    above.legend(
+        handles=patches, frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+    )  # fmt: skip
     figure.tight_layout()
     return figure
 
@@ -96,19 +119,31 @@ def draw_sparsity(row: Mapping[str, Any]) -> Figure:
 def describe_sparsity(row: Mapping[str, Any]) -> str:
     """Medians of the first and the last epoch, in words."""
     history = sparsity_history(row)
-    ends = [
-        f"epoch {history.epochs[n]}: median of {quantile(history.trees[n], 0.5):g} trees and "
-        f"{quantile(history.parents[n], 0.5):g} heads per word"
+    parts = [
+        f"{name} sentences, epoch {history.epochs[n]}: median of {quantile(one.trees[n], 0.5):g} "
+        f"trees and {quantile(one.parents[n], 0.5):g} heads per word"
+        for name, one in history.sets.items()
         for n in (0, -1)
     ]
-    return f"Sparsity of SparseMAP solutions on validation sentences. {'; '.join(ends)}."
+    return f"Box plots of the sparsity of SparseMAP solutions. {'; '.join(parts)}."
 
 
 def remark_sparsity(row: Mapping[str, Any]) -> str:
     """How many sentences of the last epoch have a single tree."""
-    last = sparsity_history(row).trees[-1]
-    single = sum(count for value, count in last if value == 1)
-    return f"In the last epoch {single} of {_total(last)} sentences have a single tree."
+    parts = []
+    for name, one in sparsity_history(row).sets.items():
+        last = one.trees[-1]
+        single = sum(count for value, count in last if value == 1)
+        parts.append(f"{single} of {_total(last)} {name} sentences")
+    return f"In the last epoch a single tree is left for {' and '.join(parts)}."
+
+
+def box_of(distribution: Distribution) -> dict[str, Any]:
+    """Median, quartiles and whiskers of a box, by the names of :meth:`Axes.bxp`."""
+    low, high = (quantile(distribution, share) for share in WHISKERS)
+    first, third = (quantile(distribution, share) for share in QUARTILES)
+    median = quantile(distribution, 0.5)
+    return {"whislo": low, "q1": first, "med": median, "q3": third, "whishi": high, "fliers": []}
 
 
 def quantile(distribution: Distribution, share: float) -> float:
@@ -121,16 +156,31 @@ def quantile(distribution: Distribution, share: float) -> float:
     return distribution[-1][0]
 
 
-def _draw_bands(axes: Axes, epochs: Sequence[int], found: Sequence[Distribution]) -> None:
-    for low, high, colour in BANDS:
-        lower, upper = ([quantile(one, share) for one in found] for share in (low, high))
-        label = f"{100 * (high - low):.0f} % of the sentences"
-        axes.fill_between(epochs, lower, upper, color=colour, linewidth=0, label=label)
-    medians = [quantile(one, 0.5) for one in found]
-    axes.plot(epochs, medians, color=MEDIAN, marker="o", markersize=3, label="median")
+def _draw_boxes(
+    axes: Axes, history: SparsityHistory, found: Mapping[str, Sequence[Distribution]]
+) -> None:
+    width = 0.7 / len(found)
+    names = [name for name in COLOURS if name in found]
+    for number, name in enumerate(names):
+        shift = width * (number - (len(names) - 1) / 2)
+        axes.bxp(
+            [box_of(one) for one in found[name]],
+            positions=[epoch + shift for epoch in history.epochs],
+            widths=0.85 * width, showfliers=False, patch_artist=True, manage_ticks=False,
+            boxprops={"facecolor": COLOURS[name], "edgecolor": INK, "linewidth": 0.6},
+            whiskerprops={"color": INK, "linewidth": 0.6},
+            capprops={"color": INK, "linewidth": 0.6},
+            medianprops={"color": MEDIAN, "linewidth": 1.6},
+        )  # fmt: skip
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=8, labelcolor=INK, color=MUTED_INK)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+def _counts(row: Mapping[str, Any], prefix: str) -> Counts:
+    trees, parents = row[f"{prefix}trees"], row[f"{prefix}parents"]
+    return Counts(tuple(map(_distribution, trees)), tuple(map(_distribution, parents)))
 
 
 def _distribution(counts: Sequence[Sequence[float]]) -> Distribution:

@@ -43,17 +43,20 @@ def clusters(line: Sequence[float]) -> list[list[int]]:
     return [sorted(group) for group in groups if len(group) > 1]
 
 
-def draw_strip(axes: Axes, y: int, line: Sequence[float], scale: Normalize) -> None:
-    """Draw a row of cells: zeros grey, no border between neighbours of equal weight.
+def draw_strip(
+    axes: Axes, y: int, line: Sequence[float], scale: Normalize, zero: str = ZERO
+) -> None:
+    """Draw a row of cells, without a border between neighbours of equal weight.
 
     Args:
         axes: one unit per cell, rows downwards.
         y: number of the row.
         line: the weights.
         scale: of the shades.
+        zero: colour of weights that are exactly zero.
     """
     for x, weight in enumerate(line):
-        colour = SHADES(scale(weight)) if weight > 0 else ZERO
+        colour = SHADES(scale(weight)) if weight > 0 else zero
         axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="none"))
     for x in segments(line):
         axes.plot([x, x], [y + 0.06, y + 0.94], color=LINE, linewidth=0.7, solid_capstyle="butt")

@@ -15,7 +15,7 @@ from repro.config.schema.nli import PairModelConfig, PairTaskConfig
 from repro.data.batching import epoch_batches, ordered_batches
 from repro.data.nli import LABELS
 from repro.data.nli_batching import EncodedPairs, NliBatch
-from repro.data.nli_tokens import bare_sentence
+from repro.data.sentence_search import sentence_key
 from repro.evaluation.classification import score_labels, write_labels
 from repro.evaluation.sufficient_statistics import statistics_of_scores
 from repro.results import RunFolder
@@ -195,9 +195,9 @@ class EntailmentTask(ABC, Generic[FoundT]):
 
     def _analysed(self) -> list[int]:
         examples = self.data.dev.examples
-        wanted = {bare_sentence(text) for text in self.settings.shown}
-        said = (bare_sentence(" ".join(example.hypothesis)) for example in examples)
-        shown = {place for place, sentence in enumerate(said) if sentence in wanted}
+        wanted = {sentence_key(text) for text in self.settings.shown}
+        said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
+        shown = {place for place, key in enumerate(said) if key in wanted}
         return sorted({*range(min(self.settings.analysed, len(examples))), *shown})
 
     def _ordered(self, split: PairSplit, places: Sequence[int]) -> Iterator[NliBatch]:

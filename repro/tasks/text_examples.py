@@ -1,13 +1,15 @@
-"""Stored validation examples of tasks from text to text: attention, and forced decoding."""
+"""Stored examples of tasks from text to text: attention, and forced decoding."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from repro.data.batching import Pair, collate
-from repro.data.preparation import PreparedCorpus
+from repro.data.preparation import SINK, PreparedCorpus
+from repro.data.sentence_search import find_pairs
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import Hypothesis, StepModel, forced
 
@@ -16,36 +18,70 @@ ALTERNATIVES = 20
 _STOP = "</s>"
 
 
+@dataclass(frozen=True)
+class Example:
+    """A pair of a split, with its position in it."""
+
+    split: str
+    index: int
+    pair: Pair
+
+
+def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> list[Example]:
+    """Choose the examples that a run stores for the figures.
+
+    Args:
+        data: a prepared corpus.
+        count: so many validation pairs are stored, from the first one on.
+        shown: sentences, source or target, to store besides: the first pair with each of them, in
+            the validation, test or training data.
+
+    Returns:
+        The first validation pairs, then the others by split and position.
+    """
+    dev = data.splits["dev"]
+    first = range(min(count, len(dev)))
+    places = {("dev", index) for index in first}
+    missing = list(shown)
+    for split in ("dev", *data.corpus.tests, "train"):
+        found = find_pairs(data.splits[split], data.source, data.target, missing, [SINK])
+        places |= {(split, index) for index in found.values()}
+        missing = [text for text in missing if text not in found]
+    others = sorted(places - {("dev", index) for index in first})
+    ordered = [*(("dev", index) for index in first), *others]
+    return [Example(split, index, data.splits[split][index]) for split, index in ordered]
+
+
 def attention_rows(
-    data: PreparedCorpus, pairs: Sequence[Pair], found: Sequence[Sequence[Hypothesis]]
+    data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
 ) -> list[dict[str, Any]]:
     """Rows of ``attention.jsonl``.
 
     Args:
         data: vocabularies and name of the corpus.
-        pairs: the examples, by rising index.
+        examples: what was translated.
         found: at most one hypothesis of each, with its attention; rows without one are left out.
     """
-    together = enumerate(zip(pairs, found, strict=True))
-    return [_row(data, index, pair, one) for index, (pair, best) in together for one in best]
+    together = zip(examples, found, strict=True)
+    return [_row(data, example, one) for example, best in together for one in best]
 
 
-def _row(data: PreparedCorpus, index: int, pair: Pair, hypothesis: Hypothesis) -> dict[str, Any]:
+def _row(data: PreparedCorpus, example: Example, hypothesis: Hypothesis) -> dict[str, Any]:
     assert hypothesis.attention is not None
     stop = [_STOP] if hypothesis.finished else []
     weights = [[_shorten(value) for value in row] for row in hypothesis.attention.tolist()]
     return {
-        **_source(data, index, pair),
+        **_source(data, example),
         "output": [*(data.target.tokens[number] for number in hypothesis.tokens), *stop],
-        "gold": " ".join(data.target.tokens[number] for number in pair.target),
+        "gold": " ".join(data.target.tokens[number] for number in example.pair.target),
         "weights": weights,
     }
 
 
 def forced_rows(
-    model: StepModel[Any], data: PreparedCorpus, pairs: Sequence[Pair], device: torch.device
+    model: StepModel[Any], data: PreparedCorpus, examples: Sequence[Example], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Rows of ``forced.jsonl``: what the model would have said next along each gold target.
+    """Rows of ``forced.jsonl``: the next symbols that the model predicts along each gold target.
 
     ``steps`` has one entry for each target symbol: its ``probability``, the number of symbols with
     nonzero probability (``support``), and the 20 most probable of these with their probabilities
@@ -54,20 +90,20 @@ def forced_rows(
     Args:
         model: in evaluation mode, on ``device``.
         data: vocabularies and name of the corpus.
-        pairs: the examples, by rising index.
+        examples: pairs along whose targets the model is read.
         device: where the model lives.
 
     References:
         Peters, Niculae & Martins (2019), Figure 2.
     """
     rows = []
-    for index, pair in enumerate(pairs):
-        batch = collate(pairs, [index]).to(device)
+    for example in examples:
+        batch = collate([example.pair], [0]).to(device)
         (probs,) = forced(model, batch.source, batch.source_mask, batch.target).probs.cpu()
-        target = [*pair.target, Vocabulary.EOS]
+        target = [*example.pair.target, Vocabulary.EOS]
         steps = [_step(data, *step) for step in zip(probs, target, strict=True)]
         symbols = [data.target.tokens[number] for number in target]
-        rows.append({**_source(data, index, pair), "target": symbols, "steps": steps})
+        rows.append({**_source(data, example), "target": symbols, "steps": steps})
     return rows
 
 
@@ -84,11 +120,12 @@ def _step(data: PreparedCorpus, probs: Tensor, token: int) -> dict[str, Any]:
     }
 
 
-def _source(data: PreparedCorpus, index: int, pair: Pair) -> dict[str, Any]:
+def _source(data: PreparedCorpus, example: Example) -> dict[str, Any]:
     return {
-        "index": index,
+        "index": example.index,
+        "split": example.split,
         "language": f"{data.corpus.source} to {data.corpus.target}",
-        "source": [data.source.tokens[number] for number in pair.source],
+        "source": [data.source.tokens[number] for number in example.pair.source],
         "separator": " ",
     }
 

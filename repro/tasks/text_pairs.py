@@ -39,14 +39,14 @@ from repro.results import RunFolder
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
 from repro.tasks.seq2seq import LazyBatches, Seq2SeqTraining, TeacherForcedStatistics, search
-from repro.tasks.text_examples import attention_rows, forced_rows
+from repro.tasks.text_examples import attention_rows, forced_rows, stored_examples
 from repro.training.protocol import Validation
 
 Words = list[str]
 
 SEARCH_SETTINGS = frozenset(
     {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
-) | {"task.analysed"}
+) | {"task.analysed", "task.shown"}
 """Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
 
 
@@ -279,14 +279,15 @@ class TextPairsTask:
         return replace_unknown(self._words(found), unknown, found[0], read)
 
     def _store_examples(self, folder: RunFolder, penalties: Penalties) -> None:
-        """Attention and forced decoding of the first validation examples."""
-        assert isinstance(self.config.task, TextTaskConfig)
-        dev = self.data.splits["dev"]
-        pairs = [dev[number] for number in range(min(self.config.task.analysed, len(dev)))]
+        """Store attention and forced decoding of the examples that figures may show."""
+        settings = self.config.task
+        assert isinstance(settings, TextTaskConfig)
+        examples = stored_examples(self.data, settings.analysed, settings.shown)
+        pairs = [example.pair for example in examples]
         found = self._found(pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]
-        folder.write_attention(attention_rows(self.data, pairs, best))
-        folder.write_forced(forced_rows(self.model, self.data, pairs, self.device))
+        folder.write_attention(attention_rows(self.data, examples, best))
+        folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
 
 
 def _fertility(config: RunConfig, text: PreparedText, device: torch.device) -> Fertility | None:

@@ -12,6 +12,7 @@ from repro.config.experiment import list_experiments, load_experiment
 from repro.config.identity import run_id
 from repro.config.paths import experiments_dirs
 from repro.config.planning import plan_runs
+from repro.data.sentence_search import sentence_key
 
 ARTEFACTS = {
     "malaviya2018/table1", "malaviya2018/table2",
@@ -90,3 +91,14 @@ def test_the_multiruns_of_the_sweep_are_its_runs() -> None:
         found |= {identity(choice) for choice in product(*choices)}
     assert len(commands) == 2
     assert found == identities("peters2019/figure4", "full")
+
+
+@pytest.mark.parametrize("name", sorted(ARTEFACTS))
+def test_examples_that_a_figure_asks_for_are_stored_by_its_runs(name: str) -> None:
+    experiment = load_experiment(name)
+    wanted = experiment.drawing.prefer if experiment.drawing else []
+    runs = plan_runs(experiment, "full")[:1] if wanted else []
+    for run in runs:
+        shown = compose_run(run.overrides).task.shown  # type: ignore[attr-defined]
+        assert {sentence_key(text) for text in wanted} <= {sentence_key(text) for text in shown}
+    assert bool(runs) == bool(wanted)

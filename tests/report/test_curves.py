@@ -77,7 +77,11 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
 
 def test_a_sweep_in_words() -> None:
     assert "α of the output: 1: 52.00; 2: 59.00" in describe_sweep(SWEEP)
-    assert remark_sweep(SWEEP) == "Largest here: output α = 2 (59.00), attention α = 1.5 (70.00)."
+    told = remark_sweep(SWEEP)
+    assert told.startswith("Largest here: output α = 2 (59.00), attention α = 1.5 (70.00).")
+    assert "bands" in told
+    one_seed = SWEEP | {"curves": [SWEEP["curves"][-1]]}
+    assert "bands" not in remark_sweep(one_seed)
 
 
 def test_times_come_from_the_history(tmp_path: Path) -> None:
@@ -105,7 +109,8 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     with plain_style():
         assert draw_times(short).axes[0].get_xlabel().endswith("(s)")
     assert "softmax (seed 2): 61.00 after 1.2e+03 s and 2 validations" in describe_times(TIMES)
-    assert remark_times(TIMES).endswith("softmax 150 s, sparsemax 200 s.")
+    assert "softmax 150 s, sparsemax 200 s. Further seeds" in remark_times(TIMES)
+    assert "Further seeds" not in remark_times(short)
 
 
 @pytest.mark.parametrize(
@@ -162,15 +167,30 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
 
 
 @pytest.mark.parametrize(
-    ("example", "words"),
+    ("drawing", "example", "words"),
     [
-        ({"index": 3}, "run run (row 1 / a, column avg, seed 1): the largest test/accuracy of"),
-        ({"index": 3, "runs": {}}, "the best run of each row, example 3; run run (row 1 / a,"),
-        ({"curves": []}, "all runs; run run (row 1 / a, column avg, seed 1) has the largest"),
+        (
+            "attention",
+            {"index": 3},
+            "run run (row 1 / a, column avg, seed 1): the largest test/acc",
+        ),
+        (
+            "attention_to_translated",
+            {"index": 3, "sentences": [{"index": 3}, {"index": 0, "split": "test"}]},
+            "the best run of each row; validation example 4, test example 1; run run (row 1 / a,",
+        ),
+        ("sparsity_over_training", {"epochs": [1]}, "run run (row 1 / a, column avg, seed 1): the"),
+        (
+            "alpha_sweep",
+            {"curves": []},
+            "all runs; run run (row 1 / a, column avg, seed 1) has the",
+        ),
     ],
 )
 def test_it_is_said_which_runs_are_shown(
-    example: Row, words: str, make_record: Callable[..., Record]
+    drawing: str, example: Row, words: str, make_record: Callable[..., Record]
 ) -> None:
-    data = FigureData("paper2020/figure9", "attention", make_record(), example)
-    assert document._shown_run(data, "50.00").startswith(words)
+    data = FigureData("paper2020/figure9", drawing, make_record(), example)
+    shown = document._shown_run(data, "50.00")
+    assert shown.startswith(words)
+    assert ("example" in shown) == ("index" in example)

@@ -7,18 +7,25 @@ import pytest
 from matplotlib.colors import to_hex
 
 from repro.report.attention_panels import (
+    REPETITIONS,
     describe_attention_panels,
     draw_attention_panels,
     remark_attention_panels,
+    repeated_words,
 )
 from repro.report.canvas import plain_style
-from repro.report.compared_sentences import SINK, common_sentences, compared_sentence
+from repro.report.choice import MISSING, OWN, RULE, choice_in_words
+from repro.report.compared_sentences import (
+    SINK,
+    common_sentences,
+    compared_sentence,
+    shown_sentences,
+)
 from repro.report.panel_choice import (
     gather_longer_summary,
     gather_sentences,
     gather_shorter_summary,
-    remark_longer_summary,
-    remark_shorter_summary,
+    remark_summaries,
 )
 from repro.report.strips import ZERO, clusters
 from repro.report.translations import (
@@ -126,22 +133,54 @@ def test_the_shorter_summary_is_where_both_say_least() -> None:
     found = runs("a|a a|a", "a a|a a|a a a", "a a a|a a a a|a a")
     assert shown(gather_shorter_summary(found, [], 9)) == [1]
     row = gather_shorter_summary(found, [], 9)
-    assert remark_shorter_summary(row) == (
+    assert remark_summaries(row) == (
         "Words of the outputs: fusedmax 2, oscarmax 2, softmax 4. "
         "Weights of softmax below the least single-precision number are zero."
     )
 
 
-def test_a_rule_that_finds_nothing_is_said_to() -> None:
+def test_a_figure_without_a_sentence_that_shows_its_point_has_no_example() -> None:
     found = runs("a|b|c", "a|b|c", "a|b|c", names=("fusedmax", "oscarmax", "sparsemax"))
-    longer, shorter = gather_longer_summary(found, [], 9), gather_shorter_summary(found, [], 9)
-    lengths = "Words of the outputs: fusedmax 1, oscarmax 1, sparsemax 1. In no stored sentence "
-    assert remark_longer_summary(longer) == (
-        f"{lengths}that fits, fusedmax says more than all others."
-    )
-    assert remark_shorter_summary(shorter) == (
-        f"{lengths}that fits, fusedmax and oscarmax say less than all others."
-    )
+    for gather in (gather_longer_summary, gather_shorter_summary):
+        assert gather(found, [], 9).keys() == {MISSING}
+        preferred = gather(found, ["w w w"], 9)
+        assert (shown(preferred), preferred["sentences"][0][OWN]) == ([1], True)
+    longer = runs("a|a a a|a", "a|a|a", "a|a|a")
+    assert shown(gather_longer_summary(longer, [], 3)) == [1]
+    assert gather_longer_summary(longer, [], 2).keys() == {MISSING}  # the sentence does not fit
+
+
+def test_sentences_of_other_splits_are_shown_on_request_only() -> None:
+    rows = [
+        kept(0, "a b c", "p", gold="q"),
+        kept(0, "d@@ e Φ .", "p", gold="x@@ y !", split="test"),
+    ]
+    assert gather_sentences({"x": rows}, [], 2, 9)["sentences"][0][OWN] is False
+    assert shown(gather_sentences({"x": rows}, [], 2, 9)) == [0]
+    for name in ("DE φ", "XY!"):
+        both = gather_sentences({"x": rows, "y": rows[::-1]}, [name, "unheard of"], 2, 9)
+        assert [(one["split"], one[OWN]) for one in both["sentences"]] == [
+            ("test", True), ("dev", False)
+        ]  # fmt: skip
+        choice = choice_in_words({**both, RULE: "the longest"})
+        assert choice == (
+            "The paper's own: test example 1. Chosen by a rule, the longest: validation example 1."
+        )
+
+
+def test_repeated_words_are_bold_and_zeros_white() -> None:
+    said, gold = "die al@@ te , al@@ te , die stadt", "die stadt die , la@@ st"
+    rows = {"softmax": [kept(0, "a b", said, gold=gold)]}
+    row = gather_sentences(rows, [], 1, 9)
+    (sentence,) = shown_sentences(row)
+    assert repeated_words(sentence.words("softmax"), sentence) == ["alte"]
+    with plain_style():
+        axes = draw_attention_panels(row, REPETITIONS).axes[0]
+    bold = [label.get_text() for label in axes.get_yticklabels() if label.get_weight() == "bold"]
+    assert bold == ["al@@", "te", "al@@", "te"]
+    assert {to_hex(patch.get_facecolor()) for patch in axes.patches[1:2]} == {"#ffffff"}
+    assert "alte" in remark_attention_panels(row, REPETITIONS)
+    assert "alte" not in remark_attention_panels(row)
 
 
 def test_rules_need_the_runs_they_speak_of() -> None:
@@ -205,8 +244,7 @@ def test_panels_in_words() -> None:
         describe_attention_panels(row)
     )
     assert remark_attention_panels(row) == (
-        "Weights of softmax below the least single-precision number are zero. "
-        "Runs: fusedmax f1. Further examples: 1."
+        "Weights of softmax below the least single-precision number are zero. Runs: fusedmax f1."
     )
 
 

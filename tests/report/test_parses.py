@@ -13,6 +13,7 @@ from repro.report.dependency_arcs import (
 )
 from repro.report.parses import choose_parses, parsed_sentence
 from repro.report.sparsity_over_training import (
+    box_of,
     choose_sparsity,
     describe_sparsity,
     draw_sparsity,
@@ -144,7 +145,6 @@ def test_damaged_candidates_are_refused(broken: Row, message: str) -> None:
 
 
 HISTORY: Row = {
-    "index": 0,
     "epochs": [1, 2],
     "trees": [[[1, 1], [4, 2], [9, 1]], [[1, 3], [2, 1]]],
     "parents": [[[1.5, 2], [2.0, 2]], [[1.0, 4]]],
@@ -158,20 +158,38 @@ def test_quantiles_of_counts_are_those_of_the_values() -> None:
     ]  # fmt: skip
 
 
-def test_sparsity_is_drawn_and_told() -> None:
+def test_sparsity_is_drawn_as_boxes_and_told() -> None:
+    both = HISTORY | {
+        "training_trees": [[[4, 3], [5, 1]], [[1, 2], [2, 6]]],
+        "training_parents": [[[1.5, 4]], [[1.25, 8]]],
+    }
     with plain_style():
-        above, below = draw_sparsity(HISTORY).axes
-    assert above.get_legend() is None  # there it would cover the bands, which fall
-    assert below.get_legend() is not None
-    assert above.lines[0].get_ydata().tolist() == [4, 1]  # type: ignore[union-attr]
-    assert below.lines[0].get_ydata().tolist() == [1.5, 1]  # type: ignore[union-attr]
-    assert "epoch 1: median of 4 trees and 1.5 heads per word" in describe_sparsity(HISTORY)
-    assert remark_sparsity(HISTORY) == "In the last epoch 3 of 4 sentences have a single tree."
+        alone, compared = draw_sparsity(HISTORY).axes, draw_sparsity(both).axes
+    assert [len(axes.patches) for axes in (*alone, *compared)] == [2, 2, 4, 4]
+    legend = compared[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "training sentences", "validation sentences"
+    ]  # fmt: skip
+    assert box_of([(1.0, 1), (4.0, 2), (9.0, 1)]) == {
+        "whislo": 1, "q1": 1, "med": 4, "q3": 4, "whishi": 9, "fliers": [],
+    }  # fmt: skip
+    told = describe_sparsity(both)
+    assert "validation sentences, epoch 1: median of 4 trees and 1.5 heads per word" in told
+    assert "training sentences, epoch 2: median of 2 trees and 1.25 heads per word" in told
+    assert "3 of 4 validation sentences and 2 of 8 training sentences" in remark_sparsity(both)
+    assert "training" not in remark_sparsity(HISTORY)
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"epochs": [1]}, {"trees": [[], []]}, {"parents": [[[1, 0]], [[1, 1]]]}, {"trees": 3}],
+    [
+        {"epochs": [1]},
+        {"training_trees": [[[1, 1]]]},
+        {"trees": [[], []]},
+        {"parents": [[[1, 0]], [[1, 1]]]},
+        {"trees": 3},
+    ],
 )
 def test_a_damaged_history_is_refused(change: Row) -> None:
     with pytest.raises(ResultsError, match="sparsity over training"):
@@ -183,3 +201,20 @@ def test_a_run_has_one_history_or_none() -> None:
     for rows, prefer in (([], []), ([HISTORY], ["s1"])):
         with pytest.raises(ResultsError, match="kept no numbers of trees"):
             choose_sparsity(rows, prefer)
+
+
+def test_two_sentences_stand_below_each_other() -> None:
+    two = {"index": 0, "sentences": [AMBIGUOUS, row((OTHER, 1.0), index=1)]}
+    with plain_style():
+        upper, lower = draw_dependency_arcs(two).axes
+        alone = draw_dependency_arcs(AMBIGUOUS).axes[0]
+    assert [t.get_text() for t in upper.texts] == [t.get_text() for t in alone.texts]
+    assert upper.get_position().y0 == pytest.approx(lower.get_position().y1)
+    assert describe_dependency_arcs(two).count("Dependency trees of") == 2
+    assert remark_dependency_arcs(two).count("s1") == 2
+
+
+def test_sentences_are_asked_for_by_their_words() -> None:
+    other = row((GOLD, 1.0), words=["A", "b", "d"], index=1)
+    examples = [parsed_sentence(one) for one in (AMBIGUOUS, other)]
+    assert choose_parses(examples, ["x", "a b d."]) == 1

@@ -113,3 +113,23 @@ def test_languages_are_part_of_the_corpus(tmp_path: Path) -> None:
 def test_every_task_has_a_specification() -> None:
     for name in TASKS:
         assert callable(task_spec(name).build)
+
+
+def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
+    base = [f"results_dir={tmp_path}", "task.setting=medium", "task.analysed=1"]
+    base += ["model.hidden_size=8", "model.embedding_size=6", "decoding.max_length=8"]
+    corpus = encode_corpus(compose_run(base)).corpus
+    wanted, other = corpus.train[5], corpus.test[2]
+    listed = f"task.shown=['{wanted.lemma} {wanted.form}','{other.lemma.upper()}',unheard]"
+    task = build(compose_run([*base, listed]), CPU)
+    found = task.evaluator.analysis.chosen
+    first, rest = found[: len(corpus.languages)], found[len(corpus.languages) :]
+    assert {example.split for example in first} == {"dev"}
+    assert ("train", 5) in {(example.split, example.index) for example in rest}
+    assert ("test", 2) in {(example.split, example.index) for example in rest}
+    for example in rest:
+        inflection = example.inflection
+        assert inflection == getattr(corpus, example.split)[example.index]
+        same = (inflection.lemma, inflection.form) == (wanted.lemma, wanted.form)
+        assert same or inflection.lemma.lower() == other.lemma.lower()
+    assert not {("dev", e.index) for e in first} & {(e.split, e.index) for e in rest}

@@ -104,6 +104,25 @@ def test_validation_counts_the_trees_of_every_sentence(task: ParsingTask) -> Non
     assert found.metrics["trees"] == pytest.approx(mean)
 
 
+@pytest.mark.parametrize("count", [0, 3, 10_000])
+def test_validation_counts_the_trees_of_some_training_sentences(tmp_path: Path, count: int) -> None:
+    task = build(config(tmp_path, f"task.compared={count}"), CPU)
+    task.model.eval()
+    with torch.no_grad():
+        details = task.validate().details
+    size = min(count, len(task.data.train))
+    assert ("training_trees_counts" in details) == (count > 0)
+    for name in ("trees", "parents") if count else ():
+        assert sum(number for _, number in details[f"training_{name}_counts"]) == size
+
+
+def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> None:
+    words = encode_treebank(config(tmp_path)).treebank.dev[7].column("FORM")
+    task = build(config(tmp_path, "task.analysed=2", f"task.shown=['{' '.join(words)} !']"), CPU)
+    task.model.eval()
+    assert [row["index"] for row in task.candidate_rows()] == [0, 1, 7]
+
+
 def test_only_sparsemap_losses_count_trees(tmp_path: Path) -> None:
     task = build(config(tmp_path, "loss=crf"), CPU)
     assert task.candidates is None

@@ -7,10 +7,13 @@ import torch
 
 from repro.config.compose import compose_run
 from repro.data.batching import collate
+from repro.data.parallel import read_pairs
 from repro.data.vocabulary import Vocabulary
 from repro.report.forced_steps import forced_example
+from repro.results import RunFolder
+from repro.runs.execute import execute
 from repro.tasks.nmt.task import build
-from repro.tasks.text_examples import ALTERNATIVES, forced_rows
+from repro.tasks.text_examples import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
 
 SMALL = [
@@ -28,8 +31,10 @@ def test_forced_decoding_is_what_teacher_forcing_says(
     task = build(config, torch.device("cpu"))
     task.model.scores.weight.data *= scale  # far from uniform, so that the support is small
     task.model.eval()
-    pairs = [task.data.splits["dev"][number] for number in range(3)]
-    rows = forced_rows(task.model, task.data, pairs, torch.device("cpu"))
+    examples = stored_examples(task.data, 3, [])
+    pairs = [example.pair for example in examples]
+    assert pairs == [task.data.splits["dev"][number] for number in range(3)]
+    rows = forced_rows(task.model, task.data, examples, torch.device("cpu"))
     batch = collate(pairs, [0, 1, 2])
     with torch.no_grad():
         scores = task.model(batch.source, batch.source_lengths, batch.target).scores
@@ -50,3 +55,29 @@ def test_forced_decoding_is_what_teacher_forcing_says(
         assert forced_example(row).index == row["index"]
     supports = {step["support"] for row in rows for step in row["steps"]}
     assert (max(supports) < len(tokens)) == (alpha > 1)
+
+
+def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path: Path) -> None:
+    settings = [*SMALL, "task.analysed=2", "training.max_steps=2", "decoding.max_length=10"]
+    plain = execute(compose_run([*settings, f"results_dir={tmp_path}"]))
+    data = build(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
+    texts = {split: list(read_pairs(data.texts[split])) for split in ("dev", "test", "train")}
+    wanted = [
+        texts["dev"][1][0],
+        texts["dev"][9][0].upper(),
+        texts["test"][4][1].replace(" ", " - "),
+        texts["train"][7][0] + " .",
+        "no such sentence",
+    ]
+    listed = ",".join(f"'{text}'" for text in wanted)
+    outcome = execute(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={tmp_path}"]))
+    assert (plain.status, outcome.status) == ("done", "done"), (plain.error, outcome.error)
+    folder = RunFolder(outcome.folder)
+    places = [("dev", 0), ("dev", 1), ("dev", 9), ("test", 4), ("train", 7)]
+    for rows in (folder.read_attention(), folder.read_forced()):
+        assert [(row["split"], row["index"]) for row in rows] == places
+    for row, (split, index) in zip(folder.read_attention(), places, strict=True):
+        assert (" ".join(row["source"]), row["gold"]) == texts[split][index]
+    for name, value in plain.scores.items():
+        if not name.endswith("tokens_per_second"):
+            assert outcome.scores[name] == value

@@ -29,6 +29,8 @@ class MorphologyConfig(TaskConfig):
         schedule: training length for each setting.
         analysed: validation examples of each language whose attention and complete set of
             hypotheses are stored for the figures.
+        shown: lemmas, alone or followed by a form, of the papers' figures. Every example with one
+            of them, in the validation, test or training data, is stored too and changes no metric.
     """
 
     parts: ClassVar[Mapping[str, type]] = {
@@ -45,6 +47,7 @@ class MorphologyConfig(TaskConfig):
     languages: list[str] | None = identifier(None)
     schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
     analysed: int = number("[0, inf)", 40)
+    shown: list[str] = field(default_factory=list)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"morphology": MorphologyConfig}}

@@ -1,7 +1,7 @@
 """Dependency parsing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from omegaconf import MISSING
@@ -60,6 +60,9 @@ class ParsingConfig(TaskConfig):
         evaluation_words: words of one evaluation batch, padding included.
         candidate_iterations: bound on SparseMAP's iterations where candidate trees are analysed.
         analysed: validation sentences whose candidate trees are stored for the figures.
+        compared: training sentences, spread evenly, whose candidate trees are counted at each
+            validation besides the validation sentences, for SparseMAP losses.
+        shown: further validation sentences whose candidate trees are stored, by their words.
     """
 
     parts: ClassVar[Mapping[str, type]] = {
@@ -77,6 +80,8 @@ class ParsingConfig(TaskConfig):
     evaluation_words: int = number("(0, inf)", 2000)
     candidate_iterations: int = number("(0, inf)", 100)
     analysed: int = number("[0, inf)", 400)
+    compared: int = number("[0, inf)", 200)
+    shown: list[str] = field(default_factory=list)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

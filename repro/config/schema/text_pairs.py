@@ -1,7 +1,7 @@
 """Pairs of texts: what translation and summarization share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from repro.config.schema.checks import choice, identifier, number
@@ -56,6 +56,8 @@ class TextTaskConfig(TaskConfig):
 
     Attributes:
         analysed: validation examples whose attention is stored for the figures.
+        shown: sentences, source or target, of the papers' figures. The first pair with each of
+            them, in the validation, test or training data, is stored too and changes no metric.
     """
 
     parts: ClassVar[Mapping[str, type]] = {
@@ -69,6 +71,7 @@ class TextTaskConfig(TaskConfig):
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
 
     analysed: int = number("[0, inf)", 40)
+    shown: list[str] = field(default_factory=list)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

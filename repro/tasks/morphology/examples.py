@@ -1,6 +1,7 @@
-"""Stored validation examples: complete sets of hypotheses and attention, for the figures."""
+"""Stored examples: complete sets of hypotheses and attention, for the figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,8 +9,9 @@ import torch
 from repro.config.schema import RunConfig
 from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.seq2seq import BeamConfig
-from repro.data.batching import Seq2SeqBatch, collate
-from repro.data.sigmorphon import source_tokens
+from repro.data.batching import Pair, Seq2SeqBatch, collate
+from repro.data.sentence_search import sentence_key
+from repro.data.sigmorphon import Inflection, source_tokens
 from repro.decoding import (
     BeamResult,
     CompleteSet,
@@ -25,11 +27,22 @@ _BATCH = 32
 _STOP = "</s>"
 
 
+@dataclass(frozen=True)
+class Example:
+    """An inflection of a split, with its position in it."""
+
+    split: str
+    index: int
+    inflection: Inflection
+    pair: Pair
+
+
 class ExampleAnalysis:
-    """Decodes the first validation examples of each language and keeps all there is to see.
+    """Decodes the examples that figures may show, and stores hypotheses and attention.
 
     Args:
-        config: of the run; ``task.analysed`` examples of each language are stored.
+        config: of the run; the first ``task.analysed`` validation examples of each language are
+            stored, and those of any split that ``task.shown`` names.
         data: the encoded corpus.
         device: where the models live.
     """
@@ -38,18 +51,22 @@ class ExampleAnalysis:
         assert isinstance(config.task, MorphologyConfig)
         assert isinstance(config.decoding, BeamConfig)
         self.decoding, self.data, self.device = config.decoding, data, device
-        self.chosen = _first_of_each_language(data, config.task.analysed)
+        self.chosen = [
+            *_first_of_each_language(data, config.task.analysed),
+            *_shown(data, config.task.analysed, config.task.shown),
+        ]
 
     def store(self, model: StepModel[Any], folder: RunFolder) -> None:
         """Write ``hypotheses.jsonl`` and ``attention.jsonl``."""
         hypotheses, attention = [], []
         for start in range(0, len(self.chosen), _BATCH):
-            indices = self.chosen[start : start + _BATCH]
-            batch = collate(self.data.dev, indices).to(self.device)
-            decoded = zip(indices, *self._decode(model, batch), strict=True)
-            for index, complete, beam in decoded:
-                hypotheses.append(self._hypotheses_row(index, complete, beam))
-                attention += [self._attention_row(index, best) for best in beam.hypotheses[:1]]
+            examples = self.chosen[start : start + _BATCH]
+            pairs = [example.pair for example in examples]
+            batch = collate(pairs, range(len(pairs))).to(self.device)
+            decoded = zip(examples, *self._decode(model, batch), strict=True)
+            for example, complete, beam in decoded:
+                hypotheses.append(self._hypotheses_row(example, complete, beam))
+                attention += [self._attention_row(example, best) for best in beam.hypotheses[:1]]
         folder.write_hypotheses(hypotheses)
         folder.write_attention(attention)
 
@@ -64,19 +81,8 @@ class ExampleAnalysis:
         )
         return complete, beams
 
-    def _example(self, index: int) -> dict[str, Any]:
-        example = self.data.corpus.dev[index]
-        return {
-            "index": index,
-            "language": example.language,
-            "lemma": example.lemma,
-            "tags": list(example.tags),
-            "gold": example.form,
-            "source": source_tokens(example),
-        }
-
     def _hypotheses_row(
-        self, index: int, complete: CompleteSet, beam: BeamResult
+        self, example: Example, complete: CompleteSet, beam: BeamResult
     ) -> dict[str, Any]:
         shown: Sequence[Hypothesis] = complete.hypotheses if complete.finite else beam.hypotheses
         found = [
@@ -87,26 +93,56 @@ class ExampleAnalysis:
             }
             for hypothesis in shown
         ]
-        return {**self._example(index), "finite": complete.finite, "hypotheses": found}
+        return {**_described(example), "finite": complete.finite, "hypotheses": found}
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """One symbol for each id, so that they stay in step with probabilities and weights."""
         return [self.data.target.tokens[i] for i in ids]
 
-    def _attention_row(self, index: int, hypothesis: Hypothesis) -> dict[str, Any]:
+    def _attention_row(self, example: Example, hypothesis: Hypothesis) -> dict[str, Any]:
         assert hypothesis.attention is not None
         stop = [_STOP] if hypothesis.finished else []
         output = self._symbols(hypothesis.tokens) + stop
         weights = [[_shorten(value) for value in row] for row in hypothesis.attention.tolist()]
-        return {**self._example(index), "output": output, "weights": weights}
+        return {**_described(example), "output": output, "weights": weights}
 
 
-def _first_of_each_language(data: EncodedCorpus, count: int) -> list[int]:
-    chosen: list[int] = []
+def _described(example: Example) -> dict[str, Any]:
+    inflection = example.inflection
+    return {
+        "index": example.index,
+        "split": example.split,
+        "language": inflection.language,
+        "lemma": inflection.lemma,
+        "tags": list(inflection.tags),
+        "gold": inflection.form,
+        "source": source_tokens(inflection),
+    }
+
+
+def _examples(data: EncodedCorpus, split: str) -> list[Example]:
+    inflections: list[Inflection] = getattr(data.corpus, split)
+    together = enumerate(zip(inflections, getattr(data, split), strict=True))
+    return [Example(split, index, *both) for index, both in together]
+
+
+def _first_of_each_language(data: EncodedCorpus, count: int) -> Iterator[Example]:
+    examples = _examples(data, "dev")
     for language in data.corpus.languages:
-        own = [n for n, example in enumerate(data.corpus.dev) if example.language == language]
-        chosen += own[:count]
-    return chosen
+        own = [example for example in examples if example.inflection.language == language]
+        yield from own[:count]
+
+
+def _shown(data: EncodedCorpus, count: int, shown: Sequence[str]) -> Iterator[Example]:
+    """Examples of any split with a given lemma, or lemma and form, that are not stored anyway."""
+    keys = {sentence_key(text) for text in shown}
+    stored = {("dev", example.index) for example in _first_of_each_language(data, count)}
+    for split in ("dev", "test", "train") if keys else ():
+        for example in _examples(data, split):
+            lemma, form = sentence_key(example.inflection.lemma), example.inflection.form
+            wanted = lemma in keys or lemma + sentence_key(form) in keys
+            if wanted and (split, example.index) not in stored:
+                yield example
 
 
 def _shorten(value: float) -> float:

@@ -17,6 +17,7 @@ from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParserConfig, ParsingConfig
 from repro.data.batching import epoch_batches
 from repro.data.conllu import write_conllu
+from repro.data.sentence_search import preference
 from repro.data.trees import Tree, TreeBatch, collate_trees, word_batches
 from repro.evaluation.attachment import AttachmentScores, attachment_statistics, score_attachment
 from repro.models.parser import LstmParser
@@ -125,7 +126,19 @@ class ParsingTask:
         if found.candidates is not None:
             metrics |= found.candidates.means()
             details = found.candidates.distributions()
+            details |= self._training_distributions()
         return Validation(found.loss, metrics, details)
+
+    def _training_distributions(self) -> dict[str, Distribution]:
+        """Sparsity on some training sentences, beside that on validation data in the history."""
+        trees, count = self.data.train, self.settings.compared
+        if count == 0:
+            return {}
+        step = max(1, len(trees) // count)
+        found = self.analyse(trees[::step][:count])
+        assert found.candidates is not None
+        counted = found.candidates.distributions()
+        return {f"training_{name}": counts for name, counts in counted.items()}
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Attachment on validation and test data, sparsity, stored trees and candidates."""
@@ -171,17 +184,23 @@ class ParsingTask:
 
     @torch.no_grad()
     def candidate_rows(self) -> list[dict[str, Any]]:
-        """The candidate trees of the first validation sentences, for the figures."""
+        """The candidate trees of the validation sentences that figures may show."""
         assert self.candidates is not None
-        trees = self.data.dev[: self.settings.analysed]
+        places = self._analysed()
         rows: list[dict[str, Any]] = []
-        for batch in self.ordered(trees):
+        for batch in self.ordered([self.data.dev[place] for place in places]):
             solution = self.candidates.solve(self.scores(batch), batch.lengths)
-            described = zip(
-                batch.indices.tolist(), weighted_trees(solution, batch.lengths), strict=True
-            )
+            shown = [places[number] for number in batch.indices.tolist()]
+            described = zip(shown, weighted_trees(solution, batch.lengths), strict=True)
             rows += [{**self._sentence(index), "candidates": found} for index, found in described]
         return sorted(rows, key=lambda row: int(row["index"]))
+
+    def _analysed(self) -> list[int]:
+        """Positions of the first validation sentences, and of those that are to be shown."""
+        sentences, shown = self.data.treebank.dev, self.settings.shown
+        texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
+        wanted = [n for n, text in enumerate(texts) if preference([text], shown) < len(shown)]
+        return sorted({*range(min(self.settings.analysed, len(sentences))), *wanted})
 
     def _sentence(self, index: int) -> dict[str, Any]:
         sentence = self.data.treebank.dev[index]
