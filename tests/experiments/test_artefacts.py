@@ -97,7 +97,7 @@ def test_the_multiruns_of_the_sweep_are_its_runs() -> None:
 def test_examples_that_a_figure_asks_for_are_stored_by_its_runs(name: str) -> None:
     experiment = load_experiment(name)
     wanted = experiment.drawing.prefer if experiment.drawing else []
-    runs = plan_runs(experiment, "full")[:1] if wanted else []
+    runs = [*plan_runs(experiment, "full")][:1] if wanted else []
     for run in runs:
         shown = compose_run(run.overrides).task.shown  # type: ignore[attr-defined]
         assert {sentence_key(text) for text in wanted} <= {sentence_key(text) for text in shown}

@@ -119,6 +119,7 @@ ROWS: Mapping[str, Row] = {
     "attention_to_summarized": SENTENCES,
     "attention_to_two_summarized": SENTENCES,
     "attention_to_translated": SENTENCES,
+    "attention_to_two_translated": SENTENCES,
     "attention_to_six_translated": SENTENCES,
     "longer_summary": SENTENCES,
     "shorter_summary": SENTENCES,
