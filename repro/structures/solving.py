@@ -22,6 +22,8 @@ _GRAIN = 20_000
 _MORE = 1000
 """Oracle calls of a chain beyond twice its number of parts, which is enough for almost all. The
 interior-point method takes as long as about a thousand."""
+_FEW = 500
+"""A caller who allows fewer oracle calls wants a rough solution, and gets no interior point."""
 
 
 def no_structures(batch: int, width: int) -> tuple[Array, Found]:
@@ -33,9 +35,9 @@ def no_structures(batch: int, width: int) -> tuple[Array, Found]:
 def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) -> Selection:
     """Solve a batch with a compiled oracle.
 
-    Chains with transitions get twice as many oracle calls as they have parts, and some more. An
-    instance that is not solved by then goes on from the mixture that
-    :mod:`repro.structures.arc_flow` finds.
+    Chains with transitions get twice as many oracle calls as they have parts, and some more, but
+    at most half of those that are allowed. An instance that is not solved by then goes on from the
+    mixture that :mod:`repro.structures.arc_flow` finds.
 
     Raises:
         ValueError: scores are NaN or +inf, or the start does not fit.
@@ -48,8 +50,8 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
             raise ValueError("the start is a solution of another structure or shape")
         offsets, known = start.offsets, Found(start.vertices, start.weights, np.empty(0))
     most = np.full(batch, rounds)
-    if problem.code == SEQUENCE and problem.additional.numel():
-        most = np.minimum(most, 2 * problem.sizes.prod(1).numpy() + _MORE)
+    if problem.code == SEQUENCE and problem.additional.numel() and rounds >= _FEW:
+        most = np.minimum(rounds // 2, 2 * problem.sizes.prod(1).numpy() + _MORE)
     found = _solve_from(problem, tol, most, offsets, known)
     stuck = np.flatnonzero(~found.converged & (found.rounds < rounds) & (most < rounds))
     if not len(stuck):
