@@ -14,7 +14,7 @@ from repro.config.planning import PlannedRun, plan_runs
 COMPUTED_ELSEWHERE = (
     "hardware.", "logger.", "data_dir", "results_dir", "fail_fast", "scale.", "seed",
     "training.checkpoint_minutes", "data.generated", "data.seed", "data.premises",
-    "task.analysed", "task.shown", "task.evaluation_", "task.schedule.",
+    "task.analysed", "task.compared", "task.shown", "task.evaluation_", "task.schedule.",
 )  # fmt: skip
 """Keys that decide where and how a run is computed, what is stored of it, or generated corpora."""
 
