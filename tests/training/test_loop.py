@@ -332,9 +332,30 @@ def test_the_speed_leaves_out_the_first_update_of_each_process(tmp_path: Path) -
     assert progress.seconds > progress.warm_up["seconds"] >= 0.6
     speed = (progress.symbols - 8) / (progress.seconds - progress.warm_up["seconds"])
     minutes = 5 * 4 / speed / 60  # five batches of four symbols
-    assert progress.speeds() == pytest.approx(
+    speeds = progress.speeds()
+    assert speeds.pop("speed_gain") > 0
+    assert speeds == pytest.approx(
         {"tokens_per_second": speed, "pairs_per_second": speed, "epoch_minutes": minutes}
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps", "gain"),
+    [
+        ([9.0], [5], None),
+        ([9.0, 11.0], [5, 10], None),
+        ([9.0, 11.0, 12.0], [5, 10, 15], 2.0),
+        ([9.0, 11.0, 20.0, 24.0], [5, 10, 15, 20], 0.5),
+        ([9.0, 11.0, 11.4], [5, 10, 12], 2.0),  # fewer updates in the last row
+    ],
+)
+def test_the_gain_in_speed_compares_the_last_row_with_the_second(
+    seconds: list[float], steps: list[int], gain: float | None
+) -> None:
+    pairs = zip(seconds, steps, strict=True)
+    history = [{"seconds": spent, "step": step} for spent, step in pairs]
+    progress = Checkpoint(step=steps[-1], seconds=seconds[-1], symbols=10, history=history)
+    assert progress.speeds().get("speed_gain") == pytest.approx(gain)
 
 
 def test_the_speed_of_a_single_update_counts_it(tmp_path: Path) -> None:

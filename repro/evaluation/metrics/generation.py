@@ -25,6 +25,11 @@ METRICS = (
         "Minutes of training in an epoch, without validation and compilation.",
     ),
     Metric(
+        "speed_gain", "", 2, None, signed("speedgain", "rows:last/second|clock:wall"),
+        "Speed of training in the last epoch, or between the last validations, divided by that in "
+        "the second.",
+    ),
+    Metric(
         "token_accuracy", "%", 2, True, signed("tokacc", "mean:token|forcing:teacher"),
         "Share of target symbols with the largest score, given the gold symbols before them.",
     ),
