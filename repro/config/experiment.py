@@ -117,6 +117,7 @@ class Tuning:
         extend: while the best value is at an end of the grid, one more value is tried, that end
             times (or divided by) this factor; ``null`` keeps the grid as it is.
         extensions: at most so many values are added for one cell.
+        rows: labels of the rows whose cells are tuned; empty for all.
     """
 
     key: str
@@ -124,6 +125,7 @@ class Tuning:
     metric: str
     extend: float | None = None
     extensions: int = 4
+    rows: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -207,6 +209,11 @@ class Experiment:
             return self.columns
         found = [column for column in self.columns if column.name in chosen]
         return [replace(c, overrides=[*c.overrides, *chosen[c.name]]) for c in found]
+
+    def tuning_of(self, row: str) -> Tuning | None:
+        """How the cells of a row are tuned; ``None`` if they are not."""
+        tuned = self.tune is not None and row in (self.tune.rows or [row])
+        return self.tune if tuned else None
 
     def grid_at(self, scale: str, column: str = "") -> list[float]:
         """Values of the tuned setting that this scale tries in a column, rising."""
@@ -339,5 +346,7 @@ def _check_tuning(experiment: Experiment, path: Path) -> None:
         raise ConfigError(f"{path}: tune.values is empty; expected at least one number")
     if tune.extend is not None and not (tune.extend > 1 and min(tune.values) > 0):
         raise ConfigError(f"{path}: tune.extend takes a factor > 1, and values > 0")
+    if strange := sorted({*tune.rows} - {*experiment.row_labels()}):
+        raise ConfigError(f"{path}: tune.rows names {strange}, no rows of the experiment")
     if any(column.over == "ensemble" for column in experiment.columns):
         raise ConfigError(f"{path}: a tuned experiment has no columns 'over: ensemble'")

@@ -56,7 +56,7 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
             f"{experiment.name} has no scale {scale!r}; it has {', '.join(experiment.scales)}"
         )
     for first in _cells(experiment, scale):
-        if experiment.tune is None:
+        if experiment.tuning_of(first.row) is None:
             seeds = experiment.seeds_at(scale, first.column)
             yield from (first.repeated(seed=seed) for seed in seeds)
         else:
@@ -67,8 +67,9 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
 def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
     """The first seed's run of every cell."""
     extra = experiment.scales[scale].overrides
-    setting = "" if experiment.tune is None else experiment.tune.key
     for label, overrides in _row_overrides(experiment.rows):
+        tune = experiment.tuning_of(label)
+        setting = "" if tune is None else tune.key
         for column in experiment.columns_at(scale):
             cell = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
             first = experiment.seeds_at(scale, column.name)[0]

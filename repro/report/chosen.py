@@ -14,18 +14,24 @@ def chosen_records(experiment: Experiment, records: Sequence[Record], scale: str
     """Records of the value that is best for the first seed, for each row and column.
 
     Args:
-        experiment: without tuning all of its records are chosen.
+        experiment: all records of rows that are not tuned are chosen.
         records: of the experiment at this scale, in any order.
         scale: says the first seed.
     """
-    if experiment.tune is None:
+    tune = experiment.tune
+    if tune is None:
         return list(records)
     measured = tuning_values(experiment, records, scale)
-    metric = experiment.tune.metric
-    chosen = {cell: best_value(found, metric) for cell, found in measured.items()}
+    chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
     values = _value_of_runs(records)
-    tuned = [r for r in records if _run(r) in values and _cell(r) in chosen]
-    return [record for record in tuned if values[_run(record)] == chosen[_cell(record)]]
+
+    def counts(record: Record) -> bool:
+        if experiment.tuning_of(record.row) is None:
+            return True
+        value = values.get(_run(record))
+        return value is not None and value == chosen.get(_cell(record))
+
+    return [record for record in records if counts(record)]
 
 
 def tuning_values(

@@ -58,7 +58,7 @@ def _columns_by_grid(grids: Mapping[str, Sequence[float]]) -> dict[tuple[float, 
 
 def _choice(tune: Tuning, columns: Sequence[str], grid: Sequence[float]) -> str:
     """How the value was chosen in columns that share a grid."""
-    where = f" ({'; '.join(columns)})"
+    where = f" ({'; '.join([*tune.rows, *columns])})"
     if len(grid) == 1:
         return f"{tune.key} is {grid[0]:g}, not tuned{where}."
     values = ", ".join(f"{value:g}" for value in grid)

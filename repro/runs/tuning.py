@@ -24,15 +24,15 @@ def following_runs(
         planned: every run that was asked for so far, cell by cell.
         measure: the tuning metric of a run.
     """
-    if experiment.tune is None:
-        return []
     found: list[PlannedRun] = []
     cells = sorted(planned, key=lambda run: (run.row, run.column))
-    for (_, column), runs in groupby(cells, key=lambda run: (run.row, run.column)):
+    for (row, column), runs in groupby(cells, key=lambda run: (run.row, run.column)):
+        if (tune := experiment.tuning_of(row)) is None:
+            continue
         seeds = experiment.seeds_at(scale, column)
         grid = experiment.grid_at(scale, column)
         most = len(grid) + experiment.extensions_at(scale) if len(grid) > 1 else 1
-        found += _following_of_cell(experiment.tune, most, seeds, [*runs], measure)
+        found += _following_of_cell(tune, most, seeds, [*runs], measure)
     return found
 
 

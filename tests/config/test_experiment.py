@@ -149,6 +149,7 @@ def test_a_scale_has_its_own_columns_and_grid(folder: Path) -> None:
         (MINIMAL.replace("seeds: [7]", "tuned: [1]"), "has 'tuned', but nothing to tune"),
         (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but nothing to tune"),
         (TUNED.replace("[2, 1]", "[]"), "tune.values is empty"),
+        (TUNED.replace("[2, 1]", "[2, 1], rows: [z]"), "tune.rows names ['z']"),
         (TUNED.replace("[2, 1]", "[2, 1], extend: 1"), "takes a factor > 1"),
         (TUNED.replace("[2, 1]", "[2, -1], extend: 2"), "takes a factor > 1, and values > 0"),
         (TUNED.replace("test/accuracy", "test/accuracy, over: ensemble"), "no columns 'over: ens"),

@@ -70,6 +70,19 @@ def test_without_tuning_every_record_counts(experiment: Experiment, records: lis
     assert chosen_records(experiment, records, "full") == records
 
 
+def test_every_record_of_a_row_that_is_not_tuned_counts(
+    tuned: Experiment, grid: list[Record], make_record: Make
+) -> None:
+    assert tuned.tune is not None
+    some = replace(tuned, tune=replace(tuned.tune, rows=["1 / a"]))
+    fixed = [make_record(row="1 / b", metric="test/uas", seed=s, run_id=f"f{s}") for s in (7, 1)]
+    records = [record for record in grid if record.row == "1 / a"] + fixed
+    chosen = chosen_records(some, records, "full")
+    assert [record for record in chosen if record.row == "1 / b"] == fixed
+    assert chosen_records(tuned, records, "full") == [r for r in chosen if r.row == "1 / a"]
+    assert "(1 / a; avg)" in tuning_remarks(some, records, "full")[0]
+
+
 def test_the_report_shows_the_whole_grid_and_what_is_missing(
     tuned: Experiment, grid: list[Record]
 ) -> None:

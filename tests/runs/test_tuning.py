@@ -94,6 +94,18 @@ def test_the_value_is_an_override_of_the_run() -> None:
     )  # fmt: skip
 
 
+def test_only_the_rows_that_are_named_are_tuned() -> None:
+    experiment = tuned(rows=["b"], extend=None)
+    experiment.rows = [Axis("loss", {"a": ["loss=crf"], "b": ["loss=margin_crf"]})]
+    planned = list(plan_runs(experiment, "full"))
+    fixed = [(run.seed, run.value, run.setting) for run in planned if run.row == "a"]
+    assert fixed == [(seed, None, "") for seed in (4, 5, 6)]
+    assert [(run.seed, run.value) for run in planned if run.row == "b"] == FIRST
+    scores = {0.5: 70.0, 1.0: 80.0, 2.0: 75.0}
+    new = following_runs(experiment, "full", planned, lambda run: scores[run.value or 0])
+    assert [(run.row, run.seed, run.value) for run in new] == [("b", 5, 1.0), ("b", 6, 1.0)]
+
+
 def test_without_tuning_nothing_follows() -> None:
     experiment = tuned()
     experiment.tune = None
