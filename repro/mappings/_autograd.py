@@ -50,9 +50,17 @@ class DifferentiableFunction(Function):
             return cls.apply(*arguments)
         if not dispatch.usable(arguments[0]):
             return cls.forward_mode.apply(*arguments)
-        if torch.is_grad_enabled() or forward_ad._current_level >= 0:
+        if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and _tracked(arguments)):
             return cls.direct(*arguments)
-        return cls.forward(*arguments)
+        return cls.forward(*arguments)  # a node of the graph takes as long as a small kernel
+
+
+def _tracked(arguments: tuple[Any, ...]) -> bool:
+    """Whether an argument needs a gradient; the first, a tensor, is the one that mostly does."""
+    first: Tensor = arguments[0]
+    return first.requires_grad or any(
+        isinstance(given, Tensor) and given.requires_grad for given in arguments[1:]
+    )
 
 
 def keep(ctx: Any, *tensors: Tensor | None) -> None:

@@ -8,6 +8,7 @@ from repro.mappings.kernels.cuda.bounded_rows import bounded_backward_kernel, bo
 from repro.mappings.kernels.cuda.launch import (
     Numbers,
     bits,
+    extent,
     numbers_of,
     programs_for,
     rows_of,
@@ -40,7 +41,7 @@ def _forward(
 ) -> Solution:
     rows = rows_of(scores)
     probs, places = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
-    count, length = rows.shape
+    count, length = extent(rows)
     arrays = 1 if upper is None else 2
     tile = policy.tile(length, arrays * rows.element_size(), policy.POWERS)
     run(
@@ -50,7 +51,7 @@ def _forward(
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
     faults = scores.new_empty((), dtype=torch.int64)
-    return probs.view(scores.shape), places.view(scores.shape), faults
+    return probs, places, faults
 
 
 def bounded_backward(
@@ -58,7 +59,7 @@ def bounded_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the scores, of the bounds and of the totals; the last two empty if unwanted."""
     rows, places, grads = rows_of(probs), rows_of(place), rows_of(grad)
-    count, length = rows.shape
+    count, length = extent(rows)
     out = torch.empty_like(rows)
     uppers = torch.empty_like(rows) if to_upper else rows.new_empty(0)
     totals = rows.new_empty(count if to_total else 0)
@@ -68,4 +69,4 @@ def bounded_backward(
         totals, count, length, ORDER=int(order), UPPER=to_upper, TOTAL=to_total,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
-    return out.view(probs.shape), uppers.view(probs.shape) if to_upper else uppers, totals
+    return out, uppers, totals

@@ -2,18 +2,17 @@
 
 import torch
 from torch import Tensor
-from triton import next_power_of_2
 
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.backward import backward_kernel, loss_backward_kernel
 from repro.mappings.kernels.cuda.forward import forward_kernel
 from repro.mappings.kernels.cuda.launch import (
     Numbers,
+    extent,
     numbers_of,
     programs_for,
     rows_of,
     run,
-    vector,
 )
 
 _RULES = {1.0: 1, 0.5: 2}
@@ -49,7 +48,7 @@ def solve(
     rows = rows_of(scores)
     probs = torch.empty_like(rows)
     _forward(rows, probs, numbers, rule, wide, norm, None, rows, 0)
-    return probs.view(scores.shape)
+    return probs
 
 
 def project(levels: Tensor, probs: Tensor) -> None:
@@ -64,11 +63,11 @@ def entmax_loss(
     scores: Tensor, target: Tensor, order: float, ignored: int
 ) -> tuple[Tensor, Tensor]:
     """Losses and ``p`` along the last axis; NaN where a target is neither a class nor ignored."""
-    rows, targets = rows_of(scores), vector(target)
-    probs, losses = torch.empty_like(rows), rows.new_empty(rows.size(0))
+    rows, targets = rows_of(scores), target.contiguous()
+    probs, losses = torch.empty_like(rows), rows.new_empty(target.shape)
     rule = _RULES.get(order, 0)
     _forward(rows, probs, numbers_of(order), rule, order > 1.0, False, targets, losses, ignored)
-    return losses.view(target.shape), probs.view(scores.shape)
+    return losses, probs
 
 
 def _forward(
@@ -82,7 +81,7 @@ def _forward(
     losses: Tensor,
     ignored: int,
 ) -> None:
-    count, length = rows.shape
+    count, length = extent(rows)
     by_row = numbers.each is not None
     # Rows with an order of their own may need double precision.
     itemsize = 8 if wide or by_row else probs.element_size()
@@ -115,8 +114,8 @@ def _backward(probs: Tensor, grad: Tensor, numbers: Numbers, rule: int) -> tuple
     """Gradients of the scores, and of the orders where there is one for each row."""
     rows, grads = rows_of(probs), rows_of(grad)
     with_orders = numbers.each is not None
-    out, drifts = torch.empty_like(rows), rows.new_empty(rows.size(0) if with_orders else 0)
-    count, length = rows.shape
+    count, length = extent(rows)
+    out, drifts = torch.empty_like(rows), rows.new_empty(count if with_orders else 0)
     tile = policy.tile(length, rows.element_size(), _work(rule))
     run(
         backward_kernel, programs_for(count, tile.rows), rows, grads, out,
@@ -124,17 +123,18 @@ def _backward(probs: Tensor, grad: Tensor, numbers: Numbers, rule: int) -> tuple
         count, length, RULE=rule, ROWS=with_orders,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
-    return out.view(probs.shape), drifts
+    return out, drifts
 
 
 def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
     """``g (p - e_y)``."""
     rows = rows_of(probs)
     out = torch.empty_like(rows)
-    size = min(policy.STREAM_ENTRIES, next_power_of_2(rows.size(1)))
-    grid = (rows.size(0), programs_for(rows.size(1), size))
+    count, length = extent(rows)
+    size = min(policy.STREAM_ENTRIES, policy.next_power_of_2(length))
+    grid = (count, programs_for(length, size))
     run(
-        loss_backward_kernel, grid, rows, vector(target), vector(grads), out, ignored,
-        rows.size(1), N=size, warps=policy.STREAM_WARPS,
+        loss_backward_kernel, grid, rows, target.contiguous(), grads.contiguous(), out, ignored,
+        length, N=size, warps=policy.STREAM_WARPS,
     )  # fmt: skip
-    return out.view(probs.shape)
+    return out

@@ -6,7 +6,7 @@ from torch import Tensor
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.entmax import project
 from repro.mappings.kernels.cuda.group_means import pairwise_kernel, total_kernel
-from repro.mappings.kernels.cuda.launch import bits, programs_for, rows_of, run
+from repro.mappings.kernels.cuda.launch import bits, extent, programs_for, rows_of, run
 from repro.mappings.kernels.cuda.level_sets import level_set_kernel
 
 
@@ -22,7 +22,7 @@ def oscarmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
 
 def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor]:
     """Solve as many rows at a time as the workspace allows."""
-    rows = rows_of(scores)
+    rows = rows_of(scores).view(-1, scores.size(-1))
     probs, groups = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.int32)
     step = policy.workspace_rows(rows.size(1), _WORKSPACE_BYTES)
     for first in range(0, rows.size(0), step):
@@ -56,14 +56,14 @@ def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
     """On the support, the mean of ``g`` over the group less that over the support; else zero."""
     rows, numbers, grads = rows_of(probs), rows_of(groups), rows_of(grad)
     out = torch.empty_like(rows)
-    count, length = rows.shape
+    count, length = extent(rows)
     if length <= policy.PAIRWISE_ENTRIES:
         entries, others = policy.pairwise(length)
         run(
             pairwise_kernel, count, rows, numbers, grads, out, length, N=entries, K=others,
             warps=policy.PAIRWISE_WARPS,
         )  # fmt: skip
-        return out.view(probs.shape)
+        return out
     programs = min(count, policy.workspace_rows(length, 12))
     totals = rows.new_empty(programs * length, dtype=torch.int64)
     sizes = rows.new_empty(programs * length, dtype=torch.int32)
@@ -71,4 +71,4 @@ def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
         total_kernel, programs, rows, numbers, grads, out, totals, sizes, count, length,
         N=policy.STREAM_ENTRIES, warps=policy.STREAM_WARPS,
     )  # fmt: skip
-    return out.view(probs.shape)
+    return out

@@ -4,20 +4,24 @@ import struct
 from typing import Any, NamedTuple
 
 import torch
-import triton
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
 
 
 def rows_of(tensor: Tensor) -> Tensor:
-    """A contiguous matrix of all vectors along the last axis."""
-    return tensor.detach().reshape(-1, tensor.size(-1)).contiguous()
+    """The tensor with vectors along the last axis one after the other in memory.
+
+    Its shape stays: kernels take a pointer and what :func:`extent` returns, and a view of their
+    result takes as long as half of a launch.
+    """
+    return tensor.contiguous()
 
 
-def vector(tensor: Tensor) -> Tensor:
-    """All values in a row, contiguous."""
-    return tensor.detach().reshape(-1).contiguous()
+def extent(rows: Tensor) -> tuple[int, int]:
+    """Number of vectors along the last axis, and their length, which is at least one."""
+    length = rows.size(-1)
+    return rows.numel() // length, length
 
 
 def bits(number: float) -> int:
@@ -59,7 +63,7 @@ def start(kernel: Any, grid: tuple[int, int], arguments: tuple[Any, ...], named:
 
 def programs_for(count: int, each: int) -> int:
     """How many programs take ``count`` rows, ``each`` at a time."""
-    return int(triton.cdiv(count, each))
+    return -(-count // each)
 
 
 class Numbers(NamedTuple):
@@ -73,5 +77,5 @@ class Numbers(NamedTuple):
 def numbers_of(parameter: float | Tensor) -> Numbers:
     """A parameter for kernels; a tensor has one value, or one for each row."""
     if isinstance(parameter, Tensor):
-        return Numbers(vector(parameter), int(parameter.numel() > 1), 0)
+        return Numbers(parameter.contiguous(), int(parameter.numel() > 1), 0)
     return Numbers(None, 0, bits(parameter))

@@ -8,6 +8,7 @@ from repro.mappings.kernels.cuda.entmax import solve
 from repro.mappings.kernels.cuda.launch import (
     Numbers,
     bits,
+    extent,
     numbers_of,
     programs_for,
     rows_of,
@@ -47,8 +48,8 @@ def normmax_backward_rows(probs: Tensor, grad: Tensor, alphas: Tensor) -> tuple[
 def _normmax_backward(probs: Tensor, grad: Tensor, numbers: Numbers) -> tuple[Tensor, Tensor]:
     rows, grads = rows_of(probs), rows_of(grad)
     out = torch.empty_like(rows)
-    drifts = rows.new_empty(0 if numbers.each is None else rows.size(0))
-    count, length = rows.shape
+    count, length = extent(rows)
+    drifts = rows.new_empty(0 if numbers.each is None else count)
     tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
     run(
         normmax_backward_kernel, programs_for(count, tile.rows), rows, grads, out,
@@ -56,30 +57,30 @@ def _normmax_backward(probs: Tensor, grad: Tensor, numbers: Numbers) -> tuple[Te
         count, length, ROWS=numbers.each is not None,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
-    return out.view(probs.shape), drifts
+    return out, drifts
 
 
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
     """``y`` along the last axis."""
     rows = rows_of(scores)
     probs = torch.empty_like(rows)
-    count, length = rows.shape
+    count, length = extent(rows)
     tile = policy.tile(length, rows.element_size(), policy.POWERS)
     run(
         pnorm_kernel, programs_for(count, tile.rows), rows, probs, bits(p / (p - 1)), count, length,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
-    return probs.view(scores.shape)
+    return probs
 
 
 def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
     """``J g``."""
     rows, grads = rows_of(probs), rows_of(grad)
     out = torch.empty_like(rows)
-    count, length = rows.shape
+    count, length = extent(rows)
     tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
     run(
         pnorm_backward_kernel, programs_for(count, tile.rows), rows, grads, out, bits(p),
         count, length, M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
-    return out.view(probs.shape)
+    return out

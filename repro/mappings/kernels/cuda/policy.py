@@ -5,9 +5,8 @@ entry. A row that fits is held in registers, so that it is read once however oft
 at it; short rows share a program. Longer rows are read again in every pass, from the caches.
 """
 
+from functools import cache
 from typing import NamedTuple
-
-import triton
 
 TILE_ENTRIES = 256
 """Entries of a program that holds several short rows."""
@@ -63,6 +62,11 @@ def _warps(size: int, each: int) -> int:
     return min(MOST_WARPS, max(1, size // (32 * each)))
 
 
+def next_power_of_2(number: int) -> int:
+    """The smallest power of two that is at least a positive number; faster than that of triton."""
+    return 1 << (number - 1).bit_length()
+
+
 def registers(warps: int) -> int:
     """Registers that a thread may use: all, if its program is alone on a multiprocessor.
 
@@ -71,6 +75,7 @@ def registers(warps: int) -> int:
     return min(255, REGISTERS // (32 * warps))
 
 
+@cache  # asked in every launch
 def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = False) -> Tile:
     """The tile for rows of a length.
 
@@ -80,7 +85,7 @@ def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = Fa
         work: kind of kernel.
         single: one row per program, whatever its length.
     """
-    entries = max(16, triton.next_power_of_2(length))
+    entries = max(16, next_power_of_2(length))
     if entries * itemsize > work.held:
         return Tile(1, work.chunk // itemsize, False, _warps(work.chunk, THREAD_BYTES))
     rows = 1 if single else max(1, TILE_ENTRIES // entries)
@@ -90,7 +95,7 @@ def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = Fa
 
 def pairwise(length: int) -> tuple[int, int]:
     """Entries of a row that are compared with how many others at a time."""
-    entries = max(16, triton.next_power_of_2(length))
+    entries = max(16, next_power_of_2(length))
     return entries, min(entries, max(16, PAIRWISE_TILE // entries))
 
 
