@@ -136,6 +136,7 @@ class ScalePlan:
         overrides: further overrides of every run.
         seeds: in place of the experiment's own.
         columns: the columns that this scale runs, with further overrides; ``null`` runs all.
+        rows: labels of the rows that this scale runs; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
         extensions: in place of that of ``tune``: at most so many values are added for one cell.
         column_seeds: seeds of single columns, in place of this scale's.
@@ -146,6 +147,7 @@ class ScalePlan:
     overrides: list[str] = field(default_factory=list)
     seeds: list[int] | None = None
     columns: dict[str, list[str]] | None = None
+    rows: list[str] | None = None
     tuned: list[float] | None = None
     extensions: int | None = None
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
@@ -196,6 +198,11 @@ class Experiment:
     def row_labels(self) -> list[str]:
         """Labels of the rows, the last axis varying fastest."""
         return [ROW_SEPARATOR.join(labels) for labels in product(*(a.values for a in self.rows))]
+
+    def rows_at(self, scale: str) -> list[str]:
+        """Labels of the rows that this scale runs, in the order of all rows."""
+        chosen = self.scales[scale].rows
+        return [label for label in self.row_labels() if chosen is None or label in chosen]
 
     def seeds_at(self, scale: str, column: str = "") -> list[int]:
         """Seeds that this scale runs in a column."""
@@ -330,7 +337,13 @@ def _check_plan(experiment: Experiment, path: Path) -> None:
 
 def _check_tuning(experiment: Experiment, path: Path) -> None:
     names = {column.name for column in experiment.columns}
+    labels = {*experiment.row_labels()} if experiment.rows else set()
     for scale, plan in experiment.scales.items():
+        if plan.rows is not None and (not plan.rows or {*plan.rows} - labels):
+            raise ConfigError(
+                f"{path}: scale {scale!r} names no rows, or unknown ones: "
+                f"{sorted({*plan.rows} - labels)}"
+            )
         named = {*(plan.columns or {}), *plan.column_seeds, *plan.column_tuned}
         if named - names:
             raise ConfigError(

@@ -67,7 +67,10 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
 def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
     """The first seed's run of every cell."""
     extra = experiment.scales[scale].overrides
+    labels = {*experiment.rows_at(scale)}
     for label, overrides in _row_overrides(experiment.rows):
+        if label not in labels:
+            continue
         tune = experiment.tuning_of(label)
         setting = "" if tune is None else tune.key
         for column in experiment.columns_at(scale):

@@ -1,5 +1,6 @@
 """Alignments of one pair by several runs, as in Niculae et al. (2018), Figure 5."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ LONGEST = (14, 12)
 WANTED = "neutral"
 """Label of the paper's example."""
 CELL = 0.24
-GAP, MARGIN, TITLE, LETTER = 0.35, 0.15, 0.62, 0.075
+GAP, MARGIN, TITLE, LETTER, LINE = 0.35, 0.15, 0.62, 0.075, 0.16
 PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
 MOST = 6
 """Paths or matchings that are drawn, the heaviest ones."""
@@ -91,7 +92,8 @@ def draw_alignments(row: Row) -> Figure:
     left, foot = _room(pair.premise), _room(pair.hypothesis)
     across, down = CELL * len(pair.hypothesis), CELL * len(pair.premise)
     width = left + len(panels) * (across + GAP) + MARGIN
-    figure = new_figure(width, 2 * (down + foot) + 1.4 * TITLE)
+    texts = _texts(pair, width)
+    figure = new_figure(width, 2 * (down + foot) + 1.2 * TITLE + LINE * len(texts))
     for number, (label, panel) in enumerate(panels.items()):
         x = left + number * (across + GAP)
         upper = _axes(figure, x, 2 * foot + down + TITLE * 0.55, across, down)
@@ -104,9 +106,22 @@ def draw_alignments(row: Row) -> Figure:
         _draw_cells(lower, pair, panel.forth, number == 0)
         _draw_paths(upper, panel.back_structures, downwards=False)
         _draw_paths(lower, panel.forth_structures, downwards=True)
-    y = 1 - 0.14 / figure.get_size_inches()[1]
-    figure.text(MARGIN / width, y, f"gold: {pair.gold}", fontsize=8, color=MUTED_INK, va="center")
+    figure.text(
+        MARGIN / width, 1 - 0.08 / figure.get_size_inches()[1], "\n".join(texts), fontsize=8,
+        color=MUTED_INK, va="top", linespacing=1.3, parse_math=False,
+    )  # fmt: skip
     return figure
+
+
+def _texts(pair: ComparedPair, width: float) -> list[str]:
+    """Premise, hypothesis and label, in lines that fit into the width."""
+    texts = (
+        f"premise: {' '.join(pair.premise)}",
+        f"hypothesis: {' '.join(pair.hypothesis)}",
+        f"gold: {pair.gold}",
+    )
+    letters = int((width - 2 * MARGIN) / LETTER)
+    return [line for text in texts for line in textwrap.wrap(drawable(text), letters)]
 
 
 def describe_alignments(row: Row) -> str:

@@ -106,7 +106,7 @@ def build_table(
     chosen = chosen_records(experiment, records, scale)
     by_cell = index_records(chosen)
     compared = _current(experiment, comparisons, by_cell)
-    rows = [_row(experiment, label, by_cell, scale) for label in experiment.row_labels()]
+    rows = [_row(experiment, label, by_cell, scale) for label in experiment.rows_at(scale)]
     return Table(
         experiment=experiment,
         scale=scale,

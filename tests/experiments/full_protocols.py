@@ -339,8 +339,8 @@ SOLVERS = {
     "1.5-entmax, bisection": entmax_row(1.5, 1.5, "bisection"),
 }
 SWEEP = {
-    **{f"attention {a:g}": entmax_row(1.5, a) for a in (1, 1.25, 1.5, 1.75, 2)},
-    **{f"output {a:g}": entmax_row(a, 1.5) for a in (1, 1.25, 1.33, 1.5, 1.75, 2, 2.25)},
+    **{f"attention {1 + n / 8:g}": entmax_row(1.5, 1 + n / 8) for n in range(11)},
+    **{f"output {a:g}": entmax_row(a, 1.5) for a in (1.33, *(1 + n / 8 for n in range(11)))},
 }
 MAPPINGS = {
     "softmax": SOFTMAX, "sparsemax": SPARSEMAX, "fusedmax": FUSEDMAX, "oscarmax": OSCARMAX,

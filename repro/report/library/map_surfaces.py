@@ -22,9 +22,9 @@ from repro.report.canvas import INK, MUTED_INK, new_figure
 from repro.report.library.plain_axes import as_numbers, even_grid
 
 DESCRIPTION = (
-    "Five surfaces of the second probability over the first two scores. Softmax is smooth and "
+    "Six surfaces of the second probability over the first two scores. Softmax is smooth and "
     "never flat; sparsemax consists of planes; sq-pnorm-max rounds their edges; fusedmax and "
-    "oscarmax have plateaus and ridges where probabilities are equal."
+    "oscarmax, exact and as published, have plateaus and ridges where probabilities are equal."
 )
 LAMBDA, NORM = 0.2, 1.5
 REACH = 2.0
@@ -35,14 +35,19 @@ _MAPS: dict[str, tuple[str, ProbabilityMap]] = {
     "sparsemax": ("sparsemax", Sparsemax()),
     "sq_pnorm_max": (f"sq-pnorm-max, p = {NORM}", SqPnormMax(NORM)),
     "fusedmax": (f"fusedmax, λ = {LAMBDA}", Fusedmax(LAMBDA)),
-    "oscarmax": (f"oscarmax, λ = {LAMBDA}", Oscarmax(LAMBDA)),
+    "oscarmax": (f"oscarmax (exact), λ = {LAMBDA}", Oscarmax(LAMBDA)),
+    "oscarmax_published": (
+        f"oscarmax (as published), λ = {LAMBDA}",
+        Oscarmax(LAMBDA, variant="paper"),
+    ),
 }
 _PLACES = {
     "softmax": (0, 0),
     "sparsemax": (0, 2),
     "sq_pnorm_max": (0, 4),
-    "fusedmax": (1, 1),
-    "oscarmax": (1, 3),
+    "fusedmax": (1, 0),
+    "oscarmax": (1, 2),
+    "oscarmax_published": (1, 4),
 }
 
 
@@ -59,14 +64,16 @@ def compute() -> dict[str, Any]:
 
 
 def draw(values: Mapping[str, Any]) -> Figure:
-    """Draw three surfaces above two."""
+    """Draw three surfaces above three."""
     figure = new_figure(9.6, 6.2)
     grid = figure.add_gridspec(2, 6, left=0.03, right=0.99, bottom=0.04, top=0.95, hspace=0.16)
     first, second = np.meshgrid(values["t"], values["t"])
     for name, surface in values["surfaces"].items():
         row, column = _PLACES[name]
         axes = figure.add_subplot(grid[row, column : column + 2], projection="3d")
-        _draw_surface(axes, first, second, np.array(surface), MAPPINGS[name].color)
+        _draw_surface(
+            axes, first, second, np.array(surface), MAPPINGS[name.removesuffix("_published")].color
+        )
         _plain_box(axes, _MAPS[name][0])
     return figure
 
