@@ -29,7 +29,7 @@ LONGEST = (14, 12)
 WANTED = "neutral"
 """Label of the paper's example."""
 CELL = 0.24
-GAP, MARGIN, TITLE, LETTER, LINE = 0.35, 0.15, 0.62, 0.075, 0.16
+GAP, MARGIN, TITLE, LETTER, LINE, NARROWEST = 0.35, 0.15, 0.62, 0.075, 0.16, 3.2
 PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
 MOST = 6
 """Paths or matchings that are drawn, the heaviest ones."""
@@ -91,7 +91,7 @@ def draw_alignments(row: Row) -> Figure:
     panels = _panels(pair)
     left, foot = _room(pair.premise), _room(pair.hypothesis)
     across, down = CELL * len(pair.hypothesis), CELL * len(pair.premise)
-    width = left + len(panels) * (across + GAP) + MARGIN
+    width = max(left + len(panels) * (across + GAP) + MARGIN, NARROWEST)
     texts = _texts(pair, width)
     figure = new_figure(width, 2 * (down + foot) + 1.2 * TITLE + LINE * len(texts))
     for number, (label, panel) in enumerate(panels.items()):

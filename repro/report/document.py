@@ -230,7 +230,8 @@ def _figure_view(
 
 def _shown_run(data: FigureData, value: str) -> str:
     record, spec = data.record, drawing(data.drawing)
-    run = f"run {record.run_id} (row {record.row}, column {record.column}, seed {record.seed})"
+    cell = f"row {record.row}, column {record.column}, corpus {record.corpus}, seed {record.seed}"
+    run = f"run {record.run_id} ({cell})"
     largest = f"the largest {record.metric} of this experiment, {value}"
     if isinstance(spec, SeriesSpec):
         return f"all runs; {run} has {largest}"

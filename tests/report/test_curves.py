@@ -163,7 +163,10 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     monkeypatch.setattr(document, "list_experiments", lambda: [experiment.name])
     monkeypatch.setattr(document, "load_experiment", lambda _name: experiment)
     html = build_report(tmp_path, "demo").read_text(encoding="utf-8")
-    assert "Shown: all runs; run 12 (row output 1, column dev, seed 2) has the largest" in html
+    assert (
+        "Shown: all runs; run 12 (row output 1, column dev, corpus made-up, seed 2) has the largest"
+        in html
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,18 +175,22 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
         (
             "attention",
             {"index": 3},
-            "run run (row 1 / a, column avg, seed 1): the largest test/acc",
+            "run run (row 1 / a, column avg, corpus made-up, seed 1): the largest test/acc",
         ),
         (
             "attention_to_translated",
             {"index": 3, "sentences": [{"index": 3}, {"index": 0, "split": "test"}]},
             "the best run of each row; validation example 4, test example 1; run run (row 1 / a,",
         ),
-        ("sparsity_over_training", {"epochs": [1]}, "run run (row 1 / a, column avg, seed 1): the"),
+        (
+            "sparsity_over_training",
+            {"epochs": [1]},
+            "run run (row 1 / a, column avg, corpus made-up, seed 1): the",
+        ),
         (
             "alpha_sweep",
             {"curves": []},
-            "all runs; run run (row 1 / a, column avg, seed 1) has the",
+            "all runs; run run (row 1 / a, column avg, corpus made-up, seed 1) has the",
         ),
     ],
 )

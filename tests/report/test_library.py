@@ -95,6 +95,16 @@ def test_oscarmax_of_two_scores_is_fusedmax_at_half_the_strength() -> None:
     assert difference.abs().max() < 1e-12
 
 
+def test_published_oscarmax_is_drawn_beside_the_exact_one() -> None:
+    values = VALUES["map_surfaces"]
+    exact, published = (values["surfaces"][f"oscarmax{name}"] for name in ("", "_published"))
+    row, column = 3, 30
+    scores = torch.tensor([values["t"][column], values["t"][row], 0.0], dtype=torch.float64)
+    wanted = oscarmax(scores, 0.2, variant="paper")[1]
+    assert published[row][column] == pytest.approx(float(wanted), abs=2 * ROUNDED)
+    assert published != exact
+
+
 def test_surfaces_hold_the_second_probability() -> None:
     values = VALUES["map_surfaces"]
     grid = values["t"]

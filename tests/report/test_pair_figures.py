@@ -266,3 +266,17 @@ def test_a_comparison_takes_the_best_run_of_each_row(
         "x": [1.0, 0.0],
         "y": [0.5, 0.5],
     }
+
+
+def test_alignments_print_premise_hypothesis_and_label() -> None:
+    weights = {"premise_to_hypothesis": [[1.0]] * 2, "hypothesis_to_premise": [[0.25, 0.75]]}
+    panel = {"predicted": "neutral", "structures": {}, **weights}
+    row = {
+        "index": 0, "pair": "p", "premise": ["A", "man"], "hypothesis": ["Sleeps"],
+        "gold": "neutral", "panels": {"softmax": panel},
+    }  # fmt: skip
+    with plain_style():
+        (text,) = draw_alignments(row).texts
+    assert text.get_text().splitlines() == [
+        "premise: A man", "hypothesis: Sleeps", "gold: neutral",
+    ]  # fmt: skip

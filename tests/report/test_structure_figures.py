@@ -105,6 +105,7 @@ def test_times_belong_to_the_iterations(race: dict) -> None:
         assert times["iterations"] == sorted(set(times["iterations"]))
         assert len(times["seconds"]) == len(times["iterations"])
         assert all(seconds > 0 for seconds in times["seconds"])
+        assert times["seconds"] == sorted(times["seconds"])
 
 
 def test_every_solver_is_drawn_in_every_panel(race: dict) -> None:

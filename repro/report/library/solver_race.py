@@ -101,7 +101,7 @@ def _solver(problem: "Problem", name: str) -> Callable[[int], object]:
 def _measure(run: Callable[[int], object], total: int) -> dict[str, list[Any]]:
     """The shortest of some times, for some numbers of iterations up to the total."""
     counts = sorted({*(count for count in CHECKPOINTS if count < total), total})
-    seconds = []
+    seconds: list[float] = []
     for count in counts:
         times = []
         for _ in range(REPEATS):
