@@ -338,9 +338,11 @@ SOLVERS = {
     "1.5-entmax, sorting": entmax_row(1.5, 1.5, "sort"),
     "1.5-entmax, bisection": entmax_row(1.5, 1.5, "bisection"),
 }
+EIGHTHS = [1 + step / 8 for step in range(11)]
+"""Values of α in Figure 4 of Peters et al. (2019), which prints no grid; its axes end at 2.25."""
 SWEEP = {
-    **{f"attention {1 + n / 8:g}": entmax_row(1.5, 1 + n / 8) for n in range(11)},
-    **{f"output {a:g}": entmax_row(a, 1.5) for a in (1.33, *(1 + n / 8 for n in range(11)))},
+    **{f"attention {a:g}": entmax_row(1.5, a) for a in EIGHTHS},
+    **{f"output {a:g}": entmax_row(a, 1.5) for a in (*EIGHTHS, 1.33)},
 }
 MAPPINGS = {
     "softmax": SOFTMAX, "sparsemax": SPARSEMAX, "fusedmax": FUSEDMAX, "oscarmax": OSCARMAX,
@@ -365,6 +367,7 @@ SNLI_ROWS = mappings("softmax", "sparsemax", "fusedmax", "oscarmax", "oscarmax (
 SIX = SNLI_ROWS | mappings("sq-pnorm-max")
 FRENCH = pair("benchmark_fr", "fr", "en")
 GIGAWORD = {"Gigaword": printed("C.4")}
+MARGINS = ("model.fertility.margin", (0.0, 1.0, 2.0), None)
 CONSTRAINED = {
     "csoftmax (c = 0.2)": bounded("csoftmax") | FERTILITIES,
     "csparsemax (c = 0.2)": bounded("csparsemax") | FERTILITIES,
@@ -501,7 +504,7 @@ PROTOCOLS = {
             for name, column in {"De-En": DE_EN, "Ja-En": JA_EN, "Ro-En": RO_EN}.items()
             for metric in ("BLEU", "METEOR", "REP", "DROP")
         } | {"De-En METEOR of NLTK": DE_EN},
-        ONE_RUN,
+        ONE_RUN, MARGINS,
     ),
     "malaviya2018/table2": Protocol(
         NMT_MALAVIYA,
@@ -512,7 +515,7 @@ PROTOCOLS = {
             "PREDICTED, c = 0": fertility("predicted") | bounded("csparsemax", 0.0),
             "PREDICTED, c = 0.2": fertility("predicted"),
         },
-        every(DE_EN, "BLEU", "METEOR", "METEOR of NLTK"), ONE_RUN,
+        every(DE_EN, "BLEU", "METEOR", "METEOR of NLTK"), ONE_RUN, MARGINS,
     ),
     "malaviya2018/figure2": Protocol(
         NMT_MALAVIYA, {"softmax": SOFTMAX, "csparsemax": bounded("csparsemax") | FERTILITIES},

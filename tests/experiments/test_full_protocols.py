@@ -44,6 +44,7 @@ def expected_of(protocol: Protocol, run: PlannedRun) -> dict[str, Any]:
     """What the tables say about a run, as far as it reads it."""
     rows, columns = protocol.rows[run.row], protocol.columns[run.column]
     settings = {key: one.value for key, one in (protocol.base | columns | rows).items()}
+    settings.pop(run.setting, None)  # of the grid
     if not settings.get("decoding.tune_penalties"):
         for key in ("decoding.penalty_grid", "decoding.coverage_floor"):
             settings.pop(key, None)
