@@ -126,6 +126,7 @@ CALLS: dict[str, Callable[[Tensor], object]] = {
     "sparsemax, backward": lambda z: entmax.entmax_backward(z, z, 1.0),
     "1.5-entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.5),
     "entmax, backward": lambda z: entmax.entmax_backward(z, z, 0.3),
+    "entmax, α > 2, backward": lambda z: entmax.entmax_backward(z, z, 2.0),
     "entmax, α per row, backward": lambda z: entmax.entmax_backward_rows(z, z, _parameters(z)),
     "losses, backward": lambda z: entmax.entmax_loss_backward(z, _classes(z), _parameters(z), -100),
     "csoftmax": lambda z: bounded.bounded_forward(z, z, 0.0, 0.0),

@@ -184,9 +184,9 @@ def apply_jacobian(
     """Multiply by the Jacobian ``diag(s) - s sᵀ / Σs``.
 
     Above ``α = 2`` slopes overflow, and where one of them dominates, ``v`` less its mean weighted
-    by ``s`` loses all digits. There, slopes are relative to the largest, the vector to its entry,
-    and the factor that is left is applied last, in two halves; what exceeds the largest number is
-    set to it. In double precision, as single has no room for relative slopes that still matter.
+    by ``s`` loses all digits. There, slopes in the mean are relative to the largest, the vector to
+    its entry, and ``s`` is multiplied by its root twice; what exceeds the largest number is set to
+    it. In double precision, as single has no room for relative slopes that still matter.
 
     Returns:
         ``J v``, and ``v`` less its mean weighted by ``s``.
@@ -195,13 +195,15 @@ def apply_jacobian(
         slope = _slope(probs, order)
         mean = (vector * slope).sum(dim, keepdim=True) / _total(slope, dim)
         return slope * (vector - mean), vector - mean
-    slope, floor, place = _relative_slope(in_double(probs), order, dim)
-    wide = in_double(vector)
+    shares, wide = in_double(probs), in_double(vector)
+    slope, place = _relative_slope(shares, order, dim)
     wide = wide - wide.gather(dim, place)
     centred = wide - (wide * slope).sum(dim, keepdim=True) / _total(slope, dim)
+    support = shares > 0
+    logs = on_support(shares, support).log()
+    half = (0.5 * (1 - order) * logs).exp().clamp(max=torch.finfo(slope.dtype).max) * support
     limit = torch.finfo(probs.dtype).max
-    half = (0.5 * (1 - order) * floor.log()).exp().clamp(max=torch.finfo(slope.dtype).max)
-    moved = (slope * centred * half * half).clamp(-limit, limit)
+    moved = (centred * half * half).clamp(-limit, limit)
     return moved.to(probs.dtype), centred.to(probs.dtype)
 
 
@@ -215,17 +217,15 @@ def _total(slope: Tensor, dim: int) -> Tensor:
     return slope.sum(dim, keepdim=True).clamp(min=0.5)
 
 
-def _relative_slope(
-    probs: Tensor, order: float | Tensor, dim: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """``(p / f)^{1-r}`` on the support, zero elsewhere; ``f``; where the smallest share is.
+def _relative_slope(probs: Tensor, order: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """``(p / f)^{1-r}`` on the support, zero elsewhere, and where the smallest share is.
 
     ``f`` is the smallest positive share where ``r > 1``, and else one.
     """
     support = probs > 0
     floor, place = probs.detach().masked_fill(~support, torch.inf).min(dim, keepdim=True)
     floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
-    return on_support(probs / floor, support).pow(1 - order) * support, floor, place
+    return on_support(probs / floor, support).pow(1 - order) * support, place
 
 
 def _powers(centred: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:

@@ -15,6 +15,7 @@ from tolerances import ABSOLUTE, ADVERSARIAL, GRADIENT, LOSS, assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton.runtime.interpreter import InterpretedFunction, ScanOps
 
+from benchmarks import high_precision
 from repro.losses import EntmaxLoss
 from repro.mappings import (
     budget,
@@ -194,6 +195,37 @@ def test_entmax_with_an_order_for_each_row(dtype):
     # Derivatives above r = 1 are as large as the smallest entry is small.
     torch.testing.assert_close(found.double(), moved, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found_drift.double(), drift[:, 0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
+@pytest.mark.parametrize("alpha", [3.0, 15.0, 50.0])
+def test_gradients_of_large_alpha(count, alpha, dtype):
+    """Slopes overflow, or one of them dominates; what exceeds the largest number is that number."""
+    scores = torch.cat([torch.zeros(1, 40), tied_tail(40, 1 - 1e-4)[None], drawn(40)]) / alpha
+    probs = entmax(scores.double(), alpha).to(dtype)[:count]
+    grads, orders = drawn(40, dtype, len(probs)), torch.full((len(probs), 1), alpha - 1)
+    moved = kernels.entmax_backward(probs, grads, alpha - 1)
+    by_row, drifts = kernels.entmax_backward_rows(probs, grads, orders.to(dtype))
+    rounding = 8 * alpha * torch.finfo(dtype).eps
+    limit = torch.finfo(dtype).max
+    for i, (share, vector) in enumerate(
+        zip(*(t.numpy().astype(numpy.longdouble) for t in (probs, grads)), strict=True)
+    ):
+        product = numpy.clip(high_precision.entmax_product(share, vector, alpha), -limit, limit)
+        scale = max(1, abs(product).max())
+        for found in (moved[i], by_row[i]):
+            assert abs(found.numpy() / scale - product / scale).max() <= rounding
+        drift = high_precision.entmax_drift(share, vector, alpha)
+        assert abs(drifts[i].item() - drift) <= rounding * max(1, abs(drift))
+    assert torch.isinf(moved).sum() == 0
+
+
+def test_undefined_gradients_of_large_alpha_stay_undefined():
+    probs, grads = entmax(drawn(20).double(), 4.0).float(), drawn(20)
+    grads[0, probs[0].argmax()] = torch.nan
+    moved = kernels.entmax_backward(probs, grads, 3.0)
+    assert moved[0][probs[0] > 0].isnan().all()
+    assert moved[1:].isfinite().all()
 
 
 def test_bad_orders_make_bad_rows():

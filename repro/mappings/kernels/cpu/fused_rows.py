@@ -102,7 +102,7 @@ def _solve_tile(scores, first, last, lam, lowest, desk):
     fused_tiles.settle(levels, columns, excess / size)
     rounding = np.finfo(scores.dtype).eps
     # A step back means that T is above the root, where what is tied at the threshold is missing.
-    near = both(magnitude(excess) <= 4.0 * rounding, step >= -0.25 * rounding)
+    near = both(magnitude(excess) <= 2.0 * rounding, step >= -0.25 * rounding)
     solved = excluding(near, undone)
     store(odds, 0, where(solved, splat(scores.dtype.type(0)), 1.0))
     fused_tiles.give(levels, places, columns, tiles.stride_of(scores), lists, ranks)

@@ -4,7 +4,8 @@ The slopes ``s = p^{2-α}`` grow without bound as ``p`` falls, overflow, and are
 ``g - <s, g> / Σ s`` loses all digits where one of them dominates. Two rewritings avoid both:
 
 - slopes are relative to the largest, that of the smallest share, and the factor that is left is
-  applied last, in two halves; what exceeds the largest number of the type is set to it;
+  applied last, or if it overflows, by logarithms; what exceeds the largest number of the type is
+  set to it;
 - gradients are relative to that of the entry with the largest slope, which leaves its differences
   exact. A common shift of the gradients of a row changes nothing.
 
@@ -21,7 +22,7 @@ from repro.mappings.kernels.cpu.elementary import logarithm, power
 from repro.mappings.kernels.cpu.support import with_mass
 
 _HIGHEST = 700.0
-"""Keeps half of a factor finite in double precision."""
+"""Logarithm of the largest slope that is a factor; its inverse is a normal number, too."""
 
 
 @small
@@ -68,6 +69,17 @@ def order_drift(count, order, desk):
 
 
 @inner
+def multiply_logarithms(count, order, desk, limit, out):
+    """Write ``s`` times centred gradients where ``s`` may overflow, by logarithms."""
+    shares, vector, _, places, _ = desk
+    log_limit = math.log(limit)
+    for k in range(count):
+        log_size = math.log(abs(vector[k])) + (1.0 - order) * math.log(shares[k])
+        size = limit if log_size >= log_limit else math.exp(log_size)
+        out[places[k]] = math.copysign(size, vector[k])
+
+
+@inner
 def large_alpha_row(probs, grads, order, desk, out):
     """Write ``J g`` of a row for ``r > 1``; return ``<∂p/∂r, g>``."""
     out[:] = 0.0
@@ -77,8 +89,11 @@ def large_alpha_row(probs, grads, order, desk, out):
     centre_gradients(count, floor, order, desk)
     _, vector, slopes, places, _ = desk
     limit = np.float64(np.finfo(out.dtype).max)
-    half = math.exp(min(0.5 * (1.0 - order) * math.log(floor), _HIGHEST))
-    for k in range(count):
-        moved = slopes[k] * vector[k] * half
-        out[places[k]] = min(max(moved * half, -limit), limit)
+    log_factor = (1.0 - order) * math.log(floor)
+    if log_factor < _HIGHEST:
+        factor = math.exp(log_factor)
+        for k in range(count):
+            out[places[k]] = min(max(slopes[k] * (vector[k] * factor), -limit), limit)
+    else:
+        multiply_logarithms(count, order, desk, limit, out)
     return order_drift(count, order, desk)

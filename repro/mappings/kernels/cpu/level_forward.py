@@ -23,7 +23,7 @@ SHORT = 128
 """Rows up to this length are solved one by one without a search."""
 _KINK, _SHARP_KINK = 4e-7, 1.8e-7
 """Excess mass of a row that is solved again, as its last step has met a kink; above ``r = ½``."""
-_SETTLED = 1.5e-7
+_SETTLED = 1e-7
 """The same of a long row."""
 _SHARP = 0.5
 _SMALLEST_ORDER = 1e-20

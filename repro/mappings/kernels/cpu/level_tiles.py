@@ -162,14 +162,14 @@ def bound(heads, order, slowness):
 def lowered(w, share, growth, cut, slowness):
     """A share less what the last step takes from it: two terms of the power's series.
 
-    NaN where a step back would revive an entry that is tied at the threshold, and has no share
-    that a series could start from.
+    NaN where a step back is longer than a height, which the rounding of ``c`` may have made zero:
+    there the series does not hold, and the row is to be solved in double precision.
     """
     height = w * growth + 1.0
     relative = cut * reciprocal(where(height > 0.0, height, 1.0))
     less = slowness * relative * (1.0 - 0.5 * (slowness - 1.0) * relative)
     share = maximum(share - share * less, 0.0)
-    share = where(height > 0.0, share, math.nan)
+    share = where(height + cut > 0.0, share, math.nan)
     return where(height > cut, share, 0.0)
 
 

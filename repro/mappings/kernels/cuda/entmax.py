@@ -97,7 +97,7 @@ def _forward(
 
 def entmax_backward(probs: Tensor, grad: Tensor, order: float) -> Tensor:
     """``J g``."""
-    return _backward(probs, grad, numbers_of(order), _RULES.get(order, 0))[0]
+    return _backward(probs, grad, numbers_of(order), _RULES.get(order, 0), large=order > 1.0)[0]
 
 
 def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
@@ -110,17 +110,29 @@ def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[T
     return _backward(probs, grad, numbers_of(orders), 0)
 
 
-def _backward(probs: Tensor, grad: Tensor, numbers: Numbers, rule: int) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores, and of the orders where there is one for each row."""
+def _backward(
+    probs: Tensor, grad: Tensor, numbers: Numbers, rule: int, *, large: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores, and of the orders where there is one for each row.
+
+    Args:
+        probs: distributions on the last axis.
+        grad: incoming gradients, the same shape.
+        numbers: ``r``.
+        rule: see ``thresholds.py``.
+        large: one order for all rows is above one.
+    """
     rows, grads = rows_of(probs), rows_of(grad)
     with_orders = numbers.each is not None
     count, length = extent(rows)
     out, drifts = torch.empty_like(rows), rows.new_empty(count if with_orders else 0)
-    tile = policy.tile(length, rows.element_size(), _work(rule))
+    # Rows with an order of their own may need double precision.
+    itemsize = 8 if large or with_orders else rows.element_size()
+    tile = policy.tile(length, itemsize, _work(rule))
     run(
         backward_kernel, programs_for(count, tile.rows), rows, grads, out,
         rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits, drifts,
-        count, length, RULE=rule, ROWS=with_orders,
+        count, length, RULE=rule, ROWS=with_orders, LARGE=large,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
     return out, drifts
