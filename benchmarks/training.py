@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.joeynmt import PeerError, Sizes, compare
 from benchmarks.machine import Machine, describe_machine
 from benchmarks.timing import Clock, clock_for, processor_seconds
 from repro.config.compose import compose_run
@@ -78,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line.
     """
     parsed = _parse(arguments)
+    if parsed.joeynmt:
+        return _compare_with_joeynmt(parsed)
     try:
         runners = [_runner(parsed.settings, row) for row in parsed.row]
     except UserError as error:
@@ -88,6 +91,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine = describe_machine(device)
     measure(runners, parsed.before, parsed.updates, clock)
     print(f"{page_head(machine)}\n\n{table(runners)}")
+    return 0
+
+
+def _compare_with_joeynmt(parsed: argparse.Namespace) -> int:
+    torch.set_num_threads(1)
+    machine = describe_machine(torch.device("cpu"))
+    try:
+        page = compare(parsed.joeynmt, Sizes(), parsed.before, parsed.updates)
+    except PeerError as error:
+        print(f"benchmarks.training: {error}", file=sys.stderr)
+        return 2
+    print(f"{page_head(machine)}\n\n{page}")
     return 0
 
 
@@ -146,13 +161,19 @@ def _runner(settings: Sequence[str], row: str) -> Runner:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks.training", description=__doc__)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of every row")
-    parser.add_argument("--row", action="append", required=True, help="settings of a row")
+    parser.add_argument("--row", action="append", default=[], help="settings of a row")
+    parser.add_argument(
+        "--joeynmt", metavar="PYTHON", help="compare with JoeyNMT in this interpreter; no rows"
+    )
     parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
     parser.add_argument("--updates", type=int, default=60, help="timed updates")
     parser.add_argument(
         "--processor-time", action="store_true", help="time of the processor, not of the clock"
     )
-    return parser.parse_intermixed_args(arguments)
+    parsed = parser.parse_intermixed_args(arguments)
+    if bool(parsed.row) == bool(parsed.joeynmt):
+        parser.error("either --row or --joeynmt is needed")
+    return parsed
 
 
 if __name__ == "__main__":
