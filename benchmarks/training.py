@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.joeynmt import PeerError, Sizes, compare
 from benchmarks.machine import Machine, describe_machine
+from benchmarks.peer_training import PeerError, Sizes, compare
 from benchmarks.timing import Clock, clock_for, processor_seconds
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
@@ -98,7 +98,7 @@ def _compare_with_joeynmt(parsed: argparse.Namespace) -> int:
     torch.set_num_threads(1)
     machine = describe_machine(torch.device("cpu"))
     try:
-        page = compare(parsed.joeynmt, Sizes(), parsed.before, parsed.updates)
+        page = compare(parsed.joeynmt, Sizes(), parsed.before, parsed.updates, parsed.bfloat16)
     except PeerError as error:
         print(f"benchmarks.training: {error}", file=sys.stderr)
         return 2
@@ -165,6 +165,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--joeynmt", metavar="PYTHON", help="compare with JoeyNMT in this interpreter; no rows"
     )
+    parser.add_argument("--bfloat16", action="store_true", help="add a row to --joeynmt")
     parser.add_argument("--before", type=int, default=200, help="updates that are not timed")
     parser.add_argument("--updates", type=int, default=60, help="timed updates")
     parser.add_argument(

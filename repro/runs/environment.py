@@ -1,9 +1,11 @@
 """What a run was computed with: commit, device, versions."""
 
+import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from shutil import which
 
 import torch
 
@@ -28,10 +30,18 @@ def choose_device(config: HardwareConfig) -> torch.device:
 
 
 def prepare_device(config: HardwareConfig) -> torch.device:
-    """Choose the device, and limit the CPU threads if that is asked for."""
+    """Choose the device, and limit the CPU threads if that is asked for.
+
+    Raises:
+        ConfigError: CUDA is asked for and not there, or compilation without a compiler.
+    """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
-    return choose_device(config)
+    device = choose_device(config)
+    compiler = os.environ.get("CXX", "g++")  # what torch.compile runs on a CPU
+    if config.compile and device.type == "cpu" and which(compiler) is None:
+        raise ConfigError(f"hardware.compile=true: no C++ compiler here ({compiler})")
+    return device
 
 
 def describe_device(device: torch.device) -> str:

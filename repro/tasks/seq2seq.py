@@ -114,6 +114,8 @@ class Seq2SeqTraining:
         )
         initialise(self.model, model.initial_bound)
         self.model.to(device)
+        if config.hardware.compile:
+            self.model.decoder.compile_step()
 
     def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches:
         """Training batches of one epoch."""

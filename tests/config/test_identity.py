@@ -14,8 +14,9 @@ def identity(*overrides: str, fingerprint: str = "f") -> str:
 @pytest.mark.parametrize(
     "override",
     [
-        "hardware=cpu", "hardware.threads=1", "logger=tensorboard", "results_dir=/elsewhere",
-        "data_dir=/elsewhere", "fail_fast=true", "training.checkpoint_minutes=1",
+        "hardware=cpu", "hardware.threads=1", "hardware.compile=true", "logger=tensorboard",
+        "results_dir=/elsewhere", "data_dir=/elsewhere", "fail_fast=true",
+        "training.checkpoint_minutes=1",
     ],
 )  # fmt: skip
 def test_what_changes_no_number_changes_no_identity(override: str) -> None:

@@ -27,11 +27,13 @@ class HardwareConfig:
         device: ``auto`` takes CUDA where there is one.
         threads: CPU threads of one run, at least one; ``null`` takes every core.
         jobs: runs of an experiment that are computed side by side on a CPU; 0: one on each core.
+        compile: whether ``torch.compile`` compiles the decoder's step; sequence tasks only.
     """
 
     device: str = choice(("auto", "cpu", "cuda"), "auto")
     threads: int | None = number("[1, 1024]", None)
     jobs: int = number("[0, 1024]", 1)
+    compile: bool = False
 
 
 @dataclass
@@ -71,6 +73,10 @@ class RunConfig:
             raise ConfigError(f"training.select is {self.training.select!r}; expected {expected}")
 
     def _check_parts(self) -> None:
+        if self.hardware.compile and "decoding" not in self.task.parts:
+            raise ConfigError(
+                f"hardware.compile=true: task={self.task.name} has no decoder to compile"
+            )
         for group in ("data", "mapping", "loss", "model", "decoding"):
             wanted, found = self.task.parts.get(group), getattr(self, group)
             if wanted is None and found is not None:

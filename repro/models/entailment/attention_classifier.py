@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from repro.data.nli import LABELS
 from repro.data.nli_batching import NliBatch
 from repro.mappings import ProbabilityMap
+from repro.models.dropout import Dropout
 from repro.models.entailment.recurrence import (
     initialise,
     last_states,
@@ -75,7 +76,7 @@ class AttentionClassifier(nn.Module):
         self.attended = nn.Linear(hidden_size, hidden_size, bias=False)
         self.combined = nn.Linear(hidden_size, hidden_size)
         self.output = nn.Linear(hidden_size, len(LABELS))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.mapping = mapping
         initialise(self)
         self.embedding = word_embedding(vectors, trainable_vectors)

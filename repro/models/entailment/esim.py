@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from repro.data.nli import LABELS
 from repro.data.nli_batching import NliBatch
+from repro.models.dropout import Dropout
 from repro.models.entailment.alignment import Aligner, Alignment
 from repro.models.entailment.recurrence import (
     BidirectionalLstm,
@@ -69,7 +70,7 @@ class Esim(nn.Module):
         self.composition = BidirectionalLstm(hidden_size, hidden_size)
         self.hidden = nn.Linear(8 * hidden_size, hidden_size)
         self.output = nn.Linear(hidden_size, len(LABELS))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.aligner = aligner
         initialise(self)
         self.embedding = word_embedding(vectors, trainable_vectors)

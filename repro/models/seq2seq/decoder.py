@@ -1,6 +1,6 @@
 """LSTM decoder with attention and input feeding."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -86,6 +86,7 @@ class InputFeedingDecoder(nn.Module):
         self.dropout = dropout
         self.attention = attention
         self.output = nn.Linear(2 * hidden_size, hidden_size)
+        self._take_step: Callable[[DecoderState, _Step], tuple[Tensor, DecoderState]] = self._step
 
     def start(
         self, encoding: Encoding, mask: Tensor, fertility: Tensor | None = None
@@ -113,10 +114,14 @@ class InputFeedingDecoder(nn.Module):
         """
         outputs, attention = [], []
         for step in self._steps(state.source, embedded):
-            weights, state = self._step(state, step)
+            weights, state = self._take_step(state, step)
             outputs.append(state.feed)
             attention.append(weights)
         return Decoded(torch.stack(outputs, dim=1), torch.stack(attention, dim=1), state)
+
+    def compile_step(self) -> None:
+        """Compile the step with :func:`torch.compile`, once for all sizes of batches."""
+        self._take_step = torch.compile(self._step, dynamic=True)
 
     def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:
         """Compute everything that does not depend on earlier steps."""

@@ -1,7 +1,7 @@
 """Updates of JoeyNMT's recurrent model on random data, in an interpreter that has JoeyNMT.
 
-Started by :mod:`benchmarks.joeynmt`, and imports nothing of this project. Prints the versions and,
-for each line that it reads, the seconds of processor time of one update.
+Started by :mod:`benchmarks.peer_training`, and imports nothing of this project. Prints the
+versions and, for each line that it reads, the seconds of processor time of one update.
 """
 
 import json

@@ -41,7 +41,7 @@ class PeerError(RuntimeError):
     """The interpreter of the peer does not run it."""
 
 
-def compare(python: str, sizes: Sizes, before: int, updates: int) -> str:
+def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool) -> str:
     """Time updates of every row in turn and return the table.
 
     Args:
@@ -49,11 +49,12 @@ def compare(python: str, sizes: Sizes, before: int, updates: int) -> str:
         sizes: of every model.
         before: updates that are not timed.
         updates: that are.
+        bfloat16: add a row with products in bfloat16; slow on processors without them.
 
     Raises:
         PeerError: JoeyNMT does not run in ``python``.
     """
-    worker = str(Path(__file__).with_name("joeynmt_worker.py"))
+    worker = str(Path(__file__).with_name("peer_training_joeynmt.py"))
     command, pipe = [python, worker, json.dumps(asdict(sizes))], subprocess.PIPE
     try:
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -62,8 +63,9 @@ def compare(python: str, sizes: Sizes, before: int, updates: int) -> str:
                 versions: peer,
                 "softmax": _row(sizes, Softmax(), torch.float32),
                 "1.5-entmax, both sides": _row(sizes, Entmax(1.5), torch.float32),
-                "softmax, bfloat16": _row(sizes, Softmax(), torch.bfloat16),
             }
+            if bfloat16:
+                rows["softmax, bfloat16"] = _row(sizes, Softmax(), torch.bfloat16)
             seconds = [[update() for update in rows.values()] for _ in range(before + updates)]
     except OSError as error:
         raise PeerError(f"--joeynmt {python}: {error}") from None

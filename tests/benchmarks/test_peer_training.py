@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.joeynmt import PeerError, Sizes, compare
+from benchmarks.peer_training import PeerError, Sizes, compare
 from benchmarks.training import main
 
 SIZES = Sizes(30, 8, 8, 1, 0.3, batch=4, source=5, target=6)
@@ -19,7 +19,9 @@ def program(folder: Path, text: str) -> str:
 
 def test_every_row_is_measured_in_turn_and_compared_with_the_peer(tmp_path: Path) -> None:
     answers = 'echo "joeynmt 2, torch 3"; while read -r line; do echo 0.5; done'
-    lines = compare(program(tmp_path, answers), SIZES, before=1, updates=3).splitlines()
+    lines = compare(
+        program(tmp_path, answers), SIZES, before=1, updates=3, bfloat16=True
+    ).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     assert cells[0] == ["joeynmt 2, torch 3", "48", "500", "1.000"]
     assert [row[0] for row in cells[1:]] == [
@@ -37,7 +39,7 @@ def test_a_peer_that_does_not_run_is_reported(
 ) -> None:
     python = program(tmp_path, text)
     with pytest.raises(PeerError):
-        compare(python, SIZES, before=0, updates=1)
+        compare(python, SIZES, before=0, updates=1, bfloat16=False)
     assert main(["--joeynmt", python, "--before", "0", "--updates", "1"]) == 2
     assert capsys.readouterr().err
     assert main(["--joeynmt", str(tmp_path / "absent"), "--before", "0", "--updates", "1"]) == 2
