@@ -72,6 +72,8 @@ def test_an_ensemble_does_not_depend_on_the_order_of_its_members() -> None:
 def test_recorded_runs_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field that came later leaves earlier runs alone until it is used."""
     monkeypatch.setattr("repro.config.identity.NUMERIC_EPOCH", 3)
-    assert run_id(compose_run(["task.setting=medium"]), "f") == "3cc5ed1fee63"
-    assert run_id(compose_run(["scale=small"]), "f") == "4b6e05935808"
+    alone = "task.shown=[]"
+    assert run_id(compose_run(["task.setting=medium", alone]), "f") == "3cc5ed1fee63"
+    assert run_id(compose_run(["scale=small", alone]), "f") == "4b6e05935808"
+    assert identity("task.shown=[x]") != identity(alone)
     assert identity("training.patience=3") != identity()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from repro.config.schema.checks import choice, identifier, number
+from repro.config.schema.checks import LATE, choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
@@ -47,7 +47,7 @@ class MorphologyConfig(TaskConfig):
     languages: list[str] | None = identifier(None)
     schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
     analysed: int = number("[0, inf)", 40)
-    shown: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list, metadata={LATE: True})
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"morphology": MorphologyConfig}}

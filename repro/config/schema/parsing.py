@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import choice, identifier, number
+from repro.config.schema.checks import LATE, choice, identifier, number
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import StructuredLossConfig
 
@@ -81,7 +81,7 @@ class ParsingConfig(TaskConfig):
     candidate_iterations: int = number("(0, inf)", 100)
     analysed: int = number("[0, inf)", 400)
     compared: int = number("[0, inf)", 200)
-    shown: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list, metadata={LATE: True})
 
 
 SCHEMAS: dict[str, dict[str, type]] = {
