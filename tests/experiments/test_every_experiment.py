@@ -10,7 +10,9 @@ from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
 from repro.evaluation.metrics import form_of
+from repro.report.choice import MISSING
 from repro.report.chosen import chosen_records
+from repro.report.figure import read_figure_data
 from repro.results import (
     figure_path,
     list_runs,
@@ -92,7 +94,7 @@ def test_every_experiment_takes_one_step(
     assert str(shared) not in records_path(shared, "demo", name).read_text()
     written_records = read_experiment_records(shared, "demo", name)
     records = chosen_records(experiment, written_records, "demo")
-    for row in experiment.row_labels():
+    for row in experiment.rows_at("demo"):
         for column in experiment.columns_at("demo"):
             kind = "ensemble" if column.over == "ensemble" else "run"
             found = [
@@ -105,9 +107,12 @@ def test_every_experiment_takes_one_step(
     compared = read_comparisons(shared, "demo", name)
     assert {(one.row, one.column) for one in compared} == _comparable(experiment)
     assert experiment.title in done.report.read_text()
-    written = table_path if experiment.kind == "table" else figure_path
-    ending = "md" if experiment.kind == "table" else "svg"
-    assert written(shared, "demo", name, ending).exists()
+    if experiment.kind == "table":
+        assert table_path(shared, "demo", name, "md").exists()
+        return
+    data = read_figure_data(shared, "demo", name)
+    assert data is not None
+    assert figure_path(shared, "demo", name, "svg").exists() is (MISSING not in data.example)
 
 
 @pytest.mark.parametrize("name", COMPUTED)
@@ -130,7 +135,7 @@ def _comparable(experiment: Experiment) -> set[tuple[str, str]]:
     if experiment.baseline is None:
         return set()
     columns = [c.name for c in experiment.columns_at("demo") if form_of(c.metric) is not None]
-    others = [row for row in experiment.row_labels() if row != experiment.baseline]
+    others = [row for row in experiment.rows_at("demo") if row != experiment.baseline]
     return {(row, column) for row in others for column in columns}
 
 

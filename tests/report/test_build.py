@@ -80,8 +80,8 @@ def test_report_is_built_without_the_runs(results: Path) -> None:
     }
     html = page.read_text(encoding="utf-8")
     assert html.count("data:image/svg+xml;base64,") == 1
-    assert "run abc (row 1 / a, column dev, seed 1)" in html
-    assert "the largest dev/accuracy of this experiment, 80.00; example 5" in html
+    assert "run abc (row 1 / a, column dev, corpus made-up, seed 1)" in html
+    assert "the largest dev/accuracy of this experiment, 80.00; validation example 6" in html
     assert "A caption." in html
     assert "In the paper: A figure." in html
     # The page's own banner, and one for each artefact.
