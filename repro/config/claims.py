@@ -12,7 +12,7 @@ from repro.config.paths import experiments_dirs
 
 @dataclass
 class Predicate:
-    """What every predicate says: which columns it is about, and in how many it must be true.
+    """Settings of every predicate: its columns, and in how many of them it must be true.
 
     Attributes:
         columns: names of columns of the artefact; empty for all.
