@@ -3,8 +3,7 @@
 import pytest
 
 from repro.evaluation.metrics import form_of
-from repro.evaluation.significance import metric_value
-from repro.evaluation.sufficient_statistics import GROUPS
+from repro.evaluation.sufficient_statistics import GROUPS, metric_value
 from repro.results import RunFolder
 
 

@@ -28,7 +28,7 @@ print(mapping(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist())
 IMPORTS = [
     "import torch",
     "import repro.mappings",
-    "from repro.config.instantiate import build_mapping",
+    "from repro.tasks.instantiate import build_mapping",
     "from repro.config.compose import compose_run",
     "import repro.config.schema.registry",
 ]
@@ -86,8 +86,8 @@ def test_its_settings_are_checked(extension: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_exists_is_refused(extension: Path, tmp_path: Path) -> None:
-    (tmp_path / "repro" / "config" / "mappings").mkdir(parents=True)
-    module = tmp_path / "repro" / "config" / "mappings" / "mine.py"
+    (tmp_path / "repro" / "mappings").mkdir(parents=True)
+    module = tmp_path / "repro" / "mappings" / "mine.py"
     module.write_text("MAPPINGS = {'softmax': None}\n")
     refused = python(tmp_path, tmp_path, "-m", "repro", "run", "mapping=sparsemax", *TINY)
     assert refused.returncode == 2

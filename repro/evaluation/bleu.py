@@ -6,7 +6,6 @@ References:
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,26 +16,10 @@ _LONGEST = 9999
 """Largest difference of lengths that ``multi-bleu.perl`` looks for, and its default length."""
 
 
-@dataclass(frozen=True)
-class BleuScore:
-    """BLEU of a corpus.
-
-    Attributes:
-        value: in percent.
-        signature: every choice that changes the number.
-        statistics: for each sentence the counts that BLEU sums, shape ``(sentences, 2 + 2 * 4)``:
-            lengths of translation and reference, matches and totals of n-grams.
-    """
-
-    value: float
-    signature: str
-    statistics: NDArray[np.int64]
-
-
-def tokenised_bleu(
+def token_counts(
     hypotheses: Sequence[str], references: Sequence[str | Sequence[str]], *, lowercase: bool = False
-) -> BleuScore:
-    """BLEU of tokenised text, equal to ``multi-bleu.perl`` (Moses).
+) -> NDArray[np.int64]:
+    """Count n-grams of tokenised text as ``multi-bleu.perl`` (Moses) does.
 
     The program reads bytes: tokens are separated by ASCII whitespace only, and ``-lc`` lower-cases
     the letters A to Z only, in every locale. It does not smooth: without a common 4-gram, BLEU is
@@ -48,38 +31,47 @@ def tokenised_bleu(
         references: one text or several for each translation.
         lowercase: ignore case, as ``multi-bleu.perl -lc``.
 
+    Returns:
+        Shape ``(sentences, 2 + 2 * 4)``: lengths of translation and closest reference, matches and
+        totals of n-grams, whose sums :func:`bleu_of_statistics` takes.
+
     Raises:
         ValueError: the lists differ in length or are empty.
     """
     _check_lengths(hypotheses, references)
-    pairs = [
-        (_tokens(text, lowercase), [_tokens(each, lowercase) for each in _texts(gold)])
-        for text, gold in zip(hypotheses, references, strict=True)
-    ]
-    statistics = np.array([_counts(words, gold) for words, gold in pairs], np.int64)
-    case = "lc" if lowercase else "mixed"
-    signature = f"case:{case}|tok:none|smooth:none|program:multi-bleu"
-    return BleuScore(float(bleu_of_statistics(statistics.sum(0))), signature, statistics)
+    rows = []
+    for text, gold in zip(hypotheses, references, strict=True):
+        texts = [gold] if isinstance(gold, str) else gold
+        rows.append(_counts(_tokens(text, lowercase), [_tokens(one, lowercase) for one in texts]))
+    return np.array(rows, np.int64)
 
 
-def detokenised_bleu(
+def plain_counts(
     hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
-) -> BleuScore:
-    """BLEU of plain text with sacrebleu's own tokenisation (13a).
+) -> NDArray[np.int64]:
+    """Count n-grams of plain text with sacrebleu's own tokenisation (13a).
 
     Args:
         hypotheses: translations as a reader would see them.
         references: one for each.
         lowercase: ignore case.
 
+    Returns:
+        As :func:`token_counts`; sacrebleu's BLEU is ``bleu_of_statistics(sums, smoothed=True)``.
+
     Raises:
         ValueError: the lists differ in length or are empty.
     """
-    return _score(BLEU(lowercase=lowercase), hypotheses, references)
+    _check_lengths(hypotheses, references)
+    metric, rows = BLEU(lowercase=lowercase), []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        score = metric.corpus_score([hypothesis], [[reference]])
+        rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals])
+    return np.array(rows, np.int64)
 
 
 def bleu_of_statistics(sums: NDArray[np.number], *, smoothed: bool = False) -> NDArray[np.float64]:
-    r"""BLEU in percent of summed counts, as significance tests need it for many samples.
+    r"""BLEU in percent of summed counts.
 
     .. math:: 100 \, \min\{1, e^{1 - r/c}\} \prod_{n=1}^4 p_n^{1/4}
 
@@ -87,7 +79,7 @@ def bleu_of_statistics(sums: NDArray[np.number], *, smoothed: bool = False) -> N
     n-grams that match. BLEU is 0 if some order has no match.
 
     Args:
-        sums: sums of rows of :attr:`BleuScore.statistics`, shape ``(..., 2 + 2 * 4)``.
+        sums: sums of rows of :func:`token_counts`, shape ``(..., 2 + 2 * 4)``.
         smoothed: an order without a match has :math:`p_n = 1 / (2^k t_n)` instead of 0, where
             ``t_n`` counts its n-grams and ``k`` the orders up to it without a match (sacrebleu's
             ``smooth:exp``). BLEU is then 0 if no order has a match, or one has no n-gram.
@@ -119,10 +111,6 @@ def _check_lengths(hypotheses: Sequence[str], references: Sequence[object]) -> N
         )
 
 
-def _texts(references: str | Sequence[str]) -> Sequence[str]:
-    return [references] if isinstance(references, str) else references
-
-
 def _tokens(text: str, lowercase: bool) -> list[bytes]:
     """Split at ASCII whitespace; methods of ``bytes`` know no other, and no other letters."""
     content = text.encode()
@@ -146,16 +134,3 @@ def _counts(words: Sequence[bytes], references: Sequence[Sequence[bytes]]) -> li
 
 def _ngrams(words: Sequence[bytes], order: int) -> Counter[tuple[bytes, ...]]:
     return Counter(tuple(words[k : k + order]) for k in range(len(words) - order + 1))
-
-
-def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> BleuScore:
-    _check_lengths(hypotheses, references)
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    rows = [_statistics(metric, *pair) for pair in zip(hypotheses, references, strict=True)]
-    signature = str(metric.get_signature())
-    return BleuScore(float(score.score), signature, np.array(rows, np.int64))
-
-
-def _statistics(metric: BLEU, hypothesis: str, reference: str) -> list[int]:
-    score = metric.corpus_score([hypothesis], [[reference]])
-    return [score.sys_len, score.ref_len, *score.counts, *score.totals]

@@ -6,50 +6,26 @@ References:
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.alignment import Links
+from repro.evaluation.sufficient_statistics import ratios
 
 Words = Sequence[str]
 
 
-@dataclass(frozen=True)
-class RatioScore:
-    """A corpus score ``100 Σ numerators / Σ denominators``, with what each sentence adds.
-
-    Attributes:
-        numerators: one for each sentence.
-        denominators: one for each sentence.
-    """
-
-    numerators: tuple[float, ...]
-    denominators: tuple[float, ...]
-
-    @property
-    def value(self) -> float:
-        """The score; 0 where nothing is counted at all."""
-        total = sum(self.denominators)
-        return 100.0 * sum(self.numerators) / total if total else 0.0
-
-    @property
-    def statistics(self) -> NDArray[np.float64]:
-        """Numerator and denominator of each sentence, shape ``(sentences, 2)``."""
-        return np.stack([np.array(self.numerators), np.array(self.denominators)], axis=1)
-
-
-def rep_score(
+def rep_counts(
     hypotheses: Sequence[Words],
     references: Sequence[Words],
     *,
     order: int = 2,
     ngram_weight: float = 1.0,
     word_weight: float = 2.0,
-) -> RatioScore:
-    r"""REP-score: repeated n-grams and words repeated in a row that the reference does not repeat.
+) -> NDArray[np.float64]:
+    r"""Count repeated n-grams and doubled words that are absent from the reference.
 
     .. math:: \sigma = \lambda_1 \sum_{s \in V^n,\, t(s) \ge 2} \max\{0, t(s) - r(s)\}
               + \lambda_2 \sum_{w \in V} \max\{0, t(ww) - r(ww)\}
@@ -64,6 +40,9 @@ def rep_score(
         ngram_weight: ``λ_1``.
         word_weight: ``λ_2``.
 
+    Returns:
+        ``σ`` and the number of reference words of each sentence, shape ``(sentences, 2)``.
+
     Raises:
         ValueError: the lists differ in length.
 
@@ -75,7 +54,7 @@ def rep_score(
         + word_weight * _excess(_doubled(words), _doubled(reference), least=1)
         for words, reference in zip(hypotheses, references, strict=True)
     ]
-    return RatioScore(tuple(sigmas), tuple(float(len(reference)) for reference in references))
+    return ratios(sigmas, [len(reference) for reference in references])
 
 
 def _ngrams(words: Words, order: int) -> Counter[tuple[str, ...]]:
@@ -91,8 +70,10 @@ def _excess(ours: Counter[tuple[str, ...]], gold: Counter[tuple[str, ...]], leas
     return sum(max(0, count - gold[key]) for key, count in ours.items() if count >= least)
 
 
-def drop_score(to_hypothesis: Sequence[Links], to_reference: Sequence[Links]) -> RatioScore:
-    r"""DROP-score: source words that align to the reference but not to the translation.
+def drop_counts(
+    to_hypothesis: Sequence[Links], to_reference: Sequence[Links]
+) -> NDArray[np.float64]:
+    r"""Count source words that align to the reference but not to the translation.
 
     .. math:: 100 \, \frac{\sum |R \setminus T|}{\sum |R|}
 
@@ -101,6 +82,9 @@ def drop_score(to_hypothesis: Sequence[Links], to_reference: Sequence[Links]) ->
     Args:
         to_hypothesis: links of every source sentence to its translation.
         to_reference: links of every source sentence to its reference.
+
+    Returns:
+        ``|R \ T|`` and ``|R|`` of each sentence, shape ``(sentences, 2)``.
 
     Raises:
         ValueError: the lists differ in length.
@@ -111,6 +95,6 @@ def drop_score(to_hypothesis: Sequence[Links], to_reference: Sequence[Links]) ->
     dropped, aligned = [], []
     for ours, gold in zip(to_hypothesis, to_reference, strict=True):
         wanted = {j for j, _ in gold}
-        dropped.append(float(len(wanted - {j for j, _ in ours})))
-        aligned.append(float(len(wanted)))
-    return RatioScore(tuple(dropped), tuple(aligned))
+        dropped.append(len(wanted - {j for j, _ in ours}))
+        aligned.append(len(wanted))
+    return ratios(dropped, aligned)

@@ -1,7 +1,7 @@
-"""METEOR 1.5 by its official program, which the user supplies; nothing else is called METEOR.
+"""METEOR 1.5 by its official program, which the user supplies.
 
-Beside it stands NLTK's METEOR of 2007, under a name of its own: it has other parameters and
-modules, and its numbers differ from those of METEOR 1.5 by ten points and more.
+NLTK's METEOR of 2007 has a name of its own, ``meteor_nltk``: it has other parameters and modules,
+and its numbers differ from those of METEOR 1.5 by ten points and more.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from repro.atomic import scratch_folder
 from repro.errors import UserError
-from repro.evaluation.coverage import RatioScore
+from repro.evaluation.sufficient_statistics import ratios
 
 LANGUAGE = "en"
 """Target language whose parameters :func:`meteor_of_statistics` has."""
@@ -33,7 +33,9 @@ class MeteorError(UserError, RuntimeError):
 def meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, jar: Path, language: str
 ) -> float:
-    """Corpus score of METEOR 1.5, in percent.
+    """Corpus score of METEOR 1.5 in percent, as the program prints it.
+
+    For English, :func:`meteor_of_statistics` computes the same number from statistics.
 
     Runs ``java -Xmx2G -jar <jar> hypotheses references -l <language>``, without ``-norm``, as
     Malaviya et al. (2018) did: text is tokenised already.
@@ -61,7 +63,7 @@ def meteor(
 def meteor_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, jar: Path
 ) -> NDArray[np.float64]:
-    """What each English sentence adds to the corpus score, as the program counts it (``-ssOut``).
+    """Statistics of each English sentence, as the program counts them (``-ssOut``).
 
     Args:
         hypotheses: translations into English, tokenised.
@@ -84,7 +86,7 @@ def meteor_statistics(
 
 
 def without_whole_matches(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows as the program adds them up: a sentence that is all one chunk has none.
+    """Set the chunks of sentences that match as a whole to zero, as the program does in its sums.
 
     Args:
         rows: what ``-ssOut`` prints, shape ``(sentences, 23)``.
@@ -137,8 +139,8 @@ class _NoSynonyms:
 
 def meteor_nltk(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
-) -> RatioScore:
-    """METEOR of 2007 as NLTK computes it, in percent, mean over sentences. Not METEOR 1.5.
+) -> NDArray[np.float64]:
+    """METEOR of 2007 of each sentence, as NLTK computes it; its mean is no METEOR 1.5.
 
     Words match if they are equal in lower case, or have the same Porter stem; synonyms are left
     out. Only for English.
@@ -146,6 +148,9 @@ def meteor_nltk(
     Args:
         hypotheses: translations into English, as words.
         references: one for each.
+
+    Returns:
+        Scores between 0 and 1 as numerators, and ones, shape ``(sentences, 2)``.
 
     Raises:
         ValueError: the lists differ in length.
@@ -157,25 +162,7 @@ def meteor_nltk(
     from nltk.translate.meteor_score import single_meteor_score  # takes seconds to import
 
     pairs = zip(references, hypotheses, strict=True)
-    scores = [single_meteor_score(gold, ours, wordnet=_NoSynonyms()) for gold, ours in pairs]
-    return RatioScore(tuple(scores), (1.0,) * len(scores))
-
-
-def _command(jar: Path, language: str) -> tuple[list[str], list[str]]:
-    """What stands before the two files, and after them."""
-    java = shutil.which("java")
-    if java is None:
-        raise MeteorError("METEOR 1.5 needs Java, and there is no `java` on the PATH")
-    if not jar.is_file():
-        raise MeteorError(
-            f"{jar} is missing: METEOR 1.5 is not part of this package; get meteor-1.5.tar.gz "
-            "from https://www.cs.cmu.edu/~alavie/METEOR/ and name its jar"
-        )
-    return [java, "-Xmx2G", "-jar", str(jar)], ["-l", language]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return ratios([single_meteor_score(gold, ours, wordnet=_NoSynonyms()) for gold, ours in pairs])
 
 
 def _run(
@@ -184,12 +171,20 @@ def _run(
     """Lines that the program prints."""
     if len(hypotheses) != len(references) or not hypotheses:
         raise ValueError("expected as many translations as references and at least one")
-    start, settings = _command(jar, language)
+    java = shutil.which("java")
+    if java is None:
+        raise MeteorError("METEOR 1.5 needs Java, and there is no `java` on the PATH")
+    if not jar.is_file():
+        raise MeteorError(
+            f"{jar} is missing: METEOR 1.5 is not part of this package; get meteor-1.5.tar.gz "
+            "from https://www.cs.cmu.edu/~alavie/METEOR/ and name its jar"
+        )
     with scratch_folder() as folder:
         files = [folder / name for name in ("hypotheses", "references")]
         for path, lines in zip(files, (hypotheses, references), strict=True):
-            path.write_text("".join(f"{_one_line(line)}\n" for line in lines), encoding="utf-8")
-        command = [*start, *map(str, files), *settings, *options]
+            text = "".join(f"{' '.join(line.split())}\n" for line in lines)
+            path.write_text(text, encoding="utf-8")
+        command = [java, "-Xmx2G", "-jar", *map(str, (jar, *files)), "-l", language, *options]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
         )

@@ -10,9 +10,8 @@ References:
     Lin (2004), ROUGE: a package for automatic evaluation of summaries.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import groupby
 from statistics import fmean
 
@@ -33,71 +32,43 @@ class Overlap:
     fmeasure: float
 
 
-@dataclass(frozen=True)
-class RougeSettings:
-    """Choices that change the numbers.
-
-    Attributes:
-        stemming: stem words of more than three letters (Porter).
-        max_bytes: summaries and references are cut to this many bytes of UTF-8 first, as by the
-            option ``-b`` of ROUGE-1.5.5; ``None`` for no cut.
-        best_reference: take the reference with the largest F instead of the average.
-    """
-
-    stemming: bool = True
-    max_bytes: int | None = None
-    best_reference: bool = False
-
-    @property
-    def signature(self) -> str:
-        """The settings and the library's version, to be printed below a table."""
-        cut = "no" if self.max_bytes is None else str(self.max_bytes)
-        references = "best" if self.best_reference else "average"
-        return (
-            f"stem:{'yes' if self.stemming else 'no'}|bytes:{cut}|refs:{references}"
-            f"|rouge-score:{version('rouge-score')}"
-        )
-
-
 def rouge(
     summaries: Sequence[str],
     references: Sequence[Sequence[str]],
-    settings: RougeSettings | None = None,
+    *,
+    max_bytes: int | None = None,
+    stemming: bool = True,
+    best_reference: bool = False,
 ) -> dict[str, list[Overlap]]:
     """Score every summary.
 
     Args:
         summaries: one text each.
         references: one or more texts for each summary.
-        settings: stemming, truncation, several references.
+        max_bytes: summaries and references are cut to this many bytes of UTF-8 first, as by the
+            option ``-b`` of ROUGE-1.5.5; ``None`` for no cut.
+        stemming: stem words of more than three letters (Porter).
+        best_reference: take the reference with the largest F instead of the average.
 
     Returns:
-        For each of :data:`KINDS` the scores of all summaries; their means are the corpus scores.
+        For each of :data:`KINDS` the score of every summary.
 
     Raises:
         ValueError: the lists differ in length, or a summary has no reference.
     """
-    settings = settings or RougeSettings()
-    scorer = RougeScorer(list(_FROM_LIBRARY), use_stemmer=settings.stemming)
-    tokenizer = DefaultTokenizer(settings.stemming)
+    scorer = RougeScorer(list(_FROM_LIBRARY), use_stemmer=stemming)
+    tokenizer = DefaultTokenizer(stemming)
     scores: dict[str, list[Overlap]] = {kind: [] for kind in KINDS}
     for number, (text, gold) in enumerate(zip(summaries, references, strict=True), start=1):
         if not gold:
             raise ValueError(f"summary {number} has no reference")
-        cut, *cut_gold = (truncated(each, settings.max_bytes) for each in (text, *gold))
+        cut, *cut_gold = (truncated(each, max_bytes) for each in (text, *gold))
         each = [_score_pair(scorer, tokenizer, cut, reference) for reference in cut_gold]
         for kind in KINDS:
-            scores[kind].append(_combine([pair[kind] for pair in each], settings.best_reference))
+            found = [pair[kind] for pair in each]
+            best = max(found, key=lambda score: score.fmeasure)
+            scores[kind].append(best if best_reference else _mean(found))
     return scores
-
-
-def corpus_rouge(scores: Mapping[str, Sequence[Overlap]]) -> dict[str, Overlap]:
-    """Means over summaries.
-
-    Args:
-        scores: what :func:`rouge` returns.
-    """
-    return {kind: _mean(values) for kind, values in scores.items()}
 
 
 def truncated(text: str, max_bytes: int | None) -> str:
@@ -188,10 +159,6 @@ def _percent(precision: float, recall: float) -> Overlap:
     total = precision + recall
     fmeasure = 2 * precision * recall / total if total else 0.0
     return Overlap(100 * precision, 100 * recall, 100 * fmeasure)
-
-
-def _combine(scores: Sequence[Overlap], best: bool) -> Overlap:
-    return max(scores, key=lambda score: score.fmeasure) if best else _mean(scores)
 
 
 def _mean(scores: Sequence[Overlap]) -> Overlap:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.evaluation.sufficient_statistics import Form
+from repro.evaluation.sufficient_statistics import Form, split_groups
 
 BOOTSTRAP_TRIALS = 1000
 RANDOMISATION_TRIALS = 10_000
@@ -127,14 +127,6 @@ def randomisation_signature(trials: int = RANDOMISATION_TRIALS, seed: int = SEED
     return f"randomisation|trials:{trials}|seed:{seed}"
 
 
-def metric_value(
-    rows: NDArray[np.number], form: Form, groups: Sequence[Hashable] | None = None
-) -> float:
-    """The metric of one run's statistics ``(n, k)``, averaged over groups."""
-    parts = _parted(np.asarray(rows, np.float64), groups)
-    return float(np.mean([form(part.sum(0)) for part in parts]))
-
-
 class _Pair:
     """Both systems' examples, group by group: columns of the first, then those of the second."""
 
@@ -143,7 +135,7 @@ class _Pair:
     ) -> None:
         stacked = _stacked(first, second)
         self.form, self.shape = form, (2, len(first), stacked.shape[1] // (2 * len(first)))
-        self.parts = _parted(stacked, groups)
+        self.parts = [*split_groups(stacked, groups).values()]
         self.observed = float(self._difference([part.sum(0) for part in self.parts]))
 
     def differences(self, draw: Draw, trials: int, seed: int) -> Array:
@@ -170,17 +162,6 @@ def _stacked(first: Runs, second: Runs) -> Array:
     if not np.isfinite(stacked).all():
         raise ValueError("statistics must be finite")
     return stacked
-
-
-def _parted(rows: Array, groups: Sequence[Hashable] | None) -> list[Array]:
-    """The rows of each group, groups in the order of their first example."""
-    if groups is None:
-        return [rows]
-    if len(groups) != len(rows):
-        raise ValueError(f"{len(groups)} groups for {len(rows)} examples")
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(groups))}
-    codes = np.array([numbers[label] for label in groups])
-    return [rows[codes == number] for number in range(len(numbers))]
 
 
 def _resampled_sums(generator: np.random.Generator, rows: Array, trials: int) -> Array:

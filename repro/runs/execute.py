@@ -15,7 +15,6 @@ import torch
 from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id
-from repro.config.instantiate import build_loss_mapping, build_mapping
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
@@ -30,6 +29,7 @@ from repro.runs.finished import is_finished
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
+from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import Checkpoint
 from repro.training.checkpoint import load_weights
 from repro.training.logger import build_logger

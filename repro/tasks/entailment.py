@@ -9,17 +9,18 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from repro.config.instantiate import build_loss, build_loss_mapping
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.nli import PairModelConfig, PairTaskConfig
 from repro.data.batching import epoch_batches, ordered_batches
 from repro.data.nli import LABELS
 from repro.data.nli_batching import EncodedPairs, NliBatch
 from repro.data.sentence_search import sentence_key
-from repro.evaluation.classification import score_labels, write_labels
-from repro.evaluation.sufficient_statistics import statistics_of_scores
+from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
+from repro.evaluation.metrics.labels import Labels
 from repro.results import RunFolder
+from repro.results.jsonl import write_rows
 from repro.tasks.entailment_corpus import EncodedCorpus, PairSplit, encode_corpus, vectors_of
+from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import Scores
 from repro.training.protocol import Validation
 
@@ -143,27 +144,27 @@ class EntailmentTask(ABC, Generic[FoundT]):
     def validate(self) -> Validation:
         """Accuracy and mean loss, and how many weights are not zero."""
         found = self.judge(self.data.dev)
-        accuracy = self._scores("dev", self.data.dev, found)["dev/label_accuracy"]
+        accuracy = METRICS["label_accuracy"].value(_labels(self.data.dev, found))
         metrics = {"label_accuracy": accuracy, self.nonzeros: found.nonzeros}
         return Validation(found.loss, metrics)
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Accuracy, recall and nonzero weights on validation and test data; stored weights."""
-        scores: Scores = {}
-        statistics = {}
+        whole = Evaluation({}, {})
         for name, split in (("dev", self.data.dev), ("test", self.data.test)):
             found = self.judge(split)
-            right = [a.label == b for a, b in zip(split.examples, found.predicted, strict=True)]
-            statistics[f"{name}/label_accuracy"] = statistics_of_scores(right)
-            scores |= self._scores(name, split, found)
-            scores[f"{name}/{self.nonzeros}"] = found.nonzeros
-            scores[f"{name}/label_loss"] = found.loss
-            identifiers = [example.pair_id for example in split.examples]
-            predicted = [LABELS[label] for label in found.predicted]
-            write_labels(folder.predictions / f"{name}.jsonl", identifiers, predicted)
-        folder.write_statistics(statistics)
+            labels = _labels(split, found)
+            whole.update(score_outputs(name, labels))
+            whole.values[f"{name}/{self.nonzeros}"] = found.nonzeros
+            whole.values[f"{name}/label_loss"] = found.loss
+            rows = zip(split.examples, labels.predicted, strict=True)
+            write_rows(
+                folder.predictions / f"{name}.jsonl",
+                ({"id": example.pair_id, "label": label} for example, label in rows),
+            )
+        folder.write_statistics(whole.statistics)
         folder.write_attention(self.weight_rows())
-        return scores
+        return whole.values
 
     @torch.no_grad()
     def judge(self, split: PairSplit) -> Verdicts:
@@ -217,6 +218,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
             "gold": LABELS[example.label],
         }
 
-    def _scores(self, name: str, split: PairSplit, found: Verdicts) -> Scores:
-        gold = [example.label for example in split.examples]
-        return score_labels(LABELS, gold, found.predicted).as_metrics(name)
+
+def _labels(split: PairSplit, found: Verdicts) -> Labels:
+    gold = [LABELS[example.label] for example in split.examples]
+    return Labels(gold, [LABELS[label] for label in found.predicted])

@@ -8,13 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from repro.config.instantiate import (
-    build_bounded_mapping,
-    build_linear_loss,
-    build_loss,
-    build_loss_mapping,
-    build_mapping,
-)
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, RunConfig
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import SearchConfig, Seq2SeqConfig
@@ -29,6 +22,13 @@ from repro.models.seq2seq import (
     Fertility,
     FreeNormalizer,
     Seq2Seq,
+)
+from repro.tasks.instantiate import (
+    build_bounded_mapping,
+    build_linear_loss,
+    build_loss,
+    build_loss_mapping,
+    build_mapping,
 )
 
 LARGE_VOCABULARY = 16_384

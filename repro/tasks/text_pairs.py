@@ -7,9 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.atomic import atomic_write_text
@@ -33,7 +31,7 @@ from repro.data.segmentation import join_subwords
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.decoding import BeamResult, Hypothesis
 from repro.decoding.penalties import Penalties, replace_unknown, rescored
-from repro.evaluation.sufficient_statistics import Statistics
+from repro.evaluation.metrics import Evaluation
 from repro.models.seq2seq import Fertility, Seq2Seq
 from repro.results import RunFolder
 from repro.tasks.fertility import build_fertility
@@ -50,33 +48,15 @@ SEARCH_SETTINGS = frozenset(
 """Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
 
 
-@dataclass(frozen=True)
-class ScoredOutputs:
-    """Metrics of a split, and what each example adds to them; both by ``<split>/<metric>``."""
-
-    values: Scores
-    statistics: Statistics
-
-
-def scored_outputs(
-    split: str, values: Mapping[str, float], statistics: Statistics
-) -> ScoredOutputs:
-    """Metrics of one split by their short names."""
-    return ScoredOutputs(
-        {f"{split}/{name}": value for name, value in values.items()},
-        {f"{split}/{name}": rows for name, rows in statistics.items()},
-    )
-
-
 class Scorer(Protocol):
-    """What outputs are worth."""
+    """Compares outputs with the references of a corpus."""
 
-    def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
+    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
         """Metrics of the outputs of a whole split."""
         ...
 
     def quality(self, outputs: Sequence[Words]) -> float:
-        """The validation metric by which penalties are tuned; larger is better."""
+        """Validation metric by which penalties are tuned; larger is better."""
         ...
 
 
@@ -200,25 +180,26 @@ class TextPairsTask:
     def evaluate(self, folder: RunFolder) -> Scores:
         """Search every split, score it, store outputs, and what figures show of examples."""
         forced, penalties = self._statistics(), self._penalties()
-        scores: Scores = {
-            "dev/loss": forced.loss,
-            "dev/token_accuracy": 100 * forced.accuracy,
-            "dev/attention_nonzeros": forced.attention_nonzeros,
-            "dev/output_nonzeros": forced.output_nonzeros,
-        }
+        whole = Evaluation(
+            {
+                "dev/loss": forced.loss,
+                "dev/token_accuracy": 100 * forced.accuracy,
+                "dev/attention_nonzeros": forced.attention_nonzeros,
+                "dev/output_nonzeros": forced.output_nonzeros,
+            },
+            {},
+        )
         if self.decoding.tune_penalties:
-            scores["dev/length_penalty"] = penalties.length
-            scores["dev/coverage_penalty"] = penalties.coverage
-        statistics: dict[str, NDArray[np.number]] = {}
+            whole.values["dev/length_penalty"] = penalties.length
+            whole.values["dev/coverage_penalty"] = penalties.coverage
         for split in ("dev", *self.data.corpus.tests):
             outputs = self._outputs(split, self._search(split, penalties), penalties)
             lines = "".join(f"{' '.join(words)}\n" for words in outputs)
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
-            scored = self.scorer.score(split, outputs)
-            scores, statistics = scores | scored.values, statistics | dict(scored.statistics)
-        folder.write_statistics(statistics)
+            whole.update(self.scorer.score(split, outputs))
+        folder.write_statistics(whole.statistics)
         self._store_examples(folder, penalties)
-        return scores
+        return whole.values
 
     def _statistics(self) -> TeacherForcedStatistics:
         return self.training.teacher_forced(self.training.ordered(self.data.splits["dev"]))

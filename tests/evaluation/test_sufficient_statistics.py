@@ -1,60 +1,55 @@
-"""Metrics of summed statistics against the metrics of the corpus."""
+"""Metrics of summed statistics."""
 
 import numpy as np
 import pytest
 
-from repro.evaluation.attachment import attachment_statistics, score_attachment
-from repro.evaluation.coverage import drop_score, rep_score
-from repro.evaluation.metrics import form_of
+from repro.evaluation.metrics import METRICS, form_of, metric_of, score_outputs
+from repro.evaluation.metrics.translation import Translations
 from repro.evaluation.sufficient_statistics import (
     mean_of_sums,
+    metric_value,
     percentage_of_sums,
-    statistics_of_scores,
+    ratios,
 )
 
 
-def test_metrics_of_the_tables_have_a_form() -> None:
-    for name in (
-        "bleu",
-        "bleu_lc",
-        "rep",
-        "drop",
-        "meteor",
-        "meteor_nltk",
-        "rouge1",
-        "rouge2",
-        "rougeL",
-        "rougeW",
-    ):
-        assert form_of(f"test/{name}") is not None, name
-
-
-def test_only_whole_splits_of_known_metrics_have_a_form() -> None:
+def test_only_whole_splits_of_computed_metrics_have_a_form() -> None:
     assert form_of("test_duc2004/rougeW_whole") is mean_of_sums
     assert form_of("test/uas") is percentage_of_sums
     assert form_of("train/tokens_per_second") is None
     assert form_of("test/label_recall/neutral") is None
+    assert form_of("test/label_recall") is None
 
 
-def test_sums_of_coverage_counts_give_the_scores() -> None:
-    hypotheses = [list("aabaab"), ["c", "c"], []]
-    references = [["a", "b", "c"], ["c"], ["d", "e"]]
-    rep = rep_score(hypotheses, references)
-    assert percentage_of_sums(rep.statistics.sum(0)) == pytest.approx(rep.value)
-    gold = [frozenset({(0, 0), (1, 1)}), frozenset({(0, 0)}), frozenset()]
-    drop = drop_score([frozenset({(0, 0)}), frozenset(), frozenset()], gold)
-    assert percentage_of_sums(drop.statistics.sum(0)) == pytest.approx(drop.value)
-    assert drop.statistics.tolist() == [[1.0, 2.0], [1.0, 1.0], [0.0, 0.0]]
+def test_a_metric_reads_outputs_and_sums_or_neither() -> None:
+    for metric in METRICS.values():
+        assert (metric.reads is None) == (metric.statistics is None) == (metric.of_sums is None)
 
 
-def test_sums_of_attachment_counts_give_the_scores() -> None:
-    gold, predicted = [[2, 0, 2], [0], [0, 1]], [[2, 0, 1], [0], [2, 0]]
-    rows, scores = attachment_statistics(gold, predicted), score_attachment(gold, predicted)
-    values = {f"test/{name}": percentage_of_sums(each.sum(0)) for name, each in rows.items()}
-    assert values == pytest.approx(scores.as_metrics("test"))
+def test_values_are_the_form_of_the_summed_statistics() -> None:
+    texts = Translations([list("aabaab"), ["c", "c"], ["a"]], [list("abc"), ["c"], ["d", "e"]])
+    found = score_outputs("test", texts)
+    assert set(found.values) == set(found.statistics) == {"test/bleu", "test/bleu_lc", "test/rep"}
+    for name, rows in found.statistics.items():
+        form = form_of(name)
+        assert form is not None
+        assert found.values[name] == metric_value(rows, form)
+        assert metric_of(name).value(texts) == found.values[name]
+    with pytest.raises(TypeError, match="drop is not defined for these Translations"):
+        METRICS["drop"].value(texts)
+    with pytest.raises(TypeError, match="uas is not defined for these Translations"):
+        METRICS["uas"].value(texts)
 
 
 def test_nothing_counted_is_zero_at_any_shape() -> None:
     sums = np.array([[[3.0, 4.0], [0.0, 0.0]]])
     assert mean_of_sums(sums).tolist() == [[0.75, 0.0]]
-    assert mean_of_sums(statistics_of_scores([2.0, 4.0]).sum(0)) == 3.0
+    assert mean_of_sums(ratios([2.0, 4.0]).sum(0)) == 3.0
+
+
+def test_groups_weigh_the_same() -> None:
+    rows = ratios([1, 1, 0, 1])
+    assert metric_value(rows, mean_of_sums) == 0.75
+    assert metric_value(rows, mean_of_sums, [0, 0, 0, 1]) == pytest.approx((2 / 3 + 1) / 2)
+    with pytest.raises(ValueError, match="3 groups for 4 examples"):
+        metric_value(rows, mean_of_sums, [0, 0, 1])

@@ -14,8 +14,10 @@ from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.data.translation import SHORT_PAIRS
 from repro.decoding.penalties import Penalties
-from repro.evaluation.bleu import tokenised_bleu
-from repro.evaluation.coverage import drop_score, rep_score
+from repro.evaluation.coverage import drop_counts
+from repro.evaluation.metrics import METRICS
+from repro.evaluation.metrics.translation import Translations
+from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
 from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.drawings import drawing
 from repro.results import RunFolder
@@ -86,16 +88,18 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         lines = (folder.predictions / f"{split}.txt").read_text("utf-8").splitlines()
         texts = list(read_pairs(data.texts[split]))
         gold = [target for _, target in texts]
-        assert outcome.scores[f"{split}/bleu"] == tokenised_bleu(lines, gold).value
         ours, theirs = [line.split() for line in lines], [line.split() for line in gold]
-        assert outcome.scores[f"{split}/rep"] == rep_score(ours, theirs).value
+        for name in ("bleu", "rep"):
+            value = METRICS[name].value(Translations(ours, theirs))
+            assert outcome.scores[f"{split}/{name}"] == value
         sources = [source.split() for source, _ in texts]
         links = [
             aligner.align([(source, words)])[0] if words else frozenset()
             for source, words in zip(sources, ours, strict=True)
         ]
         wanted = aligner.align(list(zip(sources, theirs, strict=True)))
-        assert outcome.scores[f"{split}/drop"] == drop_score(links, wanted).value
+        drop = metric_value(drop_counts(links, wanted), percentage_of_sums)
+        assert outcome.scores[f"{split}/drop"] == drop
     assert_sums_give_the_records(folder)
     rows = folder.read_attention()
     assert [row["index"] for row in rows] == [0, 1, 2]
@@ -272,7 +276,9 @@ def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     assert list(read_pairs(data.texts["test"])) == short
     folder = RunFolder(outcome.folder)
     lines = (folder.predictions / "test.txt").read_text("utf-8").splitlines()
-    assert outcome.scores["test/bleu"] == tokenised_bleu(lines, [gold for _, gold in short]).value
+    gold = [target.split() for _, target in short]
+    texts = Translations([line.split() for line in lines], gold)
+    assert outcome.scores["test/bleu"] == METRICS["bleu"].value(texts)
     assert {len(rows) for name, rows in folder.read_statistics().items() if "test/" in name} == {
         len(short)
     }

@@ -12,7 +12,8 @@ from repro.config.schema import RunConfig
 from repro.data.conllu import read_conllu
 from repro.data.errors import DataError
 from repro.data.trees import collate_trees
-from repro.evaluation.attachment import score_attachment
+from repro.evaluation.metrics import METRICS
+from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.drawings import drawing
 from repro.results import RunFolder
 from repro.runs.ensemble import ensemble_evaluation
@@ -164,8 +165,8 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
     for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
         predicted = read_conllu(folder.predictions / f"{split}.conllu")
         assert [s.column("FORM") for s in predicted] == [s.column("FORM") for s in gold]
-        counted = score_attachment([s.heads for s in gold], [s.heads for s in predicted])
-        assert outcome.scores[f"{split}/uas"] == counted.uas
+        parsed = ParsedSentences([s.heads for s in gold], [s.heads for s in predicted])
+        assert outcome.scores[f"{split}/uas"] == METRICS["uas"].value(parsed)
     assert_sums_give_the_records(folder)
     assert {"dev/trees", "dev/parents", "train/inference_share", "train/sentences_per_second"} <= (
         outcome.scores.keys()

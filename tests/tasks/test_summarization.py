@@ -5,7 +5,7 @@ import torch
 from stored_statistics import assert_sums_give_the_records
 
 from repro.config.compose import compose_run
-from repro.evaluation.rouge import RougeSettings, rouge
+from repro.evaluation.rouge import rouge
 from repro.report.examples import attention_example
 from repro.results import RunFolder
 from repro.runs.execute import Outcome, execute
@@ -41,7 +41,7 @@ def test_rouge_of_the_stored_summaries(outcome: Outcome, split: str, count: int)
     lines, gold = path.read_text().splitlines(), references(outcome, split)
     assert {len(titles) for titles in gold} == {count}
     for suffix, cut in (("", 75), ("_whole", None)):
-        found = rouge(lines, gold, RougeSettings(max_bytes=cut))
+        found = rouge(lines, gold, max_bytes=cut)
         for name, kind in (("rouge1", "rouge1"), ("rougeL", "rougeL"), ("rougeW", "rougeW1.2")):
             mean = fmean(one.fmeasure for one in found[kind])
             assert outcome.scores[f"{split}/{name}{suffix}"] == pytest.approx(mean)

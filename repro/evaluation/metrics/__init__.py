@@ -1,47 +1,96 @@
-"""Every metric: its unit, digits, direction and signature.
+"""Every metric: what it means, how it is computed, its unit, digits, direction and signature.
 
-One module for each family; a new task may add one, found by its ``METRICS``.
+One module for each family, found by its ``METRICS``, in this folder and in those of
+``REPRO_EXTENSIONS``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from repro.config.errors import ConfigError
 from repro.config.paths import extended
 from repro.evaluation.metrics.metric import Metric, signed
-from repro.evaluation.sufficient_statistics import Form
+from repro.evaluation.sufficient_statistics import GROUPS, Form, split_groups
 
-__all__ = ["FURTHER_TEST", "METRICS", "SPLITS", "Metric", "form_of", "metric_of", "signed"]
+__all__ = [
+    "FURTHER_TEST",
+    "METRICS",
+    "SPLITS",
+    "Evaluation",
+    "Metric",
+    "form_of",
+    "metric_of",
+    "score_outputs",
+    "signed",
+]
 
 __path__ += extended(__name__)
 
 SPLITS = ("train", "dev", "test")
 FURTHER_TEST = "test_"
-"""How the names of further test sets begin."""
+"""Prefix of the names of further test sets."""
 
 
-def _joined(metrics: Iterator[Metric]) -> dict[str, Metric]:
+def _declared() -> dict[str, Metric]:
     found: dict[str, Metric] = {}
-    for metric in metrics:
-        if metric.name in found:
-            raise ValueError(f"metric {metric.name!r} stands twice")
-        found[metric.name] = metric
+    for module in iter_modules(__path__):
+        for metric in getattr(import_module(f"{__name__}.{module.name}"), "METRICS", ()):
+            if metric.name in found:
+                raise ValueError(f"metric {metric.name!r} is declared twice")
+            found[metric.name] = metric
     return found
 
 
-def _declared() -> Iterator[Metric]:
-    for module in iter_modules(__path__):
-        yield from getattr(import_module(f"{__name__}.{module.name}"), "METRICS", ())
-
-
-METRICS: Mapping[str, Metric] = _joined(_declared())
+METRICS: Mapping[str, Metric] = _declared()
 """Name to metric, joined from the modules of this package."""
 
 
+class Evaluation(NamedTuple):
+    """Metrics of a split, and what each example adds to them; both by full metric name."""
+
+    values: dict[str, float]
+    statistics: dict[str, NDArray[np.number]]
+
+    def update(self, other: "Evaluation") -> None:
+        """Add the metrics of another split."""
+        self.values.update(other.values)
+        self.statistics.update(other.statistics)
+
+
+def score_outputs(split: str, outputs: object) -> Evaluation:
+    """Compute every metric that reads such outputs.
+
+    Args:
+        split: name of the split.
+        outputs: predictions with what they are compared with; see :attr:`Metric.reads`.
+    """
+    found = Evaluation({}, {})
+    for metric in METRICS.values():
+        counted = metric.count(outputs)
+        if counted is None or metric.of_sums is None:
+            continue
+        rows, name = np.asarray(counted.rows, np.float64), f"{split}/{metric.name}"
+        groups = split_groups(rows, counted.groups)
+        by_group = {group: float(metric.of_sums(part.sum(0))) for group, part in groups.items()}
+        if metric.recorded != "parts":
+            found.values[name] = float(np.mean(list(by_group.values())))
+            found.statistics[name] = rows
+            if counted.groups is not None:
+                numbers = {group: number for number, group in enumerate(groups)}
+                found.statistics[name + GROUPS] = np.array([numbers[g] for g in counted.groups])
+        if metric.recorded != "whole":
+            found.values.update({f"{name}/{group}": value for group, value in by_group.items()})
+    return found
+
+
 def metric_of(name: str) -> Metric:
-    """The metric of a full name ``<split>/<metric>`` or ``<split>/<metric>/<part>``.
+    """Return the metric of a full name ``<split>/<metric>`` or ``<split>/<metric>/<part>``.
 
     Returns:
         The metric; for one part, with ``language:<part>`` or ``label:<part>`` in its signature.
@@ -59,17 +108,15 @@ def metric_of(name: str) -> Metric:
     if parts[1] not in METRICS:
         raise ConfigError(f"unknown metric {parts[1]!r} in {name!r}: choose {', '.join(METRICS)}")
     metric = METRICS[parts[1]]
-    return metric if len(parts) == 2 else _of_part(metric, parts[2])
+    if len(parts) == 2:
+        return metric
+    short, *choices = metric.signature.split("|")
+    kept = [choice for choice in choices if choice != f"macro:{metric.part}"]
+    return replace(metric, signature="|".join([short, f"{metric.part}:{parts[2]}", *kept]))
 
 
 def form_of(name: str) -> Form | None:
-    """How the metric of a full name is computed from sums; None if it is not, or of a part."""
+    """How the metric of a full name is computed from sums; ``None`` if it is not, or of a part."""
     parts = name.split("/")
     metric = METRICS.get(parts[1]) if len(parts) == 2 else None
-    return None if metric is None else metric.of_sums
-
-
-def _of_part(metric: Metric, name: str) -> Metric:
-    short, *choices = metric.signature.split("|")
-    kept = [choice for choice in choices if choice != f"macro:{metric.part}"]
-    return replace(metric, signature="|".join([short, f"{metric.part}:{name}", *kept]))
+    return None if metric is None or metric.recorded == "parts" else metric.of_sums

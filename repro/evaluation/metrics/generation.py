@@ -1,4 +1,4 @@
-"""Sequences that are generated symbol by symbol: loss, attention, speed."""
+"""Numbers that tasks measure themselves: loss, attention, speed, chosen settings."""
 
 from repro.evaluation.metrics.metric import Metric, signed
 
@@ -40,5 +40,9 @@ METRICS = (
     Metric(
         "coverage_penalty", "", 1, None, signed("beta", "chosen:dev"),
         "Weight of the coverage penalty, chosen on validation data.",
+    ),
+    Metric(
+        "tuned_value", "", 6, None, signed("tuned", "chosen:dev"),
+        "Value of the setting that is tuned on validation data.",
     ),
 )  # fmt: skip

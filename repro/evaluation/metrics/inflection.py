@@ -1,37 +1,137 @@
-"""Morphological inflection, and probabilities of hypotheses."""
+"""Morphological inflection as the CoNLL–SIGMORPHON 2018 shared task scores it, and certificates.
 
+Gold and guess are tables from (lemma, tags) to a form: a later line with the same key replaces
+an earlier one, and a key without a guess counts as the empty form. Forms are compared exactly,
+without Unicode normalisation. The official scorer rounds each language to two digits; these
+scores are not rounded.
+
+References:
+    Cotterell et al. (2018), §2 and ``task1/evaluation/evalm.py`` of the shared task.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from repro.data.sigmorphon import Inflection
 from repro.evaluation.metrics.metric import Metric, signed
-from repro.evaluation.sufficient_statistics import percentage_of_sums
+from repro.evaluation.sufficient_statistics import (
+    Statistics,
+    mean_of_sums,
+    percentage_of_sums,
+    ratios,
+)
+
+
+@dataclass(frozen=True)
+class InflectedForms:
+    """Predicted forms of a split.
+
+    Attributes:
+        examples: gold examples of any number of languages.
+        predicted: one form per example, in the same order; ``""`` where there is none.
+        certificates: what the search proved of each example, by metric name.
+
+    Raises:
+        ValueError: no example, or a different number of predictions.
+    """
+
+    examples: Sequence[Inflection]
+    predicted: Sequence[str]
+    certificates: Mapping[str, Sequence[bool]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        gold = len(self.examples)
+        for found in (self.predicted, *self.certificates.values()):
+            if len(found) != gold or gold == 0:
+                raise ValueError(
+                    f"{len(found)} predictions for {gold} gold examples; at least one needed"
+                )
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str, str]]:
+        """Language, gold form and guess of every key, sorted by language."""
+        cells = {
+            (example.language, example.lemma, example.tags): (example.language, example.form, form)
+            for example, form in zip(self.examples, self.predicted, strict=True)
+        }
+        return sorted(cells.values(), key=lambda pair: pair[0])
+
+
+def levenshtein(first: Sequence[str], second: Sequence[str]) -> int:
+    """Least number of insertions, deletions and substitutions between two strings."""
+    if first == second:
+        return 0
+    previous = list(range(len(second) + 1))
+    for row, left in enumerate(first, start=1):
+        current = [row]
+        for column, right in enumerate(second, start=1):
+            replaced = previous[column - 1] + (left != right)
+            current.append(min(previous[column] + 1, current[-1] + 1, replaced))
+        previous = current
+    return previous[-1]
+
+
+def _by_form(compare: Callable[[str, str], float], forms: InflectedForms) -> Statistics:
+    """Compare gold form and guess of every key, in groups by language."""
+    rows = ratios([compare(gold, guess) for _, gold, guess in forms.pairs])
+    return Statistics(rows, [language for language, _, _ in forms.pairs])
+
+
+def _certificate(name: str, forms: InflectedForms) -> Statistics | None:
+    """Whether the search proved a property of each example, in groups by language.
+
+    References:
+        Peters et al. (2019), §4.1; their released analysis averages over languages, too.
+    """
+    if name not in forms.certificates:
+        return None
+    languages = [example.language for example in forms.examples]
+    return Statistics(ratios(forms.certificates[name]), languages)
+
 
 _SCORER = "macro:language|scorer:evalm2018"
 _SEARCH = "macro:language|search:beam"
+_CERTIFICATES = (
+    (
+        "certified", True, "cert",
+        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over "
+        "languages.",
+    ),
+    (
+        "optimal", True, "optimal",
+        "Share of examples whose prediction is proven a most probable sequence, averaged over "
+        "languages.",
+    ),
+    (
+        "single", None, "single",
+        "Share of examples with all probability mass on one sequence, averaged over languages.",
+    ),
+)  # fmt: skip
 
 METRICS = (
     Metric(
         "accuracy", "%", 2, True, signed("acc", _SCORER),
         "Share of forms that are predicted exactly, averaged over languages.",
-        of_sums=percentage_of_sums,
+        of_sums=percentage_of_sums, reads=InflectedForms, recorded="both",
+        statistics=partial(_by_form, str.__eq__),
     ),
     Metric(
         "levenshtein", "edits", 3, False, signed("lev", _SCORER),
         "Mean edit distance from predicted to gold form, averaged over languages.",
+        of_sums=mean_of_sums, reads=InflectedForms, recorded="both",
+        statistics=partial(_by_form, levenshtein),
     ),
     Metric(
         "rule_baseline", "%", 2, True, signed("acc", _SCORER + "|system:rule-baseline"),
         "Accuracy of the shared task's rule baseline, as measured by its own program.",
     ),
-    Metric(
-        "certified", "%", 1, True, signed("cert", _SEARCH),
-        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over "
-        "languages.",
-    ),
-    Metric(
-        "optimal", "%", 1, True, signed("optimal", _SEARCH),
-        "Share of examples whose prediction is proven a most probable sequence, averaged over "
-        "languages.",
-    ),
-    Metric(
-        "single", "%", 1, None, signed("single", _SEARCH),
-        "Share of examples with all probability mass on one sequence, averaged over languages.",
+    *(
+        Metric(
+            name, "%", 1, better, signed(short, _SEARCH), description,
+            of_sums=percentage_of_sums, reads=InflectedForms,
+            statistics=partial(_certificate, name),
+        )
+        for name, better, short, description in _CERTIFICATES
     ),
 )  # fmt: skip

@@ -1,18 +1,71 @@
-"""Dependency parsing."""
+"""Dependency parsing, counted as the CoNLL 2017 evaluation does."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from repro.data.errors import DataError
 from repro.evaluation.metrics.metric import Metric, signed
-from repro.evaluation.sufficient_statistics import percentage_of_sums
+from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
+
+
+@dataclass(frozen=True)
+class ParsedSentences:
+    """Gold and predicted heads of each sentence, positions counted from one.
+
+    Raises:
+        DataError: sentences or words differ in number, or there are none.
+    """
+
+    gold: Sequence[Sequence[int]]
+    predicted: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        if len(self.gold) != len(self.predicted) or not self.gold:
+            raise DataError(
+                f"expected predictions for {len(self.gold)} sentences, found {len(self.predicted)}"
+            )
+        for number, (gold, heads) in enumerate(zip(self.gold, self.predicted, strict=True), 1):
+            if len(gold) != len(heads):
+                raise DataError(
+                    f"sentence {number}: expected {len(gold)} heads, found {len(heads)}"
+                )
+
+    @cached_property
+    def correct(self) -> list[int]:
+        """Number of words of each sentence whose head is right."""
+        pairs = zip(self.gold, self.predicted, strict=True)
+        return [sum(a == b for a, b in zip(*pair, strict=True)) for pair in pairs]
+
+
+def uas(parsed: ParsedSentences) -> Statistics:
+    """Right heads and words of each sentence.
+
+    With gold words, precision, recall and F1 of the shared task's UAS are all the share of words
+    whose head is right. Punctuation counts.
+
+    References:
+        Zeman et al. (2017), §5.
+    """
+    return Statistics(ratios(parsed.correct, [len(heads) for heads in parsed.gold]))
+
+
+def exact_trees(parsed: ParsedSentences) -> Statistics:
+    """Whether every head of each sentence is right."""
+    pairs = zip(parsed.correct, parsed.gold, strict=True)
+    return Statistics(ratios([right == len(heads) for right, heads in pairs]))
+
 
 METRICS = (
     Metric(
         "uas", "%", 2, True, signed("uas", "micro:word|punctuation:counted|tokens:gold"),
         "Share of words whose head is right, punctuation included, as in CoNLL 2017.",
-        of_sums=percentage_of_sums,
+        of_sums=percentage_of_sums, reads=ParsedSentences, statistics=uas,
     ),
     Metric(
         "exact_trees", "%", 2, True, signed("exact", "micro:sentence|tokens:gold"),
         "Share of sentences whose every head is right.",
-        of_sums=percentage_of_sums,
+        of_sums=percentage_of_sums, reads=ParsedSentences, statistics=exact_trees,
     ),
     Metric(
         "tree_loss", "", 4, False, signed("loss", "mean:sentence"),

@@ -1,31 +1,61 @@
-"""Summarization."""
+"""Summarization: ROUGE of summaries that are cut to 75 bytes, and of whole ones."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 
 from repro.evaluation.metrics.metric import Metric, signed
-from repro.evaluation.sufficient_statistics import mean_of_sums
+from repro.evaluation.rouge import Overlap, rouge
+from repro.evaluation.sufficient_statistics import Statistics, mean_of_sums, ratios
 
-_ROUGE = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
+MAX_BYTES = 75
+"""Length of a summary in DUC 2004, task 1."""
+
+
+@dataclass(frozen=True)
+class Summaries:
+    """Summaries of a split with all references of each."""
+
+    summaries: Sequence[str]
+    references: Sequence[Sequence[str]]
+    _known: dict[int | None, dict[str, list[Overlap]]] = field(default_factory=dict, repr=False)
+
+    def rouge(self, max_bytes: int | None) -> dict[str, list[Overlap]]:
+        """Every kind of ROUGE of each summary, computed once."""
+        if max_bytes not in self._known:
+            self._known[max_bytes] = rouge(self.summaries, self.references, max_bytes=max_bytes)
+        return self._known[max_bytes]
+
+
+def _rouge(kind: str, part: str, max_bytes: int | None, texts: Summaries) -> Statistics:
+    return Statistics(ratios([getattr(one, part) for one in texts.rouge(max_bytes)[kind]]))
 
 
 def _rouge_metrics() -> tuple[Metric, ...]:
-    """ROUGE of texts cut to 75 bytes, and of whole ones."""
-    kinds = {f"rouge{kind}": ("f1", f"F score of ROUGE-{kind}") for kind in ("1", "2", "L")}
-    kinds["rougeW"] = ("f1|wlcs:rouge-1.5.5", "F score of ROUGE-W with weight 1.2")
-    kinds |= {f"rougeL_{p}": (p, f"{p.capitalize()} of ROUGE-L") for p in ("precision", "recall")}
+    common = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
+    kinds = [
+        (f"rouge{kind}", f"rouge{kind}", "fmeasure", "f1", f"F score of ROUGE-{kind}")
+        for kind in ("1", "2", "L")
+    ]
+    weighted = "F score of ROUGE-W with weight 1.2"
+    kinds.append(("rougeW", "rougeW1.2", "fmeasure", "f1|wlcs:rouge-1.5.5", weighted))
+    for part in ("precision", "recall"):
+        kinds.append((f"rougeL_{part}", "rougeL", part, part, f"{part.capitalize()} of ROUGE-L"))
     cuts = {
-        "": ("75|cut:both", "summaries; these and references are cut to 75 bytes"),
-        "_whole": ("no", "whole summaries"),
+        "": (MAX_BYTES, "75|cut:both", "summaries; these and references are cut to 75 bytes"),
+        "_whole": (None, "no", "whole summaries"),
     }
     return tuple(
         Metric(
             name + suffix, "%", 2, True,
-            signed(name.split("_")[0], f"score:{part}|bytes:{cut}|{_ROUGE}"),
+            signed(name.split("_")[0], f"score:{score}|bytes:{cut}|{common}"),
             f"{words}, mean over {summaries}.",
-            of_sums=mean_of_sums,
+            of_sums=mean_of_sums, reads=Summaries,
+            statistics=partial(_rouge, kind, part, max_bytes),
         )
-        for suffix, (cut, summaries) in cuts.items()
-        for name, (part, words) in kinds.items()
+        for suffix, (max_bytes, cut, summaries) in cuts.items()
+        for name, kind, part, score, words in kinds
     )  # fmt: skip
 
 

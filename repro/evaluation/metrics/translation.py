@@ -1,12 +1,85 @@
-"""Translation."""
+"""Translation: BLEU, repeated and dropped words, METEOR."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
-from repro.evaluation.bleu import bleu_of_statistics
-from repro.evaluation.meteor import meteor_of_statistics
+from repro.data.alignment import Links
+from repro.evaluation.bleu import bleu_of_statistics, plain_counts, token_counts
+from repro.evaluation.coverage import drop_counts, rep_counts
+from repro.evaluation.meteor import LANGUAGE, meteor_nltk, meteor_of_statistics, meteor_statistics
 from repro.evaluation.metrics.metric import Metric, signed
-from repro.evaluation.sufficient_statistics import percentage_of_sums
+from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums
+
+Words = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Translations:
+    """Translations of a split with what they are compared with.
+
+    Attributes:
+        hypotheses: words of each translation.
+        references: words of each reference.
+        language: target language.
+        sources: words of each source.
+        align: links of sources to translations or references, of a trained aligner.
+        plain: translations and references as a reader would see them; ``None`` for a corpus that
+            is published tokenised.
+        meteor_jar: program of METEOR 1.5, if there is one.
+    """
+
+    hypotheses: Sequence[Words]
+    references: Sequence[Words]
+    language: str = ""
+    sources: Sequence[Words] = ()
+    align: Callable[[Sequence[Words], Sequence[Words]], list[Links]] | None = None
+    plain: tuple[Sequence[str], Sequence[str]] | None = None
+    meteor_jar: Path | None = None
+
+    @property
+    def lines(self) -> tuple[list[str], list[str]]:
+        """Hypotheses and references, words joined by spaces."""
+        ours, gold = (
+            [" ".join(one) for one in side] for side in (self.hypotheses, self.references)
+        )
+        return ours, gold
+
+
+def _bleu(lowercase: bool, texts: Translations) -> Statistics:
+    return Statistics(token_counts(*texts.lines, lowercase=lowercase).astype(float))
+
+
+def _plain_bleu(texts: Translations) -> Statistics | None:
+    if texts.plain is None:
+        return None
+    return Statistics(plain_counts(*texts.plain, lowercase=True).astype(float))
+
+
+def _rep(texts: Translations) -> Statistics:
+    return Statistics(rep_counts(texts.hypotheses, texts.references))
+
+
+def _drop(texts: Translations) -> Statistics | None:
+    if texts.align is None:
+        return None
+    links = (texts.align(texts.sources, side) for side in (texts.hypotheses, texts.references))
+    return Statistics(drop_counts(*links))
+
+
+def _meteor(texts: Translations) -> Statistics | None:
+    if texts.meteor_jar is None or texts.language != LANGUAGE:
+        return None
+    return Statistics(meteor_statistics(*texts.lines, jar=texts.meteor_jar))
+
+
+def _meteor_nltk(texts: Translations) -> Statistics | None:
+    if texts.language != LANGUAGE:
+        return None
+    return Statistics(meteor_nltk(texts.hypotheses, texts.references))
+
 
 _MULTI_BLEU = "smooth:none|program:multi-bleu"
 _SACREBLEU = f"smooth:exp|sacrebleu:{version('sacrebleu')}"
@@ -15,37 +88,38 @@ METRICS = (
     Metric(
         "bleu", "", 2, True, signed("bleu", f"tok:none|case:mixed|{_MULTI_BLEU}"),
         "BLEU of tokens as they are, as multi-bleu.perl counts it.",
-        of_sums=bleu_of_statistics,
+        of_sums=bleu_of_statistics, reads=Translations, statistics=partial(_bleu, False),
     ),
     Metric(
         "bleu_lc", "", 2, True, signed("bleu", f"tok:none|case:lc|{_MULTI_BLEU}"),
         "BLEU of tokens in lower case, as multi-bleu.perl -lc counts it.",
-        of_sums=bleu_of_statistics,
+        of_sums=bleu_of_statistics, reads=Translations, statistics=partial(_bleu, True),
     ),
     Metric(
         "bleu_13a", "", 2, True, signed("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
         "BLEU of plain text in lower case.",
-        of_sums=partial(bleu_of_statistics, smoothed=True),
+        of_sums=partial(bleu_of_statistics, smoothed=True), reads=Translations,
+        statistics=_plain_bleu,
     ),
     Metric(
         "rep", "", 2, False, signed("rep", "n:2|ngrams:1|words:2"),
-        "REP-score: repetitions that the reference has not, per 100 reference words.",
-        of_sums=percentage_of_sums,
+        "REP-score: repetitions absent from the reference, per 100 reference words.",
+        of_sums=percentage_of_sums, reads=Translations, statistics=_rep,
     ),
     Metric(
         "drop", "%", 2, False, signed("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
-        of_sums=percentage_of_sums,
+        of_sums=percentage_of_sums, reads=Translations, statistics=_drop,
     ),
     Metric(
         "meteor", "", 2, True, signed("meteor", "program:meteor-1.5|norm:no"),
         "METEOR 1.5 by its own program.",
-        of_sums=meteor_of_statistics,
+        of_sums=meteor_of_statistics, reads=Translations, statistics=_meteor,
     ),
     Metric(
         "meteor_nltk", "", 2, True,
         signed("meteor_nltk", f"modules:exact,stem|mean:sentence|nltk:{version('nltk')}"),
         "METEOR of 2007 by NLTK, without synonyms, mean over sentences; not METEOR 1.5.",
-        of_sums=percentage_of_sums,
+        of_sums=percentage_of_sums, reads=Translations, statistics=_meteor_nltk,
     ),
 )  # fmt: skip

@@ -3,23 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from repro.config.schema import RunConfig
 from repro.config.schema.morphology import MorphologyConfig
 from repro.config.schema.seq2seq import BeamConfig
+from repro.data.files import write_if_changed
 from repro.data.sigmorphon import Inflection
 from repro.decoding import BeamResult, StepModel
-from repro.evaluation.inflection import (
-    inflection_statistics,
-    macro_percentage,
-    score_inflections,
-    write_predictions,
-)
+from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
+from repro.evaluation.metrics.inflection import InflectedForms
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
-from repro.evaluation.sufficient_statistics import GROUPS
 from repro.results import RunFolder
 from repro.tasks.location import corpus_dir
 from repro.tasks.morphology.corpus import EncodedCorpus
@@ -49,23 +43,25 @@ class Evaluator:
     def greedy_accuracy(self, model: StepModel[Any]) -> float:
         """Word accuracy on the validation data in percent, averaged over languages."""
         found = search(model, self.data.dev, self.decoding, self.device, beam_size=1)
-        predicted = self._texts(found)
-        return score_inflections(self.data.corpus.dev, predicted).macro_accuracy
+        forms = InflectedForms(self.data.corpus.dev, self._texts(found))
+        return METRICS["accuracy"].value(forms)
 
     def evaluate(self, model: StepModel[Any], folder: RunFolder) -> Scores:
         """Beam search on both splits; predictions and analysed examples go into ``folder``."""
-        dev = search(model, self.data.dev, self.decoding, self.device)
-        test = search(model, self.data.test, self.decoding, self.device)
-        scores = self._score("dev", self.data.corpus.dev, dev, folder)
-        scores |= self._score("test", self.data.corpus.test, test, folder)
-        counted = self._statistics("dev", self.data.corpus.dev, dev)
-        folder.write_statistics(counted | self._statistics("test", self.data.corpus.test, test))
-        languages = [example.language for example in self.data.corpus.dev]
-        for name in ("certified", "optimal", "single"):
-            holds = [getattr(result, name) for result in dev]
-            scores[f"dev/{name}"] = macro_percentage(languages, holds)
+        whole = Evaluation(dict(self.baseline), {})
+        for split in ("dev", "test"):
+            examples: list[Inflection] = getattr(self.data.corpus, split)
+            found = search(model, getattr(self.data, split), self.decoding, self.device)
+            predicted, certificates = self._texts(found), {}
+            if split == "dev":
+                names = ("certified", "optimal", "single")
+                certificates = {name: [getattr(one, name) for one in found] for name in names}
+            forms = InflectedForms(examples, predicted, certificates)
+            whole.update(score_outputs(split, forms))
+            self._write_predictions(split, forms, folder)
+        folder.write_statistics(whole.statistics)
         self.analysis.store(model, folder)
-        return scores | self.baseline
+        return whole.values
 
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
         """The best form of each example; empty where nothing was found."""
@@ -73,25 +69,17 @@ class Evaluator:
         ids = [found[0].tokens if found else [] for found in best]
         return ["".join(self.data.target.decode(tokens)) for tokens in ids]
 
-    def _score(
-        self,
-        split: str,
-        examples: Sequence[Inflection],
-        results: Sequence[BeamResult],
-        folder: RunFolder,
-    ) -> Scores:
-        predicted = self._texts(results)
-        for language in self.data.corpus.languages:
-            own = [n for n, example in enumerate(examples) if example.language == language]
+    def _write_predictions(self, split: str, forms: InflectedForms, folder: RunFolder) -> None:
+        """Write ``lemma TAB form TAB tags`` lines, one file for each language."""
+        lines: dict[str, list[str]] = {language: [] for language in self.data.corpus.languages}
+        for example, form in zip(forms.examples, forms.predicted, strict=True):
+            if "\t" in form or "\n" in form:
+                raise ValueError(f"prediction {form!r} for {example.lemma!r} does not fit in a TSV")
+            line = f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
+            lines[example.language].append(line)
+        for language, rows in lines.items():
             path = folder.predictions_file(split, language)
-            write_predictions(path, [examples[n] for n in own], [predicted[n] for n in own])
-        return score_inflections(examples, predicted).as_metrics(split)
-
-    def _statistics(
-        self, split: str, examples: Sequence[Inflection], results: Sequence[BeamResult]
-    ) -> dict[str, NDArray[np.number]]:
-        rows, languages = inflection_statistics(examples, self._texts(results))
-        return {f"{split}/accuracy": rows, f"{split}/accuracy{GROUPS}": languages}
+            write_if_changed(path, "".join(rows).encode())
 
 
 def _rule_baseline(config: RunConfig, languages: Sequence[str]) -> Scores:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from repro.config.instantiate import build_mapping
 from repro.config.schema import RunConfig
 from repro.config.schema.nli import EsimConfig
 from repro.data.nli_batching import NliBatch
@@ -17,6 +16,7 @@ from repro.models.entailment import (
 )
 from repro.structures import Solution
 from repro.tasks.entailment import EntailmentTask
+from repro.tasks.instantiate import build_mapping
 
 DIRECTIONS = ("premise_to_hypothesis", "hypothesis_to_premise")
 

@@ -6,12 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from repro.config.instantiate import build_structured_loss
 from repro.config.schema import RunConfig, StructuredLossConfig
 from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParserConfig, ParsingConfig
@@ -19,10 +16,12 @@ from repro.data.batching import epoch_batches
 from repro.data.conllu import write_conllu
 from repro.data.sentence_search import preference
 from repro.data.trees import Tree, TreeBatch, collate_trees, word_batches
-from repro.evaluation.attachment import AttachmentScores, attachment_statistics, score_attachment
+from repro.evaluation.metrics import METRICS, score_outputs
+from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
 from repro.structures import Arborescence
+from repro.tasks.instantiate import build_structured_loss
 from repro.tasks.parsing.candidates import (
     CandidateStatistics,
     CandidateTrees,
@@ -121,7 +120,7 @@ class ParsingTask:
     def validate(self) -> Validation:
         """Attachment of predicted trees, mean loss, and how sparse SparseMAP's solutions are."""
         found = self.analyse(self.data.dev)
-        metrics = {"uas": self._attachment(self.data.dev, found).uas}
+        metrics = {"uas": METRICS["uas"].value(_parsed(self.data.dev, found))}
         details: dict[str, Distribution] = {}
         if found.candidates is not None:
             metrics |= found.candidates.means()
@@ -144,11 +143,10 @@ class ParsingTask:
         """Attachment on validation and test data, sparsity, stored trees and candidates."""
         treebank = self.data.treebank
         dev, test = self.analyse(self.data.dev), self.analyse(self.data.test)
-        scores = self._attachment(self.data.dev, dev).as_metrics("dev")
-        scores |= self._attachment(self.data.test, test).as_metrics("test")
-        scores["dev/tree_loss"] = dev.loss
-        counted = self._statistics("dev", self.data.dev, dev)
-        folder.write_statistics(counted | self._statistics("test", self.data.test, test))
+        on_dev = score_outputs("dev", _parsed(self.data.dev, dev))
+        on_test = score_outputs("test", _parsed(self.data.test, test))
+        scores = on_dev.values | on_test.values | {"dev/tree_loss": dev.loss}
+        folder.write_statistics(on_dev.statistics | on_test.statistics)
         write_conllu(folder.predictions / "dev.conllu", treebank.dev, dev.heads)
         write_conllu(folder.predictions / "test.conllu", treebank.test, test.heads)
         if dev.candidates is not None:
@@ -212,18 +210,13 @@ class ParsingTask:
             "gold": sentence.heads,
         }
 
-    def _attachment(self, trees: Sequence[Tree], found: Analysis) -> AttachmentScores:
-        return score_attachment([tree.heads for tree in trees], found.heads)
-
-    def _statistics(
-        self, split: str, trees: Sequence[Tree], found: Analysis
-    ) -> dict[str, NDArray[np.float64]]:
-        counted = attachment_statistics([tree.heads for tree in trees], found.heads)
-        return {f"{split}/{name}": rows for name, rows in counted.items()}
-
     def _autocast(self) -> AbstractContextManager[None]:
         enabled = self.config.precision == "bf16"
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:
+    return ParsedSentences([tree.heads for tree in trees], found.heads)
 
 
 def build(config: RunConfig, device: torch.device) -> ParsingTask:

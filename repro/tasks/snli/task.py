@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from repro.config.instantiate import build_mapping
 from repro.config.schema import RunConfig
 from repro.data.nli_batching import NliBatch
 from repro.mappings import ProbabilityMap
 from repro.models.entailment import AttendedLabels, AttentionClassifier
 from repro.tasks.entailment import EntailmentTask
+from repro.tasks.instantiate import build_mapping
 
 
 class SnliTask(EntailmentTask[AttendedLabels]):

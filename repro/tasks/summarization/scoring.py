@@ -1,4 +1,4 @@
-"""What summaries are worth: ROUGE, cut to 75 bytes and whole."""
+"""Scores of summaries: ROUGE, cut to 75 bytes and whole."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,8 @@ from statistics import fmean
 
 from repro.data.parallel import read_pairs, stream_lines
 from repro.data.preparation import PreparedCorpus
-from repro.evaluation.rouge import Overlap, RougeSettings, corpus_rouge, rouge
-from repro.evaluation.sufficient_statistics import statistics_of_scores
-from repro.tasks.text_pairs import ScoredOutputs, scored_outputs
-
-MAX_BYTES = 75
-"""Length of a summary in DUC 2004, task 1."""
-_NAMES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeL", "rougeW1.2": "rougeW"}
-_CUTS = {"": MAX_BYTES, "_whole": None}
+from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
+from repro.evaluation.metrics.summarization import Summaries
 
 Words = list[str]
 
@@ -30,31 +24,19 @@ class SummaryScorer:
 
     def quality(self, outputs: Sequence[Words]) -> float:
         """Mean of the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on the validation data."""
-        found = corpus_rouge(self._rouge("dev", outputs, MAX_BYTES))
-        return fmean(found[kind].fmeasure for kind in ("rouge1", "rouge2", "rougeL"))
+        texts = self._summaries("dev", outputs)
+        return fmean(METRICS[name].value(texts) for name in ("rouge1", "rouge2", "rougeL"))
 
-    def score(self, split: str, outputs: Sequence[Words]) -> ScoredOutputs:
+    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
         """F scores of every kind, and precision and recall of ROUGE-L, cut and whole.
 
         References:
             Niculae & Blondel (2017), §4.3, Tables 6 and 7.
         """
-        scores: dict[str, list[float]] = {}
-        for suffix, cut in _CUTS.items():
-            found = self._rouge(split, outputs, cut)
-            for kind, name in _NAMES.items():
-                scores[name + suffix] = [one.fmeasure for one in found[kind]]
-            scores[f"rougeL_precision{suffix}"] = [one.precision for one in found["rougeL"]]
-            scores[f"rougeL_recall{suffix}"] = [one.recall for one in found["rougeL"]]
-        values = {name: fmean(each) for name, each in scores.items()}
-        statistics = {name: statistics_of_scores(each) for name, each in scores.items()}
-        return scored_outputs(split, values, statistics)
+        return score_outputs(split, self._summaries(split, outputs))
 
-    def _rouge(
-        self, split: str, outputs: Sequence[Words], max_bytes: int | None
-    ) -> dict[str, list[Overlap]]:
-        summaries = [" ".join(words) for words in outputs]
-        return rouge(summaries, self._references(split), RougeSettings(max_bytes=max_bytes))
+    def _summaries(self, split: str, outputs: Sequence[Words]) -> Summaries:
+        return Summaries([" ".join(words) for words in outputs], self._references(split))
 
     def _references(self, split: str) -> list[tuple[str, ...]]:
         """All titles of each article."""

@@ -3,14 +3,6 @@ import torch
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run, group_choices
-from repro.config.instantiate import (
-    build_bounded_mapping,
-    build_linear_loss,
-    build_loss,
-    build_loss_mapping,
-    build_mapping,
-    build_structured_loss,
-)
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.mapping import BoundedConfig
 from repro.losses.structured import (
@@ -24,6 +16,14 @@ from repro.losses.structured import (
 from repro.mappings import Entmax, SqPnormMax, csoftmax, csparsemax, entmax, normmax, sparsemax
 from repro.mappings._published import FistaPnormMax, PublishedEntmax
 from repro.structures import Arborescence
+from repro.tasks.instantiate import (
+    build_bounded_mapping,
+    build_linear_loss,
+    build_loss,
+    build_loss_mapping,
+    build_mapping,
+    build_structured_loss,
+)
 
 SCORES = torch.tensor([[1.2, 0.3, -0.4, 0.0]])
 

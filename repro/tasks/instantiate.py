@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
+import repro.mappings as package
 from repro.config.errors import ConfigError
-from repro.config.mappings import extension_mappings
+from repro.config.paths import extended
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
@@ -73,6 +77,28 @@ _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
     "sparsemap": SparseMAPLoss,
     "margin_sparsemap": MarginSparseMAPLoss,
 }
+
+
+@cache
+def extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
+    """Mappings of ``REPRO_EXTENSIONS``: the ``MAPPINGS`` of its modules in ``repro/mappings``.
+
+    They are imported when a mapping is built, because :mod:`repro.mappings` itself imports nothing
+    else of the package and reads no environment variable.
+
+    Raises:
+        ConfigError: two mappings have the same name.
+    """
+    folders = extended(package.__name__)
+    package.__path__ += folders
+    found: dict[str, Callable[..., ProbabilityMap]] = {}
+    for module in iter_modules(folders):
+        added = import_module(f"{package.__name__}.{module.name}").MAPPINGS
+        taken = added.keys() & (found.keys() | MAPPINGS.keys())
+        if taken:
+            raise ConfigError(f"{module.name}: mappings {sorted(taken)} exist already")
+        found |= added
+    return found
 
 
 def build_mapping(config: MappingConfig) -> ProbabilityMap:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from repro.data.conllu import parse_conllu, read_conllu, write_conllu
 from repro.data.errors import DataError
-from repro.evaluation.attachment import score_attachment
+from repro.evaluation.metrics import METRICS, score_outputs
+from repro.evaluation.metrics.parsing import ParsedSentences
 
 TEXT = (
     "1-2\tdámelo\t_\t_\t_\t_\t_\t_\t_\t_\n"
@@ -21,9 +22,10 @@ TEXT = (
 def test_a_hand_made_example() -> None:
     """One wrong head, that of the full stop, among four words; a range is no word."""
     gold = [s.heads for s in parse_conllu(TEXT.encode(), Path("x"))]
-    scores = score_attachment(gold, [[0, 1, 2], [0]])
-    assert (scores.words, scores.correct, scores.sentences, scores.exact) == (4, 3, 2, 1)
-    assert scores.as_metrics("dev") == {"dev/uas": 75.0, "dev/exact_trees": 50.0}
+    found = score_outputs("dev", ParsedSentences(gold, [[0, 1, 2], [0]]))
+    assert found.values == {"dev/uas": 75.0, "dev/exact_trees": 50.0}
+    assert found.statistics["dev/uas"].tolist() == [[2, 3], [1, 1]]
+    assert found.statistics["dev/exact_trees"].tolist() == [[0, 1], [1, 1]]
 
 
 @given(st.data())
@@ -47,13 +49,15 @@ def test_an_independent_count_of_the_written_files_agrees(data: st.DataObject) -
     lines = "".join(f"{block}\n" for block in blocks).splitlines()
     pairs = [p for p in zip(lines, system.splitlines(), strict=True) if p[0][:1].isdigit()]
     right = sum(a.split("\t")[6] == b.split("\t")[6] for a, b in pairs)
-    assert score_attachment(chain, read).uas == pytest.approx(100 * right / len(pairs))
+    assert METRICS["uas"].value(ParsedSentences(chain, read)) == pytest.approx(
+        100 * right / len(pairs)
+    )
 
 
 def test_predictions_of_other_sentences_are_refused() -> None:
     with pytest.raises(DataError, match="expected predictions for 2 sentences, found 1"):
-        score_attachment([[0], [0]], [[0]])
+        ParsedSentences([[0], [0]], [[0]])
     with pytest.raises(DataError, match="sentence 2: expected 1 heads, found 2"):
-        score_attachment([[0], [0]], [[0], [0, 1]])
+        ParsedSentences([[0], [0]], [[0], [0, 1]])
     with pytest.raises(DataError, match="expected predictions for 0 sentences"):
-        score_attachment([], [])
+        ParsedSentences([], [])

@@ -1,0 +1,63 @@
+"""Classification of examples into few labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Gold and predicted label of each example.
+
+    Raises:
+        ValueError: no example, or a different number of predictions.
+    """
+
+    gold: Sequence[str]
+    predicted: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if len(self.gold) != len(self.predicted) or not self.gold:
+            raise ValueError(
+                f"{len(self.predicted)} predictions for {len(self.gold)} gold labels; at least one "
+                "needed"
+            )
+
+
+def label_accuracy(labels: Labels) -> Statistics:
+    """Whether each label is right."""
+    return Statistics(ratios([a == b for a, b in zip(labels.gold, labels.predicted, strict=True)]))
+
+
+def label_recall(labels: Labels) -> Statistics:
+    """Whether each label is right, in groups by gold label."""
+    return label_accuracy(labels)._replace(groups=labels.gold)
+
+
+METRICS = (
+    Metric(
+        "label_accuracy", "%", 2, True, signed("acc", "micro:pair"),
+        "Share of pairs with the gold label.",
+        of_sums=percentage_of_sums, reads=Labels, statistics=label_accuracy,
+    ),
+    Metric(
+        "label_recall", "%", 2, True, signed("recall", "micro:pair"),
+        "Share of the pairs of one gold label that are given it.", part="label",
+        of_sums=percentage_of_sums, reads=Labels, statistics=label_recall, recorded="parts",
+    ),
+    Metric("label_loss", "", 4, False, signed("loss", "mean:pair"), "Mean loss of a pair."),
+    Metric(
+        "premise_nonzeros", "%", 1, None, signed("attnnz", "micro:word"),
+        "Share of the words of the premises with nonzero attention.",
+    ),
+    Metric(
+        "alignment_nonzeros", "%", 1, None, signed("alignnz", "micro:cell|directions:both"),
+        "Share of the pairs of words with nonzero alignment weight, both directions together.",
+    ),
+    Metric(
+        "pairs_per_second", "pairs/s", 1, True, signed("speed", "count:pair|clock:wall"),
+        "Training pairs per second of wall time.",
+    ),
+)  # fmt: skip
