@@ -13,11 +13,11 @@ from benchmarks.linear_comparison import LINEAR, compare
 from benchmarks.linear_loss import Setting
 from benchmarks.machine import describe_machine
 from benchmarks.measurement import Measurement, measure
-from benchmarks.memory import keep_freed
 from benchmarks.rows import SHAPES, Row, Shape, all_rows
 from benchmarks.structures import CASES, Case, Solved, solve_case
 from benchmarks.timing import clock_for, copy_bandwidth
 from repro.atomic import atomic_write_text
+from repro.memory import keep_freed
 
 _RESULTS = Path(__file__).parent / "results"
 _CASE_SHARE = 6

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from benchmarks.timing import processor_seconds
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax, ProbabilityMap, Softmax
+from repro.memory import keep_freed
 from repro.models.seq2seq import FreeNormalizer, Seq2Seq
 
 Update = Callable[[], float]
@@ -49,11 +50,12 @@ def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool
         sizes: of every model.
         before: updates that are not timed.
         updates: that are.
-        bfloat16: add a row with products in bfloat16; slow on processors without them.
+        bfloat16: add rows with products in bfloat16; slow on processors without them.
 
     Raises:
         PeerError: JoeyNMT does not run in ``python``.
     """
+    keep_freed()
     worker = str(Path(__file__).with_name("peer_training_joeynmt.py"))
     command, pipe = [python, worker, json.dumps(asdict(sizes))], subprocess.PIPE
     try:
@@ -66,6 +68,7 @@ def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool
             }
             if bfloat16:
                 rows["softmax, bfloat16"] = _row(sizes, Softmax(), torch.bfloat16)
+                rows["1.5-entmax, bfloat16"] = _row(sizes, Entmax(1.5), torch.bfloat16)
             seconds = [[update() for update in rows.values()] for _ in range(before + updates)]
     except OSError as error:
         raise PeerError(f"--joeynmt {python}: {error}") from None

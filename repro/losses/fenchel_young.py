@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from repro.losses.fused import fused_losses
-from repro.losses.reduction import Reduction, reduce_losses
+from repro.losses.reduction import Reduction, check_classes, reduce_losses
 from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._autograd import DifferentiableFunction, keep
-from repro.mappings._masking import allowed_scores, centre, readable
+from repro.mappings._masking import allowed_scores, centre
 from repro.mappings._parameters import integer, number
 
 
@@ -213,16 +213,6 @@ def check_loss_settings(reduction: str, label_smoothing: float) -> float:
     if not 0 <= smoothing < 1:
         raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
     return smoothing
-
-
-def check_classes(target: Tensor, size: int) -> None:
-    """Refuse targets that are no class, where values can be read for free.
-
-    Raises:
-        IndexError: one is below zero or not below ``size``.
-    """
-    if readable(target) and bool(((target < 0) | (target >= size)).any()):
-        raise IndexError(f"targets must be in [0, {size}) or the ignored value")
 
 
 def _lead(centred: Tensor, chosen: Tensor, allowed: Tensor) -> Tensor:

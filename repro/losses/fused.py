@@ -2,11 +2,11 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd import Function, forward_ad
-from torch.nn import functional as F
 
-from repro.losses.reduction import Reduction, reduce_losses
+from repro.losses.reduction import Reduction, check_classes
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings._masking import readable
@@ -43,32 +43,23 @@ def fused_losses(
         return None
     if forward_ad._current_level >= 0:  # the functions of the kernels have no forward mode
         return None
-    if order == 0.0:
-        return _cross_entropy(scores, target, ignored, reduction)
     losses: Tensor = _apply(scores, target, order, ignored, reduction)[0]
-    return losses
+    # Rows with infinite scores need the rules of the mapping.
+    return losses if order or bool(losses.isfinite().all()) else None
 
 
-def _cross_entropy(
-    scores: Tensor, target: Tensor, ignored: int, reduction: Reduction
-) -> Tensor | None:
-    """Those of softmax by torch itself, which calls rows with infinite scores undefined.
+def _softmax_losses(scores: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    """Cross-entropy ``(...)``, zero where ignored, and probabilities ``(..., V)``.
 
-    Ignored rows are judged too, so that such a row is found there: its gradient is no zero.
+    Keeping the probabilities saves the backward pass an exponential of every score: with 2,500
+    classes it takes a third of the time of that of :func:`torch.nn.functional.cross_entropy`.
     """
-    skipped, rows = target == ignored, scores.reshape(-1, scores.size(-1))
-    whole = not bool(skipped.any())
-    losses = F.cross_entropy(
-        rows,
-        (target if whole else target.masked_fill(skipped, 0)).reshape(-1),
-        reduction=reduction if whole else "none",
-        ignore_index=ignored if whole else -100,
-    )
-    if not bool(losses.isfinite().all()):
-        return None
-    if whole:
-        return losses.view(target.shape) if reduction == "none" else losses
-    return reduce_losses(losses.view(target.shape).masked_fill(skipped, 0.0), skipped, reduction)
+    skipped = target == ignored
+    chosen = target.masked_fill(skipped, 0)
+    check_classes(chosen, scores.size(-1))
+    log_probs = torch.log_softmax(scores, dim=-1)
+    losses = -log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+    return losses.masked_fill_(skipped, 0.0), log_probs.exp_()
 
 
 class EntmaxLossFunction(Function):
@@ -79,7 +70,10 @@ class EntmaxLossFunction(Function):
         ctx: Any, scores: Tensor, target: Tensor, order: float, ignored: int, reduction: Reduction
     ) -> tuple[Tensor, Tensor]:
         """One kernel; reduced here, as two steps of autograd take longer than a small kernel."""
-        losses, probs = dispatch.launch("entmax_loss", scores, target, order, ignored)
+        if order == 0:
+            losses, probs = _softmax_losses(scores, target, ignored)
+        else:
+            losses, probs = dispatch.launch("entmax_loss", scores, target, order, ignored)
         count = None
         if reduction == "mean":
             count = (target != ignored).sum().clamp_(min=1)

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from repro.losses.fenchel_young import FenchelYoungLoss, check_classes, check_loss_settings
+from repro.losses.fenchel_young import FenchelYoungLoss, check_loss_settings
 from repro.losses.linear_function import LinearEntmaxFunction
-from repro.losses.reduction import Reduction, reduce_losses
+from repro.losses.reduction import Reduction, check_classes, reduce_losses
 from repro.mappings import Entmax
 from repro.mappings._entmax import check_alpha
 from repro.mappings._parameters import integer

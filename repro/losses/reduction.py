@@ -1,8 +1,10 @@
-"""From the losses of single targets to what is returned."""
+"""Reductions, and the check of targets, that all losses share."""
 
 from typing import Literal
 
 from torch import Tensor
+
+from repro.mappings._masking import readable
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -19,3 +21,13 @@ def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tens
         return losses
     total = losses.sum()
     return total / (~ignored).sum().clamp(min=1) if reduction == "mean" else total
+
+
+def check_classes(target: Tensor, size: int) -> None:
+    """Check that every target is a class, where reading values needs no synchronization.
+
+    Raises:
+        IndexError: one is below zero or not below ``size``.
+    """
+    if readable(target) and bool(((target < 0) | (target >= size)).any()):
+        raise IndexError(f"targets must be in [0, {size}) or the ignored value")

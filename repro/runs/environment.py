@@ -13,6 +13,7 @@ from repro import __version__
 from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
 from repro.config.schema import HardwareConfig
+from repro.memory import keep_freed
 
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 
@@ -30,7 +31,7 @@ def choose_device(config: HardwareConfig) -> torch.device:
 
 
 def prepare_device(config: HardwareConfig) -> torch.device:
-    """Choose the device, and limit the CPU threads if that is asked for.
+    """Choose the device, limit the CPU threads if that is asked for, and tune the allocator.
 
     Raises:
         ConfigError: CUDA is asked for and not there, or compilation without a compiler.
@@ -38,6 +39,8 @@ def prepare_device(config: HardwareConfig) -> torch.device:
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     device = choose_device(config)
+    if device.type == "cpu":
+        keep_freed()
     compiler = os.environ.get("CXX", "g++")  # what torch.compile runs on a CPU
     if config.compile and device.type == "cpu" and which(compiler) is None:
         raise ConfigError(f"hardware.compile=true: no C++ compiler here ({compiler})")

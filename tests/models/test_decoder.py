@@ -217,8 +217,8 @@ def test_autocast_multiplies_in_bfloat16_and_keeps_states_whole() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = deferred(decoder, *inputs)
         products = decoder._steps(start(decoder, *inputs[:3]).source, inputs[3])[0]
-    assert all(product.matrices[0].dtype == torch.bfloat16 for product in products.gates)
-    assert products.attention.scores.matrices[0].dtype == torch.bfloat16
+    assert all(product.matrix.dtype == torch.bfloat16 for product in products.gates)
+    assert products.attention.scores.matrix.dtype == torch.bfloat16
     states = [*half.state.hidden, *half.state.cell, half.outputs, half.attention]
     assert {state.dtype for state in states} == {torch.float32}
     torch.testing.assert_close(half.outputs, whole.outputs, rtol=0, atol=0.03)

@@ -160,7 +160,9 @@ class GlobalAttention(nn.Module):
 
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
         """Return the state before the first step: keys ``W h_j`` and no coverage."""
-        coverage = memory.new_zeros(mask.shape) if self.reads_coverage else None
+        coverage = None
+        if self.reads_coverage:
+            coverage = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
         memory = memory.to(product_dtype(memory))
         return AttentionState(self.key(memory), memory, mask, coverage, fertility)
 
@@ -168,12 +170,12 @@ class GlobalAttention(nn.Module):
         """Return the products of every step of a sequence that attends to ``source``."""
         rows, words, size = source.memory.shape
         zeros = source.memory.new_zeros(rows, steps, 1, dtype=sum_dtype(source.memory))
-        scores = step_products(zeros.expand(-1, -1, words), [source.keys], steps)
-        context = step_products(zeros.expand(-1, -1, size), [source.memory.mT], steps)
+        scores = step_products(zeros.expand(-1, -1, words), source.keys, steps)
+        context = step_products(zeros.expand(-1, -1, size), source.memory.mT, steps)
         coverage: Sequence[StepProduct | None] = [None] * steps
         if self.coverage is not None:
             none_yet = zeros.view(steps * rows, 1)
-            coverage = step_products(none_yet, [self.coverage.weight], steps)
+            coverage = step_products(none_yet, self.coverage.weight, steps)
         return [AttentionProducts(*step) for step in zip(scores, context, coverage, strict=True)]
 
     def forward(

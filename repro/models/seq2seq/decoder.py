@@ -131,12 +131,13 @@ class InputFeedingDecoder(nn.Module):
         of_symbol, of_feed = first.weight_ih.split([embedding_size, units], dim=1)
         symbols = embedded.transpose(0, 1).flatten(0, 1)
         base = F.linear(symbols, of_symbol).to(embedded.dtype) + (first.bias_ih + first.bias_hh)
-        gates = [step_products(base, [of_feed, first.weight_hh], steps, dtype)]
+        gates = [step_products(base, torch.cat([of_feed, first.weight_hh], 1), steps, dtype)]
         for cell in upper:
             base = (cell.bias_ih + cell.bias_hh).expand(steps * rows, -1)
-            gates.append(step_products(base, [cell.weight_ih, cell.weight_hh], steps, dtype))
+            matrix = torch.cat([cell.weight_ih, cell.weight_hh], 1)
+            gates.append(step_products(base, matrix, steps, dtype))
         base = self.output.bias.expand(steps * rows, -1)
-        output = step_products(base, self.output.weight.chunk(2, dim=1), steps, dtype)
+        output = step_products(base, self.output.weight, steps, dtype)
         masks: Tensor | list[None] = [None] * steps
         if self.training and self.dropout:
             masks = dropout_mask((steps, len(gates), rows, units), self.dropout, embedded)

@@ -8,6 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from repro.models.dropout import Dropout
 from repro.models.precision import lstm_precision
+from repro.models.seq2seq.step_products import sum_dtype
 
 
 @dataclass
@@ -15,8 +16,10 @@ class Encoding:
     """What the encoder hands to the decoder.
 
     Attributes:
-        memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding.
-        hidden: last state of each layer, directions joined, ``(layers, batch, hidden)``.
+        memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding; in
+            bfloat16 where the LSTM computes in it.
+        hidden: last state of each layer, directions joined, ``(layers, batch, hidden)``; in
+            float32 at least.
         cell: last cell state, same shape as ``hidden``.
     """
 
@@ -76,7 +79,7 @@ class LstmEncoder(nn.Module):
         memory, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
         if self.bidirectional:
             hidden, cell = _join_directions(hidden), _join_directions(cell)
-        return Encoding(memory, hidden, cell)
+        return Encoding(memory, hidden.to(sum_dtype(hidden)), cell.to(sum_dtype(cell)))
 
 
 def _join_directions(state: Tensor) -> Tensor:

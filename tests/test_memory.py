@@ -9,7 +9,7 @@ import pytest
 
 _FAULTS = """
 import resource, sys, torch
-from benchmarks.memory import keep_freed
+from repro.memory import keep_freed
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
