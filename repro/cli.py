@@ -164,7 +164,7 @@ def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         help="scale (default demo), and any override",
     )
     parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
-    parser.add_argument("--collect", action="store_true", help="collect finished runs, start none")
+    parser.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
     parser.add_argument("--columns", help=_COLUMNS)
     parser.set_defaults(command=_reproduce)
 
@@ -207,10 +207,8 @@ def _reproduce(parsed: argparse.Namespace) -> int:
     scale, overrides = _take(settings, "scale", "demo")
     names = [artefact] if artefact else list_experiments()
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
-    done = reproduce(names, scale, overrides, collect=parsed.collect, columns=columns)
+    done = reproduce(names, scale, overrides, columns=columns, fresh=parsed.fresh)
     failed = print_failures(done.outcomes)
-    if done.empty:
-        print(f"repro: no finished run of {', '.join(done.empty)}", file=sys.stderr)
     print(done.report)
     return 1 if failed else 0
 
@@ -227,11 +225,12 @@ def _report(parsed: argparse.Namespace) -> int:
     from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
     from repro.report import build_report
+    from repro.results import Archive
 
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
-    print(build_report(_results_dir(rest, "scale=... and "), scale))
+    print(build_report(Archive(_results_dir(rest, "scale=... and "), scale)))
     return 0
 
 

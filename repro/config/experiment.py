@@ -142,6 +142,8 @@ class ScalePlan:
         column_seeds: seeds of single columns, in place of this scale's.
         column_tuned: values of the tuned setting for single columns, in place of this scale's;
             a single value is used as it is.
+        superseded: overrides of an earlier protocol; runs recorded under it fill cells that have
+            no run of today's.
     """
 
     overrides: list[str] = field(default_factory=list)
@@ -152,6 +154,7 @@ class ScalePlan:
     extensions: int | None = None
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
+    superseded: list[str] = field(default_factory=list)
 
 
 @dataclass

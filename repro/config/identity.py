@@ -1,10 +1,12 @@
 """The identity of a run: a hash of everything that may change its numbers."""
 
 import json
-from collections.abc import Collection
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from hashlib import sha256
 from typing import Any
+
+from omegaconf import MISSING as UNSET
 
 from repro import NUMERIC_EPOCH
 from repro.config.schema import RunConfig
@@ -13,6 +15,7 @@ from repro.config.schema.checks import LATE
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
 
+_NUISANCE = ("checkpoint_minutes",)
 _LENGTH = 12
 
 
@@ -49,11 +52,44 @@ def ensemble_id(members: list[str]) -> str:
     return _digest({"ensemble": sorted(members), "epoch": NUMERIC_EPOCH})
 
 
+def settings(run: RunConfig) -> dict[str, Any]:
+    """Every setting that may change a run's numbers, as nested plain values."""
+    return _without_nuisance(asdict(run))
+
+
+def flattened(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings with dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        inner = flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else None
+        found |= {f"{prefix}{key}": value} if inner is None else inner
+    return found
+
+
+def schema_defaults(run: RunConfig, prefix: str = "") -> dict[str, Any]:
+    """What the schemas of a run declare for settings that nobody states, with dotted keys."""
+    return dict(_defaults(run, prefix))
+
+
+def _defaults(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for declared in fields(node):
+        value, key = getattr(node, declared.name), f"{prefix}{declared.name}"
+        if is_dataclass(value):
+            yield from _defaults(value, f"{key}.")
+        elif declared.default_factory is not MISSING:
+            yield key, declared.default_factory()
+        elif declared.default not in (MISSING, UNSET):
+            yield key, declared.default
+
+
 def _settings(run: RunConfig) -> dict[str, Any]:
-    """All that may change a run's numbers."""
-    content = {key: value for key, value in _content(run).items() if key not in NUISANCE}
-    content["training"].pop("checkpoint_minutes")
-    return content
+    """All that may change a run's numbers, without late fields that hold their default."""
+    return _without_nuisance(_content(run))
+
+
+def _without_nuisance(content: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in content.items() if key not in NUISANCE}
+    return kept | {"training": {k: v for k, v in kept["training"].items() if k not in _NUISANCE}}
 
 
 def _content(node: Any) -> Any:

@@ -17,6 +17,7 @@ class PlannedRun:
         value: of the tuned setting; ``None`` where nothing is tuned.
         cell: the overrides of every run of the cell.
         setting: key of the tuned setting.
+        superseded: overrides of the scale's earlier protocol.
     """
 
     experiment: str
@@ -26,6 +27,7 @@ class PlannedRun:
     cell: tuple[str, ...]
     setting: str = ""
     value: float | None = None
+    superseded: tuple[str, ...] = ()
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -76,7 +78,10 @@ def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
         for column in experiment.columns_at(scale):
             cell = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
             first = experiment.seeds_at(scale, column.name)[0]
-            yield PlannedRun(experiment.name, label, column.name, first, cell, setting)
+            earlier = tuple(experiment.scales[scale].superseded)
+            yield PlannedRun(
+                experiment.name, label, column.name, first, cell, setting, superseded=earlier
+            )
 
 
 def _row_overrides(axes: Sequence[Axis]) -> Iterator[tuple[str, list[str]]]:

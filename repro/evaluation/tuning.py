@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from repro.config.errors import ConfigError
 from repro.evaluation.metrics import metric_of
 
-TUNED_VALUE = "train/tuned_value"
-"""Metric under which the records of a tuned run keep the value of the setting."""
-
 
 def best_value(measured: Mapping[float, float], metric: str) -> float:
     """The value of the setting with the best measurement; ties go to the smaller value.

@@ -8,7 +8,7 @@ from repro.evaluation.metrics import metric_of
 from repro.report.cell import MISSING, number_text
 from repro.report.grid import Grid, GridColumn, GridRow, block_rows, label_columns
 from repro.report.table import CellKey, Table, TableRow, cell_of, index_records
-from repro.results import Record
+from repro.results import Measurement
 
 SUMMARY_METRICS = {
     "dev/certified": "certified, dev",
@@ -33,7 +33,7 @@ BASELINE_TITLE = "rule baseline"
 SHORT_RUN_ID = 12
 
 
-def summary_grid(table: Table, records: Sequence[Record]) -> Grid | None:
+def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     """Sparsity, exactness and speed per row and column; None if nothing of it is recorded."""
     by_cell = index_records(records)
     metrics = [name for name in SUMMARY_METRICS if any(key[2] == name for key in by_cell)]
@@ -54,14 +54,14 @@ def summary_grid(table: Table, records: Sequence[Record]) -> Grid | None:
     )
 
 
-def language_grids(table: Table, records: Sequence[Record]) -> list[Grid]:
+def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
     """One grid per column of the table: its metric for each language and row of the table."""
     by_cell = index_records(records)
     grids = [_language_grid(table, column, by_cell) for column in table.experiment.columns]
     return [grid for grid in grids if grid is not None]
 
 
-def runs_grid(table: Table, records: Sequence[Record]) -> Grid | None:
+def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     """Every value that the table is made of, with its run; None without runs."""
     shown = {(column.name, column.metric) for column in table.experiment.columns}
     rows = [_run_texts(record) for record in records if (record.column, record.metric) in shown]
@@ -78,7 +78,7 @@ def _summary_texts(
     row: TableRow,
     column: Column,
     metrics: Sequence[str],
-    by_cell: dict[CellKey, list[Record]],
+    by_cell: dict[CellKey, list[Measurement]],
 ) -> list[str]:
     return [
         cell_of(
@@ -98,7 +98,7 @@ def _unit(metric: str) -> str:
 
 
 def _language_grid(
-    table: Table, column: Column, by_cell: dict[CellKey, list[Record]]
+    table: Table, column: Column, by_cell: dict[CellKey, list[Measurement]]
 ) -> Grid | None:
     prefix = f"{column.metric}/"
     languages = sorted(
@@ -127,7 +127,7 @@ def _axes_title(experiment: Experiment) -> str:
 
 
 def _language_texts(
-    table: Table, column: Column, metric: str, by_cell: dict[CellKey, list[Record]]
+    table: Table, column: Column, metric: str, by_cell: dict[CellKey, list[Measurement]]
 ) -> list[str]:
     texts = []
     for row in table.rows:
@@ -139,7 +139,7 @@ def _language_texts(
 
 
 def _baseline(
-    column: Column, languages: Sequence[str], by_cell: dict[CellKey, list[Record]]
+    column: Column, languages: Sequence[str], by_cell: dict[CellKey, list[Measurement]]
 ) -> dict[str, str]:
     """Text per language; the rule looks at the corpus only, so every run has the same value."""
     split = column.metric.split("/")[0]
@@ -157,7 +157,7 @@ def _baseline(
     return texts if any(text != MISSING for text in texts.values()) else {}
 
 
-def _run_texts(record: Record) -> tuple[str, ...]:
+def _run_texts(record: Measurement) -> tuple[str, ...]:
     seed = record.kind if record.seed is None else str(record.seed)
     return (
         record.row,

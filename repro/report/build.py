@@ -1,5 +1,6 @@
 """The report of one scale, written to the results folder."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from repro.report.computed import stored_figure
@@ -9,18 +10,26 @@ from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
-from repro.results import atomic_write_text, figure_path, require_writable, scale_dir, table_path
+from repro.results import (
+    Archive,
+    atomic_write_text,
+    figure_path,
+    require_writable,
+    scale_dir,
+    table_path,
+)
 
 
-def build_report(results_dir: Path, scale: str) -> Path:
+def build_report(archive: Archive, names: Collection[str] | None = None) -> Path:
     """Write tables, figures, ``report.md`` and ``report.html`` of one scale.
 
-    Reads records, comparisons, figure data and published values; the same input gives the same
-    bytes.
+    Reads records, comparisons, figure data and published values, and the folders of the runs as
+    far as they are there; the same input gives the same bytes.
 
     Args:
-        results_dir: the results folder.
-        scale: ``"demo"``, ``"small"`` or ``"full"``.
+        archive: the records.
+        names: artefacts that are brought up to date; None for all. Of the others the figures and
+            paired tests stay as they are.
 
     Returns:
         ``<results_dir>/<scale>/report.html``.
@@ -29,11 +38,18 @@ def build_report(results_dir: Path, scale: str) -> Path:
         ResultsError: a file of results is damaged, or the folder cannot be written.
         ConfigError: an experiment file is.
     """
+    results_dir, scale = archive.results_dir, archive.scale
     require_writable(results_dir)
-    document = build_document(results_dir, scale)
+    document = build_document(archive, names)
     for section in document.sections:
-        _write_artefact(results_dir, scale, section)
+        if names is None or section.experiment.name in names or not _is_drawn(section):
+            _write_artefact(results_dir, scale, section)
     return _write_pages(results_dir, scale, document)
+
+
+def _is_drawn(section: Section) -> bool:
+    view = section.figure
+    return view is not None and view.svg is not None and view.svg.exists()
 
 
 def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from repro.config.experiment import Column
-from repro.results import Comparison, Record, ResultsError
+from repro.results import Comparison, Measurement, ResultsError
 
 MISSING = "—"
 BLANK = ""
@@ -101,7 +101,9 @@ def number_text(value: float | None, digits: int) -> str:
     return BLANK if value is None else f"{value:.{digits}f}"
 
 
-def measured_values(records: Sequence[Record], column: Column, seeds: Sequence[int]) -> list[float]:
+def measured_values(
+    records: Sequence[Measurement], column: Column, seeds: Sequence[int]
+) -> list[float]:
     """Values of one cell, of the kind that its column shows.
 
     Args:
@@ -132,11 +134,11 @@ def wanted_values(column: Column, seeds: Sequence[int]) -> int:
     return 1 if column.over == "ensemble" else len(seeds)
 
 
-def _refuse_two(records: Sequence[Record], what: str) -> None:
+def _refuse_two(records: Sequence[Measurement], what: str) -> None:
     if len(records) > 1:
         first = records[0]
         names = ", ".join(record.run_id for record in records)
         raise ResultsError(
-            f"{first.experiment}, row {first.row!r}, column {first.column!r}, {first.metric}: "
+            f"row {first.row!r}, column {first.column!r}, {first.metric}: "
             f"{len(records)} {what}: {names}"
         )

@@ -4,13 +4,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from repro.config.experiment import Experiment
-from repro.evaluation.tuning import TUNED_VALUE, best_value
-from repro.results import Record
+from repro.evaluation.tuning import best_value
+from repro.results import Measurement
 
 Cell = tuple[str, str]
 
 
-def chosen_records(experiment: Experiment, records: Sequence[Record], scale: str) -> list[Record]:
+def chosen_records(
+    experiment: Experiment, records: Sequence[Measurement], scale: str
+) -> list[Measurement]:
     """Records of the value that is best for the first seed, for each row and column.
 
     Args:
@@ -23,38 +25,27 @@ def chosen_records(experiment: Experiment, records: Sequence[Record], scale: str
         return list(records)
     measured = tuning_values(experiment, records, scale)
     chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
-    values = _value_of_runs(records)
 
-    def counts(record: Record) -> bool:
+    def counts(record: Measurement) -> bool:
         if experiment.tuning_of(record.row) is None:
             return True
-        value = values.get(_run(record))
-        return value is not None and value == chosen.get(_cell(record))
+        return record.tuned is not None and record.tuned == chosen.get(_cell(record))
 
     return [record for record in records if counts(record)]
 
 
 def tuning_values(
-    experiment: Experiment, records: Sequence[Record], scale: str
+    experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> dict[Cell, dict[float, float]]:
     """The tuning metric of the first seed, by row and column and by value of the setting."""
     assert experiment.tune is not None
-    values = _value_of_runs(records)
     found: dict[Cell, dict[float, float]] = defaultdict(dict)
     for record in records:
-        tuned = record.metric == experiment.tune.metric and _run(record) in values
-        if tuned and record.seed == experiment.seeds_at(scale, record.column)[0]:
-            found[_cell(record)][values[_run(record)]] = record.value
+        first = record.seed == experiment.seeds_at(scale, record.column)[0]
+        if first and record.metric == experiment.tune.metric and record.tuned is not None:
+            found[_cell(record)][record.tuned] = record.value
     return dict(found)
 
 
-def _value_of_runs(records: Sequence[Record]) -> dict[tuple[str, str, str], float]:
-    return {_run(record): record.value for record in records if record.metric == TUNED_VALUE}
-
-
-def _run(record: Record) -> tuple[str, str, str]:
-    return record.row, record.column, record.run_id
-
-
-def _cell(record: Record) -> Cell:
+def _cell(record: Measurement) -> Cell:
     return record.row, record.column

@@ -1,7 +1,7 @@
 """The report as data: one section per artefact, ready for every renderer."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +17,16 @@ from repro.report.drawings import ComparisonSpec, SeriesSpec, drawing
 from repro.report.figure import FigureData, read_figure_data
 from repro.report.grid import Grid, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
-from repro.report.significance import significance_grid, significance_note
-from repro.report.table import Table, build_table, marked_departures
-from repro.report.tuning import tuning_grid, tuning_remarks
-from repro.results import (
-    Comparison,
-    Record,
-    figure_path,
-    read_comparisons,
-    read_experiment_records,
+from repro.report.select import draw_figure_data
+from repro.report.significance import (
+    Comparer,
+    compare_rows,
+    significance_grid,
+    significance_note,
 )
+from repro.report.table import EARLIER, CellKey, Table, build_table, marked_departures
+from repro.report.tuning import tuning_grid, tuning_remarks
+from repro.results import Archive, Comparison, Measurement, figure_path, run_folder
 
 _log = logging.getLogger(__name__)
 _EXACT = (
@@ -112,16 +112,26 @@ class Document:
     claims: tuple[ClaimsOfPaper, ...] = ()
 
 
-def build_document(results_dir: Path, scale: str) -> Document:
+def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:
     """Collect records, figure data and published values of every experiment.
 
     An artefact whose files differ from their checksums is left out; a warning names the file.
+
+    Args:
+        archive: the records.
+        names: artefacts whose figure data and paired tests are brought up to date from the folders
+            of their runs, as far as these are there; None for all.
 
     Raises:
         ResultsError: a file of results is malformed.
         ConfigError: an experiment file is malformed.
     """
-    parts = [_whole_part(results_dir, scale, load_experiment(n)) for n in list_experiments()]
+    comparer, scale = Comparer(archive.results_dir, archive.scale), archive.scale
+    parts = [
+        _whole_part(archive, comparer, load_experiment(name), names is None or name in names)
+        for name in list_experiments()
+    ]
+    comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
@@ -129,20 +139,25 @@ def build_document(results_dir: Path, scale: str) -> Document:
         banner="" if exact else scale_banner(scale),
         sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
-        claims=tuple(claims_by_paper(judge_claims(results_dir, scale))),
+        claims=tuple(claims_by_paper(judge_claims(archive))),
     )
 
 
-def _whole_part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Absent:
+def _whole_part(
+    archive: Archive, comparer: Comparer, experiment: Experiment, renewed: bool
+) -> Section | Absent:
     try:
-        return _part(results_dir, scale, experiment)
+        return _part(archive, comparer, experiment, renewed)
     except DamagedFileError as error:
         _log.warning("%s: %s", experiment.name, error)
-        command = reproduce_command(experiment, scale)
+        command = reproduce_command(experiment, archive.scale)
         return Absent(experiment.name, experiment.title, "its stored results are damaged", command)
 
 
-def _part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Absent:
+def _part(
+    archive: Archive, comparer: Comparer, experiment: Experiment, renewed: bool
+) -> Section | Absent:
+    results_dir, scale = archive.results_dir, archive.scale
     if scale not in experiment.scales:
         return Absent(experiment.name, experiment.title, f"has no {scale} scale", "")
     if experiment.computed:
@@ -150,13 +165,34 @@ def _part(results_dir: Path, scale: str, experiment: Experiment) -> Section | Ab
         if computed is None:
             return _not_run(experiment, scale)
         return _computed_section(results_dir, scale, experiment, computed)
-    records = read_experiment_records(results_dir, scale, experiment.name)
+    records = archive.measurements(experiment)
     if not records:
         return _not_run(experiment, scale)
+    if renewed and experiment.drawing is not None and _runs_are_there(archive, records):
+        draw_figure_data(results_dir, scale, experiment, records)
     data = read_figure_data(results_dir, scale, experiment.name)
     figure = None if data is None else _figure_view(results_dir, scale, experiment, data)
-    comparisons = read_comparisons(results_dir, scale, experiment.name)
+    comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
     return build_section(experiment, records, scale, figure, comparisons)
+
+
+def _runs_are_there(archive: Archive, records: Sequence[Measurement]) -> bool:
+    names = {record.run_id for record in records}
+    return all(run_folder(archive.results_dir, archive.scale, n).done.exists() for n in names)
+
+
+def _earlier_note(records: Sequence[Measurement]) -> str:
+    """Which values an earlier version of the code computed, and what it did differently."""
+    earlier = [record for record in records if record.earlier]
+    if not earlier:
+        return ""
+    code = _unique(f"epoch {one.epoch}, commit {one.commit}" for one in earlier)
+    departs = _unique(setting for one in earlier for setting in one.departs)
+    settings = f"; settings then: {', '.join(departs)}" if departs else ""
+    return (
+        f"{EARLIER} computed by an earlier version of the code ({' · '.join(sorted(code))}"
+        f"{settings}); --fresh repeats these runs."
+    )
 
 
 def _not_run(experiment: Experiment, scale: str) -> Absent:
@@ -166,10 +202,10 @@ def _not_run(experiment: Experiment, scale: str) -> Absent:
 
 def build_section(
     experiment: Experiment,
-    records: Sequence[Record],
+    records: Sequence[Measurement],
     scale: str,
     figure: FigureView | None,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Mapping[CellKey, Comparison] | None = None,
 ) -> Section:
     """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
     table = build_table(experiment, records, scale, comparisons)
@@ -192,12 +228,12 @@ def build_section(
             *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
             *experiment.notes,
             *tuning_remarks(experiment, records, scale),
-            *_remarks(table),
+            *_nonblank(_earlier_note(records)),
         ),
     )
 
 
-def _details(table: Table, records: Sequence[Record]) -> list[Grid]:
+def _details(table: Table, records: Sequence[Measurement]) -> list[Grid]:
     chosen = chosen_records(table.experiment, records, table.scale)
     found = [
         significance_grid(table),
@@ -305,12 +341,6 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
     source = table.experiment.published.source
     facts += [("cells", spread), ("signature", " · ".join(table.signatures))]
     return [*facts, *([("published values", source)] if source else [])]
-
-
-def _remarks(table: Table) -> list[str]:
-    if not table.stray:
-        return []
-    return [f"{table.stray} records name a row or column that the experiment lacks; not shown."]
 
 
 def _unique(names: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,12 +12,12 @@ from repro.checksums import verify
 from repro.report.canvas import plain_style, png_bytes, svg_bytes
 from repro.report.drawings import drawing
 from repro.results import (
-    Record,
+    Measurement,
     ResultsError,
     atomic_write_bytes,
     atomic_write_json,
     figure_path,
-    record_from_dict,
+    from_dict,
 )
 
 KEYS = ("experiment", "drawing", "record", "example")
@@ -30,13 +30,13 @@ class FigureData:
     Attributes:
         experiment: ``<paper>/<artefact>``.
         drawing: key of :data:`repro.report.drawings.DRAWINGS`.
-        record: the record by which the run was chosen, with its provenance.
+        record: the measurement by which the run was chosen, with its provenance.
         example: the row to draw, as the run kept it.
     """
 
     experiment: str
     drawing: str
-    record: Record
+    record: Measurement
     example: Mapping[str, Any]
 
     def draw(self) -> Figure:
@@ -61,7 +61,7 @@ def write_figure_data(results_dir: Path, scale: str, data: FigureData) -> Path:
     content = {
         "experiment": data.experiment,
         "drawing": data.drawing,
-        "record": data.record.to_dict(),
+        "record": asdict(data.record),
         "example": dict(data.example),
     }
     atomic_write_json(path, content, checksum=True)
@@ -82,7 +82,7 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     content = read_object(path, KEYS)
     if not isinstance(content["record"], dict) or not isinstance(content["example"], dict):
         raise ResultsError(f"{path}: 'record' and 'example' must be objects")
-    record = record_from_dict(content["record"], f"{path}: record")
+    record = from_dict(Measurement, content["record"], f"{path}: record")
     if (content["experiment"], record.scale) != (experiment_name, scale):
         raise ResultsError(f"{path}: belongs to {content['experiment']!r} at {record.scale} scale")
     return FigureData(experiment_name, str(content["drawing"]), record, content["example"])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from repro.config.experiment import Experiment
-from repro.results import Record
+from repro.results import Measurement
 
 FULL_SCALE = "full"
 GENERATED_SCALE = "demo"
@@ -36,7 +36,7 @@ class Provenance:
     wall_time: float
 
 
-def provenance_of(records: Sequence[Record]) -> Provenance:
+def provenance_of(records: Sequence[Measurement]) -> Provenance:
     """Collect what the records say; a run that fills several cells counts once."""
     runs = {record.run_id: record.wall_time for record in records if record.kind == "run"}
     return Provenance(
@@ -79,5 +79,7 @@ def scale_banner(scale: str) -> str:
     )
 
 
-def _distinct(records: Iterable[Record], text: Callable[[Record], str]) -> tuple[str, ...]:
+def _distinct(
+    records: Iterable[Measurement], text: Callable[[Measurement], str]
+) -> tuple[str, ...]:
     return tuple(sorted({text(record) for record in records}))

@@ -10,18 +10,21 @@ from repro.report.choice import OWN, RULE, VALIDATION, split_of
 from repro.report.curves import ShownRun
 from repro.report.drawings import ComparisonSpec, DrawingSpec, SeriesSpec, drawing
 from repro.report.figure import FigureData, write_figure_data
-from repro.results import Record, ResultsError, read_experiment_records, run_folder
+from repro.results import Measurement, ResultsError, run_folder
 
 
-def draw_figure_data(results_dir: Path, scale: str, experiment: Experiment) -> Path:
+def draw_figure_data(
+    results_dir: Path, scale: str, experiment: Experiment, records: Sequence[Measurement]
+) -> Path:
     """Choose the run and the example that a figure shows, and write its data.
 
     Needs the folders of the runs; drawing the figure again later needs the data only.
 
     Args:
-        results_dir: holds the experiment's records and the folders of its runs.
+        results_dir: holds the folders of the runs.
         scale: scale of the runs.
         experiment: has a ``drawing``.
+        records: of the experiment.
 
     Returns:
         ``figures/<paper>/<artefact>.json``.
@@ -31,7 +34,6 @@ def draw_figure_data(results_dir: Path, scale: str, experiment: Experiment) -> P
     """
     plan = _plan(experiment)
     spec = drawing(plan.name)
-    records = read_experiment_records(results_dir, scale, experiment.name)
     best = best_record(records, plan.best, experiment.name)
     if isinstance(spec, ComparisonSpec):
         example = _compared(results_dir, scale, experiment, spec, records)
@@ -69,7 +71,7 @@ def _compared(
     scale: str,
     experiment: Experiment,
     spec: ComparisonSpec,
-    records: Sequence[Record],
+    records: Sequence[Measurement],
 ) -> dict[str, Any]:
     """The example of a figure of several runs, with their names under ``runs``."""
     plan, runs = _plan(experiment), {}
@@ -82,7 +84,7 @@ def _compared(
 
 
 def _series(
-    results_dir: Path, scale: str, experiment: Experiment, records: Sequence[Record]
+    results_dir: Path, scale: str, experiment: Experiment, records: Sequence[Measurement]
 ) -> list[ShownRun]:
     """Runs with a record of the drawn metric, by row, then by seed."""
     metric, labels = _plan(experiment).best, experiment.row_labels()
@@ -93,7 +95,7 @@ def _series(
     ]
 
 
-def best_record(records: Sequence[Record], metric: str, experiment_name: str) -> Record:
+def best_record(records: Sequence[Measurement], metric: str, experiment_name: str) -> Measurement:
     """The run's record with the largest value of a metric; ties go to the smallest ``run_id``.
 
     Raises:

@@ -1,7 +1,7 @@
 """A table as data: one cell per row and column of an experiment, made of its records."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
@@ -9,12 +9,14 @@ from repro.evaluation.metrics import metric_of
 from repro.report.cell import Cell, measured_values, wanted_values
 from repro.report.chosen import chosen_records
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
-from repro.results import Comparison, Record, ResultsError
+from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
 """Signs of the departures of an experiment, in its order; as many as an experiment may have."""
+EARLIER = "†"
+"""Sign of values that an earlier version of the code computed."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,6 @@ class Table:
         other_rows: other systems that the paper lists.
         signatures: how each metric was computed, ``metric: signature``.
         provenance: where the values come from.
-        stray: number of records that name no cell of the experiment, shown nowhere.
     """
 
     experiment: Experiment
@@ -56,7 +57,6 @@ class Table:
     other_rows: tuple[PublishedRow, ...]
     signatures: tuple[str, ...]
     provenance: Provenance
-    stray: int
 
     @property
     def comparable(self) -> bool:
@@ -82,9 +82,9 @@ class Table:
 
 def build_table(
     experiment: Experiment,
-    records: Sequence[Record],
+    records: Sequence[Measurement],
     scale: str,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Mapping[CellKey, Comparison] | None = None,
 ) -> Table:
     """Lay out the records of an experiment.
 
@@ -92,7 +92,7 @@ def build_table(
         experiment: says the rows, the columns, the seeds and the published values.
         records: of this experiment at this scale, in any order.
         scale: one of the experiment's scales.
-        comparisons: of its rows with the baseline; those of other runs are left out.
+        comparisons: of its cells with those of the baseline.
 
     Returns:
         A cell for every row and column, empty where no run is recorded.
@@ -105,17 +105,15 @@ def build_table(
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
     chosen = chosen_records(experiment, records, scale)
     by_cell = index_records(chosen)
-    compared = _current(experiment, comparisons, by_cell)
     rows = [_row(experiment, label, by_cell, scale) for label in experiment.rows_at(scale)]
     return Table(
         experiment=experiment,
         scale=scale,
         seeds=_seeds(experiment, scale),
-        rows=tuple(_with_comparisons(experiment, row, compared) for row in rows),
+        rows=tuple(_with_comparisons(experiment, row, comparisons or {}) for row in rows),
         other_rows=_other_rows(experiment, scale),
         signatures=_signatures(experiment, records),
         provenance=provenance_of(records),
-        stray=_count_stray(experiment, records),
     )
 
 
@@ -125,9 +123,9 @@ def _seeds(experiment: Experiment, scale: str) -> tuple[int, ...]:
     return tuple(sorted({s for column in columns for s in experiment.seeds_at(scale, column.name)}))
 
 
-def index_records(records: Sequence[Record]) -> dict[CellKey, list[Record]]:
+def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:
     """Group records by row, column and metric."""
-    groups: dict[CellKey, list[Record]] = defaultdict(list)
+    groups: dict[CellKey, list[Measurement]] = defaultdict(list)
     for record in records:
         groups[record.row, record.column, record.metric].append(record)
     return dict(groups)
@@ -137,7 +135,7 @@ def cell_of(
     experiment: Experiment,
     scale: str,
     column: Column,
-    records: Sequence[Record],
+    records: Sequence[Measurement],
     *,
     metric: str,
     published: float | None = None,
@@ -165,12 +163,12 @@ def cell_of(
         published=published,
         comparable=scale == FULL_SCALE and not any(one.incomparable for _, one in departures),
         published_std=published_std,
-        marks="".join(mark for mark, _ in departures),
+        marks="".join(mark for mark, _ in departures) + EARLIER * any(r.earlier for r in records),
     )
 
 
 def _row(
-    experiment: Experiment, label: str, by_cell: dict[CellKey, list[Record]], scale: str
+    experiment: Experiment, label: str, by_cell: dict[CellKey, list[Measurement]], scale: str
 ) -> TableRow:
     nothing: list[float | None] = [None] * len(experiment.columns)
     printed = experiment.published.rows.get(label, nothing)
@@ -213,28 +211,8 @@ def _departures(
     return [(mark, one) for mark, one in marked if one.concerns(row, column.name)]
 
 
-def _current(
-    experiment: Experiment,
-    comparisons: Sequence[Comparison],
-    by_cell: dict[CellKey, list[Record]],
-) -> dict[CellKey, Comparison]:
-    """Comparisons with the baseline of the runs that the cells are made of."""
-
-    def made_of(row: str, column: str, metric: str, runs: str) -> bool:
-        found = {record.run_id for record in by_cell.get((row, column, metric), [])}
-        return set(runs.split()) <= found
-
-    return {
-        (one.row, one.column, one.metric): one
-        for one in comparisons
-        if one.baseline == experiment.baseline
-        and made_of(one.row, one.column, one.metric, one.runs)
-        and made_of(one.baseline, one.column, one.metric, one.baseline_runs)
-    }
-
-
 def _with_comparisons(
-    experiment: Experiment, row: TableRow, compared: dict[CellKey, Comparison]
+    experiment: Experiment, row: TableRow, compared: Mapping[CellKey, Comparison]
 ) -> TableRow:
     pairs = zip(experiment.columns, row.cells, strict=True)
     cells = (
@@ -244,7 +222,7 @@ def _with_comparisons(
     return replace(row, cells=tuple(cells))
 
 
-def _ratios(records: Sequence[Record], references: Sequence[Record]) -> list[Record]:
+def _ratios(records: Sequence[Measurement], references: Sequence[Measurement]) -> list[Measurement]:
     """Values divided by the reference of the same kind and seed, where there is one."""
     by_seed = {(record.kind, record.seed): record.value for record in references}
     return [
@@ -268,14 +246,8 @@ def _other_rows(experiment: Experiment, scale: str) -> tuple[PublishedRow, ...]:
     return tuple(row(label, values) for label, values in experiment.published.other_rows.items())
 
 
-def _signatures(experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
+def _signatures(experiment: Experiment, records: Sequence[Measurement]) -> tuple[str, ...]:
     metrics = {column.metric for column in experiment.columns}
     found = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
     declared = {f"{metric}: {metric_of(metric).signature}" for metric in metrics}
     return tuple(sorted(found or declared))
-
-
-def _count_stray(experiment: Experiment, records: Sequence[Record]) -> int:
-    rows = set(experiment.row_labels())
-    columns = {column.name for column in experiment.columns}
-    return sum(record.row not in rows or record.column not in columns for record in records)

@@ -8,10 +8,10 @@ from repro.evaluation.tuning import best_value
 from repro.report.cell import MISSING, number_text
 from repro.report.chosen import tuning_values
 from repro.report.grid import Grid, GridColumn, block_rows
-from repro.results import Record
+from repro.results import Measurement
 
 
-def tuning_grid(experiment: Experiment, records: Sequence[Record], scale: str) -> Grid | None:
+def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: str) -> Grid | None:
     """The tuning metric of every value that was tried; None where nothing is tuned."""
     tune = experiment.tune
     if tune is None:
@@ -32,7 +32,7 @@ def tuning_grid(experiment: Experiment, records: Sequence[Record], scale: str) -
     return Grid(f"{tune.metric} for each {tune.key}, first seed", tuple(columns), block_rows(rows))
 
 
-def tuning_remarks(experiment: Experiment, records: Sequence[Record], scale: str) -> list[str]:
+def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale: str) -> list[str]:
     """What a reader must know: how the value was chosen, and cells whose grid is incomplete."""
     tune = experiment.tune
     if tune is None:

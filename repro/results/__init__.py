@@ -1,24 +1,27 @@
 """The only door to the results folder: records, run folders, atomic writes."""
 
 from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
+from repro.results.cells import Archive, CellRun, Measurement
 from repro.results.comparison import Comparison, read_comparisons, write_comparisons
 from repro.results.errors import ResultsError
 from repro.results.layout import (
     comparisons_path,
     figure_path,
-    records_path,
+    record_path,
     require_writable,
     runs_dir,
     scale_dir,
     table_path,
 )
-from repro.results.merge import read_experiment_records, write_experiment_records
-from repro.results.record import FIELDS, Record, record_from_dict
+from repro.results.record import Record, from_dict, read_record
+from repro.results.records import publish, read_records
 from repro.results.store import RunFolder, Status, find_run, list_runs, run_folder
 
 __all__ = [
-    "FIELDS",
+    "Archive",
+    "CellRun",
     "Comparison",
+    "Measurement",
     "Record",
     "ResultsError",
     "RunFolder",
@@ -29,16 +32,17 @@ __all__ = [
     "comparisons_path",
     "figure_path",
     "find_run",
+    "from_dict",
     "list_runs",
+    "publish",
     "read_comparisons",
-    "read_experiment_records",
-    "record_from_dict",
-    "records_path",
+    "read_record",
+    "read_records",
+    "record_path",
     "require_writable",
     "run_folder",
     "runs_dir",
     "scale_dir",
     "table_path",
     "write_comparisons",
-    "write_experiment_records",
 ]

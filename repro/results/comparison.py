@@ -1,48 +1,43 @@
-"""Comparisons of the rows of a table with its baseline, and their file."""
+"""Paired tests between runs, and their file: computed once, looked up by the runs they compare."""
 
+import csv
+import io
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from repro.atomic import atomic_write_text
 from repro.checksums import verify
-from repro.results.csv_text import to_csv, unescape_formula
 from repro.results.errors import ResultsError
 from repro.results.layout import comparisons_path
 
+Identity = tuple[str, str, str, str]
+"""Metric, runs, runs of the baseline and signature of the tests: they decide the numbers."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, order=True)
 class Comparison:
-    """One cell of a table against the cell of the baseline in the same column.
+    """One metric of some runs against that of others, seed by seed.
 
     Attributes:
-        row: label of the row.
-        column: name of the column.
-        metric: of the column.
-        baseline: label of the row that this one is compared with.
-        runs: identities of the row's runs, joined by blanks, in the order of their seeds.
+        metric: full name.
+        runs: identities of the runs, joined by blanks, in the order of their seeds.
         baseline_runs: those of the baseline, of the same seeds.
+        signature: of both tests, joined by a blank.
         examples: number of examples that both predicted.
-        difference: value of the row less that of the baseline, mean over the runs.
+        difference: value of the runs less that of the baseline, mean over the seeds.
         p_bootstrap: of the paired bootstrap.
         p_randomisation: of approximate randomisation.
-        signature: of both tests, joined by a blank.
     """
 
-    row: str
-    column: str
     metric: str
-    baseline: str
     runs: str
     baseline_runs: str
+    signature: str
     examples: int
     difference: float
     p_bootstrap: float
     p_randomisation: float
-    signature: str
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -51,56 +46,49 @@ class Comparison:
             ResultsError: a p-value lies outside of (0, 1], or there is no example.
         """
         if not (0 < self.p_bootstrap <= 1 and 0 < self.p_randomisation <= 1):
-            raise ResultsError(f"p-values of {self.row}, {self.column} are not in (0, 1]")
+            raise ResultsError(f"p-values of {self.metric}, {self.runs} are not in (0, 1]")
         if self.examples < 1:
-            raise ResultsError(f"{self.row}, {self.column}: expected at least one example")
+            raise ResultsError(f"{self.metric}, {self.runs}: expected at least one example")
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def identity(self) -> Identity:
         """What decides the numbers: the same identity gives the same numbers."""
         return (self.metric, self.runs, self.baseline_runs, self.signature)
 
 
-_FIELDS = tuple(field.name for field in fields(Comparison))
-_NUMBERS = {"examples": int, "difference": float, "p_bootstrap": float, "p_randomisation": float}
+_PARSERS = (str, str, str, str, int, float, float, float)
+_FIELDS = [field.name for field in fields(Comparison)]
 
 
-def write_comparisons(
-    results_dir: Path, scale: str, experiment_name: str, comparisons: Iterable[Comparison]
-) -> Path:
-    """Replace the comparisons of one experiment at one scale; returns their file."""
-    rows = sorted((asdict(one) for one in comparisons), key=lambda row: (row["row"], row["column"]))
-    path = comparisons_path(results_dir, scale, experiment_name)
-    frame = pd.DataFrame(rows, columns=list(_FIELDS))
-    atomic_write_text(path, to_csv(frame), checksum=True)
+def write_comparisons(results_dir: Path, scale: str, comparisons: Iterable[Comparison]) -> Path:
+    """Replace the comparisons of one scale; returns their file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_FIELDS, *(astuple(one) for one in sorted(comparisons))])
+    path = comparisons_path(results_dir, scale)
+    atomic_write_text(path, text.getvalue(), checksum=True)
     return path
 
 
-def read_comparisons(results_dir: Path, scale: str, experiment_name: str) -> list[Comparison]:
+def read_comparisons(results_dir: Path, scale: str) -> dict[Identity, Comparison]:
     """What :func:`write_comparisons` wrote; none if there is no file.
 
     Raises:
         DamagedFileError: the file differs from its checksum.
         ResultsError: the file has other columns, or a line is malformed.
     """
-    path = comparisons_path(results_dir, scale, experiment_name)
+    path = comparisons_path(results_dir, scale)
     if not path.exists():
-        return []
+        return {}
     verify(path)
+    reader = csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True)
+    found = []
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, lineterminator="\n")
-    except ValueError as error:
-        raise ResultsError(f"{path}: not a CSV file ({error})") from error
-    if tuple(frame.columns) != _FIELDS:
-        raise ResultsError(f"{path}: expected the columns {', '.join(_FIELDS)}")
-    rows = enumerate(frame.to_dict("records"), start=1)
-    return [_parse(row, f"{path}: comparison {number}") for number, row in rows]
-
-
-def _parse(row: dict[Any, str], place: str) -> Comparison:
-    try:
-        texts = {name: unescape_formula(text) for name, text in row.items()}
-        numbers = {name: parse(row[name]) for name, parse in _NUMBERS.items()}
-        return Comparison(**{**texts, **numbers})
-    except (TypeError, ValueError, ResultsError) as error:
-        raise ResultsError(f"{place}: {error}") from None
+        if next(reader) != _FIELDS:
+            raise ResultsError(f"expected the columns {', '.join(_FIELDS)}")
+        for row in reader:
+            values = (parse(text) for parse, text in zip(_PARSERS, row, strict=True))
+            found.append(Comparison(*values))
+    except (ValueError, StopIteration, csv.Error) as error:
+        raise ResultsError(f"{path}:{reader.line_num}: {error}") from error
+    return {one.identity: one for one in found}

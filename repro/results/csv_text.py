@@ -9,16 +9,10 @@ _ESCAPE = "'"
 def escape_formula(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would compute.
 
-    Texts that begin with an apostrophe get another one, so that :func:`unescape_formula` restores
-    every text. Numbers are no texts: a negative number must not come here.
+    Texts that begin with an apostrophe get another one, so that no text is lost. Numbers are no
+    texts: a negative number must not come here.
     """
     return _ESCAPE + text if text.startswith((*_FORMULA, _ESCAPE)) else text
-
-
-def unescape_formula(text: str) -> str:
-    """Restore what :func:`escape_formula` got; other texts stay as they are."""
-    plain = text.removeprefix(_ESCAPE)
-    return plain if escape_formula(plain) == text else text
 
 
 def to_csv(frame: pd.DataFrame) -> str:

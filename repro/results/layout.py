@@ -33,14 +33,14 @@ def runs_dir(results_dir: Path, scale: str) -> Path:
     return results_dir / scale / "runs"
 
 
-def records_path(results_dir: Path, scale: str, experiment_name: str) -> Path:
-    """Tidy records of one experiment."""
-    return results_dir / scale / "records" / f"{experiment_name}.csv"
+def record_path(results_dir: Path, scale: str, run_id: str) -> Path:
+    """Record of one finished run."""
+    return results_dir / scale / "records" / f"{run_id}.json"
 
 
-def comparisons_path(results_dir: Path, scale: str, experiment_name: str) -> Path:
-    """Comparisons of one experiment's rows with its baseline."""
-    return results_dir / scale / "significance" / f"{experiment_name}.csv"
+def comparisons_path(results_dir: Path, scale: str) -> Path:
+    """Paired tests between runs of one scale."""
+    return results_dir / scale / "significance.csv"
 
 
 def table_path(results_dir: Path, scale: str, experiment_name: str, suffix: str) -> Path:

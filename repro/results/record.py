@@ -1,116 +1,166 @@
-"""The record: one tidy row per run and metric, the only thing that tables are made of."""
+"""The record: one finished run with its configuration, its metrics and where they come from."""
 
+import hashlib
+import json
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
 
+from repro.checksums import DamagedFileError
+from repro.config.identity import flattened
 from repro.results.errors import ResultsError
 
+T = TypeVar("T")
 KINDS = ("run", "ensemble")
-NUMBERS = ("value", "wall_time")
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "seed": ((int, type(None)), "an integer or null"),
+    "epoch": ((int,), "an integer"),
+    "wall_time": ((int, float), "a number"),
+    "value": ((int, float), "a number"),
+    "tuned": ((int, float, type(None)), "a number or null"),
+    "config": ((dict,), "an object"),
+    "metrics": ((dict,), "an object"),
+    "signatures": ((dict,), "an object"),
+    "members": ((list,), "a list"),
+    "departs": ((list,), "a list"),
+}
 
 
 @dataclass(frozen=True)
 class Record:
-    """One metric of one run, with everything that is needed to trust or repeat it.
+    """One run, or one ensemble, with everything that is needed to trust or repeat it.
 
     Attributes:
         run_id: name of the run, or of the ensemble.
         kind: ``"run"``, or ``"ensemble"`` for several runs that predict together.
-        experiment: ``<paper>/<artefact>``; empty for a run outside of any experiment.
-        row: label of the table's row; empty outside of an experiment.
-        column: name of the table's column; empty outside of an experiment.
-        seed: seed of the run; None for an ensemble.
         scale: ``"demo"``, ``"small"`` or ``"full"``.
-        metric: ``<split>/<metric>`` or ``<split>/<metric>/<language>``.
-        value: finite, in the unit of the metric.
-        signature: how the metric was computed.
+        seed: seed of the run; None for an ensemble.
+        config: every setting that may change the numbers, nested as in ``config.yaml``.
+        metrics: ``<split>/<metric>`` or ``<split>/<metric>/<language>`` to a finite value.
+        signatures: the same names to how each metric was computed.
         corpus: name of the corpus.
         fingerprint: SHA-256 of the corpus files, in hexadecimal digits.
+        epoch: numeric epoch of the package that ran.
         commit: revision of the source that ran.
         device: what it ran on.
         versions: of Python and the libraries, for example ``"python 3.11.7; torch 2.13.0"``.
         wall_time: seconds that the run took.
+        finished: when it ended, UTC, ISO 8601; blank if unknown.
         command: what to type to repeat the run.
+        members: runs of an ensemble.
     """
 
     run_id: str
     kind: str
-    experiment: str
-    row: str
-    column: str
-    seed: int | None
     scale: str
-    metric: str
-    value: float
-    signature: str
+    seed: int | None
+    config: dict[str, Any]
+    metrics: dict[str, float]
+    signatures: dict[str, str]
     corpus: str
     fingerprint: str
+    epoch: int
     commit: str
     device: str
     versions: str
     wall_time: float
+    finished: str
     command: str
+    members: list[str]
 
     def __post_init__(self) -> None:
-        """Check every field and make the numbers floats.
+        """Check every field.
 
         Raises:
             ResultsError: a field has the wrong type or a value out of its range.
         """
-        for name in FIELDS:
-            _check_type(name, getattr(self, name))
-        for name in ("run_id", "scale", "metric"):
+        check_types(self)
+        for name in ("run_id", "scale"):
             _require(name, bool(getattr(self, name)), "must not be empty")
         _require("kind", self.kind in KINDS, f"is {self.kind!r}; expected one of {KINDS}")
-        for name in NUMBERS:
-            _check_finite(name, getattr(self, name), self.metric)
-            object.__setattr__(self, name, float(getattr(self, name)))
+        for metric, value in self.metrics.items():
+            finite = type(value) in (int, float) and math.isfinite(value)
+            _require("metrics", finite, f"has {value!r} for {metric}; expected a finite number")
+            known = isinstance(self.signatures.get(metric), str)
+            _require("signatures", known, f"lacks {metric}")
         _require("wall_time", self.wall_time >= 0, f"is {self.wall_time}; expected at least 0")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as a plain dict, in the order of :data:`FIELDS`."""
-        return asdict(self)
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The configuration with dotted keys."""
+        return flattened(self.config)
+
+    @cached_property
+    def overrides(self) -> list[str]:
+        """What was typed after ``repro run`` to get the configuration; nothing for an ensemble."""
+        words = shlex.split(self.command)
+        return words[2:] if words[:2] == ["repro", "run"] else []
+
+    def to_json(self) -> str:
+        """The record as JSON, with a checksum of its own; the same record gives the same text."""
+        content = asdict(self)
+        return json.dumps({**content, "sha256": _digest(content)}, indent=1, ensure_ascii=False)
 
 
-FIELDS = tuple(field.name for field in fields(Record))
-
-
-def record_from_dict(row: Mapping[str, Any], place: str) -> Record:
-    """Read one record.
-
-    Args:
-        row: exactly the fields of :class:`Record`.
-        place: where the row stands, ``file:line``, for the message of an error.
+def read_record(path: Path) -> Record:
+    """Read the file of one record, the text that :meth:`Record.to_json` gave.
 
     Raises:
-        ResultsError: a field is missing, unknown, of the wrong type or out of range.
+        DamagedFileError: the file differs from the checksum in it.
+        ResultsError: it is missing or not JSON; a field is missing, unknown, of the wrong type or
+            out of range.
     """
-    missing = [name for name in FIELDS if name not in row]
-    unknown = sorted(set(row) - set(FIELDS))
+    try:
+        content = json.loads(path.read_bytes())
+        digest = content.pop("sha256")
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file") from None
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        raise ResultsError(f"{path}: not the JSON of a record ({error!r})") from error
+    record = from_dict(Record, content, str(path))
+    if digest != _digest(content):
+        raise DamagedFileError(f"{path} is damaged: it differs from the checksum in it")
+    return record
+
+
+def from_dict(kind: type[T], content: Mapping[str, Any], place: str) -> T:
+    """Make a dataclass of exactly its fields.
+
+    Raises:
+        ResultsError: a field is missing, unknown or refused; names ``place``.
+    """
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    missing = [name for name in names if name not in content]
+    unknown = sorted(set(content) - set(names))
     if missing or unknown:
         raise ResultsError(f"{place}: missing fields {missing}, unknown fields {unknown}")
     try:
-        return Record(**row)
+        return kind(**content)
     except ResultsError as error:
         raise ResultsError(f"{place}: {error}") from None
+
+
+def check_types(instance: Any) -> None:
+    """Check that each field of a record or a measurement has its type; others are texts.
+
+    Raises:
+        ResultsError: names the field, its value and what was expected.
+    """
+    for field in fields(instance):
+        value = getattr(instance, field.name)
+        types, expected = _TYPES.get(field.name, ((str,), "a text"))
+        finite = not isinstance(value, float) or math.isfinite(value)
+        _require(field.name, type(value) in types and finite, f"is {value!r}; expected {expected}")
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _require(field: str, holds: bool, message: str) -> None:
     if not holds:
         raise ResultsError(f"field {field!r} {message}")
-
-
-def _check_finite(field: str, value: float, metric: str) -> None:
-    _require(field, math.isfinite(value), f"is {value} for {metric}; expected a finite number")
-
-
-def _check_type(name: str, value: Any) -> None:
-    if name == "seed":
-        valid, expected = value is None or type(value) is int, "an integer or null"
-    elif name in NUMBERS:
-        valid, expected = type(value) in (int, float), "a number"
-    else:
-        valid, expected = isinstance(value, str), "a text"
-    _require(name, valid, f"is {value!r}; expected {expected}")

@@ -23,7 +23,7 @@ from repro.results.arrays import Array, read_arrays, write_arrays
 from repro.results.errors import ResultsError
 from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
 from repro.results.layout import runs_dir
-from repro.results.record import Record, record_from_dict
+from repro.results.record import Record, read_record
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (".", "claim-", "lock", "checkpoint.pt", "tensorboard/", "DONE", MANIFEST)
@@ -46,7 +46,7 @@ class RunFolder:
         self.run_id = path.name
         self.config = path / "config.yaml"
         self.environment = path / "environment.json"
-        self.records = path / "records.jsonl"
+        self.record = path / "record.json"
         self.history = path / "history.jsonl"
         self.checkpoint = path / "checkpoint.pt"
         self.model = path / "model.safetensors"
@@ -152,18 +152,17 @@ class RunFolder:
         """What :meth:`write_environment` wrote."""
         return _read_object(self._verified(self.environment))
 
-    def write_records(self, records: Iterable[Record]) -> None:
-        """Replace the run's records."""
-        write_rows(self.records, [record.to_dict() for record in records])
+    def write_record(self, record: Record) -> None:
+        """Keep the run's record."""
+        atomic_write_text(self.record, record.to_json() + "\n")
 
-    def read_records(self) -> list[Record]:
-        """The run's records, as written.
+    def read_record(self) -> Record:
+        """The run's record, as written.
 
         Raises:
-            ResultsError: the file is missing or a line is no record; names file, line and field.
+            ResultsError: the file is missing, damaged or no record; names the file.
         """
-        rows = enumerate(read_rows(self._verified(self.records)), start=1)
-        return [record_from_dict(row, f"{self.records}:{number}") for number, row in rows]
+        return read_record(self._verified(self.record))
 
     def write_training(self, training: Mapping[str, Any]) -> None:
         """Keep what was trained and what it took, values of JSON, once training has ended."""

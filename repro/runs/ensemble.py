@@ -13,7 +13,8 @@ from repro.runs.execute import (
     LocatedRun,
     build_task,
     capture_environment,
-    make_records,
+    finish,
+    make_record,
 )
 from repro.runs.finished import is_finished
 from repro.runs.locking import RunLock, announce, run_lock
@@ -83,5 +84,5 @@ def _evaluate(
     scores = ensemble_evaluation(config.task.name)(tasks, folder)
     seconds = time.monotonic() - started
     lock.check()
-    folder.write_records(make_records(ensemble, scores, environment, "ensemble", None, seconds))
-    folder.mark_done({"members": [member.folder.run_id for member in members]})
+    names = [member.folder.run_id for member in members]
+    finish(ensemble, make_record(ensemble, scores, environment, seconds, names), members=names)

@@ -7,18 +7,20 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from repro import NUMERIC_EPOCH
 from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
-from repro.config.identity import NUISANCE, run_id
+from repro.config.identity import NUISANCE, run_id, settings
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
-from repro.results import Record, RunFolder, require_writable, run_folder
+from repro.results import Record, RunFolder, publish, require_writable, run_folder
 from repro.runs.environment import (
     describe_device,
     describe_versions,
@@ -168,7 +170,7 @@ def record_death(run: LocatedRun, overrides: Sequence[str], reason: str) -> Outc
 
 
 def _outcome(run: LocatedRun, overrides: Sequence[str], status: str, error: str = "") -> Outcome:
-    scores = _scores(run.folder) if status in ("done", "skipped") else {}
+    scores = run.folder.read_record().metrics if status in ("done", "skipped") else {}
     return Outcome(run.folder.run_id, " ".join(overrides), status, run.folder.path, error, scores)
 
 
@@ -195,8 +197,7 @@ def _run(
     scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
     lock.check()
-    folder.write_records(make_records(run, scores, environment, "run", config.seed, seconds))
-    folder.mark_done({"label": " ".join(overrides), "best_epoch": progress.best_epoch})
+    finish(run, make_record(run, scores, environment, seconds), best_epoch=progress.best_epoch)
     remove(folder.checkpoint)
 
 
@@ -263,35 +264,35 @@ def command_of(overrides: Sequence[str]) -> str:
     return shlex.join(["repro", "run", *kept])
 
 
-def make_records(
+def make_record(
     run: LocatedRun,
     scores: Mapping[str, float],
     environment: Mapping[str, str],
-    kind: str,
-    seed: int | None,
     seconds: float,
-) -> list[Record]:
-    """One tidy record for each score."""
-    return [
-        Record(
-            run_id=run.folder.run_id,
-            kind=kind,
-            experiment="",
-            row="",
-            column="",
-            seed=seed,
-            scale=run.config.scale.name,
-            metric=metric,
-            value=value,
-            signature=metric_of(metric).signature,
-            corpus=run.corpus.name,
-            fingerprint=run.corpus.fingerprint,
-            wall_time=seconds,
-            **environment,
-        )
-        for metric, value in sorted(scores.items())
-    ]
+    members: Sequence[str] = (),
+) -> Record:
+    """The record of a run, or of an ensemble of members."""
+    return Record(
+        run_id=run.folder.run_id,
+        kind="ensemble" if members else "run",
+        scale=run.config.scale.name,
+        seed=None if members else run.config.seed,
+        config=settings(run.config),
+        metrics={metric: float(scores[metric]) for metric in sorted(scores)},
+        signatures={metric: metric_of(metric).signature for metric in sorted(scores)},
+        corpus=run.corpus.name,
+        fingerprint=run.corpus.fingerprint,
+        epoch=NUMERIC_EPOCH,
+        wall_time=seconds,
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        members=list(members),
+        **environment,
+    )
 
 
-def _scores(folder: RunFolder) -> dict[str, float]:
-    return {record.metric: record.value for record in folder.read_records()}
+def finish(run: LocatedRun, record: Record, **summary: Any) -> None:
+    """Declare a run finished, and put its record beside the others of its scale."""
+    assert run.config.results_dir is not None
+    run.folder.write_record(record)
+    run.folder.mark_done(summary)
+    publish(Path(run.config.results_dir), record)

@@ -1,36 +1,21 @@
-"""One artefact of one paper, from its experiment file to its table or figure."""
+"""Artefacts of the papers, from their experiment files to the report."""
 
-import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from repro.checksums import DamagedFileError
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
-from repro.evaluation.metrics import metric_of
-from repro.evaluation.tuning import TUNED_VALUE
-from repro.report import Origin, build_report, compute_figure_data, draw_figure_data
-from repro.results import (
-    Record,
-    RunFolder,
-    read_experiment_records,
-    require_writable,
-    write_comparisons,
-    write_experiment_records,
-)
-from repro.runs.ensemble import evaluate_ensemble, locate_ensemble
+from repro.report import Origin, build_report, compute_figure_data
+from repro.results import Archive, CellRun, figure_path, require_writable, run_folder
+from repro.results.tuning import following_runs
+from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import LocatedRun, Outcome, check, command_of, locate
-from repro.runs.finished import finished_records
-from repro.runs.significance import compare_rows
+from repro.runs.execute import LocatedRun, Outcome, check, locate
+from repro.runs.finished import is_finished
 from repro.runs.sweep import Job, run_jobs
-from repro.runs.tuning import Measure, following_runs
-
-_log = logging.getLogger(__name__)
 
 Located = dict[tuple[str, ...], LocatedRun]
 """Runs by the overrides that ask for them."""
@@ -38,127 +23,92 @@ Located = dict[tuple[str, ...], LocatedRun]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction did: how its runs ended, and the report that shows them.
-
-    ``empty`` names the artefacts that have nothing to show, for none of their runs is done.
-    """
+    """What a reproduction did: how its runs ended, and the report that shows them."""
 
     outcomes: list[Outcome]
     report: Path
-    empty: tuple[str, ...] = ()
 
 
 def reproduce(
     names: Sequence[str],
     scale: str,
     extra: Sequence[str] = (),
-    collect: bool = False,
-    columns: Sequence[str] | None = None,
+    columns: Collection[str] | None = None,
+    fresh: bool = False,
 ) -> Reproduction:
-    """Run what artefacts need, collect their records and rebuild the report.
+    """Run what artefacts need and rebuild the report.
 
-    A run that several artefacts share is run once; finished runs are not repeated. Every
-    configuration is composed and checked before the first run starts.
+    A run that has a record is not repeated, whoever started it. Every configuration is composed
+    and checked before the first run starts.
 
     Args:
         names: ``<paper>/<artefact>`` each, at least one.
         scale: ``demo``, ``small`` or ``full``.
         extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
-        collect: only collect the runs that are done; start none.
-        columns: only these columns; records of the others stay as they are.
+        columns: only the runs of these columns.
+        fresh: repeat runs that an earlier numeric epoch or protocol recorded.
 
     Raises:
-        ConfigError: no such artefact or scale, or a setting is refused.
+        ConfigError: no such artefact, scale or column, or a setting is refused.
         DataError: the corpus is missing or malformed.
     """
     experiments = [load_experiment(name) for name in names]
-    plans = _plans(experiments, scale, columns)
+    plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
+    if columns is not None:
+        plans = {name: [r for r in plan if r.column in columns] for name, plan in plans.items()}
+        if not any(plans.values()):
+            known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
+            raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
+    results_dir = Path(compose_run([f"scale={scale}", *extra]).results_dir or "")
+    require_writable(results_dir)
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
+    changes = {name: extra for name in names}
     located, outcomes = Located(), list[Outcome]()
-    while new := _locate_new([run for plan in plans for run in plan], extra, located):
-        located |= new
-        for run in () if collect else new.values():
+    while True:
+        archive = Archive(results_dir, scale, changes, fresh)
+        found = {run: _finished(archive, run) for plan in plans.values() for run in plan}
+        new = _locate([run for run, one in found.items() if one is None], extra, located)
+        for run in new.values():
             check(run)
-        outcomes += [] if collect else run_jobs(_distinct_jobs(new, extra), title)
-        for experiment, plan in zip(experiments, plans, strict=True):
-            plan += following_runs(experiment, scale, plan, _measure(experiment, located))
-    results_dir = _results_dir(located, scale, extra)
-    empty = []
-    for experiment, plan in zip(experiments, plans, strict=True):
-        records = _collect(experiment, plan, located, extra, collect)
-        records += _records_of_others(results_dir, scale, experiment, columns)
-        _store(results_dir, scale, experiment, records)
-        empty += [] if records or experiment.computed else [experiment.name]
-    return Reproduction(outcomes, build_report(results_dir, scale), tuple(empty))
+        outcomes += run_jobs(_distinct_jobs(new, extra), title)
+        located |= new
+        if new:
+            continue
+        more = {e.name: _following(e, scale, plans[e.name], found) for e in experiments}
+        if not any(more.values()):
+            break
+        plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
+    for experiment in experiments:
+        if experiment.computed:
+            origin = Origin(describe_versions(), source_commit())
+            compute_figure_data(results_dir, scale, experiment, origin)
+        _evaluate_ensembles(experiment, plans[experiment.name], located, extra, found)
+    archive = Archive(results_dir, scale, changes)
+    return Reproduction(outcomes, build_report(archive, names))
 
 
-def _refuse_columns(
-    columns: Sequence[str], experiments: Sequence[Experiment], scale: str
-) -> NoReturn:
-    known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
-    raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
+def _finished(archive: Archive, run: PlannedRun) -> CellRun | None:
+    """The recorded run of a planned one, as long as what the artefact needs of it is there.
+
+    A figure without data needs the folders of its runs, an ensemble those of its members. Files
+    of a folder must be whole.
+    """
+    found = archive.find(run)
+    if found is None:
+        return None
+    folder = run_folder(archive.results_dir, archive.scale, found.record.run_id)
+    if folder.path.exists():
+        return found if is_finished(folder) else None
+    experiment = load_experiment(run.experiment)
+    drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
+    ensemble = any(c.over == "ensemble" for c in experiment.columns if c.name == run.column)
+    return None if ensemble or (experiment.drawing is not None and not drawn) else found
 
 
-def _store(results_dir: Path, scale: str, experiment: Experiment, records: list[Record]) -> None:
-    """Write the records of an artefact, its comparisons, and the data of its figure."""
-    if experiment.computed:
-        origin = Origin(describe_versions(), source_commit())
-        compute_figure_data(results_dir, scale, experiment, origin)
-        return
-    write_experiment_records(results_dir, scale, experiment.name, records)
-    try:
-        compared = compare_rows(experiment, records, results_dir, scale)
-        if compared:
-            write_comparisons(results_dir, scale, experiment.name, compared)
-        if experiment.drawing is not None and records:
-            draw_figure_data(results_dir, scale, experiment)
-    except DamagedFileError as error:  # of a run that was only collected: others are repeated
-        _log.warning("%s: %s", experiment.name, error)
-
-
-def _results_dir(located: Located, scale: str, extra: Sequence[str]) -> Path:
-    """That of the runs; figures of the library have none, but their settings are checked too."""
-    configs = [run.config for run in located.values()]
-    config = configs[0] if configs else compose_run([f"scale={scale}", *extra])
-    assert config.results_dir is not None
-    require_writable(Path(config.results_dir))
-    return Path(config.results_dir)
-
-
-def _plans(
-    experiments: Sequence[Experiment], scale: str, columns: Sequence[str] | None
-) -> list[list[PlannedRun]]:
-    """The known runs of each experiment in the chosen columns, of which there is at least one."""
-    plans = [
-        [run for run in plan_runs(experiment, scale) if columns is None or run.column in columns]
-        for experiment in experiments
-    ]
-    if columns is not None and not any(plans):
-        _refuse_columns(columns, experiments, scale)
-    return plans
-
-
-def _records_of_others(
-    results_dir: Path, scale: str, experiment: Experiment, columns: Sequence[str] | None
-) -> list[Record]:
-    """What was recorded before of the columns that are left out."""
-    if columns is None:
-        return []
-    records = read_experiment_records(results_dir, scale, experiment.name)
-    return [record for record in records if record.column not in columns]
-
-
-def _measure(experiment: Experiment, located: Located) -> Measure:
-    """The tuning metric of a run that is done."""
-
-    def measure(run: PlannedRun) -> float | None:
-        if experiment.tune is None:
-            return None
-        records = finished_records(located[run.overrides].folder)
-        values = {record.metric: record.value for record in records}
-        return values.get(experiment.tune.metric)
-
-    return measure
+def _locate(planned: Sequence[PlannedRun], extra: Sequence[str], known: Located) -> Located:
+    distinct = dict.fromkeys(run.overrides for run in planned if run.overrides not in known)
+    configs = {overrides: compose_run([*overrides, *extra]) for overrides in distinct}
+    return {overrides: locate(config) for overrides, config in configs.items()}
 
 
 def _distinct_jobs(located: Located, extra: Sequence[str]) -> list[Job]:
@@ -169,50 +119,36 @@ def _distinct_jobs(located: Located, extra: Sequence[str]) -> list[Job]:
     return list(reversed(jobs.values()))
 
 
-def _locate_new(planned: Sequence[PlannedRun], extra: Sequence[str], located: Located) -> Located:
-    distinct = dict.fromkeys(run.overrides for run in planned if run.overrides not in located)
-    configs = {overrides: compose_run([*overrides, *extra]) for overrides in distinct}
-    return {overrides: locate(config) for overrides, config in configs.items()}
-
-
-def _collect(
+def _following(
     experiment: Experiment,
-    planned: Sequence[PlannedRun],
+    scale: str,
+    plan: Sequence[PlannedRun],
+    found: dict[PlannedRun, CellRun | None],
+) -> list[PlannedRun]:
+    """Runs that the outcomes so far ask for, where a setting is tuned."""
+
+    def measure(run: PlannedRun) -> float | None:
+        one = found[run]
+        if one is None or experiment.tune is None:
+            return None
+        return one.record.metrics.get(experiment.tune.metric)
+
+    return following_runs(experiment, scale, plan, measure)
+
+
+def _evaluate_ensembles(
+    experiment: Experiment,
+    plan: Sequence[PlannedRun],
     located: Located,
     extra: Sequence[str],
-    collect: bool,
-) -> list[Record]:
-    kinds = {column.name: column.over for column in experiment.columns}
-    records = []
-    for run in planned:
-        if kinds[run.column] == "seeds":
-            command = command_of([*run.overrides, *extra])
-            records += _labelled(located[run.overrides].folder, run, command)
-    for row, column in dict.fromkeys((run.row, run.column) for run in planned):
-        if kinds[column] == "ensemble":
-            cell = [run for run in planned if (run.row, run.column) == (row, column)]
-            members = [located[run.overrides] for run in cell]
-            scale = members[0].config.scale.name
-            command = f"repro reproduce {experiment.name} scale={scale}"
-            records += _labelled(_ensemble_folder(members, collect, command), cell[0], command)
-    return records
-
-
-def _ensemble_folder(members: list[LocatedRun], collect: bool, command: str) -> RunFolder:
-    complete = all(member.folder.status == "done" for member in members)
-    if collect or not complete:
-        return locate_ensemble(members).folder
-    return evaluate_ensemble(members, command)
-
-
-def _labelled(folder: RunFolder, run: PlannedRun, command: str) -> list[Record]:
-    """A run's records as those of a cell; the command is the plan's, which names no folder."""
-    records = [
-        replace(record, experiment=run.experiment, row=run.row, column=run.column, command=command)
-        for record in finished_records(folder)
-    ]
-    if run.value is None or not records:
-        return records
-    signature = f"setting:{run.setting}|{metric_of(TUNED_VALUE).signature}"
-    tuned = replace(records[0], metric=TUNED_VALUE, value=run.value, signature=signature)
-    return [*records, tuned]
+    found: dict[PlannedRun, CellRun | None],
+) -> None:
+    """Evaluate the ensembles of cells that show one, all of whose runs are there."""
+    shown = {column.name for column in experiment.columns if column.over == "ensemble"}
+    for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
+        runs = [run for run in plan if (run.row, run.column) == cell]
+        if all(found[run] for run in runs):
+            members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
+            if all(member.folder.status == "done" for member in members):
+                scale = members[0].config.scale.name
+                evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")

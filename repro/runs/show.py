@@ -52,6 +52,7 @@ def _show_outcome(console: Console, folder: RunFolder) -> None:
     if folder.status != "done":
         return
     table = Table("metric", "value", "signature")
-    for record in folder.read_records():
-        table.add_row(escape(record.metric), f"{record.value:.4f}", escape(record.signature))
+    record = folder.read_record()
+    for metric, value in record.metrics.items():
+        table.add_row(escape(metric), f"{value:.4f}", escape(record.signatures[metric]))
     console.print(table)

@@ -139,26 +139,26 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
     sweep = ["run", "-m", *TINY, f"results_dir={tmp_path}", "seed=1,2"]
     assert repro(*sweep).returncode == 0
     first, second = sorted(runs.iterdir())
-    for name in ("DONE", "records.jsonl"):
+    for name in ("DONE", "record.json"):
         (first / name).unlink()
-    (first / "records.jsonl").mkdir()  # cannot be replaced by a file
+    (first / "record.json").mkdir()  # cannot be replaced by a file
     failed = repro(*sweep)
     assert failed.returncode == 1
     assert "1 of 2 runs failed" in failed.stderr
     assert first.name in failed.stderr
     assert (first / "traceback.txt").read_text()
     assert (second / "DONE").exists()
-    (second / "records.jsonl").write_text('{"metric": ')  # torn
+    (second / "record.json").write_text('{"metric": ')  # torn
     repaired = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
     assert repaired.returncode == 0
-    assert f"{second}: damaged (records.jsonl)" in repaired.stderr
+    assert f"{second}: damaged (record.json)" in repaired.stderr
     assert "Traceback" not in repaired.stderr
     (second / "SHA256SUMS").unlink()  # as an earlier version left a run
-    (second / "records.jsonl").write_text('{"metric": ')
+    (second / "record.json").write_text('{"metric": ')
     damaged = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
     assert damaged.returncode == 2
-    torn = f"{second / 'records.jsonl'}:1: the last line is torn"
-    assert damaged.stderr.endswith(f"\nrepro: {torn}\n")
+    torn = f"{second / 'record.json'}: not the JSON of a record"
+    assert f"\nrepro: {torn}" in damaged.stderr
     assert "Traceback" not in damaged.stderr
 
 

@@ -13,12 +13,12 @@ from repro.evaluation.metrics import form_of
 from repro.report.choice import MISSING
 from repro.report.chosen import chosen_records
 from repro.report.figure import read_figure_data
+from repro.report.significance import Comparer, compare_rows
 from repro.results import (
+    Archive,
     figure_path,
     list_runs,
-    read_comparisons,
-    read_experiment_records,
-    records_path,
+    read_records,
     table_path,
 )
 from repro.runs.reproduce import reproduce
@@ -76,7 +76,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shared(runs: Path) -> Iterator[Path]:
     """That folder, with no artefact in it: the report would draw those of all tests so far anew."""
     yield runs
-    for folder in ("records", "significance", "tables", "figures"):
+    for folder in ("records", "tables", "figures"):
         shutil.rmtree(runs / "demo" / folder, ignore_errors=True)
 
 
@@ -91,9 +91,10 @@ def test_every_experiment_takes_one_step(
     assert done.outcomes
     assert {outcome.status for outcome in done.outcomes} <= {"done", "skipped"}
     experiment = _with_two_seeds(name)
-    assert str(shared) not in records_path(shared, "demo", name).read_text()
-    written_records = read_experiment_records(shared, "demo", name)
-    records = chosen_records(experiment, written_records, "demo")
+    archive = Archive(shared, "demo", {name: tiny})
+    assert not any(str(shared) in one.to_json() for one in archive.records)
+    measured = archive.measurements(experiment)
+    records = chosen_records(experiment, measured, "demo")
     for row in experiment.rows_at("demo"):
         for column in experiment.columns_at("demo"):
             kind = "ensemble" if column.over == "ensemble" else "run"
@@ -104,8 +105,8 @@ def test_every_experiment_takes_one_step(
                 and record.metric == column.metric
             ]
             assert len(found) == (1 if kind == "ensemble" else 2), (row, column.name)
-    compared = read_comparisons(shared, "demo", name)
-    assert {(one.row, one.column) for one in compared} == _comparable(experiment)
+    compared = compare_rows(experiment, measured, "demo", Comparer(shared, "demo"), compute=False)
+    assert {(row, column) for row, column, _ in compared} == _comparable(experiment)
     assert experiment.title in done.report.read_text()
     if experiment.kind == "table":
         assert table_path(shared, "demo", name, "md").exists()
@@ -123,7 +124,7 @@ def test_every_figure_of_the_library_is_drawn_without_a_run(
     done = reproduce([name], scale, [f"results_dir={tmp_path}"])
     assert done.outcomes == []
     assert list_runs(tmp_path, scale) == []
-    assert not records_path(tmp_path, scale, name).exists()
+    assert read_records(tmp_path, scale) == []
     assert str(tmp_path) not in figure_path(tmp_path, scale, name, "json").read_text()
     for ending in ("svg", "png"):
         assert figure_path(tmp_path, scale, name, ending).exists()
@@ -148,11 +149,3 @@ def _with_two_seeds(name: str):  # type: ignore[no-untyped-def]
     if experiment.tune is not None:
         experiment.tune.extensions = 1
     return experiment
-
-
-def test_collecting_starts_no_run(tmp_path: Path) -> None:
-    done = reproduce(["peters2019/figure5"], "demo", [f"results_dir={tmp_path}"], collect=True)
-    assert done.outcomes == []
-    assert done.empty == ("peters2019/figure5",)
-    assert list_runs(tmp_path, "demo") == []
-    assert "not run" in done.report.read_text()

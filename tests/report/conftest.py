@@ -1,17 +1,18 @@
 """Synthetic experiments and records: no number here was measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from repro import NUMERIC_EPOCH
 from repro.config.experiment import Axis, Column, Drawing, Experiment, Published, ScalePlan
-from repro.results import Record
+from repro.results import Archive, Measurement
 
-RECORD = Record(
+RECORD = Measurement(
     run_id="run",
     kind="run",
-    experiment="paper2020/table9",
     row="1 / a",
     column="avg",
     seed=1,
@@ -21,11 +22,13 @@ RECORD = Record(
     signature="acc|made:up",
     corpus="made-up",
     fingerprint="0123456789abcdef" * 4,
+    epoch=NUMERIC_EPOCH,
     commit="c0ffee",
     device="cpu",
     versions="python 3.11; torch 2.13",
     wall_time=60.0,
-    command="repro train",
+    tuned=None,
+    departs=[],
 )
 EXPERIMENT = Experiment(
     paper="paper2020",
@@ -72,14 +75,30 @@ def figure_experiment() -> Experiment:
 
 
 @pytest.fixture
-def make_record() -> Callable[..., Record]:
+def make_record() -> Callable[..., Measurement]:
     return lambda **changes: replace(RECORD, **changes)
 
 
 @pytest.fixture
-def records(make_record: Callable[..., Record]) -> list[Record]:
+def records(make_record: Callable[..., Measurement]) -> list[Measurement]:
     """Three seeds for row "1 / a", two for "1 / b", one ensemble, nothing for the rest."""
     first = [make_record(run_id=f"a{s}", seed=s, value=50.0 + s) for s in (3, 1, 2)]
     second = [make_record(run_id=f"b{s}", row="1 / b", seed=s, value=40.0 + s) for s in (1, 3)]
     ensemble = make_record(run_id="e", kind="ensemble", column="ens", seed=None, value=55.125)
     return [*first, *second, ensemble]
+
+
+class Filled(Archive):
+    """An archive of made-up measurements, by name of the experiment."""
+
+    def __init__(self, root: Path, scale: str, cells: Mapping[str, list[Measurement]]) -> None:
+        super().__init__(root, scale)
+        self.cells = cells
+
+    def measurements(self, experiment: Experiment) -> list[Measurement]:
+        return self.cells.get(experiment.name, [])
+
+
+@pytest.fixture
+def filled() -> type[Filled]:
+    return Filled

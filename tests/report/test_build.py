@@ -9,17 +9,10 @@ import pytest
 from repro.checksums import sidecar
 from repro.config.experiment import Experiment
 from repro.report import build_report, document, draw_figure_data
-from repro.results import (
-    Record,
-    ResultsError,
-    figure_path,
-    records_path,
-    run_folder,
-    write_experiment_records,
-)
+from repro.results import Archive, Measurement, figure_path, run_folder
 
-Make = Callable[..., Record]
-FIGURE_RECORD = {"experiment": "paper2020/figure9", "column": "dev", "metric": "dev/accuracy"}
+Make = Callable[..., Measurement]
+FIGURE_RECORD = {"column": "dev", "metric": "dev/accuracy"}
 
 
 @pytest.fixture
@@ -30,19 +23,21 @@ def known(
     found = {one.name: one for one in (figure_experiment, experiment)}
     monkeypatch.setattr(document, "list_experiments", lambda: sorted(found))
     monkeypatch.setattr(document, "load_experiment", found.__getitem__)
-    monkeypatch.setattr(document, "judge_claims", lambda results_dir, scale: [])
+    monkeypatch.setattr(document, "judge_claims", lambda archive: [])
     return found
 
 
 @pytest.fixture
-def results(
-    tmp_path: Path, known: dict[str, Experiment], records: list[Record], make_record: Make
-) -> Path:
-    """A results folder with one table and one figure, both made up."""
+def archive(
+    tmp_path: Path,
+    known: dict[str, Experiment],
+    records: list[Measurement],
+    make_record: Make,
+    filled: Callable[..., Archive],
+) -> Archive:
+    """The results of one table and one figure, both made up."""
     demo = [replace(record, scale="demo") for record in records]
-    write_experiment_records(tmp_path, "demo", "paper2020/table9", demo)
     run = make_record(run_id="abc", scale="demo", value=80.0, **FIGURE_RECORD)
-    write_experiment_records(tmp_path, "demo", "paper2020/figure9", [run])
     found = [
         {"tokens": ["a"], "probability": 0.75, "steps": [0.75, 1.0]},
         {"tokens": ["b"], "probability": 0.25, "steps": [0.25, 1.0]},
@@ -50,9 +45,14 @@ def results(
     row = {"language": "x", "lemma": "draw", "tags": [], "gold": "a", "finite": True}
     rows = [{**row, "index": 5, "hypotheses": found}]
     run_folder(tmp_path, "demo", "abc").write_hypotheses(rows)
-    draw_figure_data(tmp_path, "demo", known["paper2020/figure9"])
+    draw_figure_data(tmp_path, "demo", known["paper2020/figure9"], [run])
     shutil.rmtree(tmp_path / "demo" / "runs")
-    return tmp_path
+    return filled(tmp_path, "demo", {"paper2020/table9": demo, "paper2020/figure9": [run]})
+
+
+@pytest.fixture
+def results(archive: Archive) -> Path:
+    return archive.results_dir
 
 
 def written(results_dir: Path) -> dict[str, bytes]:
@@ -60,18 +60,14 @@ def written(results_dir: Path) -> dict[str, bytes]:
     return {str(path.relative_to(results_dir)): path.read_bytes() for path in files}
 
 
-def test_report_is_built_without_the_runs(results: Path) -> None:
-    page = build_report(results, "demo")
+def test_report_is_built_without_the_runs(archive: Archive, results: Path) -> None:
+    page = build_report(archive)
     assert page == results / "demo" / "report.html"
     assert set(written(results)) == {
         "demo/figures/paper2020/figure9.json",
         "demo/figures/paper2020/figure9.json.sha256",
         "demo/figures/paper2020/figure9.png",
         "demo/figures/paper2020/figure9.svg",
-        "demo/records/paper2020/figure9.csv",
-        "demo/records/paper2020/figure9.csv.sha256",
-        "demo/records/paper2020/table9.csv",
-        "demo/records/paper2020/table9.csv.sha256",
         "demo/report.html",
         "demo/report.md",
         "demo/tables/paper2020/table9.csv",
@@ -90,77 +86,78 @@ def test_report_is_built_without_the_runs(results: Path) -> None:
     assert "](figures/paper2020/figure9.svg)" in markdown
 
 
-def test_the_same_input_gives_the_same_bytes(results: Path) -> None:
-    build_report(results, "demo")
+def test_the_same_input_gives_the_same_bytes(archive: Archive, results: Path) -> None:
+    build_report(archive)
     first = written(results)
     for name in first:
-        if not name.endswith(("figure9.json", "9.csv", ".sha256")) or "tables" in name:
+        if not name.endswith(("figure9.json", ".sha256")):
             (results / name).unlink()
-    build_report(results, "demo")
+    build_report(archive)
     assert written(results) == first
 
 
 def test_what_was_not_run_is_one_line_with_its_command(
     tmp_path: Path, known: dict[str, Experiment]
 ) -> None:
-    html = build_report(tmp_path, "full").read_text(encoding="utf-8")
+    html = build_report(Archive(tmp_path, "full")).read_text(encoding="utf-8")
     assert set(written(tmp_path)) == {"full/report.html", "full/report.md"}
     assert "make reproduce-paper2020-table9 SCALE=full" in html
     assert "make reproduce-paper2020-figure9 SCALE=full" in html
     assert html.count("not run at this scale") == 2
-    small = build_report(tmp_path, "small").read_text(encoding="utf-8")
+    small = build_report(Archive(tmp_path, "small")).read_text(encoding="utf-8")
     assert small.count("has no small scale") == 2
     assert "make reproduce" not in small
 
 
-def test_runs_without_figure_data_say_so(results: Path) -> None:
+def test_runs_without_figure_data_say_so(archive: Archive, results: Path) -> None:
     for suffix in ("json", "svg", "png"):
         figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
-    html = build_report(results, "demo").read_text(encoding="utf-8")
+    html = build_report(archive).read_text(encoding="utf-8")
     assert "runs recorded, not drawn" in html
     assert "<img" not in html
 
 
-def test_what_differs_from_its_checksum_is_named_and_left_out(
-    results: Path, caplog: pytest.LogCaptureFixture
+def test_figure_data_that_differ_from_their_checksum_are_named_and_left_out(
+    archive: Archive, results: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    records = records_path(results, "demo", "paper2020/table9")
     figure = figure_path(results, "demo", "paper2020/figure9", "json")
-    assert "53.0" in build_report(results, "demo").read_text(encoding="utf-8")
-    records.write_text(records.read_text().replace("53.0", "54.0"))
-    text = build_report(results, "demo").read_text(encoding="utf-8")
-    assert "54.0" not in text
-    assert "its stored results are damaged" in text
-    assert "<img" in text  # the figure, which is whole
+    assert "<img" in build_report(archive).read_text(encoding="utf-8")
     figure.write_bytes(figure.read_bytes()[:-2])
-    assert "<img" not in build_report(results, "demo").read_text(encoding="utf-8")
-    assert all(any(str(path) in m for m in caplog.messages) for path in (records, figure))
+    text = build_report(archive).read_text(encoding="utf-8")
+    assert "<img" not in text
+    assert "its stored results are damaged" in text
+    assert any(str(figure) in message for message in caplog.messages)
 
 
-def test_malformed_records_stop_the_report_and_leave_the_old_one(results: Path) -> None:
-    page = build_report(results, "demo")
-    before = page.read_bytes()
-    path = records_path(results, "demo", "paper2020/table9")
-    path.write_text(path.read_text().replace("53.0", "many"))
-    sidecar(path).unlink()
-    with pytest.raises(ResultsError, match=r"table9\.csv: record \d+: field 'value' is 'many'"):
-        build_report(results, "demo")
-    assert page.read_bytes() == before
+def test_values_of_earlier_versions_are_marked(
+    archive: Archive, known: dict[str, Experiment], filled: Callable[..., Archive]
+) -> None:
+    name = "paper2020/table9"
+    records = archive.measurements(known[name])
+    old = [replace(one, epoch=0, commit="0ld") if one.run_id == "b1" else one for one in records]
+    page = build_report(filled(archive.results_dir, "demo", {name: old}), [name])
+    text = page.read_text(encoding="utf-8")
+    assert "52.00 ± 1.00<" in text
+    assert "42.00 ± 1.41 (2/3)†" in text
+    assert "epoch 0, commit 0ld" in text
+    departing = [replace(one, departs=["precision=bf16"]) for one in records]
+    page = build_report(filled(archive.results_dir, "demo", {name: departing}), [name])
+    assert "settings then: precision=bf16" in page.read_text(encoding="utf-8")
 
 
-def test_figure_is_redrawn_from_its_data_alone(results: Path) -> None:
-    build_report(results, "demo")
+def test_figure_is_redrawn_from_its_data_alone(archive: Archive, results: Path) -> None:
+    build_report(archive)
     before = figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes()
     path = figure_path(results, "demo", "paper2020/figure9", "json")
     content = json.loads(path.read_text())
     content["example"]["gold"] = "b"
     path.write_text(json.dumps(content))
     sidecar(path).unlink()
-    build_report(results, "demo")
+    build_report(archive)
     assert figure_path(results, "demo", "paper2020/figure9", "svg").read_bytes() != before
 
 
 def test_every_experiment_of_the_project_is_in_the_report(tmp_path: Path) -> None:
-    html = build_report(tmp_path, "demo").read_text(encoding="utf-8")
+    html = build_report(Archive(tmp_path, "demo")).read_text(encoding="utf-8")
     for name in document.list_experiments():
         assert f"{name}: " in html

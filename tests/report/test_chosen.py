@@ -4,14 +4,13 @@ from dataclasses import replace
 import pytest
 
 from repro.config.experiment import Column, Experiment, ScalePlan, Tuning
-from repro.evaluation.tuning import TUNED_VALUE
 from repro.report.chosen import chosen_records
 from repro.report.document import build_section
 from repro.report.table import build_table
 from repro.report.tuning import tuning_grid, tuning_remarks
-from repro.results import Record
+from repro.results import Measurement
 
-Make = Callable[..., Record]
+Make = Callable[..., Measurement]
 
 
 @pytest.fixture
@@ -26,14 +25,16 @@ def tuned(experiment: Experiment) -> Experiment:
     )
 
 
-def run(make: Make, row: str, seed: int, value: float, dev: float, test: float) -> list[Record]:
-    place = {"row": row, "seed": seed, "run_id": f"{row}{seed}{value}"}
-    numbers = {"dev/uas": dev, "test/uas": test, TUNED_VALUE: value}
+def run(
+    make: Make, row: str, seed: int, value: float, dev: float, test: float
+) -> list[Measurement]:
+    place = {"row": row, "seed": seed, "run_id": f"{row}{seed}{value}", "tuned": value}
+    numbers = {"dev/uas": dev, "test/uas": test}
     return [make(metric=name, value=number, **place) for name, number in numbers.items()]
 
 
 @pytest.fixture
-def grid(make_record: Make) -> list[Record]:
+def grid(make_record: Make) -> list[Measurement]:
     """The best value on dev is not the best on test, and the other seed would disagree."""
     return [
         *run(make_record, "1 / a", 7, 0.1, dev=80, test=90),
@@ -46,7 +47,7 @@ def grid(make_record: Make) -> list[Record]:
 
 
 def test_the_table_shows_the_value_that_is_best_on_dev(
-    tuned: Experiment, grid: list[Record]
+    tuned: Experiment, grid: list[Measurement]
 ) -> None:
     for records in (grid, grid[::-1]):
         table = build_table(tuned, records, "full")
@@ -58,7 +59,7 @@ def test_the_table_shows_the_value_that_is_best_on_dev(
 
 
 def test_columns_that_a_scale_does_not_run_are_not_missing(
-    tuned: Experiment, grid: list[Record]
+    tuned: Experiment, grid: list[Measurement]
 ) -> None:
     table = build_table(tuned, grid, "full")
     assert table.rows[0].cells[1].text == "—"
@@ -66,12 +67,14 @@ def test_columns_that_a_scale_does_not_run_are_not_missing(
     assert (table.cells_found, table.cells_wanted) == (1, 4)  # four rows of one column
 
 
-def test_without_tuning_every_record_counts(experiment: Experiment, records: list[Record]) -> None:
+def test_without_tuning_every_record_counts(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
     assert chosen_records(experiment, records, "full") == records
 
 
 def test_every_record_of_a_row_that_is_not_tuned_counts(
-    tuned: Experiment, grid: list[Record], make_record: Make
+    tuned: Experiment, grid: list[Measurement], make_record: Make
 ) -> None:
     assert tuned.tune is not None
     some = replace(tuned, tune=replace(tuned.tune, rows=["1 / a"]))
@@ -84,7 +87,7 @@ def test_every_record_of_a_row_that_is_not_tuned_counts(
 
 
 def test_the_report_shows_the_whole_grid_and_what_is_missing(
-    tuned: Experiment, grid: list[Record]
+    tuned: Experiment, grid: list[Measurement]
 ) -> None:
     shown = tuning_grid(tuned, grid, "full")
     assert shown is not None
@@ -104,7 +107,9 @@ def test_the_report_shows_the_whole_grid_and_what_is_missing(
     assert tuning_grid(tuned, [], "full") is None
 
 
-def test_names_of_columns_with_commas_stay_apart(tuned: Experiment, grid: list[Record]) -> None:
+def test_names_of_columns_with_commas_stay_apart(
+    tuned: Experiment, grid: list[Measurement]
+) -> None:
     scales = {"full": ScalePlan(tuned=[0.1])}
     (remark,) = tuning_remarks(replace(tuned, scales=scales), grid, "full")[:1]
     assert remark == "training.learning_rate is 0.1, not tuned (avg; other)."

@@ -15,7 +15,7 @@ from repro.report.alpha_sweep import describe_sweep, draw_sweep, gather_sweep, r
 from repro.report.canvas import plain_style
 from repro.report.curves import ShownRun, curves_of, metric_label
 from repro.report.figure import FigureData, read_figure_data
-from repro.results import Record, ResultsError, RunFolder, run_folder, write_experiment_records
+from repro.results import Archive, Measurement, ResultsError, RunFolder, run_folder
 
 Row = dict[str, Any]
 METRIC = "dev/token_accuracy"
@@ -136,7 +136,8 @@ def test_a_metric_has_its_unit() -> None:
 def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     tmp_path: Path,
     figure_experiment: Experiment,
-    make_record: Callable[..., Record],
+    make_record: Callable[..., Measurement],
+    filled: Callable[..., Archive],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = [Axis("α", {"output 1": [], "output 2": []})]
@@ -144,25 +145,26 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     experiment = replace(
         figure_experiment, rows=rows, drawing=plan, columns=[Column("dev", METRIC)]
     )
-    common = {"experiment": experiment.name, "column": "dev", "scale": "demo", "metric": METRIC}
+    common = {"column": "dev", "scale": "demo", "metric": METRIC}
     records = [
         make_record(run_id=f"{row[-1]}{seed}", row=row, seed=seed, value=float(seed), **common)
         for row in ("output 2", "output 1")
         for seed in (2, 1)
     ]
-    write_experiment_records(tmp_path, "demo", experiment.name, records)
     for record in records:
         folder = run_folder(tmp_path, "demo", record.run_id)
         folder.mark_running()
         folder.append_history({"epoch": 1, "seconds": 1.0, "dev_token_accuracy": record.value})
-    draw_figure_data(tmp_path, "demo", experiment)
+    draw_figure_data(tmp_path, "demo", experiment, records)
     data = read_figure_data(tmp_path, "demo", experiment.name)
     assert data is not None
     found = [(curve["label"], curve["seed"]) for curve in data.example["curves"]]
     assert found == [("output 1", 1), ("output 1", 2), ("output 2", 1), ("output 2", 2)]
     monkeypatch.setattr(document, "list_experiments", lambda: [experiment.name])
     monkeypatch.setattr(document, "load_experiment", lambda _name: experiment)
-    html = build_report(tmp_path, "demo").read_text(encoding="utf-8")
+    html = build_report(filled(tmp_path, "demo", {experiment.name: records})).read_text(
+        encoding="utf-8"
+    )
     assert (
         "Shown: all runs; run 12 (row output 1, column dev, corpus made-up, seed 2) has the largest"
         in html
@@ -195,7 +197,7 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     ],
 )
 def test_it_is_said_which_runs_are_shown(
-    drawing: str, example: Row, words: str, make_record: Callable[..., Record]
+    drawing: str, example: Row, words: str, make_record: Callable[..., Measurement]
 ) -> None:
     data = FigureData("paper2020/figure9", drawing, make_record(), example)
     shown = document._shown_run(data, "50.00")

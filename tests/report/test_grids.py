@@ -5,9 +5,9 @@ from repro.config.experiment import Experiment, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
 from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
 from repro.report.table import build_table
-from repro.results import Record
+from repro.results import Measurement
 
-Make = Callable[..., Record]
+Make = Callable[..., Measurement]
 
 
 def texts(grid: Grid) -> list[tuple[str, ...]]:
@@ -18,12 +18,12 @@ def titles(grid: Grid) -> list[str]:
     return [column.title for column in grid.columns]
 
 
-def at_demo(records: Sequence[Record]) -> list[Record]:
+def at_demo(records: Sequence[Measurement]) -> list[Measurement]:
     return [replace(record, scale="demo") for record in records]
 
 
 def test_at_full_scale_ours_stands_beside_the_papers(
-    experiment: Experiment, records: list[Record]
+    experiment: Experiment, records: list[Measurement]
 ) -> None:
     (grid,) = table_grids(build_table(experiment, records, "full"))
     assert titles(grid) == ["output α", "attention α", *["ours", "paper", "diff."] * 2]
@@ -40,7 +40,7 @@ def test_at_full_scale_ours_stands_beside_the_papers(
 
 
 def test_below_full_scale_the_papers_values_stand_apart(
-    experiment: Experiment, records: list[Record]
+    experiment: Experiment, records: list[Measurement]
 ) -> None:
     ours, paper = table_grids(build_table(experiment, at_demo(records), "demo"))
     assert {column.role for column in ours.columns} == {"label", "measured"}
@@ -58,7 +58,7 @@ def test_below_full_scale_the_papers_values_stand_apart(
 
 
 def test_without_published_values_there_is_one_grid(
-    experiment: Experiment, records: list[Record]
+    experiment: Experiment, records: list[Measurement]
 ) -> None:
     alone = replace(experiment, published=Published())
     for scale, found in [("full", records), ("demo", at_demo(records))]:
@@ -67,7 +67,7 @@ def test_without_published_values_there_is_one_grid(
 
 
 def test_summary_shows_what_is_recorded(
-    experiment: Experiment, records: list[Record], make_record: Make
+    experiment: Experiment, records: list[Measurement], make_record: Make
 ) -> None:
     table = build_table(experiment, records, "full")
     assert summary_grid(table, records) is None
@@ -85,7 +85,7 @@ def test_summary_shows_what_is_recorded(
 
 
 def test_languages_with_the_rule_baseline(
-    experiment: Experiment, records: list[Record], make_record: Make
+    experiment: Experiment, records: list[Measurement], make_record: Make
 ) -> None:
     table = build_table(experiment, records, "full")
     assert language_grids(table, records) == []
@@ -107,7 +107,7 @@ def test_languages_with_the_rule_baseline(
     assert [row[1] for row in texts(grid)] == ["—", "5.00"]
 
 
-def test_every_run_is_listed(experiment: Experiment, records: list[Record]) -> None:
+def test_every_run_is_listed(experiment: Experiment, records: list[Measurement]) -> None:
     table = build_table(experiment, records, "full")
     grid = runs_grid(table, records)
     assert grid is not None

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from repro.report.canvas import plain_style, png_bytes, svg_bytes
 from repro.report.computed import read_computed_figure
 from repro.report.library import LIBRARY, library_drawing
 from repro.report.library.plain_axes import DIGITS
-from repro.results import ResultsError, figure_path
+from repro.results import Archive, ResultsError, figure_path
 
 ORIGIN = Origin("python 3.11; torch 2.13", "c0ffee")
 ROUNDED = 10.0**-DIGITS
@@ -204,11 +205,11 @@ def test_the_report_says_that_it_is_computed(
 ) -> None:
     monkeypatch.setattr(document, "list_experiments", lambda: [computed.name])
     monkeypatch.setattr(document, "load_experiment", lambda name: computed)
-    before = build_report(tmp_path, scale).read_text(encoding="utf-8")
+    before = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     assert "make reproduce-paper2020-figure8" in before
     assert "not run at this scale" in before
     compute_figure_data(tmp_path, scale, computed, ORIGIN)
-    page = build_report(tmp_path, scale).read_text(encoding="utf-8")
+    page = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     markdown = (tmp_path / scale / "report.md").read_text(encoding="utf-8")
     for text in (page, markdown):
         for part in (
@@ -230,17 +231,15 @@ def test_measured_neighbours_keep_their_banner(
     computed: Experiment,
     experiment: Experiment,
     records: list,
+    filled: Callable[..., Archive],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from repro.results import write_experiment_records
-
     known = {one.name: one for one in (computed, experiment)}
     monkeypatch.setattr(document, "list_experiments", lambda: sorted(known))
     monkeypatch.setattr(document, "load_experiment", known.__getitem__)
     demo = [replace(record, scale="demo") for record in records]
-    write_experiment_records(tmp_path, "demo", experiment.name, demo)
     compute_figure_data(tmp_path, "demo", computed, ORIGIN)
-    found = document.build_document(tmp_path, "demo")
+    found = document.build_document(filled(tmp_path, "demo", {experiment.name: demo}))
     assert found.banner
     banners = {section.experiment.name: section.banner for section in found.sections}
     assert banners[computed.name] == ""

@@ -26,7 +26,7 @@ from repro.report.premise_attention import (
     remark_premises,
 )
 from repro.report.strips import ZERO, segments
-from repro.results import Record, ResultsError, run_folder, write_experiment_records
+from repro.results import Measurement, ResultsError, run_folder
 
 Row = dict[str, Any]
 
@@ -241,7 +241,7 @@ def test_malformed_alignments_are_refused(panel: Row, expected: str) -> None:
 
 
 def test_a_comparison_takes_the_best_run_of_each_row(
-    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Record]
+    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Measurement]
 ) -> None:
     experiment = replace(
         figure_experiment,
@@ -250,14 +250,14 @@ def test_a_comparison_takes_the_best_run_of_each_row(
     )
     records = []
     for label, run, value in [("x", "aa", 60.0), ("x", "bb", 70.0), ("y", "cc", 50.0)]:
-        changes = {"experiment": experiment.name, "row": label, "column": "dev", "scale": "demo"}
+        changes = {"row": label, "column": "dev", "scale": "demo"}
         metric = "dev/label_accuracy"
         records.append(make_record(run_id=run, value=value, metric=metric, **changes))
         weights = [1.0, 0.0] if run == "bb" else [0.5, 0.5]
         kept = [{**SHORT, "weights": weights}, LONG]
         run_folder(tmp_path, "demo", run).write_attention(kept)
-    write_experiment_records(tmp_path, "demo", experiment.name, records)
-    content = json.loads(draw_figure_data(tmp_path, "demo", experiment).read_text("utf-8"))
+    path = draw_figure_data(tmp_path, "demo", experiment, records)
+    content = json.loads(path.read_text("utf-8"))
     example = content["example"]
     assert content["record"]["run_id"] == "bb"
     assert example["runs"] == {"x": "bb", "y": "cc"}

@@ -16,9 +16,9 @@ from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import escape_latex, latex_table
 from repro.report.render_markdown import escape_markdown, markdown_report, markdown_table
-from repro.results import Record
+from repro.results import Measurement
 
-Make = Callable[..., Record]
+Make = Callable[..., Measurement]
 HOSTILE = "<script>alert('x')</script>|*b*_i_`c`[l](u)&lt;\n$\\input{x}$%#^~\"{}"
 
 
@@ -59,13 +59,13 @@ def document(section: Section, scale: str = "full") -> Document:
     return Document(scale, section.banner, (section,), (absent,))
 
 
-def at_demo(experiment: Experiment, records: list[Record]) -> Section:
+def at_demo(experiment: Experiment, records: list[Measurement]) -> Section:
     demo = [replace(record, scale="demo") for record in records]
     return build_section(experiment, demo, "demo", None)
 
 
 @pytest.fixture
-def section(experiment: Experiment, records: list[Record]) -> Section:
+def section(experiment: Experiment, records: list[Measurement]) -> Section:
     return build_section(experiment, records, "full", None)
 
 
@@ -106,7 +106,7 @@ def test_html_shows_numbers_provenance_and_command(section: Section) -> None:
     assert "not comparable" not in text
 
 
-def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Record]) -> None:
+def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Measurement]) -> None:
     alone = replace(experiment, seeds=[1])
     facts = dict(build_section(alone, records, "full", None).facts)
     assert facts["cells"] == "one run, seed 1; — without runs"
@@ -151,7 +151,7 @@ def test_html_rows_have_as_many_cells_as_the_head(section: Section) -> None:
 
 
 def test_below_full_scale_every_page_warns_and_shows_no_difference(
-    experiment: Experiment, records: list[Record]
+    experiment: Experiment, records: list[Measurement]
 ) -> None:
     demo = at_demo(experiment, records)
     texts = {

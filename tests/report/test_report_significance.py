@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +15,13 @@ from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_table
+from repro.report.significance import SIGNATURE
 from repro.report.table import build_table
-from repro.results import Comparison, Record, write_comparisons, write_experiment_records
+from repro.results import Archive, Comparison, Measurement, write_comparisons
 
+CELL = ("1 / b", "avg", "test/accuracy")
 COMPARED = Comparison(
-    row="1 / b",
-    column="avg",
     metric="test/accuracy",
-    baseline="1 / a",
     runs="b1 b3",
     baseline_runs="a1 a3",
     examples=321,
@@ -37,41 +37,29 @@ def compared(experiment: Experiment) -> Experiment:
     return replace(experiment, baseline="1 / a")
 
 
-def section(experiment: Experiment, records: list[Record], *found: Comparison) -> Section:
-    return build_section(experiment, records, "full", None, found)
+def section(experiment: Experiment, records: list[Measurement], *found: Comparison) -> Section:
+    return build_section(experiment, records, "full", None, dict(zip([CELL], found, strict=False)))
 
 
-def test_a_significant_cell_bears_the_sign(compared: Experiment, records: list[Record]) -> None:
-    table = build_table(compared, records, "full", [COMPARED])
+def test_a_significant_cell_bears_the_sign(
+    compared: Experiment, records: list[Measurement]
+) -> None:
+    table = build_table(compared, records, "full", {CELL: COMPARED})
     assert [row.cells[0].text for row in table.rows[:2]] == ["52.00 ± 1.00", "42.00* ± 1.41 (2/3)"]
     assert table.comparisons == (COMPARED,)
 
 
 @pytest.mark.parametrize("change", [{"p_bootstrap": 0.05}, {"p_randomisation": 0.051}])
 def test_both_tests_must_find_a_difference(
-    compared: Experiment, records: list[Record], change: dict[str, float]
+    compared: Experiment, records: list[Measurement], change: dict[str, float]
 ) -> None:
-    table = build_table(compared, records, "full", [replace(COMPARED, **change)])
+    table = build_table(compared, records, "full", {CELL: replace(COMPARED, **change)})
     assert table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)"
     assert len(table.comparisons) == 1
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"runs": "b1 b9"}, {"baseline_runs": "a9"}, {"baseline": "2 / b"}, {"metric": "dev/accuracy"}],
-)
-def test_comparisons_of_other_runs_are_left_out(
-    compared: Experiment, records: list[Record], change: dict[str, str]
-) -> None:
-    one = section(compared, records, replace(COMPARED, **change))
-    assert one.table.comparisons == ()
-    assert "*" not in "".join(text for grid in one.grids for row in grid.rows for text in row.texts)
-    assert not any("differs from" in note for note in one.notes)
-    assert not any("paired tests" in grid.title for grid in one.details)
-
-
 def test_markdown_explains_the_sign_and_lists_the_p_values(
-    compared: Experiment, records: list[Record]
+    compared: Experiment, records: list[Measurement]
 ) -> None:
     text = markdown_table(section(compared, records, COMPARED))
     assert r"42.00\* ± 1.41 (2/3)" in text
@@ -81,21 +69,25 @@ def test_markdown_explains_the_sign_and_lists_the_p_values(
     assert "| 1 / b | avg | 321 | 2 | −10.00 | 0.0010 | 0.0499 |" in text
 
 
-def test_html_shows_sign_note_and_p_values(compared: Experiment, records: list[Record]) -> None:
+def test_html_shows_sign_note_and_p_values(
+    compared: Experiment, records: list[Measurement]
+) -> None:
     one = section(compared, records, COMPARED)
     page = html_report(Document("full", "", (one,), ()))
     for expected in ("42.00* ± 1.41", "* differs from 1 / a", "paired tests", "0.0499", "321"):
         assert expected in page, expected
 
 
-def test_latex_has_the_note_below_the_table(compared: Experiment, records: list[Record]) -> None:
+def test_latex_has_the_note_below_the_table(
+    compared: Experiment, records: list[Measurement]
+) -> None:
     text = latex_table(section(compared, records, COMPARED))
     assert r"42.00* $\pm$ 1.41" in text
     assert r"{\footnotesize * differs from 1 / a: p \textless{} 0.05" in text
     assert "differs from" not in latex_table(section(compared, records))
 
 
-def test_csv_has_the_p_values(compared: Experiment, records: list[Record]) -> None:
+def test_csv_has_the_p_values(compared: Experiment, records: list[Measurement]) -> None:
     one = section(compared, records, COMPARED)
     rows = list(csv.DictReader(io.StringIO(csv_table(one.table))))
     columns = ("attention α", "column", "p_bootstrap", "p_randomisation")
@@ -105,10 +97,14 @@ def test_csv_has_the_p_values(compared: Experiment, records: list[Record]) -> No
 
 
 def test_the_report_reads_the_comparisons(
-    compared: Experiment, records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compared: Experiment,
+    records: list[Measurement],
+    filled: Callable[..., Archive],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("repro.report.document.list_experiments", lambda: [compared.name])
     monkeypatch.setattr("repro.report.document.load_experiment", lambda _: compared)
-    write_experiment_records(tmp_path, "full", compared.name, records)
-    write_comparisons(tmp_path, "full", compared.name, [COMPARED])
-    assert "42.00* ± 1.41" in build_report(tmp_path, "full").read_text(encoding="utf-8")
+    write_comparisons(tmp_path, "full", [replace(COMPARED, signature=SIGNATURE)])
+    page = build_report(filled(tmp_path, "full", {compared.name: records}))
+    assert "42.00* ± 1.41" in page.read_text(encoding="utf-8")

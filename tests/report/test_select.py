@@ -14,9 +14,9 @@ from repro.report.choose import choose_attention, choose_lattice
 from repro.report.examples import AttentionExample, Hypothesis, LatticeExample
 from repro.report.figure import read_figure_data, render_figure
 from repro.report.select import best_record
-from repro.results import Record, ResultsError, figure_path, run_folder, write_experiment_records
+from repro.results import Measurement, ResultsError, figure_path, run_folder
 
-Make = Callable[..., Record]
+Make = Callable[..., Measurement]
 
 
 def lattice(
@@ -93,7 +93,7 @@ def test_no_examples_are_refused() -> None:
 
 
 def test_the_best_run_and_the_smallest_name(make_record: Make) -> None:
-    def run(run_id: str, value: float, **changes: Any) -> Record:
+    def run(run_id: str, value: float, **changes: Any) -> Measurement:
         return make_record(run_id=run_id, value=value, metric="dev/accuracy", **changes)
 
     records = [run("c", 90.0), run("b", 91.0), run("a", 91.0), run("z", 99.0, kind="ensemble")]
@@ -103,10 +103,10 @@ def test_the_best_run_and_the_smallest_name(make_record: Make) -> None:
         best_record(records, "dev/loss", "e")
 
 
-def store_runs(root: Path, experiment: Experiment, make_record: Make) -> None:
+def store_runs(root: Path, make_record: Make) -> list[Measurement]:
     records = []
     for run_id, value in [("aa", 80.0), ("bb", 90.0)]:
-        changes = {"experiment": experiment.name, "column": "dev", "scale": "demo"}
+        changes = {"column": "dev", "scale": "demo"}
         records.append(make_record(run_id=run_id, value=value, metric="dev/accuracy", **changes))
         hypotheses = [
             {"tokens": ["a"], "probability": 0.5, "steps": [0.5, 1.0]},
@@ -115,14 +115,14 @@ def store_runs(root: Path, experiment: Experiment, make_record: Make) -> None:
         row = {"language": "english", "lemma": "x", "tags": ["V"], "gold": "a", "finite": True}
         rows = [{**row, "index": n, "run": run_id, "hypotheses": hypotheses} for n in (4, 2)]
         run_folder(root, "demo", run_id).write_hypotheses(rows)
-    write_experiment_records(root, "demo", experiment.name, records)
+    return records
 
 
 def test_figure_data_hold_the_example_and_its_provenance(
     tmp_path: Path, figure_experiment: Experiment, make_record: Make
 ) -> None:
-    store_runs(tmp_path, figure_experiment, make_record)
-    path = draw_figure_data(tmp_path, "demo", figure_experiment)
+    records = store_runs(tmp_path, make_record)
+    path = draw_figure_data(tmp_path, "demo", figure_experiment, records)
     assert path == tmp_path / "demo" / "figures" / "paper2020" / "figure9.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["example"]["run"] == "bb"
@@ -140,13 +140,13 @@ def test_what_cannot_be_drawn_is_refused(
     tmp_path: Path, experiment: Experiment, figure_experiment: Experiment, make_record: Make
 ) -> None:
     with pytest.raises(ResultsError, match="is a table"):
-        draw_figure_data(tmp_path, "demo", experiment)
+        draw_figure_data(tmp_path, "demo", experiment, [])
     with pytest.raises(ResultsError, match="no run has a record"):
-        draw_figure_data(tmp_path, "demo", figure_experiment)
-    store_runs(tmp_path, figure_experiment, make_record)
+        draw_figure_data(tmp_path, "demo", figure_experiment, [])
+    records = store_runs(tmp_path, make_record)
     heatmap = replace(figure_experiment, drawing=Drawing("attention"))
     with pytest.raises(ResultsError, match="run bb: the run kept no examples"):
-        draw_figure_data(tmp_path, "demo", heatmap)
+        draw_figure_data(tmp_path, "demo", heatmap, records)
     assert not figure_path(tmp_path, "demo", figure_experiment.name, "json").exists()
 
 
@@ -155,8 +155,8 @@ def test_damaged_figure_data_are_refused(
 ) -> None:
     name = figure_experiment.name
     assert read_figure_data(tmp_path, "demo", name) is None
-    store_runs(tmp_path, figure_experiment, make_record)
-    path = draw_figure_data(tmp_path, "demo", figure_experiment)
+    records = store_runs(tmp_path, make_record)
+    path = draw_figure_data(tmp_path, "demo", figure_experiment, records)
     good = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(good))
     with pytest.raises(DamagedFileError, match=path.name):

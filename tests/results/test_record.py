@@ -1,62 +1,110 @@
+import json
+import logging
 import math
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from repro.results import FIELDS, Record, ResultsError, record_from_dict
+from repro.checksums import DamagedFileError
+from repro.results import (
+    Record,
+    ResultsError,
+    publish,
+    read_record,
+    read_records,
+    record_path,
+    run_folder,
+)
 
 Make = Callable[..., Record]
 
 
-def test_round_trip_keeps_every_field(make_record: Make) -> None:
+def test_records_round_trip(tmp_path: Path, make_record: Make) -> None:
+    run = make_record()
+    ensemble = make_record(run_id="ee", kind="ensemble", seed=None, members=["b", "a"])
+    paths = [publish(tmp_path, one) for one in (run, ensemble)]
+    assert [read_record(path) for path in paths] == [run, ensemble]
+    assert read_records(tmp_path, "demo") == [run, ensemble]
+    assert read_records(tmp_path, "full") == []
+    before = paths[0].read_bytes()
+    publish(tmp_path, run)
+    assert paths[0].read_bytes() == before
+
+
+def test_settings_and_overrides_are_those_of_the_run(make_record: Make) -> None:
     record = make_record()
-    row = record.to_dict()
-    assert tuple(row) == FIELDS
-    assert record_from_dict(row, "here") == record
-
-
-def test_integers_become_floats(make_record: Make) -> None:
-    record = make_record(value=94, wall_time=3)
-    assert type(record.value) is float
-    assert type(record.wall_time) is float
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_a_missing_field_is_named(make_record: Make, name: str) -> None:
-    row = make_record().to_dict()
-    del row[name]
-    with pytest.raises(ResultsError, match=rf"file\.jsonl:7: missing fields \['{name}'\]"):
-        record_from_dict(row, "file.jsonl:7")
-
-
-def test_an_unknown_field_is_named(make_record: Make) -> None:
-    with pytest.raises(ResultsError, match=r"unknown fields \['bleu'\]"):
-        record_from_dict({**make_record().to_dict(), "bleu": 1}, "here")
+    assert record.settings == {
+        "task.name": "morphology", "mapping.name": "entmax", "mapping.alpha": 1.5, "seed": 1,
+    }  # fmt: skip
+    assert record.overrides == ["mapping.alpha=1.5", 'data.release="2.0"', "seed=1"]
+    assert make_record(command="repro reproduce peters2019/table1").overrides == []
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("changes", "message"),
     [
-        ("run_id", ""),
-        ("run_id", 3),
-        ("kind", "runs"),
-        ("seed", "1"),
-        ("seed", 1.0),
-        ("seed", True),
-        ("metric", ""),
-        ("scale", None),
-        ("value", "94"),
-        ("value", None),
-        ("value", True),
-        ("value", math.nan),
-        ("value", math.inf),
-        ("wall_time", -1.0),
-        ("wall_time", math.nan),
-        ("command", ["repro"]),
+        ({"seed": "1"}, "field 'seed' is '1'; expected an integer or null"),
+        ({"seed": True}, "field 'seed' is True"),
+        ({"config": []}, "field 'config' is"),
+        ({"corpus": None}, "field 'corpus' is None; expected a text"),
+        ({"run_id": ""}, "field 'run_id' must not be empty"),
+        ({"kind": "walk"}, "field 'kind' is 'walk'"),
+        ({"metrics": {"test/accuracy": math.nan}}, "field 'metrics' has nan for test/accuracy"),
+        ({"metrics": {"test/accuracy": "many"}}, "field 'metrics' has 'many'"),
+        ({"signatures": {}}, "field 'signatures' lacks test/accuracy"),
+        ({"wall_time": -1.0}, "field 'wall_time' is -1.0; expected at least 0"),
     ],
 )
-def test_a_bad_value_is_refused_with_its_field(make_record: Make, name: str, value: Any) -> None:
-    row = {**make_record().to_dict(), name: value}
-    with pytest.raises(ResultsError, match=rf"^file:3: field '{name}' "):
-        record_from_dict(row, "file:3")
+def test_bad_values_are_refused(make_record: Make, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ResultsError, match=message):
+        make_record(**changes)
+
+
+def test_bad_files_are_named(tmp_path: Path, make_record: Make) -> None:
+    path = publish(tmp_path, make_record())
+    good = json.loads(path.read_text())
+    for text, error, message in [
+        ("{oops}", ResultsError, "not the JSON of a record"),
+        ("[1]", ResultsError, "not the JSON of a record"),
+        (json.dumps({**good, "more": 1}), ResultsError, r"unknown fields \['more'\]"),
+        (json.dumps({**good, "seed": "one"}), ResultsError, "field 'seed' is 'one'"),
+        (json.dumps({**good, "seed": 2}), DamagedFileError, "differs from the checksum in it"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(error, match=rf"{path.name}.*{message}"):
+            read_record(path)
+    path.unlink()
+    with pytest.raises(ResultsError, match="no such file"):
+        read_record(path)
+
+
+def test_damaged_records_are_left_out_unless_their_run_is_there(
+    tmp_path: Path, make_record: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("aa", "bb"):
+        publish(tmp_path, make_record(run_id=name))
+    path = record_path(tmp_path, "demo", "aa")
+    path.write_text(path.read_text().replace("94.25", "95.25"))
+    with caplog.at_level(logging.WARNING):
+        assert [one.run_id for one in read_records(tmp_path, "demo")] == ["bb"]
+    assert str(path) in caplog.text
+    folder = run_folder(tmp_path, "demo", "aa")
+    folder.write_record(make_record(run_id="aa"))
+    folder.mark_done({})
+    assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa", "bb"]
+
+
+def test_a_finished_run_counts_without_a_published_record(
+    tmp_path: Path, make_record: Make
+) -> None:
+    for name, done in (("aa", True), ("bb", False)):
+        folder = run_folder(tmp_path, "demo", name)
+        folder.write_record(make_record(run_id=name))
+        if done:
+            folder.mark_done({})
+    assert [one.run_id for one in read_records(tmp_path, "demo")] == ["aa"]
+    shutil.rmtree(tmp_path / "demo" / "runs")
+    assert read_records(tmp_path, "demo") == []

@@ -67,32 +67,12 @@ def test_a_crash_while_finishing_leaves_the_run_unfinished(
     assert list(folder.path.iterdir()) == []
 
 
-def test_records_round_trip(folder: RunFolder, make_record: Make) -> None:
-    records = [make_record(), make_record(kind="ensemble", seed=None, row='α "x",\u2028\n')]
-    folder.write_records(records)
-    assert folder.read_records() == records
-    folder.write_records(records[:1])
-    assert folder.read_records() == records[:1]
-
-
-def test_a_bad_record_is_named_by_file_line_and_field(folder: RunFolder, make_record: Make) -> None:
-    folder.write_records([make_record(), make_record()])
-    lines = folder.records.read_text().splitlines(keepends=True)
-    folder.records.write_text(lines[0] + lines[1].replace('"seed": 1', '"seed": "one"'))
-    with pytest.raises(ResultsError, match=r"records\.jsonl:2: field 'seed' is 'one'"):
-        folder.read_records()
-    folder.records.write_text(lines[0] + "{oops}\n")
-    with pytest.raises(ResultsError, match=r"records\.jsonl:2: not JSON"):
-        folder.read_records()
-    folder.records.write_text(lines[0] + "[1]\n")
-    with pytest.raises(ResultsError, match=r"records\.jsonl:2: expected an object, found list"):
-        folder.read_records()
-    folder.records.write_text(lines[0] + lines[1][:-5])
-    with pytest.raises(ResultsError, match=r"records\.jsonl:2: the last line is torn"):
-        folder.read_records()
-    folder.records.unlink()
+def test_the_record_round_trips(folder: RunFolder, make_record: Make) -> None:
+    folder.write_record(make_record())
+    assert folder.read_record() == make_record()
+    folder.record.unlink()
     with pytest.raises(ResultsError, match="no such file"):
-        folder.read_records()
+        folder.read_record()
 
 
 @pytest.mark.parametrize("torn", ['{"epoch": 3, "dev/lo', '{"epoch": 3}', '{"language": "\xe4'])
@@ -179,9 +159,9 @@ def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
 
 def test_brackets_that_nest_too_deeply_are_refused(folder: RunFolder) -> None:
     folder.mark_running()
-    for path in (folder.records, folder.environment):
+    for path in (folder.record, folder.environment):
         path.write_text("[" * 100_000 + "\n")
-    with pytest.raises(ResultsError, match=r"records\.jsonl:1: not JSON"):
-        folder.read_records()
+    with pytest.raises(ResultsError, match=r"record\.json: not the JSON"):
+        folder.read_record()
     with pytest.raises(ResultsError, match=r"environment\.json: not JSON"):
         folder.read_environment()

@@ -66,7 +66,7 @@ def test_damage_of_any_file_of_a_finished_run_is_noticed(
 ) -> None:
     _, folder = copied
     names = contents(folder)
-    kept = {"config.yaml", "records.jsonl", "history.jsonl", "model.safetensors", "training.json"}
+    kept = {"config.yaml", "record.json", "history.jsonl", "model.safetensors", "training.json"}
     assert kept | {"DONE", "SHA256SUMS", "statistics.npz", "attention.jsonl"} <= set(names)
     assert folder.damaged_files() == []
     for name in names:
@@ -85,7 +85,7 @@ def test_damage_of_any_file_of_a_finished_run_is_noticed(
 def test_what_a_report_reads_of_a_run_is_verified(copied: tuple[list[str], RunFolder]) -> None:
     _, folder = copied
     readers = {
-        folder.records: folder.read_records,
+        folder.record: folder.read_record,
         folder.history: folder.read_history,
         folder.attention: folder.read_attention,
         folder.statistics: folder.read_statistics,
@@ -108,19 +108,19 @@ def test_what_a_report_reads_of_a_run_is_verified(copied: tuple[list[str], RunFo
 
 
 @pytest.mark.parametrize(
-    "name", ["records.jsonl", "attention.jsonl", "model.safetensors", "training.json", "DONE"]
+    "name", ["record.json", "attention.jsonl", "model.safetensors", "training.json", "DONE"]
 )
 def test_a_damaged_run_is_named_and_repeated(
     copied: tuple[list[str], RunFolder], caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     overrides, folder = copied
-    before = {record.metric: record.value for record in folder.read_records()}
+    before = dict(folder.read_record().metrics)
     flip(folder.path / name)
     outcome = execute(compose_run(overrides))
     assert (outcome.status, outcome.run_id) == ("done", folder.run_id), outcome.error
     assert any(str(folder.path) in message and name in message for message in caplog.messages)
     timed = {"train/tokens_per_second", "train/epoch_minutes"}
-    after = {record.metric: record.value for record in folder.read_records()}
+    after = dict(folder.read_record().metrics)
     assert {k: v for k, v in after.items() if k not in timed} == {
         k: v for k, v in before.items() if k not in timed
     }

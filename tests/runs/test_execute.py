@@ -7,32 +7,40 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from repro import NUMERIC_EPOCH
 from repro.config.compose import compose_run
 from repro.data.sigmorphon import load
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.inflection import InflectedForms
-from repro.results import Record, RunFolder
+from repro.results import Record, RunFolder, read_record, record_path
 from repro.runs.execute import execute, locate
 from repro.runs.locking import run_lock
 from repro.tasks.location import corpus_dir
 
 
-def numbers(records: list[Record]) -> dict[str, float]:
+def numbers(record: Record) -> dict[str, float]:
     """Everything but what a clock measured."""
     clocks = ("train/tokens_per_second", "train/epoch_minutes")
-    return {r.metric: r.value for r in records if r.metric not in clocks}
+    return {name: value for name, value in record.metrics.items() if name not in clocks}
 
 
-def test_a_run_leaves_everything_that_is_needed_to_trust_it(tiny: list[str]) -> None:
+def test_a_run_leaves_everything_that_is_needed_to_trust_it(
+    tiny: list[str], tmp_path: Path
+) -> None:
     outcome = execute(compose_run(tiny), tiny)
     assert outcome.status == "done", outcome.error
     folder = RunFolder(outcome.folder)
-    records = folder.read_records()
+    record = folder.read_record()
     assert {"test/accuracy", "test/levenshtein", "dev/certified", "dev/single", "dev/loss"} <= {
-        record.metric for record in records
+        *record.metrics
     }
-    assert all(math.isfinite(record.value) for record in records)
-    assert all(record.signature and record.fingerprint for record in records)
+    assert all(map(math.isfinite, record.metrics.values()))
+    assert all(record.signatures.values())
+    assert record.fingerprint
+    assert (record.epoch, record.members) == (NUMERIC_EPOCH, [])
+    assert record.settings["mapping.alpha"] == 1.5
+    assert not [key for key in record.settings if key.startswith(("hardware", "results_dir"))]
+    assert record == read_record(record_path(tmp_path, "demo", outcome.run_id))
     assert len(folder.read_history()) == 2
     assert "alpha: 1.5" in folder.config.read_text()
     assert {"commit", "device", "versions", "command"} <= set(folder.read_environment())
@@ -49,7 +57,7 @@ def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str
         lines = folder.predictions_file("test", language).read_text("utf-8").splitlines()
         forms = InflectedForms(gold, [line.split("\t")[1] for line in lines])
         accuracies.append(METRICS["accuracy"].value(forms))
-    assert numbers(folder.read_records())["test/accuracy"] == pytest.approx(
+    assert numbers(folder.read_record())["test/accuracy"] == pytest.approx(
         sum(accuracies) / len(accuracies)
     )
 
@@ -68,10 +76,10 @@ def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> 
 
 def test_a_finished_run_is_not_repeated(tiny: list[str]) -> None:
     first = execute(compose_run(tiny))
-    written = (first.folder / "records.jsonl").stat().st_mtime_ns
+    written = (first.folder / "record.json").stat().st_mtime_ns
     again = execute(compose_run(tiny))
     assert (again.status, again.run_id) == ("skipped", first.run_id)
-    assert (first.folder / "records.jsonl").stat().st_mtime_ns == written
+    assert (first.folder / "record.json").stat().st_mtime_ns == written
 
 
 def test_the_same_configuration_gives_the_same_numbers(tiny: list[str], tmp_path: Path) -> None:
@@ -79,8 +87,8 @@ def test_the_same_configuration_gives_the_same_numbers(tiny: list[str], tmp_path
     other = execute(compose_run([*tiny, f"results_dir={tmp_path / 'elsewhere'}"]))
     assert other.status == "done"
     assert other.run_id == first.run_id
-    assert numbers(RunFolder(other.folder).read_records()) == numbers(
-        RunFolder(first.folder).read_records()
+    assert numbers(RunFolder(other.folder).read_record()) == numbers(
+        RunFolder(first.folder).read_record()
     )
 
 

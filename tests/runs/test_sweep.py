@@ -4,13 +4,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from process_groups import wait_for_the_end
 
 from repro.config.compose import compose_run
-from repro.results import RunFolder, list_runs
+from repro.results import Record, RunFolder, list_runs
 from repro.runs import execute as execute_module
 from repro.runs.execute import Outcome, locate
 from repro.runs.sweep import Job, print_failures, run_jobs
@@ -84,18 +85,18 @@ def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) 
     overrides = [(*tiny, *extra, f"seed={seed}") for seed in range(9)]
     many = [Job(compose_run(item), item) for item in overrides]
     # A folder stands where the first run wants to write a file.
-    (locate(many[0].config).folder.path / "records.jsonl").mkdir(parents=True)
+    (locate(many[0].config).folder.path / "record.json").mkdir(parents=True)
     outcomes = run_jobs(many, "test")
     assert outcomes[0].status == "failed"
     assert len(outcomes) < len(many)
 
 
-def comparable(folder: Path) -> list[dict[str, object]]:
-    """Records without what a clock measured."""
-    rows = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+def comparable(folder: Path) -> Record:
+    """The record without what a clock measured."""
+    record = RunFolder(folder).read_record()
     clocks = ("train/tokens_per_second", "train/epoch_minutes", "train/speed_gain")
-    kept = [row for row in rows if row["metric"] not in clocks]
-    return [{k: v for k, v in row.items() if k not in ("wall_time", "command")} for row in kept]
+    metrics = {name: value for name, value in record.metrics.items() if name not in clocks}
+    return replace(record, metrics=metrics, wall_time=0.0, finished="", command="")
 
 
 def start_sweep(tiny: list[str], results: Path) -> "subprocess.Popen[bytes]":

@@ -11,7 +11,7 @@ from repro.config.experiment import Experiment
 from repro.report.cell import measured_values
 from repro.report.chosen import chosen_records
 from repro.report.table import index_records
-from repro.results import Record
+from repro.results import Measurement
 
 DRAWS = 20_000
 """Simulated tables; the standard error of a share near 0.05 is then 0.0015."""
@@ -40,10 +40,10 @@ class MeasuredCells:
 
     experiment: Experiment
     scale: str
-    records: Sequence[Record]
+    records: Sequence[Measurement]
 
     @cached_property
-    def _by_cell(self) -> dict[tuple[str, str, str], list[Record]]:
+    def _by_cell(self) -> dict[tuple[str, str, str], list[Measurement]]:
         return index_records(chosen_records(self.experiment, self.records, self.scale))
 
     def values(self, row: str, column: str, metric: str) -> list[float]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from repro.config.claims import Claim, load_claims
 from repro.config.experiment import Experiment, load_experiment
 from repro.report.claims.cells import MeasuredCells
 from repro.report.claims.contrasts import Contrast, contrasts
-from repro.results import read_experiment_records
+from repro.results import Archive
 
 CONFIDENCE = 0.95
 """A verdict is given where at least this share of the simulated tables agrees with it."""
@@ -71,26 +70,24 @@ class Judged:
         return len(self.contrasts), len(wanted)
 
 
-def judge_claims(results_dir: Path, scale: str) -> list[Judged]:
+def judge_claims(archive: Archive) -> list[Judged]:
     """Judge every claim of every paper by the records of one scale.
 
     Raises:
-        ResultsError: a file of records is damaged.
         ConfigError: a file of claims or of experiments is malformed.
     """
     return [
-        judge(paper.paper, claim, *_measured(results_dir, scale, f"{paper.paper}/{claim.artefact}"))
+        judge(paper.paper, claim, *_measured(archive, f"{paper.paper}/{claim.artefact}"))
         for paper in load_claims()
         for claim in paper.claims
     ]
 
 
-def _measured(results_dir: Path, scale: str, name: str) -> tuple[Experiment, MeasuredCells | None]:
+def _measured(archive: Archive, name: str) -> tuple[Experiment, MeasuredCells | None]:
     experiment = load_experiment(name)
-    if scale not in experiment.scales:
+    if archive.scale not in experiment.scales:
         return experiment, None
-    records = read_experiment_records(results_dir, scale, name)
-    return experiment, MeasuredCells(experiment, scale, records)
+    return experiment, MeasuredCells(experiment, archive.scale, archive.measurements(experiment))
 
 
 def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells | None) -> Judged:

@@ -8,7 +8,7 @@ from repro.config.claims import Bound, Claim, Order, Predicate, Spread, Within
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan
 from repro.report.claims import Judged, Verdict, claims_by_paper, judge
 from repro.report.claims.cells import DRAWS, MeasuredCells
-from repro.results import Record
+from repro.results import Measurement
 
 Values = dict[tuple[str, str], Sequence[float]]
 """Row and column to one value for each seed."""
@@ -28,11 +28,10 @@ def experiment(rows: Sequence[str] = ("a", "b"), columns: Sequence[str] = ("x",)
     )
 
 
-def record(row: str, column: str, seed: int, value: float, metric: str) -> Record:
-    return Record(
+def record(row: str, column: str, seed: int, value: float, metric: str) -> Measurement:
+    return Measurement(
         run_id=f"{row} {column} {seed}",
         kind="run",
-        experiment="paper2020/table9",
         row=row,
         column=column,
         seed=seed,
@@ -42,11 +41,13 @@ def record(row: str, column: str, seed: int, value: float, metric: str) -> Recor
         signature="",
         corpus="made-up",
         fingerprint="",
+        epoch=0,
         commit="",
         device="",
         versions="",
         wall_time=1.0,
-        command="",
+        tuned=None,
+        departs=[],
     )
 
 

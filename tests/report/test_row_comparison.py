@@ -1,0 +1,133 @@
+"""Rows of a table against its baseline, from made-up runs with known statistics."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repro.config.experiment import Axis, Column, Experiment, ScalePlan
+from repro.evaluation.significance import approximate_randomisation, paired_bootstrap
+from repro.evaluation.sufficient_statistics import (
+    GROUPS,
+    percentage_of_sums,
+    ratios,
+)
+from repro.report.significance import SIGNATURE, Comparer, compare_rows
+from repro.results import Comparison, Measurement, ResultsError, run_folder
+
+EXPERIMENT = Experiment(
+    paper="paper2020",
+    artefact="table9",
+    kind="table",
+    title="t",
+    place="p",
+    rows=[Axis("mapping", {"softmax": [], "sparsemax": [], "unseen": []})],
+    columns=[Column("accuracy", "test/label_accuracy"), Column("speed", "train/pairs_per_second")],
+    seeds=[1, 2],
+    scales={"demo": ScalePlan()},
+    baseline="softmax",
+)
+OUTCOMES = {
+    ("softmax", 1): [1, 0, 0, 1, 0, 0, 0, 1, 0, 0],
+    ("softmax", 2): [1, 0, 1, 1, 0, 0, 0, 0, 0, 0],
+    ("sparsemax", 1): [1, 1, 0, 1, 1, 1, 1, 1, 0, 1],
+    ("sparsemax", 2): [1, 1, 1, 1, 0, 1, 1, 1, 0, 1],
+}
+RECORD = Measurement(
+    run_id="run", kind="run", row="", column="accuracy", seed=1,
+    scale="demo", metric="test/label_accuracy", value=0.0, signature="acc", corpus="made-up",
+    fingerprint="f", commit="c", device="cpu", versions="v", wall_time=1.0, epoch=1, tuned=None,
+    departs=[],
+)  # fmt: skip
+
+
+def compared(
+    experiment: Experiment, records: Sequence[Measurement], root: Path
+) -> list[Comparison]:
+    return list(compare_rows(experiment, records, "demo", Comparer(root, "demo")).values())
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Measurement]:
+    """Records of two rows with two seeds each; their folders hold the statistics."""
+    records = []
+    for (row, seed), outcomes in OUTCOMES.items():
+        name, value = f"{row}-{seed}", 100 * float(np.mean(outcomes))
+        one = replace(RECORD, run_id=name, row=row, seed=seed, value=value)
+        store(tmp_path, name, outcomes)
+        speed = replace(one, column="speed", metric="train/pairs_per_second", value=9.0)
+        records += [one, speed]
+    return records
+
+
+def store(results: Path, name: str, outcomes: Sequence[float], **more: np.ndarray) -> None:
+    rows = {"test/label_accuracy": ratios(outcomes)}
+    folder = run_folder(results, "demo", name)
+    folder.write_statistics(rows | {f"test/label_accuracy{k}": v for k, v in more.items()})
+
+
+def expected(row: str) -> list[np.ndarray]:
+    return [ratios(OUTCOMES[row, seed]) for seed in (1, 2)]
+
+
+def test_cells_with_statistics_are_compared_over_their_seeds(
+    runs: list[Measurement], tmp_path: Path
+) -> None:
+    (found,) = compared(EXPERIMENT, list(reversed(runs)), tmp_path)
+    systems = expected("sparsemax"), expected("softmax"), percentage_of_sums
+    assert (found.runs, found.baseline_runs) == ("sparsemax-1 sparsemax-2", "softmax-1 softmax-2")
+    assert (found.examples, found.signature) == (10, SIGNATURE)
+    assert found.difference == pytest.approx(80 - 30)
+    assert found.p_bootstrap == paired_bootstrap(*systems).p_value < 0.05
+    assert found.p_randomisation == approximate_randomisation(*systems).p_value < 0.05
+
+
+def test_only_seeds_that_both_rows_have_are_compared(
+    runs: list[Measurement], tmp_path: Path
+) -> None:
+    some = [one for one in runs if (one.row, one.seed) != ("softmax", 1)]
+    (found,) = compared(EXPERIMENT, some, tmp_path)
+    assert (found.runs, found.baseline_runs) == ("sparsemax-2", "softmax-2")
+    none = [one for one in some if (one.row, one.seed) != ("sparsemax", 2)]
+    assert compared(EXPERIMENT, none, tmp_path) == []
+
+
+def test_without_baseline_statistics_or_a_common_corpus_there_is_none(
+    runs: list[Measurement], tmp_path: Path
+) -> None:
+    assert compared(replace(EXPERIMENT, baseline=None), runs, tmp_path) == []
+    others = [replace(one, fingerprint="g") if one.row == "sparsemax" else one for one in runs]
+    assert compared(EXPERIMENT, others, tmp_path) == []
+    run_folder(tmp_path, "demo", "softmax-2").statistics.unlink()
+    assert compared(EXPERIMENT, runs, tmp_path) == []
+
+
+def test_what_was_compared_is_not_compared_again(runs: list[Measurement], tmp_path: Path) -> None:
+    comparer = Comparer(tmp_path, "demo")
+    cells = compare_rows(EXPERIMENT, runs, "demo", comparer)
+    assert list(cells) == [("sparsemax", "accuracy", "test/label_accuracy")]
+    comparer.save()
+    for run_id in {one.run_id for one in runs}:
+        run_folder(tmp_path, "demo", run_id).statistics.unlink()
+    renamed = [replace(one, row=one.row.replace("sparse", "")) for one in runs]
+    axis = Axis("mapping", {"softmax": [], "max": []})
+    again = compared(replace(EXPERIMENT, rows=[axis]), renamed, tmp_path)
+    assert again == list(cells.values())
+    assert compared(EXPERIMENT, runs[:-4], tmp_path) == []  # other runs
+
+
+def test_groups_weigh_the_same(tmp_path: Path) -> None:
+    groups = np.array([0] * 8 + [1] * 2)
+    records = []
+    for row in ("softmax", "sparsemax"):
+        outcomes = OUTCOMES[row, 1]
+        value = 50 * (np.mean(outcomes[:8]) + np.mean(outcomes[8:]))
+        records.append(replace(RECORD, run_id=row, row=row, value=float(value)))
+        store(tmp_path, row, outcomes, **{GROUPS: groups})
+    (found,) = compared(EXPERIMENT, records, tmp_path)
+    assert found.difference == pytest.approx(records[1].value - records[0].value)
+    store(tmp_path, "softmax", OUTCOMES["softmax", 1], **{GROUPS: groups[::-1]})
+    with pytest.raises(ResultsError, match="run softmax: other groups"):
+        compared(EXPERIMENT, records, tmp_path)

@@ -1,0 +1,129 @@
+from collections.abc import Mapping
+
+import pytest
+
+from repro.config.experiment import Axis, Column, Experiment, ScalePlan, Tuning
+from repro.config.planning import PlannedRun, plan_runs
+from repro.results.tuning import following_runs
+
+GRID = [0.5, 1.0, 2.0]
+
+
+def tuned(**changes: object) -> Experiment:
+    scales = changes.pop("scales", {"full": ScalePlan()})
+    settings: dict[str, object] = {"extend": 2.0, "extensions": 2} | changes
+    return Experiment(
+        paper="p",
+        artefact="table1",
+        kind="table",
+        title="t",
+        place="p",
+        base=["task=parsing"],
+        rows=[Axis("loss", {"a": ["loss=crf"]})],
+        columns=[Column("x", "test/uas")],
+        seeds=[4, 5, 6],
+        scales=scales,  # type: ignore[arg-type]
+        tune=Tuning("training.learning_rate", list(GRID), "dev/uas", **settings),  # type: ignore[arg-type]
+    )
+
+
+def run_to_the_end(
+    experiment: Experiment, scores: Mapping[float, float]
+) -> list[tuple[int, float | None]]:
+    """Seeds and values in the order in which they are asked for; other values fail."""
+
+    def measure(run: PlannedRun) -> float | None:
+        assert run.value is not None
+        return scores.get(run.value)
+
+    planned = list(plan_runs(experiment, "full"))
+    while new := following_runs(experiment, "full", planned, measure):
+        planned += new
+    return [(run.seed, run.value) for run in planned]
+
+
+FIRST = [(4, value) for value in GRID]
+
+
+def test_a_scale_may_add_fewer_values_than_the_experiment() -> None:
+    rising = {value: value for value in (*GRID, 4.0, 8.0)}
+    wide, narrow = tuned(), tuned(scales={"full": ScalePlan(extensions=1)})
+    assert run_to_the_end(wide, rising)[3:] == [(4, 4.0), (4, 8.0), (5, 8.0), (6, 8.0)]
+    assert run_to_the_end(narrow, rising)[3:] == [(4, 4.0), (5, 4.0), (6, 4.0)]
+    kept = tuned(scales={"full": ScalePlan(extensions=0)})
+    assert run_to_the_end(kept, rising)[3:] == [(5, 2.0), (6, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "following"),
+    [
+        ({0.5: 70, 1: 80, 2: 75}, [(5, 1.0), (6, 1.0)]),
+        ({0.5: 70, 1: 75, 2: 80, 4: 79}, [(4, 4.0), (5, 2.0), (6, 2.0)]),
+        ({0.5: 70, 1: 75, 2: 80, 4: 81, 8: 80}, [(4, 4.0), (4, 8.0), (5, 4.0), (6, 4.0)]),
+        ({0.5: 80, 1: 75, 2: 70, 0.25: 79}, [(4, 0.25), (5, 0.5), (6, 0.5)]),
+        ({0.5: 1, 1: 2, 2: 3, 4: 4, 8: 5}, [(4, 4.0), (4, 8.0), (5, 8.0), (6, 8.0)]),
+        ({0.5: 80, 1: 80, 2: 80, 0.25: 70}, [(4, 0.25), (5, 0.5), (6, 0.5)]),
+        ({0.5: 70, 1: 75, 2: 80}, [(4, 4.0), (5, 2.0), (6, 2.0)]),
+        ({1: 75}, [(5, 1.0), (6, 1.0)]),
+        ({}, []),
+    ],
+    ids=["inside", "once wider", "twice wider", "lower", "limit", "tie", "fails", "alone", "none"],
+)
+def test_the_grid_grows_at_its_ends_then_the_other_seeds_run(
+    scores: Mapping[float, float], following: list[tuple[int, float]]
+) -> None:
+    assert run_to_the_end(tuned(), scores) == [*FIRST, *following]
+
+
+def test_without_extension_the_grid_stays_as_it_is() -> None:
+    ends = {0.5: 70, 1: 75, 2: 80}
+    assert run_to_the_end(tuned(extend=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]
+
+
+def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended() -> None:
+    plan = ScalePlan(column_seeds={"x": [9, 8]}, column_tuned={"x": [3.0]})
+    experiment = tuned(extend=2.0)
+    experiment.scales = {"full": plan}
+    assert run_to_the_end(experiment, {3: 50}) == [(9, 3.0), (8, 3.0)]
+
+
+def test_the_value_is_an_override_of_the_run() -> None:
+    first = next(plan_runs(tuned(), "full"))
+    assert first.overrides == (
+        "task=parsing", "scale=full", "loss=crf", "training.learning_rate=0.5", "seed=4",
+    )  # fmt: skip
+
+
+def test_only_the_rows_that_are_named_are_tuned() -> None:
+    experiment = tuned(rows=["b"], extend=None)
+    experiment.rows = [Axis("loss", {"a": ["loss=crf"], "b": ["loss=margin_crf"]})]
+    planned = list(plan_runs(experiment, "full"))
+    fixed = [(run.seed, run.value, run.setting) for run in planned if run.row == "a"]
+    assert fixed == [(seed, None, "") for seed in (4, 5, 6)]
+    assert [(run.seed, run.value) for run in planned if run.row == "b"] == FIRST
+    scores = {0.5: 70.0, 1.0: 80.0, 2.0: 75.0}
+    new = following_runs(experiment, "full", planned, lambda run: scores[run.value or 0])
+    assert [(run.row, run.seed, run.value) for run in new] == [("b", 5, 1.0), ("b", 6, 1.0)]
+
+
+def test_without_tuning_nothing_follows() -> None:
+    experiment = tuned()
+    experiment.tune = None
+    planned = list(plan_runs(experiment, "full"))
+    assert [(run.seed, run.value) for run in planned] == [(4, None), (5, None), (6, None)]
+    assert following_runs(experiment, "full", planned, lambda run: 1.0) == []
+
+
+def test_a_metric_without_a_better_direction_is_refused() -> None:
+    experiment = tuned()
+    assert experiment.tune is not None
+    experiment.tune.metric = "dev/trees"
+    with pytest.raises(ValueError, match="expected a metric with a better direction"):
+        run_to_the_end(experiment, {1: 1.0})
+
+
+def test_a_smaller_loss_is_better() -> None:
+    experiment = tuned()
+    assert experiment.tune is not None
+    experiment.tune.metric = "dev/tree_loss"
+    assert run_to_the_end(experiment, {0.5: 2, 1: 1, 2: 3})[-1] == (6, 1.0)
