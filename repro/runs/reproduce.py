@@ -59,7 +59,8 @@ def reproduce(
         if not any(plans.values()):
             known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
             raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
-    results_dir = Path(compose_run([f"scale={scale}", *extra]).results_dir or "")
+    first = next((run.overrides for plan in plans.values() for run in plan), (f"scale={scale}",))
+    results_dir = Path(compose_run([*first, *extra]).results_dir or "")
     require_writable(results_dir)
     title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
     changes = {name: extra for name in names}

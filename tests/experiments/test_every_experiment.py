@@ -105,7 +105,7 @@ def test_every_experiment_takes_one_step(
                 and record.metric == column.metric
             ]
             assert len(found) == (1 if kind == "ensemble" else 2), (row, column.name)
-    compared = compare_rows(experiment, measured, "demo", Comparer(shared, "demo"), compute=False)
+    compared = compare_rows(experiment, measured, "demo", Comparer(shared, "demo"))
     assert {(row, column) for row, column, _ in compared} == _comparable(experiment)
     assert experiment.title in done.report.read_text()
     if experiment.kind == "table":
