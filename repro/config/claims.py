@@ -126,11 +126,35 @@ class Claim:
 
 
 @dataclass
+class Reference:
+    """A paper.
+
+    Attributes:
+        authors: family names and year.
+        title: of the paper.
+        venue: where it appeared.
+        url: its page.
+    """
+
+    authors: str
+    title: str = ""
+    venue: str = ""
+    url: str = ""
+
+
+@dataclass
 class PaperClaims:
-    """The claims of one paper, in the order of the file."""
+    """A paper's reference and its claims, in the order of the file.
+
+    Attributes:
+        paper: name of the paper's folder.
+        claims: the claims.
+        reference: ``null`` for the name of the folder alone.
+    """
 
     paper: str
     claims: list[Claim]
+    reference: Reference | None = None
 
 
 def load_claims() -> list[PaperClaims]:

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from repro.checksums import DamagedFileError
+from repro.config.claims import Reference, load_claims
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
@@ -33,6 +34,9 @@ _EXACT = (
     "values computed by the library alone, without corpus and training; the same at every scale, "
     "so they stand beside the paper's"
 )
+NOT_RUN = "not run at this scale"
+NARROW = 3
+"""Grids of at most so many columns are drawn beside each other."""
 _DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
 
 
@@ -82,15 +86,61 @@ class Section:
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
+    @property
+    def narrow(self) -> bool:
+        """Whether its grids fit beside each other."""
+        return all(len(grid.columns) <= NARROW for grid in self.grids)
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Names and addresses, relative to the page, of the files that hold its values."""
+        name, links = self.experiment.name, []
+        if self.experiment.kind == "table":
+            links = [(s.upper(), f"tables/{name}.{s}") for s in ("csv", "tex")]
+        if self.figure is not None and self.figure.svg is not None:
+            links += [(s.upper(), f"figures/{name}.{s}") for s in ("png", "svg", "json")]
+        return links
+
 
 @dataclass(frozen=True)
 class Absent:
-    """An artefact without results: its name, its title and what to type or why there is none."""
+    """An artefact without results.
+
+    Attributes:
+        name: ``<paper>/<artefact>``.
+        title: of the artefact.
+        reason: why there are none.
+        command: what to type to make it; blank where nothing does.
+    """
 
     name: str
     title: str
     reason: str
     command: str
+
+    @property
+    def exceptional(self) -> bool:
+        """Whether the reason is another than that nobody has run it."""
+        return self.reason != NOT_RUN
+
+
+@dataclass(frozen=True)
+class PaperView:
+    """One paper's part of the report: its reference, its claims and its artefacts."""
+
+    name: str
+    reference: Reference
+    sections: tuple[Section, ...]
+    claims: ClaimsOfPaper | None
+
+    @property
+    def coverage(self) -> str:
+        """How many runs its artefacts rest on, and how many columns have values."""
+        tables = [one.table for one in self.sections if one.experiment.kind == "table"]
+        found = sum(len(table.columns_found) for table in tables)
+        wanted = sum(len(table.experiment.columns) for table in tables)
+        columns = f" · {found} of {wanted} columns of its tables" if wanted else ""
+        return f"{len(self.sections)} artefacts{columns}"
 
 
 @dataclass(frozen=True)
@@ -103,6 +153,7 @@ class Document:
         sections: artefacts with results.
         absent: artefacts without.
         claims: what the papers say, with verdicts, by paper.
+        references: the papers, by the names of their folders.
     """
 
     scale: str
@@ -110,6 +161,32 @@ class Document:
     sections: tuple[Section, ...]
     absent: tuple[Absent, ...]
     claims: tuple[ClaimsOfPaper, ...] = ()
+    references: Mapping[str, Reference] = field(default_factory=dict)
+
+    @property
+    def papers(self) -> list[PaperView]:
+        """Claims and sections by paper, in the order of their names."""
+        claims = {one.paper: one for one in self.claims}
+        names = sorted({*claims, *(section.experiment.paper for section in self.sections)})
+        return [
+            PaperView(
+                name,
+                self.references.get(name, Reference(name)),
+                tuple(one for one in self.sections if one.experiment.paper == name),
+                claims.get(name),
+            )
+            for name in names
+        ]
+
+    @property
+    def summary(self) -> str:
+        """Coverage, devices and versions in one line."""
+        total = len(self.sections) + len(self.absent)
+        facts = [dict(section.facts) for section in self.sections]
+        devices = _unique(fact["device"] for fact in facts if "device" in fact)
+        versions = _unique(fact["versions"] for fact in facts if "versions" in fact)
+        parts = [f"{len(self.sections)} of {total} tables and figures", *devices[:2], *versions[:1]]
+        return " · ".join(parts)
 
 
 def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:
@@ -140,6 +217,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
+        references={one.paper: one.reference for one in load_claims() if one.reference},
     )
 
 
@@ -197,7 +275,7 @@ def _earlier_note(records: Sequence[Measurement]) -> str:
 
 def _not_run(experiment: Experiment, scale: str) -> Absent:
     command = reproduce_command(experiment, scale)
-    return Absent(experiment.name, experiment.title, "not run at this scale", command)
+    return Absent(experiment.name, experiment.title, NOT_RUN, command)
 
 
 def build_section(
@@ -324,8 +402,10 @@ def _state(table: Table, figure: FigureView | None) -> str:
         if figure is None:
             return "runs recorded, not drawn"
         return "drawn" if figure.svg else "no such example at this scale"
-    complete = table.cells_found == table.cells_wanted
-    return "complete" if complete else f"{table.cells_found} of {table.cells_wanted} cells complete"
+    runs, columns = table.provenance.runs, table.experiment.columns
+    covered = f"{len(table.columns_found)} of {len(columns)} columns"
+    missing = table.cells_wanted - table.cells_found
+    return f"{runs} runs, {covered}" + (f", {missing} cells incomplete" if missing else "")
 
 
 def _metric_facts(table: Table) -> list[tuple[str, str]]:

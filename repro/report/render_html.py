@@ -1,16 +1,20 @@
-"""One HTML page that needs nothing else: style and images are inside, scripts there are none."""
+"""One HTML page that needs nothing else: style, images and its one script are inside."""
 
 import base64
+import hashlib
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from repro.report.cell import MISSING
 from repro.report.claims import GENERATED, METHOD
 from repro.report.document import Document
 from repro.report.provenance import GENERATED_SCALE
 
+_CELL = re.compile(r"([\d.]+)(\*?)( ± [\d.]+)?((?: \(\d+/\d+\))?[^\d\s]*)")
+"""Value, sign of significance, spread, and count and marks of a cell."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -27,18 +31,48 @@ def html_report(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"number": _number, "unbroken": _unbroken}
     style = Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     template = environment.get_template("report.html.j2")
     images = _images(document)
     page = template.render(
         document=document,
         style=style,
+        script=Markup(script),
+        script_hash=_script_hash(script),
+        linked={section.anchor for section in document.sections},
         images=images,
         missing=MISSING,
         claims_note=METHOD,
         claims_warning=GENERATED if document.scale == GENERATED_SCALE else "",
     )
     return page + "\n"
+
+
+def _script_hash(script: str) -> str:
+    """Return the source expression by which the page's policy allows this script alone."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    return f"sha256-{digest}"
+
+
+def _number(text: str) -> Markup:
+    """Set the spread of a cell's text apart, and its marks so that digits stay aligned."""
+    found = _CELL.fullmatch(text)
+    if found is None:
+        return escape(text)
+    value, sign, spread, marks = found.groups(default="")
+    parts = [escape(value)]
+    if spread:
+        parts.append(Markup('<span class="spread">{}</span>').format(spread))
+    if sign or marks:
+        parts.append(Markup('<span class="mark">{}</span>').format(sign + marks))
+    return Markup("").join(parts)
+
+
+def _unbroken(text: str) -> str:
+    """Keep headers in one piece at their hyphens."""
+    return text.replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _images(document: Document) -> dict[str, str]:

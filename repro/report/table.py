@@ -70,6 +70,12 @@ class Table:
         return tuple(one for one in found if one is not None)
 
     @property
+    def columns_found(self) -> tuple[str, ...]:
+        """Names of the columns that have a measured value."""
+        found = {n for row in self.rows for n, cell in enumerate(row.cells) if cell.found}
+        return tuple(one.name for n, one in enumerate(self.experiment.columns) if n in found)
+
+    @property
     def cells_found(self) -> int:
         """Number of cells that have all their runs; those that the scale leaves out have none."""
         return sum(0 < cell.wanted == cell.found for row in self.rows for cell in row.cells)

@@ -206,8 +206,8 @@ def test_the_report_says_that_it_is_computed(
     monkeypatch.setattr(document, "list_experiments", lambda: [computed.name])
     monkeypatch.setattr(document, "load_experiment", lambda name: computed)
     before = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
-    assert "make reproduce-paper2020-figure8" in before
-    assert "not run at this scale" in before
+    assert "paper2020/figure8" in before
+    assert "Not run at this scale" in before
     compute_figure_data(tmp_path, scale, computed, ORIGIN)
     page = build_report(Archive(tmp_path, scale)).read_text(encoding="utf-8")
     markdown = (tmp_path / scale / "report.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +75,8 @@ def test_html_shows_sign_note_and_p_values(
 ) -> None:
     one = section(compared, records, COMPARED)
     page = html_report(Document("full", "", (one,), ()))
-    for expected in ("42.00* ± 1.41", "* differs from 1 / a", "paired tests", "0.0499", "321"):
+    assert re.search(r"42\.00<span[^>]*> ± 1\.41</span><span[^>]*>\*[^<]*</span>", page)
+    for expected in ("* differs from 1 / a", "paired tests", "0.0499", "321"):
         assert expected in page, expected
 
 
@@ -106,5 +108,6 @@ def test_the_report_reads_the_comparisons(
     monkeypatch.setattr("repro.report.document.list_experiments", lambda: [compared.name])
     monkeypatch.setattr("repro.report.document.load_experiment", lambda _: compared)
     write_comparisons(tmp_path, "full", [replace(COMPARED, signature=SIGNATURE)])
-    page = build_report(filled(tmp_path, "full", {compared.name: records}))
-    assert "42.00* ± 1.41" in page.read_text(encoding="utf-8")
+    build_report(filled(tmp_path, "full", {compared.name: records}))
+    written = (tmp_path / "full" / "tables" / f"{compared.name}.md").read_text(encoding="utf-8")
+    assert r"42.00\* ± 1.41" in written

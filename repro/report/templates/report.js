@@ -1,0 +1,61 @@
+"use strict";
+{
+  // Sorts a table by the column whose header is activated; the original order comes third.
+  const number = (cell) => {
+    const found = cell.textContent.replace("−", "-").match(/-?[\d.]+/);
+    return found && cell.tagName === "TD" ? parseFloat(found[0]) : null;
+  };
+  const compare = (a, b) => {
+    const [x, y] = [number(a), number(b)];
+    if (x !== null && y !== null) return x - y;
+    if (x !== null || y !== null) return x === null ? 1 : -1;
+    return a.textContent.localeCompare(b.textContent);
+  };
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const body = table.tBodies[0];
+    const original = [...body.rows];
+    const headers = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    if (original.length < 2) continue;
+    headers.forEach((header, column) => {
+      header.tabIndex = 0;
+      header.title = "sort";
+      const sort = () => {
+        const next = { none: "ascending", ascending: "descending", descending: "none" };
+        const order = next[header.getAttribute("aria-sort") || "none"];
+        headers.forEach((other) => other.removeAttribute("aria-sort"));
+        const rows = [...original];
+        if (order !== "none") {
+          header.setAttribute("aria-sort", order);
+          rows.sort((a, b) => compare(a.cells[column], b.cells[column]));
+          if (order === "descending") rows.reverse();
+        }
+        body.append(...rows);
+      };
+      header.addEventListener("click", sort);
+      header.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") {
+          event.preventDefault();
+          sort();
+        }
+      });
+    });
+  }
+
+  // Narrows the contents to the artefacts that contain what is typed.
+  const find = document.getElementById("find");
+  find.hidden = false;
+  find.addEventListener("input", () => {
+    const wanted = find.value.toLowerCase();
+    for (const item of document.querySelectorAll("nav li"))
+      item.hidden = !item.textContent.toLowerCase().includes(wanted);
+  });
+
+  // A cell that a link points to lies in a folded part: unfold it.
+  const unfold = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const folded = target && target.closest("details");
+    if (folded) folded.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+}
