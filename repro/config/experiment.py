@@ -1,13 +1,16 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
 import re
+from collections.abc import Collection, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 from repro.config.errors import ConfigError
+from repro.config.identity import flattened
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 
@@ -20,9 +23,19 @@ CLAIMS_FILE = "claims.yaml"
 """Beside the artefacts of a paper: its claims (:mod:`repro.config.claims`)."""
 
 
+COLUMN_SETTINGS = ("metric", "over", "relative_to")
+"""What a label of an axis of the columns may set besides overrides."""
+
+KINDS_OF_COLUMNS = ("seeds", "ensemble")
+
+
 @dataclass
 class Axis:
-    """One axis of the rows: a header and, for each label, the overrides that make it."""
+    """One axis of the rows or columns: a header and, for each label, the overrides that make it.
+
+    Labels of columns also set ``metric=...`` (the parts of several axes are joined),
+    ``over=ensemble`` and ``relative_to=ROW``.
+    """
 
     name: str
     values: dict[str, list[str]]
@@ -33,6 +46,7 @@ class Column:
     """One column: the overrides of its runs and the metric that it shows.
 
     Attributes:
+        name: the labels, one of each axis, joined by blanks.
         over: ``"seeds"`` shows mean and standard deviation over the seeds; ``"ensemble"`` shows
             the one model that averages the raw probabilities of all seeds.
         relative_to: label of a row; each value is shown divided by that of this row with the same
@@ -44,6 +58,11 @@ class Column:
     overrides: list[str] = field(default_factory=list)
     over: str = "seeds"
     relative_to: str | None = None
+    labels: list[str] = field(default_factory=list)
+
+    def chosen(self, keys: Collection[str]) -> list[str]:
+        """Those of some names and labels of columns that mean this one."""
+        return [key for key in keys if key == self.name or key in self.labels]
 
 
 @dataclass
@@ -52,15 +71,16 @@ class Published:
 
     Attributes:
         source: where they stand, for example ``"Peters et al. (2019), Table 1"``.
-        rows: row label (axis labels joined by ``" / "``) to one value per column.
+        rows: row label (axis labels joined by ``" / "``) to values by name of the column; in a file
+            the labels of several axes nest.
         other_rows: rows of other systems, shown below ours.
-        deviations: row label to one printed standard deviation per column.
+        deviations: row label to printed standard deviations by name of the column.
     """
 
     source: str = ""
-    rows: dict[str, list[float | None]] = field(default_factory=dict)
-    other_rows: dict[str, list[float | None]] = field(default_factory=dict)
-    deviations: dict[str, list[float | None]] = field(default_factory=dict)
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    other_rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    deviations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass
@@ -70,7 +90,7 @@ class Departure:
     Attributes:
         reason: what differs, and why.
         rows: labels of the rows concerned; empty for all.
-        columns: names of the columns concerned; empty for all.
+        columns: names or labels of the columns concerned; empty for all.
         incomparable: whether a mapping, a corpus or a measure is another one, so that no
             difference to the published value is printed.
     """
@@ -80,9 +100,10 @@ class Departure:
     columns: list[str] = field(default_factory=list)
     incomparable: bool = False
 
-    def concerns(self, row: str, column: str) -> bool:
+    def concerns(self, row: str, column: Column) -> bool:
         """Whether a cell is among those that depart."""
-        return row in (self.rows or [row]) and column in (self.columns or [column])
+        columns = not self.columns or bool(column.chosen(self.columns))
+        return row in (self.rows or [row]) and columns
 
 
 @dataclass
@@ -135,7 +156,9 @@ class ScalePlan:
     Attributes:
         overrides: further overrides of every run.
         seeds: in place of the experiment's own.
-        columns: the columns that this scale runs, with further overrides; ``null`` runs all.
+        columns: names or labels of the columns that this scale runs, with further overrides;
+            ``null`` runs all.
+        omit: names or labels of columns that it does not run.
         rows: labels of the rows that this scale runs; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
         extensions: in place of that of ``tune``: at most so many values are added for one cell.
@@ -149,6 +172,7 @@ class ScalePlan:
     overrides: list[str] = field(default_factory=list)
     seeds: list[int] | None = None
     columns: dict[str, list[str]] | None = None
+    omit: list[str] = field(default_factory=list)
     rows: list[str] | None = None
     tuned: list[float] | None = None
     extensions: int | None = None
@@ -182,6 +206,7 @@ class Experiment:
     departures: list[Departure] = field(default_factory=list)
     drawing: Drawing | None = None
     notes: list[str] = field(default_factory=list)
+    column_axes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -214,11 +239,16 @@ class Experiment:
 
     def columns_at(self, scale: str) -> list[Column]:
         """Columns that this scale runs, with its further overrides."""
-        chosen = self.scales[scale].columns
-        if chosen is None:
-            return self.columns
-        found = [column for column in self.columns if column.name in chosen]
-        return [replace(c, overrides=[*c.overrides, *chosen[c.name]]) for c in found]
+        plan = self.scales[scale]
+        found = [column for column in self.columns if not column.chosen(plan.omit)]
+        if plan.columns is None:
+            return found
+        more = [[plan.columns[key] for key in column.chosen(plan.columns)] for column in found]
+        return [
+            replace(column, overrides=[*column.overrides, *chain.from_iterable(lists)])
+            for column, lists in zip(found, more, strict=True)
+            if lists
+        ]
 
     def tuning_of(self, row: str) -> Tuning | None:
         """How the cells of a row are tuned; ``None`` if they are not."""
@@ -236,6 +266,21 @@ class Experiment:
         assert self.tune is not None
         own = self.scales[scale].extensions
         return self.tune.extensions if own is None else own
+
+
+@dataclass
+class _File(Experiment):
+    """An experiment as its file states it.
+
+    Attributes:
+        columns: axes, as those of the rows.
+        metric: of columns whose labels set none.
+        omit: names of columns that the product of the axes has and the table has not.
+    """
+
+    columns: list[Axis] = field(default_factory=list)  # type: ignore[assignment]
+    metric: str = ""
+    omit: list[str] = field(default_factory=list)
 
 
 def list_experiments() -> list[str]:
@@ -279,9 +324,42 @@ def load_experiment(name: str) -> Experiment:
 
 @cache
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
-    experiment = load_structured(Experiment, path, paper=path.parent.name, artefact=path.stem)
+    content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
+    values = {one.name: getattr(content, one.name) for one in fields(Experiment)}
+    values["columns"] = [one for one in _columns(content, path) if one.name not in content.omit]
+    values["column_axes"] = [axis.name for axis in content.columns]
+    for printed in (content.published.rows, content.published.other_rows):
+        printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
+    deviations = content.published.deviations
+    deviations |= {label: flattened(cells, separator=" ") for label, cells in deviations.items()}
+    experiment = Experiment(**values)
     _check(experiment, path)
     return experiment
+
+
+def _columns(content: _File, path: Path) -> Iterator[Column]:
+    """The product of the axes, the last one varying fastest."""
+    if not content.columns:
+        return
+    for chosen in product(*(axis.values.items() for axis in content.columns)):
+        column = Column(" ".join(label for label, _ in chosen), "", [], "seeds", None, [])
+        for label, settings in chosen:
+            column.labels.append(label)
+            for setting in settings:
+                key, _, value = setting.partition("=")
+                if key == "metric":
+                    column.metric += value
+                elif key in COLUMN_SETTINGS:
+                    setattr(column, key, value)
+                else:
+                    column.overrides.append(setting)
+        column.metric = column.metric or content.metric
+        if not column.metric or column.over not in KINDS_OF_COLUMNS:
+            raise ConfigError(
+                f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and over is one of "
+                f"{', '.join(KINDS_OF_COLUMNS)}"
+            )
+        yield column
 
 
 def _check(experiment: Experiment, path: Path) -> None:
@@ -291,14 +369,14 @@ def _check(experiment: Experiment, path: Path) -> None:
         raise ConfigError(f"{path}: a figure needs a 'drawing', a table has none")
     _check_plan(experiment, path)
     _check_tuning(experiment, path)
-    width = len(experiment.columns)
+    names = {column.name for column in experiment.columns}
     published = experiment.published
     printed = (published.rows, published.deviations, published.other_rows)
     for label, cells in (item for rows in printed for item in rows.items()):
-        if len(cells) != width:
-            raise ConfigError(
-                f"{path}: published row {label!r} has {len(cells)} values, not {width}"
-            )
+        if strange := sorted({*cells} - names):
+            raise ConfigError(f"{path}: published row {label!r} names {strange}, no columns")
+        if wrong := [name for name, value in cells.items() if type(value) not in (int, float)]:
+            raise ConfigError(f"{path}: published row {label!r}: {wrong} are not numbers")
     _check_references(experiment, path)
     unknown = {*published.rows, *published.deviations} - set(experiment.row_labels())
     if unknown:
@@ -318,10 +396,15 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         raise ConfigError(f"{path}: relative_to of {unknown} is not a row of the experiment")
     if len(experiment.departures) > MOST_DEPARTURES:
         raise ConfigError(f"{path}: more than {MOST_DEPARTURES} departures; join some")
-    names = {column.name for column in experiment.columns}
+    names = _names(experiment)
     for one in experiment.departures:
         if strange := sorted({*one.rows} - known | {*one.columns} - names):
             raise ConfigError(f"{path}: a departure names {strange}, no rows or columns")
+
+
+def _names(experiment: Experiment) -> set[str]:
+    """Names and labels of columns."""
+    return {name for column in experiment.columns for name in (column.name, *column.labels)}
 
 
 def _check_plan(experiment: Experiment, path: Path) -> None:
@@ -339,7 +422,7 @@ def _check_plan(experiment: Experiment, path: Path) -> None:
 
 
 def _check_tuning(experiment: Experiment, path: Path) -> None:
-    names = {column.name for column in experiment.columns}
+    names = _names(experiment)
     labels = {*experiment.row_labels()} if experiment.rows else set()
     for scale, plan in experiment.scales.items():
         if plan.rows is not None and (not plan.rows or {*plan.rows} - labels):
@@ -347,7 +430,7 @@ def _check_tuning(experiment: Experiment, path: Path) -> None:
                 f"{path}: scale {scale!r} names no rows, or unknown ones: "
                 f"{sorted({*plan.rows} - labels)}"
             )
-        named = {*(plan.columns or {}), *plan.column_seeds, *plan.column_tuned}
+        named = {*(plan.columns or {}), *plan.omit, *plan.column_seeds, *plan.column_tuned}
         if named - names:
             raise ConfigError(
                 f"{path}: scale {scale!r} names unknown columns {sorted(named - names)}"

@@ -57,12 +57,12 @@ def settings(run: RunConfig) -> dict[str, Any]:
     return _without_nuisance(asdict(run))
 
 
-def flattened(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings with dotted keys."""
+def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:
+    """Nested values with joined keys: settings with dotted ones."""
     found: dict[str, Any] = {}
     for key, value in content.items():
-        inner = flattened(value, f"{prefix}{key}.") if isinstance(value, dict) else None
-        found |= {f"{prefix}{key}": value} if inner is None else inner
+        inner = flattened(value, separator) if isinstance(value, dict) else {"": value}
+        found |= {f"{key}{separator}{rest}" if rest else key: one for rest, one in inner.items()}
     return found
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from repro.config.experiment import Column
 from repro.report.cell import BLANK, Cell
 from repro.report.table import Table
 
@@ -99,18 +100,24 @@ def _has_published(table: Table) -> bool:
 
 
 def _measured_grid(table: Table) -> Grid:
-    columns = [GridColumn(column.name, "measured") for column in table.experiment.columns]
+    columns = [_headed(column, "measured") for column in table.experiment.columns]
     rows = [(*row.labels, *(cell.text for cell in row.cells)) for row in table.rows]
     title = f"measured, {table.scale} scale"
     return Grid(title, (*label_columns(table), *columns), block_rows(rows))
 
 
 def _published_grid(table: Table) -> Grid:
-    columns = [GridColumn(column.name, "published") for column in table.experiment.columns]
+    columns = [_headed(column, "published") for column in table.experiment.columns]
     rows = [
         (*labels, *(cell.published_text for cell in cells)) for labels, cells in _all_rows(table)
     ]
     return Grid(NOT_COMPARABLE, (*label_columns(table), *columns), block_rows(rows), muted=True)
+
+
+def _headed(column: Column, role: Role) -> GridColumn:
+    """The header of a column, its further labels below that of the first axis."""
+    group, *rest = column.labels or [column.name]
+    return GridColumn(" ".join(rest), role, group) if rest else GridColumn(group, role)
 
 
 def _comparison_grid(table: Table) -> Grid:

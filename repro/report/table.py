@@ -176,11 +176,10 @@ def cell_of(
 def _row(
     experiment: Experiment, label: str, by_cell: dict[CellKey, list[Measurement]], scale: str
 ) -> TableRow:
-    nothing: list[float | None] = [None] * len(experiment.columns)
-    printed = experiment.published.rows.get(label, nothing)
-    deviations = experiment.published.deviations.get(label, nothing)
+    printed = experiment.published.rows.get(label, {})
+    deviations = experiment.published.deviations.get(label, {})
     cells = []
-    for column, value, std in zip(experiment.columns, printed, deviations, strict=True):
+    for column in experiment.columns:
         found = by_cell.get((label, column.name, column.metric), [])
         if column.relative_to is not None:
             found = _ratios(
@@ -192,8 +191,8 @@ def _row(
             column,
             found,
             metric=column.metric,
-            published=value,
-            published_std=std,
+            published=printed.get(column.name),
+            published_std=deviations.get(column.name),
             departures=_departures(experiment, scale, label, column),
         )
         digits = cell.digits if column.relative_to is None else RATIO_DIGITS
@@ -214,7 +213,7 @@ def _departures(
     experiment: Experiment, scale: str, row: str, column: Column
 ) -> list[tuple[str, Departure]]:
     marked = marked_departures(experiment, scale)
-    return [(mark, one) for mark, one in marked if one.concerns(row, column.name)]
+    return [(mark, one) for mark, one in marked if one.concerns(row, column)]
 
 
 def _with_comparisons(
@@ -239,15 +238,12 @@ def _ratios(records: Sequence[Measurement], references: Sequence[Measurement]) -
 
 
 def _other_rows(experiment: Experiment, scale: str) -> tuple[PublishedRow, ...]:
-    def row(label: str, values: Sequence[float | None]) -> PublishedRow:
-        pairs = zip(experiment.columns, values, strict=True)
-        return PublishedRow(
-            label,
-            tuple(
-                cell_of(experiment, scale, column, [], metric=column.metric, published=value)
-                for column, value in pairs
-            ),
+    def row(label: str, values: Mapping[str, float]) -> PublishedRow:
+        cells = (
+            cell_of(experiment, scale, one, [], metric=one.metric, published=values.get(one.name))
+            for one in experiment.columns
         )
+        return PublishedRow(label, tuple(cells))
 
     return tuple(row(label, values) for label, values in experiment.published.other_rows.items())
 

@@ -14,8 +14,8 @@ place: "p"
 base: [task=morphology]
 seeds: [1, 2]
 rows: [{name: a, values: {"x": [loss.alpha=1], "y": [loss.alpha=2]}}]
-columns: [{name: c, metric: test/accuracy}]
-published: {source: s, rows: {"x": [1.0]}}
+columns: [{name: k, values: {c: [metric=test/accuracy]}}]
+published: {source: s, rows: {"x": {c: 1.0}}}
 scales: {demo: {}, small: {seeds: [7], overrides: [decoding.beam_size=2]}}
 """
 
@@ -46,12 +46,19 @@ def test_a_scale_has_its_own_seeds_and_overrides(folder: Path) -> None:
     [
         ("kind: table", "kind: chart", "expected 'table' or 'figure'"),
         ("kind: table", "kind: figure", "needs a 'drawing'"),
-        ('"x": [1.0]', '"x": [1.0, 2.0]', "has 2 values, not 1"),
-        ('"x": [1.0]', '"z": [1.0]', "are not rows"),
+        ('"x": {c: 1.0}', '"x": {d: 1.0}', "names ['d'], no columns"),
+        ('"x": {c: 1.0}', '"x": {c: many}', "['c'] are not numbers"),
+        ('"x": {c: 1.0}', '"z": {c: 1.0}', "are not rows"),
+        ("metric=test/accuracy", "over=ensemble", "column 'c' needs metric=SPLIT/NAME"),
+        (
+            "metric=test/accuracy",
+            "metric=test/accuracy, over=all",
+            "over is one of seeds, ensemble",
+        ),
         ("title:", "titel:", "titel"),
         ("seeds: [1, 2]", "seeds: [1]\nbaseline: z", "baseline 'z' is not a row"),
         ("seeds: [1, 2]", "seeds: [one]", "seeds"),
-        ("metric: test/accuracy", "metric: test/accuracy, relative_to: z", "relative_to of ['c']"),
+        ("metric=test/accuracy", "metric=test/accuracy, relative_to=z", "relative_to of ['c']"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(folder: Path, old: str, new: str, expected: str) -> None:
@@ -87,11 +94,11 @@ def test_a_figure_of_the_library_plans_no_runs(folder: Path) -> None:
     [
         COMPUTED + "seeds: [1]",
         COMPUTED + "base: [task=morphology]",
-        COMPUTED + "columns: [{name: c, metric: dev/loss}]",
+        COMPUTED + "columns: [{name: k, values: {c: [metric=dev/loss]}}]",
         COMPUTED.replace("demo: {}", "demo: {seeds: [1]}"),
         COMPUTED.replace("demo: {}", "demo: {overrides: [a=b]}"),
         MINIMAL.replace("seeds: [1, 2]", ""),
-        MINIMAL.replace("columns: [{name: c, metric: test/accuracy}]", ""),
+        MINIMAL.replace("columns: [{name: k, values: {c: [metric=test/accuracy]}}]", ""),
     ],
 )
 def test_half_a_plan_is_refused(folder: Path, text: str) -> None:
@@ -162,7 +169,7 @@ def test_a_scale_has_its_own_rows(folder: Path) -> None:
         (TUNED.replace("[2, 1]", "[2, 1], rows: [z]"), "tune.rows names ['z']"),
         (TUNED.replace("[2, 1]", "[2, 1], extend: 1"), "takes a factor > 1"),
         (TUNED.replace("[2, 1]", "[2, -1], extend: 2"), "takes a factor > 1, and values > 0"),
-        (TUNED.replace("test/accuracy", "test/accuracy, over: ensemble"), "no columns 'over: ens"),
+        (TUNED.replace("test/accuracy", "test/accuracy, over=ensemble"), "no columns 'over: ens"),
     ],
 )
 def test_a_wrong_tuning_or_scale_is_refused(folder: Path, text: str, expected: str) -> None:
@@ -183,3 +190,25 @@ def test_a_wrong_departure_is_refused(folder: Path, departures: str, expected: s
     (folder / "table9.yaml").write_text(f"{MINIMAL}departures: {departures}\n")
     with pytest.raises(ConfigError, match=expected):
         load_experiment("paper/table9")
+
+
+def test_columns_are_a_product_whose_overrides_are_written_once(folder: Path) -> None:
+    columns = """columns:
+  - {name: corpus, values: {A: [data.seed=1, metric=test/], B: [data.seed=2, metric=dev/]}}
+  - {name: score, values: {acc: [metric=accuracy], ens: [metric=accuracy, over=ensemble]}}
+omit: [B ens]
+published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
+"""
+    text = re.sub(r"columns: .*\npublished: .*\n", columns, MINIMAL)
+    small = "small: {columns: {A: [data.seed=7]}, omit: [ens]}"
+    (folder / "table9.yaml").write_text(re.sub(r"small: \{.*\}\}", small + "}", text))
+    found = load_experiment("paper/table9")
+    assert [(one.name, one.metric, one.over, one.overrides) for one in found.columns] == [
+        ("A acc", "test/accuracy", "seeds", ["data.seed=1"]),
+        ("A ens", "test/accuracy", "ensemble", ["data.seed=1"]),
+        ("B acc", "dev/accuracy", "seeds", ["data.seed=2"]),
+    ]
+    assert found.published.rows == {"x": {"A acc": 1.5, "A ens": 2, "B acc": 3}}
+    assert found.column_axes == ["corpus", "score"]
+    (column,) = found.columns_at("small")
+    assert (column.name, column.overrides) == ("A acc", ["data.seed=1", "data.seed=7"])

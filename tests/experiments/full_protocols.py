@@ -423,8 +423,8 @@ PROTOCOLS = {
     ),
     "peters2019/section4_1": Protocol(
         MORPHOLOGY, ALPHAS,
-        every(HIGH, "high, single", "high, exact")
-        | every(MEDIUM, "medium, single", "medium, exact"),
+        every(HIGH, "high single", "high exact")
+        | every(MEDIUM, "medium single", "medium exact"),
         THREE_RUNS,
     ),
     "peters2019/figure1": Protocol(
@@ -545,8 +545,8 @@ PROTOCOLS = {
     ),
     "niculae2018/table2": Protocol(
         ESIM, ALIGNMENTS,
-        every(MULTINLI, "MultiNLI", "MultiNLI, nonzero")
-        | every(SNLI_SOURCE, "SNLI", "SNLI, nonzero"),
+        every(MULTINLI, "MultiNLI accuracy", "MultiNLI nonzero")
+        | every(SNLI_SOURCE, "SNLI accuracy", "SNLI nonzero"),
         THREE_RUNS, RATES,
     ),
     "niculae2018/section5_2": Protocol(

@@ -272,7 +272,7 @@ PUBLISHED: dict[str, Cells] = {
         "other_rows",
     ),
     "niculae2018/table2": block(
-        ["MultiNLI", "MultiNLI, nonzero", "SNLI", "SNLI, nonzero"],
+        ["MultiNLI accuracy", "MultiNLI nonzero", "SNLI accuracy", "SNLI nonzero"],
         """
         softmax 76.05 100 86.52 100
         sequential 75.54 13 86.62 19
@@ -339,7 +339,7 @@ PUBLISHED: dict[str, Cells] = {
     """,
     ),
     "peters2019/section4_1": block(
-        ["high, single", "medium, single", "high, exact", "medium, exact"],
+        ["high single", "medium single", "high exact", "medium exact"],
         "best configuration 81 66 87 79",
         "other_rows",
     ),

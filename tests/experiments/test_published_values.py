@@ -11,13 +11,11 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 def printed_cells(experiment: Experiment) -> Cells:
     """Every number that an experiment says a paper prints."""
     published = experiment.published
-    names = [column.name for column in experiment.columns]
     return {
         (kind, row, column): number
         for kind in ("rows", "deviations", "other_rows")
         for row, numbers in getattr(published, kind).items()
-        for column, number in zip(names, numbers, strict=True)
-        if number is not None
+        for column, number in numbers.items()
     }
 
 

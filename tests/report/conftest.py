@@ -49,8 +49,8 @@ EXPERIMENT = Experiment(
     scales={"demo": ScalePlan(), "full": ScalePlan()},
     published=Published(
         source="Paper (2020), Table 9",
-        rows={"1 / a": [51.25, None], "2 / b": [60.0, 61.5]},
-        other_rows={"OTHER (2018)": [None, 96.0]},
+        rows={"1 / a": {"avg": 51.25}, "2 / b": {"avg": 60.0, "ens": 61.5}},
+        other_rows={"OTHER (2018)": {"ens": 96.0}},
     ),
     notes=["A note."],
 )

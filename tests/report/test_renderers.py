@@ -85,7 +85,7 @@ def hostile(make_record: Make) -> Section:
         columns=[Column(HOSTILE, "test/accuracy")],
         seeds=[1],
         scales={"full": ScalePlan()},
-        published=Published(HOSTILE, {}, {HOSTILE: [1.0]}),
+        published=Published(HOSTILE, {}, {HOSTILE: {HOSTILE: 1.0}}),
         notes=[HOSTILE],
     )
     names = ("run_id", "row", "column", "signature", "corpus", "commit", "device", "versions")

@@ -149,7 +149,7 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(
 ) -> None:
     (first, *_), name = experiment.columns, "avg"
     ratio = replace(first, name="ratio", relative_to="1 / b")
-    published = replace(experiment.published, rows={"1 / a": [None, 2.0]}, other_rows={})
+    published = replace(experiment.published, rows={"1 / a": {"ratio": 2.0}}, other_rows={})
     wide = replace(experiment, columns=[first, ratio], seeds=[1, 2], published=published)
     values = {("1 / a", 1): 30.0, ("1 / a", 2): 5.0, ("1 / b", 1): 10.0, ("2 / a", 3): 7.0}
     records = [
@@ -173,7 +173,7 @@ def departing(experiment: Experiment) -> Experiment:
         Departure("another size", rows=["1 / a"]),
         Departure("another measure", columns=["ens"], incomparable=True),
     ]
-    deviations: dict[str, list[float | None]] = {"1 / a": [0.5, None]}
+    deviations = {"1 / a": {"avg": 0.5}}
     published = replace(experiment.published, deviations=deviations)
     return replace(experiment, departures=departures, published=published)
 
@@ -195,7 +195,7 @@ def test_departures_mark_their_cells(departing: Experiment, records: list[Measur
 def test_no_difference_is_printed_where_another_measure_is_published(
     departing: Experiment, records: list[Measurement]
 ) -> None:
-    published = replace(departing.published, rows={"1 / a": [51.25, 55.0]})
+    published = replace(departing.published, rows={"1 / a": {"avg": 51.25, "ens": 55.0}})
     compared = replace(departing, published=published)
     _, ensemble = build_table(compared, records, "full").rows[0].cells
     assert (ensemble.mean, ensemble.published) == (55.125, 55.0)
