@@ -12,7 +12,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test lint types tests format bench clean $(TARGETS)
+.PHONY: help install reproduce report test lint types tests format bench stats clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -58,6 +58,9 @@ tests: $(STAMP) ## Run the test suite
 format: $(STAMP) ## Rewrite style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+stats: $(STAMP) ## Print lines by folder and the lengths of functions
+	$(BIN)/python -m benchmarks.stats $(ARGS)
 
 bench: $(STAMP) ## Test, then time mappings and losses (settings in ARGS), write benchmarks/results
 	$(BIN)/python -m benchmarks $(ARGS)
