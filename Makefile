@@ -12,7 +12,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test lint types tests format bench stats clean $(TARGETS)
+.PHONY: help install reproduce report test lint types tests format bench stats gpu clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -64,6 +64,9 @@ stats: $(STAMP) ## Print lines by folder and the lengths of functions
 
 bench: $(STAMP) ## Test, then time mappings and losses (settings in ARGS), write benchmarks/results
 	$(BIN)/python -m benchmarks $(ARGS)
+
+gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md
+	$(BIN)/python -m benchmarks.gpu $(ARGS)
 
 clean: ## Remove the demo results and the caches (keeps .venv and the other results)
 	rm -rf results/demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
