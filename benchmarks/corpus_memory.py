@@ -20,10 +20,13 @@ from unittest.mock import patch
 
 import numpy as np
 
+from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data import preparation
 from repro.data.alignment import train_two_way, write_links
+from repro.data.corpora import declared
+from repro.data.corpora.translation import ParallelTexts
 from repro.data.parallel import ParallelCorpus, ParallelText, fingerprint, read_pairs
-from repro.data.preparation import EncodingSettings, PreparedCorpus, TextSettings
+from repro.data.preparation import PreparedCorpus
 from repro.data.stages import cached_stage
 from repro.data.translation import open_corpus
 
@@ -104,7 +107,12 @@ def _measured(given: argparse.Namespace, pairs: int) -> Usage:
         if given.corpus is None:
             corpus = generate(place / "corpus", pairs)
         else:
-            corpus = open_corpus(given.data_dir, given.corpus, given.source, given.target)
+            corpus = open_corpus(
+                declared(ParallelTexts, "data.corpus", given.corpus),
+                given.data_dir,
+                given.source,
+                given.target,
+            )
         usage = Usage(text=sum(path.stat().st_size for path in corpus.splits["train"]))
         with _watched(usage), patch.object(preparation, "cached_stage", _timed(usage)):
             text = TextSettings(merges=given.merges)

@@ -8,7 +8,7 @@ import repro
 
 ROOT = Path(repro.__file__).parent
 ORDER = [
-    "errors", "processes", "checksums", "atomic", "config", "data", "mappings", "structures",
+    "errors", "processes", "checksums", "atomic", "memory", "config", "data", "mappings", "structures",
     "losses", "decoding", "models", "training", "evaluation", "results", "report", "tasks", "runs",
     "app", "cli", "__main__",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from repro.config import schema
 from repro.config.errors import ConfigError
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
-from repro.config.schema.registry import registered_schemas, schema_classes
+from repro.config.schema.registry import registered_schemas, run_class, schema_classes
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 """What Hydra raises for overrides and configuration files that it refuses."""
@@ -143,6 +143,7 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
         raise ConfigError(explain(error)) from error
     assert isinstance(run, schema.RunConfig)
     _refuse_added(cfg, run)
+    run = run_class(type(run.task).__name__)(**vars(run))
     run.data_dir = run.data_dir or str(default_data_dir())
     run.results_dir = run.results_dir or str(default_results_dir())
     return run

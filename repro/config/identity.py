@@ -10,7 +10,7 @@ from omegaconf import MISSING as UNSET
 
 from repro import NUMERIC_EPOCH
 from repro.config.schema import RunConfig
-from repro.config.schema.checks import LATE
+from repro.config.schema.checks import ADDED_LATER, RECORDED_AS
 
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
@@ -93,20 +93,25 @@ def _without_nuisance(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(node: Any) -> Any:
-    """The settings as plain values, without late fields that hold their default."""
+    """The settings as plain values, without those added later that hold their default."""
     if is_dataclass(node):
-        kept = [f for f in fields(node) if not _is_late_default(f, getattr(node, f.name))]
-        return {f.name: _content(getattr(node, f.name)) for f in kept}
+        found = {}
+        for setting in fields(node):
+            value = getattr(node, setting.name)
+            name, values = setting.metadata.get(RECORDED_AS, (setting.name, None))
+            if not _is_later_default(setting, value):
+                found[name] = _content(value if values is None else values[value])
+        return found
     if isinstance(node, dict):
         return {key: _content(value) for key, value in node.items()}
     return [_content(value) for value in node] if isinstance(node, list) else node
 
 
-def _is_late_default(field: Field[Any], value: object) -> bool:
-    if not field.metadata.get(LATE, False):
+def _is_later_default(setting: Field[Any], value: object) -> bool:
+    if not setting.metadata.get(ADDED_LATER, False):
         return False
-    default = field.default if field.default_factory is MISSING else field.default_factory()
-    return bool(value == default)
+    factory = setting.default_factory
+    return bool(value == (setting.default if factory is MISSING else factory()))
 
 
 def _digest(content: dict[str, object]) -> str:

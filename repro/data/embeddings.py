@@ -12,7 +12,6 @@ from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -23,34 +22,10 @@ from torch import Tensor
 
 from repro.atomic import atomic_write_bytes, atomic_write_json
 from repro.checksums import DamagedFileError, sha256_of_file, verify
+from repro.config.schema.nli import WordVectorConfig
 from repro.data.errors import DataError
 from repro.data.files import sha256_of
 from repro.data.vocabulary import Vocabulary
-
-
-@dataclass(frozen=True)
-class WordVectorChoice:
-    """Which word vectors a run uses; part of its identity.
-
-    Attributes:
-        source: ``"glove"`` reads a file; ``"text"`` counts what stands together in plain text,
-            see :mod:`repro.data.cooccurrence`; ``"random"`` draws every vector.
-        trainable: whether training changes the vectors.
-        dimension: numbers of a vector.
-        deviation: standard deviation of the normal numbers of a vector that is drawn.
-    """
-
-    source: Literal["glove", "text", "random"]
-    trainable: bool
-    dimension: int
-    deviation: float
-
-    def __post_init__(self) -> None:
-        if self.dimension < 1 or not self.deviation > 0:
-            raise ValueError(
-                "dimension and deviation of word vectors are positive, not "
-                f"{self.dimension} and {self.deviation}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +56,7 @@ class FoundVectors:
 
 def word_vectors(
     vocabulary: Vocabulary,
-    choice: WordVectorChoice,
+    choice: WordVectorConfig,
     seed: int,
     glove: Path | None = None,
     cache_dir: Path | None = None,
@@ -99,24 +74,24 @@ def word_vectors(
         DataError: the source is ``"glove"`` and no file is given, or it is missing or malformed,
             or holds no word of the vocabulary.
     """
-    if choice.source == "random":
+    if choice.vectors == "random":
         return place_vectors(vocabulary, choice, seed, None)
     if glove is None:
         raise DataError(
             "model.vectors=glove needs a file of vectors: set data.glove to one of "
             "https://nlp.stanford.edu/projects/glove, or set model.vectors=random"
         )
-    found = _found(glove, vocabulary, choice.dimension, cache_dir)
+    found = _found(glove, vocabulary, choice.vector_size, cache_dir)
     return place_vectors(vocabulary, choice, seed, found)
 
 
 def place_vectors(
-    vocabulary: Vocabulary, choice: WordVectorChoice, seed: int, found: FoundVectors | None
+    vocabulary: Vocabulary, choice: WordVectorConfig, seed: int, found: FoundVectors | None
 ) -> WordVectors:
     """Vectors that were found, and for all other words vectors drawn from a normal distribution."""
     generator = torch.Generator().manual_seed(seed)
-    size = (len(vocabulary), choice.dimension)
-    matrix = torch.normal(0.0, choice.deviation, size, generator=generator)
+    size = (len(vocabulary), choice.vector_size)
+    matrix = torch.normal(0.0, choice.vector_deviation, size, generator=generator)
     matrix[Vocabulary.PAD] = 0.0
     if found is None:
         return WordVectors(matrix, 0)

@@ -12,8 +12,6 @@ from typing import Any
 from repro.atomic import atomic_write_bytes
 from repro.data.errors import DataError
 
-GIT_DIGITS = 40
-"""Hexadecimal digits of a git blob id; SHA-256 has 64."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -26,17 +24,6 @@ def write_if_changed(path: Path, content: bytes) -> None:
 def sha256_of(content: bytes) -> str:
     """SHA-256 of ``content`` as 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
-
-
-def git_blob_id(content: bytes) -> str:
-    """The name git gives to a file with this content: 40 hexadecimal digits of SHA-1."""
-    header = f"blob {len(content)}\0".encode()
-    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
-
-
-def checksum_like(known: str, content: bytes) -> str:
-    """The checksum of ``content`` of the same kind: a git blob id if it has 40 digits."""
-    return git_blob_id(content) if len(known) == GIT_DIGITS else sha256_of(content)
 
 
 def numbered_lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:

@@ -13,18 +13,18 @@ References:
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from repro.checksums import sha256_of_file
+from repro.config.schema.nli import NliReading
+from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
 from repro.data.errors import DataError
-from repro.data.files import decoded_lines, parse_json_object, sha256_of
+from repro.data.files import decoded_lines, numbered_lines, parse_json_object, sha256_of
 from repro.data.nli_tokens import parse_words, punctuation_words
 
-LABELS = ("entailment", "neutral", "contradiction")
-UNLABELLED = "-"
 LONGEST = 1000
 """No sentence has more words, unless its line is broken: the longest have a few hundred."""
 Row = TypeVar("Row")
@@ -48,68 +48,13 @@ class NliExample:
 
 
 @dataclass(frozen=True)
-class NliReading:
-    """How a corpus is read.
-
-    Attributes:
-        tokenization: ``"provided"`` takes the leaves of the binary parse, or, where a line has
-            none, what stands between spaces; ``"punctuation"`` splits the sentence by
-            :func:`~repro.data.nli_tokens.punctuation_words`.
-        lowercase: whether words are lower-cased.
-        expected: ``"official"`` demands as many labelled pairs as the published corpus has;
-            ``"any"`` takes a subset as well.
-        max_words: training pairs with a longer sentence are left out; ``None`` keeps all, and
-            refuses a sentence of more than :data:`LONGEST` words.
-    """
-
-    tokenization: Literal["provided", "punctuation"] = "provided"
-    lowercase: bool = False
-    expected: Literal["official", "any"] = "official"
-    max_words: int | None = None
-
-
-@dataclass(frozen=True)
-class NliSource:
-    """Where a corpus lies below the data folder, and how many labelled pairs it has.
-
-    Attributes:
-        name: of the corpus.
-        folder: of the archive.
-        files: name of the file of each part.
-        sizes: labelled pairs of each part.
-        address: of the archive on the web.
-    """
-
-    name: str
-    folder: str
-    files: Mapping[str, str]
-    sizes: Mapping[str, int]
-    address: str
-
-
-SNLI = NliSource(
-    "snli",
-    "snli_1.0",
-    {part: f"snli_1.0_{part}.jsonl" for part in ("train", "dev", "test")},
-    {"train": 549_367, "dev": 9_842, "test": 9_824},
-    "https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
-)
-MULTINLI = NliSource(
-    "multinli",
-    "multinli_1.0",
-    {part: f"multinli_1.0_{part}.jsonl" for part in ("train", "dev_matched")},
-    {"train": 392_702, "dev_matched": 9_815},
-    "https://cims.nyu.edu/~sbowman/multinli/multinli_1.0.zip",
-)
-
-
-@dataclass(frozen=True)
 class NliCorpus:
     """The labelled pairs of a corpus, each part in the order of its file.
 
     Attributes:
         name: of the corpus.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
+        labels: names of the labels.
     """
 
     name: str
@@ -117,50 +62,145 @@ class NliCorpus:
     dev: list[NliExample]
     test: list[NliExample]
     fingerprint: str
+    labels: tuple[str, ...] = LABELS
 
 
-def load_snli(data_dir: Path, reading: NliReading) -> NliCorpus:
-    """Read SNLI 1.0.
-
-    Args:
-        data_dir: folder that holds ``snli_1.0``, or that folder itself.
-        reading: words and sizes.
-
-    Raises:
-        DataError: a file missing or malformed, or not of the expected size.
-    """
-    parts = _read_parts(SNLI, Path(data_dir), reading)
-    return NliCorpus(SNLI.name, **parts, fingerprint=nli_fingerprint(SNLI, data_dir))
-
-
-def load_multinli(data_dir: Path, reading: NliReading) -> NliCorpus:
-    """Read MultiNLI 1.0; its matched validation set becomes validation and test, by halves.
+def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliCorpus:
+    """Read SNLI or MultiNLI; the matched validation set of MultiNLI is halved for test data.
 
     Args:
-        data_dir: folder that holds ``multinli_1.0``, or that folder itself.
+        source: the declaration.
+        data_dir: folder that holds the folder of the corpus, or that folder itself.
         reading: words and sizes, the latter before the split.
 
     Raises:
-        DataError: a file missing or malformed, not of the expected size, or a ``pairID`` that
-            stands twice in the matched validation set.
+        DataError: a file missing or malformed, not of the expected size, or a duplicate ``pairID``
+            in the part that is halved.
 
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts = _read_parts(MULTINLI, Path(data_dir), reading)
-    dev, test = halves(parts["dev_matched"])
-    fingerprint = nli_fingerprint(MULTINLI, data_dir)
-    return NliCorpus(MULTINLI.name, parts["train"], dev, test, fingerprint)
+    parts = {
+        part: accepted(source, part, read_file(path, reading), reading)
+        for part, path in _paths(source, Path(data_dir)).items()
+    }
+    if source.halved is not None:
+        parts["dev"], parts["test"] = halves(parts.pop(source.halved))
+    digest = nli_fingerprint(source, data_dir)
+    return NliCorpus(source.name, parts["train"], parts["dev"], parts["test"], digest)
 
 
-def nli_fingerprint(source: NliSource, data_dir: Path) -> str:
+def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
     """SHA-256 over the names and the SHA-256 of a corpus's files, which are not parsed.
 
     Raises:
         DataError: a file is missing.
     """
-    paths = sorted(_paths(source, Path(data_dir)).values())
-    return sha256_of("".join(f"{path.name} {sha256_of_file(path)}\n" for path in paths).encode())
+    return _fingerprint(_paths(source, Path(data_dir)).values())
+
+
+def pair_files(folder: Path) -> dict[str, Path]:
+    """Find the files of your own pairs: ``{train,dev,test}.jsonl`` or ``.tsv``.
+
+    Raises:
+        DataError: a split has no file, or two.
+    """
+    paths = {}
+    for split in ("train", "dev", "test"):
+        found = [folder / f"{split}{end}" for end in (".jsonl", ".tsv")]
+        there = [path for path in found if path.is_file()]
+        if len(there) != 1:
+            raise DataError(
+                f"data.folder: {folder} has {len(there)} of {found[0].name} and {found[1].name}; "
+                "expected one of them"
+            )
+        paths[split] = there[0]
+    return paths
+
+
+def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
+    """Read sentence pairs of your own, with any labels.
+
+    A JSONL file has one object a line; a TSV file begins with a line of the names of its columns.
+    They are ``premise``, ``hypothesis``, ``label`` and, optionally, ``id``, or those of SNLI's
+    archive. The labels are those of the training data, sorted; pairs labelled ``-`` are left out.
+
+    Args:
+        folder: see :func:`pair_files`.
+        reading: words; ``max_words`` leaves out training pairs.
+
+    Raises:
+        DataError: a file is missing, a line is malformed or has a label that no training pair has;
+            names the file and the line.
+    """
+    paths = pair_files(folder)
+    records = {split: _own_records(path) for split, path in paths.items()}
+    labels = tuple(sorted({record["gold_label"] for record in records["train"]} - {UNLABELLED}))
+    if len(labels) < 2:
+        raise DataError(f"{paths['train']}: expected at least two labels, found {labels}")
+    parts = {}
+    for split, path in paths.items():
+        # A TSV file begins with the names of its columns.
+        first = 2 if path.suffix == ".tsv" else 1
+        parts[split] = labelled(
+            records[split], lambda record: record, reading, str(path), labels, first
+        )
+    parts["train"] = _short_enough(folder.name, parts["train"], reading)
+    digest = own_fingerprint(folder)
+    return NliCorpus(folder.name, parts["train"], parts["dev"], parts["test"], digest, labels)
+
+
+def own_fingerprint(folder: Path) -> str:
+    """SHA-256 over the names and the SHA-256 of the files of your own pairs."""
+    return _fingerprint(pair_files(folder).values())
+
+
+_KEYS = {
+    "sentence1": ("premise", "sentence1"),
+    "sentence2": ("hypothesis", "sentence2"),
+    "gold_label": ("label", "gold_label"),
+    "pairID": ("id", "pairID"),
+}
+"""Keys of the archives to the names that files of your own may use."""
+
+
+def _own_records(path: Path) -> list[dict[str, str]]:
+    """Rows of a JSONL or TSV file with the keys of the archives."""
+    names: list[str] | None = None
+    records = []
+    for number, line in numbered_lines(path.read_bytes(), path):
+        try:
+            if path.suffix == ".jsonl":
+                row = parse_json_object(line)
+            elif names is None:
+                names = line.split("\t")
+                continue
+            else:
+                fields = line.split("\t")
+                if len(fields) != len(names):
+                    raise ValueError(f"expected {len(names)} columns, found {len(fields)}")
+                row = dict(zip(names, fields, strict=True))
+            record = {}
+            for key, choices in _KEYS.items():
+                value = next((row[name] for name in choices if name in row), None)
+                if value is None and key == "pairID":
+                    value = f"{path.stem}-{number}"
+                if key == "gold_label" and type(value) is int:
+                    value = str(value)
+                if not isinstance(value, str):
+                    wanted = " or ".join(map(repr, choices))
+                    raise ValueError(f"expected a text under {wanted}")
+                record[key] = value
+            records.append(record)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+    return records
+
+
+def _fingerprint(paths: Iterable[Path]) -> str:
+    return sha256_of(
+        "".join(f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths)).encode()
+    )
 
 
 def halves(examples: list[NliExample]) -> tuple[list[NliExample], list[NliExample]]:
@@ -175,7 +215,7 @@ def halves(examples: list[NliExample]) -> tuple[list[NliExample], list[NliExampl
     counts = Counter(example.pair_id for example in examples)
     if len(counts) < len(examples):
         twice = [name for name, count in counts.items() if count > 1]
-        raise DataError(f"cannot split by pairID, these stand more than once: {twice[:5]}")
+        raise DataError(f"cannot split by pairID, duplicates: {twice[:5]}")
     order = sorted(counts, key=lambda name: sha256_of(name.encode()))
     first = set(order[: (len(order) + 1) // 2])
     chosen = [example for example in examples if example.pair_id in first]
@@ -200,6 +240,8 @@ def labelled(
     record_of: Callable[[Row], Mapping[str, object]],
     reading: NliReading,
     origin: str,
+    labels: Sequence[str] = LABELS,
+    first: int = 1,
 ) -> list[NliExample]:
     """Turn rows into examples; pairs without a label are left out.
 
@@ -208,16 +250,18 @@ def labelled(
         record_of: gives a row the keys of the archives; raises ``ValueError`` where it cannot.
         reading: how words are made.
         origin: where the rows come from, for messages.
+        labels: names of the labels.
+        first: number of the first row, for messages.
 
     Raises:
-        DataError: a malformed row, named by its number from one, or no labelled pair at all.
+        DataError: a malformed row, named by its number, or no labelled pair at all.
     """
     examples = []
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(rows, start=first):
         try:
             record = record_of(row)
             if _text(record, "gold_label") != UNLABELLED:
-                examples.append(_example(record, reading))
+                examples.append(_example(record, reading, labels))
         except ValueError as error:
             raise DataError(f"{origin}:{number}: {error}") from None
     if not examples:
@@ -225,21 +269,21 @@ def labelled(
     return examples
 
 
-def check_size(source: NliSource, part: str, found: int, reading: NliReading) -> None:
+def check_size(source: SentencePairs, part: str, found: int, reading: NliReading) -> None:
     """Compare the number of labelled pairs of a part with the published one, if that is wanted.
 
     Raises:
-        DataError: another number where ``reading.expected`` is ``"official"``.
+        DataError: another number where ``reading.check_size`` is set.
     """
-    if reading.expected == "official" and found != source.sizes[part]:
+    if reading.check_size and found != source.sizes[part]:
         raise DataError(
             f"{source.name} {part}: {found} labelled pairs, the published corpus has "
-            f"{source.sizes[part]}; to use a part of it, set data.expected=any"
+            f"{source.sizes[part]}; to use a part of it, set data.check_size=false"
         )
 
 
 def accepted(
-    source: NliSource, part: str, examples: list[NliExample], reading: NliReading
+    source: SentencePairs, part: str, examples: list[NliExample], reading: NliReading
 ) -> list[NliExample]:
     """The pairs of a part that are used: all, but for too long ones in the training data.
 
@@ -247,33 +291,28 @@ def accepted(
         DataError: the part has not the expected size, or no pair is short enough.
     """
     check_size(source, part, len(examples), reading)
+    return _short_enough(source.name, examples, reading) if part == "train" else examples
+
+
+def _short_enough(name: str, examples: list[NliExample], reading: NliReading) -> list[NliExample]:
     limit = reading.max_words
-    if part != "train" or limit is None:
+    if limit is None:
         return examples
     kept = [e for e in examples if max(len(e.premise), len(e.hypothesis)) <= limit]
     if not kept:
         raise DataError(
-            f"{source.name}: data.max_words={limit} leaves none of {len(examples):,} training pairs"
+            f"{name}: data.max_words={limit} leaves none of {len(examples):,} training pairs"
         )
     return kept
 
 
-def _read_parts(
-    source: NliSource, data_dir: Path, reading: NliReading
-) -> dict[str, list[NliExample]]:
-    parts = {}
-    for part, path in _paths(source, data_dir).items():
-        parts[part] = accepted(source, part, read_file(path, reading), reading)
-    return parts
-
-
-def _paths(source: NliSource, data_dir: Path) -> dict[str, Path]:
+def _paths(source: SentencePairs, data_dir: Path) -> dict[str, Path]:
     inside = (data_dir / source.folder, data_dir)
     folder = next((place for place in inside if (place / source.files["train"]).is_file()), None)
     if folder is None:
         raise DataError(
-            f"no {source.folder}/{source.files['train']} in {data_dir}; unpack {source.address} "
-            f"there, or set data_dir to the folder that holds {source.folder}"
+            f"no {source.folder}/{source.files['train']} in {data_dir}; {source.how_to_get}, or "
+            f"set data_dir to the folder that holds {source.folder}"
         )
     paths = {part: folder / name for part, name in source.files.items()}
     if missing := [str(path) for path in paths.values() if not path.is_file()]:
@@ -281,15 +320,17 @@ def _paths(source: NliSource, data_dir: Path) -> dict[str, Path]:
     return paths
 
 
-def _example(record: Mapping[str, object], reading: NliReading) -> NliExample:
+def _example(
+    record: Mapping[str, object], reading: NliReading, labels: Sequence[str]
+) -> NliExample:
     label = _text(record, "gold_label")
-    if label not in LABELS:
-        raise ValueError(f"gold_label: expected {', '.join(LABELS)} or '-', found {label!r}")
+    if label not in labels:
+        raise ValueError(f"gold_label: expected {', '.join(labels)} or '-', found {label!r}")
     return NliExample(
         _text(record, "pairID"),
         _words(record, "sentence1", reading),
         _words(record, "sentence2", reading),
-        LABELS.index(label),
+        labels.index(label),
     )
 
 
@@ -302,8 +343,8 @@ def _words(record: Mapping[str, object], key: str, reading: NliReading) -> tuple
         words = _text(record, key).split()
     if reading.max_words is None and len(words) > LONGEST:
         raise ValueError(
-            f"{key} has {len(words):,} words, more than {LONGEST:,}: a broken quotation? mend the "
-            f"line, or set data.max_words={LONGEST}, which leaves longer training pairs out"
+            f"{key} has {len(words):,} words, more than {LONGEST:,}: an unclosed quotation? "
+            f"correct the line, or set data.max_words={LONGEST}, to leave longer training pairs out"
         )
     return tuple(sys.intern(word.lower() if reading.lowercase else word) for word in words)
 

@@ -1,6 +1,6 @@
 """Line-aligned text files: sentence ``n`` of one side belongs to sentence ``n`` of the other."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class ParallelCorpus:
         source: language code of the source, or what kind of text it is.
         target: likewise of the target.
         splits: the files of each split; test sets begin with ``test``.
-        tokenised: whether words are parted from signs already.
+        tokenised: whether words and punctuation are separated by spaces.
         fingerprint: over the bytes of all files.
         references: further targets of a test set, in files aligned with it.
         unknown: words that stand for an unknown one, like the symbol of the vocabulary.
@@ -48,34 +48,65 @@ class ParallelCorpus:
         return tuple(split for split in self.splits if split.startswith("test"))
 
 
+def open_folder(
+    folder: Path, source: str, target: str, *, tokenised: bool = False
+) -> ParallelCorpus:
+    """Find a user's own corpus: ``<split>.<source>`` and ``<split>.<target>``, one text a line.
+
+    Splits are ``train``, ``dev``, ``test`` and every further one whose name begins with ``test_``.
+
+    Args:
+        folder: holds the files.
+        source: what the names of source files end with, for example a language code.
+        target: likewise of target files.
+        tokenised: whether words and punctuation are separated by spaces.
+
+    Raises:
+        DataError: a file is missing, malformed or empty; names the file and the line.
+    """
+    if source == target:
+        raise DataError(f"data.source and data.target are both {source}; expected two languages")
+    further = sorted(path.stem for path in folder.glob(f"test_*.{source}"))
+    splits = {
+        split: ParallelText(folder / f"{split}.{source}", folder / f"{split}.{target}")
+        for split in ("train", "dev", "test", *further)
+    }
+    absent = [path for text in splits.values() for path in text if not path.is_file()]
+    if absent:
+        names = ", ".join(path.name for path in absent)
+        raise DataError(
+            f"data.folder: {folder} has no {names}; expected {{train,dev,test}}.{source} and "
+            f"{{train,dev,test}}.{target}, one text on each line"
+        )
+    for text in splits.values():
+        for _ in read_pairs(text):
+            pass
+    digest = fingerprint(splits)
+    return ParallelCorpus(folder.name, source, target, splits, tokenised, digest)
+
+
 def about(size: int) -> range:
-    """Sizes that differ by a hundredth at most."""
+    """Accept sizes that differ by a hundredth at most."""
     return range(size - size // 100, size + size // 100 + 1)
 
 
-def check_sizes(
-    splits: Mapping[str, ParallelText],
-    sizes: Mapping[str, int | range],
-    reducible: Collection[str] = (),
-) -> None:
-    """Compare the number of pairs of each split with the published number, or range of numbers.
+def check_size(path: Path, expected: int | range, reducible: bool = True) -> None:
+    """Compare the number of lines of a file with the published number, or range of numbers.
 
     Args:
-        splits: the files of each split.
-        sizes: published numbers of pairs.
-        reducible: splits of which ``data.subset=true`` accepts any number of pairs.
+        path: the file.
+        expected: the published number.
+        reducible: whether ``data.check_size=false`` accepts another number.
 
     Raises:
-        DataError: a split has another size.
+        DataError: the file has another number of lines.
     """
-    for split, size in sizes.items():
-        path = splits[split].source
-        count = sum(1 for _ in stream_lines(path))
-        expected = range(size, size + 1) if isinstance(size, int) else size
-        if count not in expected:
-            wanted = f"{size}" if isinstance(size, int) else f"{size.start} to {size.stop - 1}"
-            remedy = "; to use a part of it, set data.subset=true" if split in reducible else ""
-            raise DataError(f"{path} has {count} lines, the corpus has {wanted}{remedy}")
+    count = sum(1 for _ in stream_lines(path))
+    numbers = range(expected, expected + 1) if isinstance(expected, int) else expected
+    if count not in numbers:
+        size = numbers.start if len(numbers) == 1 else f"{numbers.start} to {numbers.stop - 1}"
+        remedy = "; to use a part of it, set data.check_size=false" if reducible else ""
+        raise DataError(f"{path} has {count} lines, the corpus has {size}{remedy}")
 
 
 def stream_lines(path: Path) -> Iterator[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from repro.atomic import atomic_write_json
+from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.arrow import ArrowPairs, write_pairs
 from repro.data.batching import Pair
 from repro.data.errors import DataError
@@ -26,41 +27,6 @@ _SOURCE, _TARGET = ("source", "both"), ("target", "both")
 """Values of ``strip_diacritics`` that concern a side."""
 _VERSION = 1
 """Raised when a stage changes what it writes."""
-
-
-@dataclass(frozen=True)
-class TextSettings:
-    """How text becomes tokens.
-
-    Attributes:
-        lowercase: before anything else.
-        strip_diacritics: sides whose letters lose their marks: ``"none"``, ``"source"``,
-            ``"target"`` or ``"both"``.
-        merges: number of merges of byte pair encoding; 0 keeps words whole.
-        joint: learn merges from both sides together.
-    """
-
-    lowercase: bool = False
-    strip_diacritics: str = "none"
-    merges: int = 0
-    joint: bool = True
-
-
-@dataclass(frozen=True)
-class EncodingSettings:
-    """How tokens become ids.
-
-    Attributes:
-        vocabulary: most tokens of a language that are kept, special symbols not counted.
-        shared: one vocabulary for both languages.
-        max_length: training pairs with a longer side are left out.
-        sink: end every source with :data:`SINK`.
-    """
-
-    vocabulary: int = 50_000
-    shared: bool = False
-    max_length: int = 50
-    sink: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,9 +49,20 @@ class PreparedCorpus:
 
 
 def prepare(
-    corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings, cache: Path
+    corpus: ParallelCorpus,
+    text: TextSettings,
+    encoding: EncodingSettings,
+    cache: Path,
+    sink: bool = False,
 ) -> PreparedCorpus:
     """Run the stages that have not been run before.
+
+    Args:
+        corpus: the files.
+        text: how text becomes tokens.
+        encoding: how tokens become ids.
+        cache: where stages are kept.
+        sink: end every source with :data:`SINK`.
 
     Raises:
         DataError: a line of the corpus is malformed, or no training pair is short enough.
@@ -103,7 +80,10 @@ def prepare(
     if text.merges:
         pieces = cached_stage(cache, "subwords", identity, partial(_write_subwords, words, text))
     encoded = cached_stage(
-        cache, "encoded", identity | asdict(encoding), partial(_write_ids, pieces, encoding)
+        cache,
+        "encoded",
+        identity | asdict(encoding) | {"sink": sink},
+        partial(_write_ids, pieces, encoding, sink),
     )
     return PreparedCorpus(
         corpus,
@@ -113,9 +93,11 @@ def prepare(
     )
 
 
-def stage_name(corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings) -> str:
-    """A name for a corpus with all settings of its preparation."""
-    settings = {"text": asdict(text), "encoding": asdict(encoding)}
+def stage_name(
+    corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings, sink: bool = False
+) -> str:
+    """A name for a corpus with all settings of its preparation; see :func:`prepare`."""
+    settings = {"text": asdict(text), "encoding": asdict(encoding) | {"sink": sink}}
     start = {"corpus": corpus.fingerprint, "version": _VERSION} | _unknown(corpus)
     return identity_digest(start | settings)
 
@@ -199,23 +181,23 @@ def _sentences(text: ParallelText, *sides: int) -> Iterator[str]:
             yield pair[side]
 
 
-def _write_ids(pieces: Path, settings: EncodingSettings, folder: Path) -> None:
+def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Path) -> None:
     train = read_pairs(_files(pieces, "train"))
     if all(max(len(side.split()) for side in pair) > settings.max_length for pair in train):
         raise DataError(
             f"data.max_length={settings.max_length} leaves no training pair: "
             "one side of each has more symbols"
         )
-    source, target = _count(pieces, settings)
+    source, target = _count(pieces, settings, sink)
     for name, vocabulary in (("source", source), ("target", target)):
         atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
     for split in _splits(pieces):
         limit = settings.max_length if split == "train" else None
-        pairs = _encode(_files(pieces, split), source, target, settings.sink, limit)
+        pairs = _encode(_files(pieces, split), source, target, sink, limit)
         write_pairs(folder / f"{split}.arrow", pairs)
 
 
-def _count(pieces: Path, settings: EncodingSettings) -> tuple[Vocabulary, Vocabulary]:
+def _count(pieces: Path, settings: EncodingSettings, sink: bool) -> tuple[Vocabulary, Vocabulary]:
     train = _files(pieces, "train")
 
     def tokens(*sides: int) -> Iterator[list[str]]:
@@ -223,7 +205,7 @@ def _count(pieces: Path, settings: EncodingSettings) -> tuple[Vocabulary, Vocabu
             for side in sides:
                 yield pair[side].split()
 
-    extra = [SINK] if settings.sink else []
+    extra = [SINK] if sink else []
     if settings.shared:
         both = _limited(Vocabulary.build(tokens(0, 1)), settings.vocabulary, extra)
         return both, both

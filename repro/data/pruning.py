@@ -6,9 +6,10 @@ from functools import partial
 from itertools import compress
 from pathlib import Path
 
+from repro.config.schema.text_pairs import TextSettings
 from repro.data.errors import DataError
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
-from repro.data.preparation import TextSettings, normalisers
+from repro.data.preparation import normalisers
 from repro.data.stages import cached_stage, identity_digest
 
 _VERSION = 1

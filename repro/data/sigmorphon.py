@@ -8,9 +8,11 @@ References:
 """
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from repro.data.corpora.inflection import SIGMORPHON
 from repro.data.errors import DataError
 from repro.data.files import numbered_lines, sha256_of
 
@@ -28,7 +30,7 @@ __all__ = [
 
 SETTINGS = ("medium", "high")
 FOLDERS = ("all", "surprise")
-FETCH_HINT = "fetch it with `repro data fetch sigmorphon2018`"
+FETCH_HINT = SIGMORPHON.how_to_get
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +112,46 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
     task_dir = _task_dir(Path(data_dir))
     files = _training_files(task_dir, setting)
     chosen = sorted(files if languages is None else _check(languages, task_dir, setting, files))
+    return _read({language: files[language] for language in chosen}, setting)
+
+
+def load_word_lists(folder: Path, languages: list[str] | None = None) -> SigmorphonCorpus:
+    """Read word lists of your own: ``<language>-{train,dev,test}`` in the format of the task.
+
+    Args:
+        folder: holds the files, of any languages.
+        languages: ``None`` takes every one with training data.
+
+    Raises:
+        DataError: a language or file is missing, or a line is malformed; names file and line.
+    """
+    files = {path.name.removesuffix("-train"): path for path in sorted(folder.glob("*-train"))}
+    if not files:
+        raise DataError(
+            f"data.folder: {folder} has no file <language>-train; expected word lists "
+            "<language>-{train,dev,test} with lines of lemma TAB form TAB tags"
+        )
+    chosen = sorted(files if languages is None else languages)
+    for language in chosen:
+        if language not in files:
+            raise DataError(
+                f"task.languages: {folder} has no {language}-train; it has {', '.join(files)}"
+            )
+    return _read({language: files[language] for language in chosen}, "own")
+
+
+def _read(files: Mapping[str, Path], setting: str) -> SigmorphonCorpus:
+    """Read the files of each language, given that of its training data."""
     splits: dict[str, list[Inflection]] = {"train": [], "dev": [], "test": []}
     lines = []
-    for language in chosen:
-        folder = files[language].parent
+    for language, train in files.items():
         for split, examples in splits.items():
-            name = f"{language}-train-{setting}" if split == "train" else f"{language}-{split}"
-            content = _content(folder / name)
-            lines.append(f"{folder.name}/{name} {sha256_of(content)}\n")
-            examples += _parse(content, folder / name, language)
+            path = train if split == "train" else train.with_name(f"{language}-{split}")
+            content = _content(path)
+            lines.append(f"{path.parent.name}/{path.name} {sha256_of(content)}\n")
+            examples += _parse(content, path, language)
     fingerprint = sha256_of("".join(sorted(lines)).encode())
-    return SigmorphonCorpus(setting, chosen, fingerprint=fingerprint, **splits)
+    return SigmorphonCorpus(setting, list(files), fingerprint=fingerprint, **splits)
 
 
 def _task_dir(data_dir: Path) -> Path:
@@ -135,7 +166,7 @@ def _task_dir(data_dir: Path) -> Path:
 
 def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
     if setting not in SETTINGS:
-        raise DataError(f"data.setting={setting}: unknown; choose from: {', '.join(SETTINGS)}")
+        raise DataError(f"task.setting={setting}: unknown; choose from: {', '.join(SETTINGS)}")
     ending = f"-train-{setting}"
     found = [p for folder in FOLDERS for p in (task_dir / folder).glob(f"*{ending}")]
     if not found:
@@ -146,7 +177,7 @@ def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
 def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, Path]) -> set[str]:
     if not languages:
         raise DataError(
-            "data.languages is empty: name a language, or set data.languages=null for all of them"
+            "task.languages is empty: name a language, or set task.languages=null for all of them"
         )
     developed = [p.name for folder in FOLDERS for p in (task_dir / folder).glob("*-dev")]
     known = files.keys() | {name.removesuffix("-dev") for name in developed}
@@ -157,7 +188,7 @@ def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, 
     if without:
         raise DataError(
             f"no training data in the setting {setting!r} for: {', '.join(without)} "
-            f"(in {task_dir}); leave them out of data.languages, set data.setting="
+            f"(in {task_dir}); leave them out of task.languages, set task.setting="
             f"{'high' if setting == 'medium' else 'medium'}, or {FETCH_HINT}"
         )
     return set(languages)
@@ -167,7 +198,7 @@ def _unknown_language(language: str, known: set[str], task_dir: Path) -> str:
     close = difflib.get_close_matches(language, sorted(known), n=3)
     nearest = close or sorted(known)[:10]
     return (
-        f"data.languages: unknown language {language!r} in {task_dir} ({len(known)} languages, "
+        f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} languages, "
         f"nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
     )
 

@@ -1,6 +1,8 @@
-"""Treebanks of Universal Dependencies, by release and treebank.
+"""Treebanks of Universal Dependencies, or of a user, one file in CoNLL-U for each split.
 
-Files ``ud-treebanks-v<release>/<treebank>/<code>-ud-{train,dev,test}.conllu``.
+Files ``ud-treebanks-v<release>/<treebank>/<code>-ud-{train,dev,test}.conllu``, or
+``{train,dev,test}.conllu`` in a folder of your own. Of a treebank without validation data every
+tenth training sentence is taken for validation.
 
 References:
     Nivre et al. (2016), Universal Dependencies v1; Zeman et al. (2017), CoNLL 2017 shared task.
@@ -11,22 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.data.conllu import UNSPECIFIED, Sentence, parse_conllu
+from repro.data.corpora import declared_corpora
+from repro.data.corpora.treebanks import TreebankFiles
 from repro.data.errors import DataError
 from repro.data.files import sha256_of
 
 SPLITS = ("train", "dev", "test")
-
-KNOWN_COUNTS: Mapping[tuple[str, str], tuple[int, int, int]] = {
-    ("1.4", "UD_Chinese"): (3_997, 500, 500),
-    ("1.4", "UD_Japanese"): (8_277, 918, 299),
-    ("2.0", "UD_Chinese"): (3_997, 500, 500),
-    ("2.0", "UD_English"): (12_543, 2_002, 2_077),
-    ("2.0", "UD_Japanese"): (7_164, 511, 557),
-    ("2.0", "UD_Romanian"): (8_043, 752, 729),
-    ("2.0", "UD_Vietnamese"): (1_400, 800, 800),
-    ("2.2", "UD_English-EWT"): (12_543, 2_002, 2_077),
-}
-"""Sentences of training, development and test data of known releases and treebanks."""
+HELD_OUT = 10
+"""Without validation data, each training sentence whose number this divides is held out."""
 
 
 @dataclass(frozen=True)
@@ -47,37 +41,46 @@ class Treebank:
     files: Mapping[str, Path]
 
 
-def load_treebank(
-    data_dir: Path, release: str, treebank: str, check_counts: bool = True
-) -> Treebank:
-    """Read training, development and test data of one treebank.
+def treebank_folder(data_dir: Path, release: str, treebank: str) -> Path:
+    """Where a treebank of a release lies below ``data_dir``."""
+    return data_dir / f"ud-treebanks-v{release}" / treebank
+
+
+def load_treebank(folder: Path, name: str, check_size: bool = True) -> Treebank:
+    """Read training, validation and test data of one treebank.
 
     Args:
-        data_dir: folder that holds ``ud-treebanks-v<release>``.
-        release: for example ``"2.0"``.
-        treebank: for example ``"UD_Vietnamese"``.
-        check_counts: refuse a treebank of :data:`KNOWN_COUNTS` that has other numbers of
-            sentences; turn it off for a part of a treebank.
+        folder: holds the three files, or those of training and test data alone.
+        name: treebank and release, for example ``"UD_Vietnamese 2.0"``; that of a folder of your
+            own has no release.
+        check_size: refuse other numbers of sentences than a declared treebank of this name has.
 
     Raises:
         DataError: a file is missing or malformed, or the numbers of sentences are wrong.
     """
-    folder = Path(data_dir) / f"ud-treebanks-v{release}" / treebank
+    treebank, _, release = name.partition(" ")
+    files = {split: _split_file(folder, split) for split in ("train", "test")}
+    if _found(folder, "dev"):
+        files["dev"] = _split_file(folder, "dev")
     splits: dict[str, list[Sentence]] = {}
-    files = {split: _split_file(folder, split) for split in SPLITS}
-    lines = [f"{release} {treebank}\n"]
-    for split, path in files.items():
-        content = path.read_bytes()
-        lines.append(f"{path.name} {sha256_of(content)}\n")
-        splits[split] = parse_conllu(content, path)
-    if check_counts:
-        _check_counts(release, treebank, splits, folder)
-    return Treebank(
-        f"{treebank} {release}",
-        fingerprint=sha256_of("".join(lines).encode()),
-        files=files,
-        **splits,
-    )
+    lines = [f"{release} {treebank}\n" if release else f"{treebank}\n"]
+    for split in (one for one in SPLITS if one in files):
+        content = files[split].read_bytes()
+        lines.append(f"{files[split].name} {sha256_of(content)}\n")
+        splits[split] = parse_conllu(content, files[split])
+    if check_size:
+        _check_size(name, splits, folder)
+    if "dev" not in files:
+        numbered = list(enumerate(splits["train"], start=1))
+        splits["dev"] = [sentence for n, sentence in numbered if n % HELD_OUT == 0]
+        splits["train"] = [sentence for n, sentence in numbered if n % HELD_OUT]
+        files["dev"] = files["train"]
+        if not splits["dev"]:
+            raise DataError(
+                f"{files['train']} has {len(numbered)} sentences and there is no validation data; "
+                f"expected at least {HELD_OUT}, each {HELD_OUT}th of which is held out"
+            )
+    return Treebank(name, fingerprint=sha256_of("".join(lines).encode()), files=files, **splits)
 
 
 def check_tags(treebank: Treebank, column: str) -> None:
@@ -105,24 +108,31 @@ def _has_values(sentences: Sequence[Sentence], column: str) -> bool:
     return any(value != UNSPECIFIED for each in sentences for value in each.column(column))
 
 
+def _found(folder: Path, split: str) -> list[Path]:
+    return sorted(folder.glob(f"*-ud-{split}.conllu")) or sorted(folder.glob(f"{split}.conllu"))
+
+
 def _split_file(folder: Path, split: str) -> Path:
-    found = sorted(folder.glob(f"*-ud-{split}.conllu"))
+    found = _found(folder, split)
     if len(found) != 1:
         here = f"{len(found)} such files" if found else "there is none"
         raise DataError(
-            f"{folder}: expected one file *-ud-{split}.conllu, {here}; unpack the treebank there, "
-            "or set data_dir to the folder that holds ud-treebanks-v…"
+            f"{folder}: expected one file *-ud-{split}.conllu or {split}.conllu, {here}; unpack "
+            "the treebank there, or set data_dir to the folder that holds ud-treebanks-v…"
         )
     return found[0]
 
 
-def _check_counts(
-    release: str, treebank: str, splits: Mapping[str, list[Sentence]], folder: Path
-) -> None:
-    expected = KNOWN_COUNTS.get((release, treebank))
-    found = tuple(len(splits[split]) for split in SPLITS)
-    if expected is not None and found != expected:
+def _check_size(name: str, splits: Mapping[str, list[Sentence]], folder: Path) -> None:
+    treebanks = (one for one in declared_corpora().values() if isinstance(one, TreebankFiles))
+    sizes = {f"{one.treebank} {one.release}": one.sizes for one in treebanks}.get(name)
+    found = {split: len(sentences) for split, sentences in splits.items()}
+    if sizes is not None and found != sizes:
         raise DataError(
-            f"{folder}: expected {expected} sentences (train, dev, test), found {found}; for "
-            "another edition of the treebank set data.check_counts=false"
+            f"{folder}: expected {_counts(sizes)} sentences, found {_counts(found)}; for another "
+            "edition of the treebank set data.check_size=false"
         )
+
+
+def _counts(sizes: Mapping[str, object]) -> str:
+    return ", ".join(f"{size} ({split})" for split, size in sizes.items())

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from repro.config.errors import ConfigError
 from repro.config.paths import extended
@@ -15,7 +16,7 @@ TASKS = {found.name: f"{__name__}.{found.name}" for found in iter_modules(__path
 """Name of a task, and the package of this name, whose ``SPEC`` builds it."""
 
 
-def task_spec(name: str) -> TaskSpec:
+def task_spec(name: str) -> TaskSpec[Any]:
     """The specification of a task.
 
     Raises:

@@ -2,23 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from repro.config.schema import FenchelYoungLossConfig, RunConfig
-from repro.config.schema.nli import PairModelConfig, PairTaskConfig
+from repro.config.schema.nli import PairRun, PairTaskConfig
 from repro.data.batching import epoch_batches, ordered_batches
-from repro.data.nli import LABELS
-from repro.data.nli_batching import EncodedPairs, NliBatch
+from repro.data.nli_batching import NliBatch
 from repro.data.sentence_search import sentence_key
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.results import RunFolder
 from repro.results.jsonl import write_rows
+from repro.tasks.batches import LazyBatches, autocast
 from repro.tasks.entailment_corpus import EncodedCorpus, PairSplit, encode_corpus, vectors_of
 from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import Scores
@@ -35,24 +33,12 @@ class ScoredLabels(Protocol):
 
 
 FoundT = TypeVar("FoundT", bound=ScoredLabels)
-
-
-class LazyPairBatches(Sequence[NliBatch]):
-    """Batches that are padded and moved to the device only when they are taken."""
-
-    def __init__(self, pairs: EncodedPairs, batches: list[list[int]], device: torch.device) -> None:
-        self._pairs, self._batches, self._device = pairs, batches, device
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, index: int) -> NliBatch:  # type: ignore[override]  # no slices
-        return self._pairs.collate(self._batches[index]).to(self._device)
+RunT = TypeVar("RunT", bound=PairRun)
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """What the model says about a split.
+class Predictions:
+    """What the model predicts of a split.
 
     Attributes:
         predicted: label of each pair.
@@ -65,7 +51,7 @@ class Verdicts:
     nonzeros: float
 
 
-class EntailmentTask(ABC, Generic[FoundT]):
+class EntailmentTask(ABC, Generic[FoundT, RunT]):
     """A classifier of sentence pairs; see ``repro.tasks.protocol.Task``.
 
     Args:
@@ -79,35 +65,34 @@ class EntailmentTask(ABC, Generic[FoundT]):
     nonzeros: ClassVar[str]
     """Name of the metric of the share of nonzero weights."""
     classifier: ClassVar[type[nn.Module]]
-    """Made of word vectors, whether they are trained, the size of states, dropout and weighting."""
+    """Constructor arguments: word vectors, whether they are trained, size of states, dropout,
+    weighting, number of labels."""
 
     def __init__(
-        self, config: RunConfig, data: EncodedCorpus, model: nn.Module, device: torch.device
+        self, config: RunT, data: EncodedCorpus, model: nn.Module, device: torch.device
     ) -> None:
-        assert isinstance(config.task, PairTaskConfig)
-        assert isinstance(config.loss, FenchelYoungLossConfig)
         self.config, self.settings, self.data, self.device = config, config.task, data, device
         self.tally = {"pairs_per_second": 0.0}
         self.model = model.to(device)
         self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), NO_LABEL)
 
     @classmethod
-    def build(cls, config: RunConfig, device: torch.device) -> Self:
+    def build(cls, config: RunT, device: torch.device) -> Self:
         """Read the corpus and make an untrained model; the random state decides its weights."""
         data, sizes = encode_corpus(config), config.model
-        assert isinstance(sizes, PairModelConfig)
         model = cls.classifier(
             vectors_of(config, data.vocabulary),
             sizes.trainable_vectors,
             sizes.hidden_size,
             sizes.dropout,
             cls.weighting(config),
+            len(data.labels),
         )
         return cls(config, data, model, device)
 
     @staticmethod
     @abstractmethod
-    def weighting(config: RunConfig) -> nn.Module:
+    def weighting(config: RunT) -> nn.Module:
         """What turns scores of words into weights: the last argument of the model."""
 
     @abstractmethod
@@ -118,11 +103,11 @@ class EntailmentTask(ABC, Generic[FoundT]):
     def describe_weights(self, found: FoundT, batch: NliBatch) -> list[dict[str, Any]]:
         """The weights of each pair as values of JSON, without padding."""
 
-    def batches(self, epoch: int) -> LazyPairBatches:
+    def batches(self, epoch: int) -> LazyBatches[NliBatch]:
         """Training batches of one epoch."""
         pairs, size = self.data.train.encoded, self.config.training.batch_size
         batches = epoch_batches(pairs.sort_keys, size, self.config.seed, epoch)
-        return LazyPairBatches(pairs, batches, self.device)
+        return LazyBatches(batches, lambda rows: pairs.collate(rows).to(self.device))
 
     def loss(self, batch: NliBatch) -> tuple[Tensor, Tensor]:
         """Mean loss of a pair, and the number of labels: one a pair."""
@@ -134,17 +119,14 @@ class EntailmentTask(ABC, Generic[FoundT]):
 
     def read(self, batch: NliBatch) -> FoundT:
         """What the model says about a batch."""
-        enabled = self.config.precision == "bf16"
-        mixed: AbstractContextManager[None]
-        mixed = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
-        with mixed:
+        with autocast(self.config, self.device):
             found: FoundT = self.model(batch)
         return found
 
     def validate(self) -> Validation:
         """Accuracy and mean loss, and how many weights are not zero."""
-        found = self.judge(self.data.dev)
-        accuracy = METRICS["label_accuracy"].value(_labels(self.data.dev, found))
+        found = self.predict_split(self.data.dev)
+        accuracy = METRICS["label_accuracy"].value(self._labels(self.data.dev, found))
         metrics = {"label_accuracy": accuracy, self.nonzeros: found.nonzeros}
         return Validation(found.loss, metrics)
 
@@ -152,8 +134,8 @@ class EntailmentTask(ABC, Generic[FoundT]):
         """Accuracy, recall and nonzero weights on validation and test data; stored weights."""
         whole = Evaluation({}, {})
         for name, split in (("dev", self.data.dev), ("test", self.data.test)):
-            found = self.judge(split)
-            labels = _labels(split, found)
+            found = self.predict_split(split)
+            labels = self._labels(split, found)
             whole.update(score_outputs(name, labels))
             whole.values[f"{name}/{self.nonzeros}"] = found.nonzeros
             whole.values[f"{name}/label_loss"] = found.loss
@@ -167,7 +149,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
         return whole.values
 
     @torch.no_grad()
-    def judge(self, split: PairSplit) -> Verdicts:
+    def predict_split(self, split: PairSplit) -> Predictions:
         """Predict every pair of a split; the model should be in evaluation mode."""
         predicted = [0] * len(split.examples)
         total, nonzero, cells = 0.0, 0, 0
@@ -179,7 +161,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
                 predicted[place] = label
             counted = self.count_weights(found, batch)
             nonzero, cells = nonzero + counted[0], cells + counted[1]
-        return Verdicts(predicted, total / len(predicted), 100.0 * nonzero / cells)
+        return Predictions(predicted, total / len(predicted), 100.0 * nonzero / cells)
 
     @torch.no_grad()
     def weight_rows(self) -> list[dict[str, Any]]:
@@ -191,7 +173,7 @@ class EntailmentTask(ABC, Generic[FoundT]):
             described = self.describe_weights(found, batch)
             places = batch.indices.tolist()
             for place, label, weights in zip(places, labels, described, strict=True):
-                rows.append({**self._pair(place), "predicted": LABELS[label], **weights})
+                rows.append({**self._pair(place), "predicted": self.data.labels[label], **weights})
         return sorted(rows, key=lambda row: int(row["index"]))
 
     def _analysed(self) -> list[int]:
@@ -215,10 +197,10 @@ class EntailmentTask(ABC, Generic[FoundT]):
             "pair": example.pair_id,
             "premise": list(example.premise),
             "hypothesis": list(example.hypothesis),
-            "gold": LABELS[example.label],
+            "gold": self.data.labels[example.label],
         }
 
-
-def _labels(split: PairSplit, found: Verdicts) -> Labels:
-    gold = [LABELS[example.label] for example in split.examples]
-    return Labels(gold, [LABELS[label] for label in found.predicted])
+    def _labels(self, split: PairSplit, found: Predictions) -> Labels:
+        names = self.data.labels
+        gold = [names[example.label] for example in split.examples]
+        return Labels(gold, [names[label] for label in found.predicted])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 
@@ -34,12 +34,16 @@ EnsembleEvaluation = Callable[[Sequence[Task[Any]], RunFolder], Scores]
 """Evaluates trained tasks together; predictions go into the folder."""
 
 
+RunT = TypeVar("RunT", bound=RunConfig)
+
+
 @dataclass(frozen=True)
-class TaskSpec:
+class TaskSpec(Generic[RunT]):
     """How a task is built.
 
     Attributes:
-        identify: finds (or generates) the corpus of a configuration; cheap.
+        identify: finds (or generates) the corpus of a configuration; parses it if there is no
+            ``check``.
         check: reads the corpus as ``build`` would, and keeps what it prepared; raises ``DataError``
             where it is malformed or leaves nothing to train on. Called once for each configuration,
             before any run starts; not needed where ``identify`` reads the whole corpus.
@@ -50,8 +54,8 @@ class TaskSpec:
             runs that differ in nothing else share their training.
     """
 
-    identify: Callable[[RunConfig], CorpusIdentity]
-    build: Callable[[RunConfig, torch.device], Task[Any]]
+    identify: Callable[[RunT], CorpusIdentity]
+    build: Callable[[RunT, torch.device], Task[Any]]
     evaluate_ensemble: EnsembleEvaluation | None = None
-    check: Callable[[RunConfig], None] | None = None
+    check: Callable[[RunT], None] | None = None
     unread_in_training: frozenset[str] = frozenset()

@@ -1,16 +1,15 @@
-"""What every task on source–target pairs shares: model, loss, statistics, search."""
+"""Shared by every task on source–target pairs: model, loss, statistics, search."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from repro.config.schema import FenchelYoungLossConfig, MappingConfig, RunConfig
+from repro.config.schema import MappingConfig
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import SearchConfig, Seq2SeqConfig
+from repro.config.schema.seq2seq import SearchConfig, Seq2SeqRun
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Pair, Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.vocabulary import Vocabulary
@@ -23,6 +22,7 @@ from repro.models.seq2seq import (
     FreeNormalizer,
     Seq2Seq,
 )
+from repro.tasks.batches import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,
     build_linear_loss,
@@ -33,21 +33,6 @@ from repro.tasks.instantiate import (
 
 LARGE_VOCABULARY = 16_384
 """From so many target symbols on the scores of a batch are not held where that is also faster."""
-
-
-class LazyBatches(Sequence[Seq2SeqBatch]):
-    """Batches that are padded and moved to the device only when they are taken."""
-
-    def __init__(
-        self, pairs: Sequence[Pair], batches: list[list[int]], device: torch.device
-    ) -> None:
-        self._pairs, self._batches, self._device = pairs, batches, device
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, index: int) -> Seq2SeqBatch:  # type: ignore[override]  # no slices
-        return collate(self._pairs, self._batches[index]).to(self._device)
 
 
 @dataclass(frozen=True)
@@ -81,7 +66,7 @@ class Seq2SeqTraining:
 
     def __init__(
         self,
-        config: RunConfig,
+        config: Seq2SeqRun,
         source: Vocabulary,
         target: Vocabulary,
         device: torch.device,
@@ -89,12 +74,8 @@ class Seq2SeqTraining:
         fertility: Fertility | None = None,
     ) -> None:
         self.config, self.device = config, device
-        model, decoding = config.model, config.decoding
-        assert isinstance(config.loss, FenchelYoungLossConfig)
-        assert isinstance(model, Seq2SeqConfig)
-        assert isinstance(decoding, SearchConfig)
-        assert config.mapping is not None
-        self.evaluation_batch = decoding.batch_size
+        model = config.model
+        self.evaluation_batch = config.decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
         large = len(target) >= LARGE_VOCABULARY
@@ -117,29 +98,32 @@ class Seq2SeqTraining:
         if config.hardware.compile:
             self.model.decoder.compile_step()
 
-    def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches:
+    def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Training batches of one epoch."""
         size = self.config.training.batch_size
         batches = epoch_batches(source_lengths(pairs), size, self.config.seed, epoch)
-        return LazyBatches(pairs, batches, self.device)
+        return self._lazy(pairs, batches)
 
-    def ordered(self, pairs: Sequence[Pair]) -> LazyBatches:
+    def ordered(self, pairs: Sequence[Pair]) -> LazyBatches[Seq2SeqBatch]:
         """Evaluation batches, every pair once."""
         batches = ordered_batches(source_lengths(pairs), self.evaluation_batch)
-        return LazyBatches(pairs, batches, self.device)
+        return self._lazy(pairs, batches)
+
+    def _lazy(self, pairs: Sequence[Pair], batches: list[list[int]]) -> LazyBatches[Seq2SeqBatch]:
+        return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
     def loss(self, batch: Seq2SeqBatch) -> Tensor:
         """Sum of the losses of a batch over its symbols, per sentence."""
         if self.linear_loss is not None:
             return self._loss_without_scores(self.linear_loss, batch)
-        with self._autocast():
+        with autocast(self.config, self.device):
             scores = self.model(batch.source, batch.source_lengths, batch.target).scores
         return self.criterion(scores.float(), batch.target) / len(batch)
 
     def _loss_without_scores(self, criterion: LinearEntmaxLoss, batch: Seq2SeqBatch) -> Tensor:
         """:meth:`loss`, a few tokens' scores at a time."""
         layer = self.model.scores
-        with self._autocast():
+        with autocast(self.config, self.device):
             hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
             losses = criterion(hidden, layer.weight, layer.bias, batch.target)
         return losses.float().sum() / len(batch)
@@ -155,7 +139,7 @@ class Seq2SeqTraining:
         return TeacherForcedStatistics(*(totals / symbols).tolist())
 
     def _batch_totals(self, batch: Seq2SeqBatch) -> Tensor:
-        with self._autocast():
+        with autocast(self.config, self.device):
             forced = self.model(batch.source, batch.source_lengths, batch.target)
         scores, real = forced.scores.float(), batch.target != Vocabulary.PAD
         attended = (forced.attention > 0).sum(-1)[real].sum()
@@ -163,10 +147,6 @@ class Seq2SeqTraining:
         right = (scores.argmax(-1) == batch.target)[real].sum()
         loss = self.criterion(scores, batch.target).double()
         return torch.stack([loss, attended, supported, right])
-
-    def _autocast(self) -> AbstractContextManager[None]:
-        enabled = self.config.precision == "bf16"
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
 def build_normalizer(config: MappingConfig, has_fertility: bool = False) -> AttentionNormalizer:

@@ -12,20 +12,13 @@ from torch import Tensor
 
 from repro.atomic import atomic_write_text
 from repro.config.errors import ConfigError
-from repro.config.schema import RunConfig
+from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import RescoredBeamConfig, TranslatorConfig
-from repro.config.schema.text_pairs import TextPairsConfig, TextTaskConfig
+from repro.config.schema.seq2seq import RescoredBeamConfig
+from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
 from repro.data.batching import Pair, Seq2SeqBatch
 from repro.data.parallel import ParallelCorpus, read_pairs
-from repro.data.preparation import (
-    SINK,
-    EncodingSettings,
-    PreparedCorpus,
-    TextSettings,
-    prepare,
-    stage_name,
-)
+from repro.data.preparation import SINK, PreparedCorpus, prepare, stage_name
 from repro.data.pruning import prune_tests
 from repro.data.segmentation import join_subwords
 from repro.data.vocabulary import SPECIALS, Vocabulary
@@ -34,9 +27,10 @@ from repro.decoding.penalties import Penalties, replace_unknown, rescored
 from repro.evaluation.metrics import Evaluation
 from repro.models.seq2seq import Fertility, Seq2Seq
 from repro.results import RunFolder
+from repro.tasks.batches import LazyBatches
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
-from repro.tasks.seq2seq import LazyBatches, Seq2SeqTraining, TeacherForcedStatistics, search
+from repro.tasks.seq2seq import Seq2SeqTraining, TeacherForcedStatistics, search
 from repro.tasks.text_examples import attention_rows, forced_rows, stored_examples
 from repro.training.protocol import Validation
 
@@ -75,33 +69,31 @@ class PreparedText:
     cache: Path
 
 
-def prepare_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedText:
+def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
     """Tokens and ids of a corpus; sources end in a sink if the attention is bounded.
 
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
     corpus, text, encoding, cache = _preparation(config, corpus)
+    sink = isinstance(config.mapping, BoundedConfig)
     return PreparedText(
-        prepare(corpus, text, encoding, cache), stage_name(corpus, text, encoding), cache
+        prepare(corpus, text, encoding, cache, sink),
+        stage_name(corpus, text, encoding, sink),
+        cache,
     )
 
 
 def _preparation(
-    config: RunConfig, corpus: ParallelCorpus
+    config: TextRun, corpus: ParallelCorpus
 ) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path]:
     """The corpus with the test pairs that are evaluated, and how it becomes symbols."""
-    data = config.data
-    assert isinstance(data, TextPairsConfig)
-    assert config.results_dir is not None
-    text = TextSettings(data.lowercase, data.strip_diacritics, data.merges, data.joint)
-    sink = isinstance(config.mapping, BoundedConfig)
-    encoding = EncodingSettings(data.vocabulary, data.shared, data.max_length, sink)
-    cache = Path(config.results_dir) / config.scale.name / "corpora" / "prepared"
-    return prune_tests(corpus, text, data.max_test_length, cache), text, encoding, cache
+    text, cache = part_of(TextSettings, config.data), config.corpora_path / "prepared"
+    pruned = prune_tests(corpus, text, config.data.max_test_length, cache)
+    return pruned, text, part_of(EncodingSettings, config.data), cache
 
 
-def check_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedCorpus | None:
+def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None:
     """Prepare a corpus, so that the runs of a sweep find it on disk, and keep nothing in memory.
 
     Returns:
@@ -113,10 +105,11 @@ def check_text(config: RunConfig, corpus: ParallelCorpus) -> PreparedCorpus | No
     """
     _check_search(config)
     corpus, text, encoding, cache = _preparation(config, corpus)
-    checked = cache / stage_name(corpus, text, encoding)
+    sink = isinstance(config.mapping, BoundedConfig)
+    checked = cache / stage_name(corpus, text, encoding, sink)
     if checked in _CHECKED:
         return None
-    prepared = prepare(corpus, text, encoding, cache)
+    prepared = prepare(corpus, text, encoding, cache, sink)
     _CHECKED.add(checked)
     return prepared
 
@@ -143,13 +136,11 @@ class TextPairsTask:
 
     def __init__(
         self,
-        config: RunConfig,
+        config: TextRun,
         text: PreparedText,
         scorer: Callable[[PreparedCorpus], Scorer],
         device: torch.device,
     ) -> None:
-        assert isinstance(config.model, TranslatorConfig)
-        assert isinstance(config.decoding, RescoredBeamConfig)
         _check_search(config)
         self.config, self.data, self.device = config, text.data, device
         self.decoding = config.decoding
@@ -164,7 +155,7 @@ class TextPairsTask:
         )
         self.model: Seq2Seq = self.training.model
 
-    def batches(self, epoch: int) -> LazyBatches:
+    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Training batches of one epoch."""
         return self.training.epoch(self.data.splits["train"], epoch)
 
@@ -261,9 +252,8 @@ class TextPairsTask:
 
     def _store_examples(self, folder: RunFolder, penalties: Penalties) -> None:
         """Store attention and forced decoding of the examples that figures may show."""
-        settings = self.config.task
-        assert isinstance(settings, TextTaskConfig)
-        examples = stored_examples(self.data, settings.analysed, settings.shown)
+        task = self.config.task
+        examples = stored_examples(self.data, task.analysed, task.shown)
         pairs = [example.pair for example in examples]
         found = self._found(pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]
@@ -271,17 +261,15 @@ class TextPairsTask:
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
 
 
-def _fertility(config: RunConfig, text: PreparedText, device: torch.device) -> Fertility | None:
+def _fertility(config: TextRun, text: PreparedText, device: torch.device) -> Fertility | None:
     if not isinstance(config.mapping, BoundedConfig):
         return None
-    assert isinstance(config.model, TranslatorConfig)
-    fertility = config.model.fertility
-    return build_fertility(fertility, text.data, text.name, text.cache, config.seed, device)
+    return build_fertility(
+        config.model.fertility, text.data, text.name, text.cache, config.seed, device
+    )
 
 
-def _check_search(config: RunConfig) -> None:
-    assert isinstance(config.decoding, RescoredBeamConfig)
-    assert isinstance(config.data, TextPairsConfig)
+def _check_search(config: TextRun) -> None:
     if config.decoding.min_length > config.decoding.max_length:
         raise ConfigError(
             f"decoding.min_length is {config.decoding.min_length}; expected a number of at most "

@@ -4,24 +4,28 @@ from dataclasses import replace
 
 import pytest
 
+from repro.config.schema.text_pairs import EncodingSettings, TextSettings
+from repro.data import summarization
 from repro.data.demo.summaries import DEEDS, REFERENCES, SIZES, summary_rows, write_summary_demo
 from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
-from repro.data.preparation import EncodingSettings, TextSettings, prepare, stage_name
+from repro.data.preparation import prepare, stage_name
 from repro.data.summarization import open_summaries
 from repro.data.vocabulary import Vocabulary
 
 
 @pytest.fixture
 def demo(tmp_path, monkeypatch):
-    monkeypatch.setattr("repro.data.summarization.SIZES", {"test": SIZES["test"]})
-    monkeypatch.setattr("repro.data.summarization._DUC", {"test_duc2004": ("DUC2004", 40)})
+    gigaword, duc = summarization.GIGAWORD, summarization.DUC[1]
+    small = replace(duc, sizes={"test_duc2004": 40})
+    monkeypatch.setattr(summarization, "GIGAWORD", replace(gigaword, sizes={"test": SIZES["test"]}))
+    monkeypatch.setattr(summarization, "DUC", (small,))
     write_summary_demo(tmp_path)
     return tmp_path
 
 
 def test_splits_have_their_sizes_and_references(demo):
-    corpus = open_summaries(demo, subset=True)
+    corpus = open_summaries(demo, check_sizes=False)
     found = {split: len(list(read_pairs(text))) for split, text in corpus.splits.items()}
     assert found == SIZES
     assert corpus.tests == ("test", "test_duc2004")
@@ -57,19 +61,19 @@ def test_the_order_of_two_deeds_does_not_tell_the_title():
 
 
 def test_a_further_reference_is_part_of_the_fingerprint(demo):
-    before = open_summaries(demo, subset=True).fingerprint
+    before = open_summaries(demo, check_sizes=False).fingerprint
     path = demo / "sumdata" / "DUC2004" / "task1_ref3.txt"
     path.write_text("changed " + path.read_text(encoding="utf-8"), encoding="utf-8")
-    assert open_summaries(demo, subset=True).fingerprint != before
+    assert open_summaries(demo, check_sizes=False).fingerprint != before
 
 
 def test_sizes_of_the_whole_corpus_are_asserted(tmp_path):
     write_summary_demo(tmp_path)
-    with pytest.raises(DataError, match=r"train\.article\.txt has 800 lines.*data\.subset=true"):
+    with pytest.raises(DataError, match=r"train\.article\.txt has 800 lines.*check_size=false"):
         open_summaries(tmp_path)
-    # data.subset=true would not help here: the test set is always whole.
+    # data.check_size=false would not help here: the test set is always whole.
     with pytest.raises(DataError, match=r"Giga/input\.txt has \d+ lines, the corpus has 1951$"):
-        open_summaries(tmp_path, subset=True)
+        open_summaries(tmp_path, check_sizes=False)
 
 
 def test_missing_folders_and_files_are_named(tmp_path):
@@ -82,11 +86,11 @@ def test_missing_folders_and_files_are_named(tmp_path):
 
 def test_a_duc_folder_that_lacks_files_tells_how_to_obtain_them(demo):
     (demo / "sumdata" / "DUC2004" / "task1_ref2.txt").unlink()
-    with pytest.raises(DataError, match=r"DUC2004 has no task1_ref2\.txt: .*duc\.nist\.gov"):
-        open_summaries(demo, subset=True)
+    with pytest.raises(DataError, match=r"DUC2004 has no task1_ref2\.txt; .*duc\.nist\.gov"):
+        open_summaries(demo, check_sizes=False)
     (demo / "sumdata" / "Giga" / "input.txt").unlink()
-    with pytest.raises(DataError, match=r"Giga has no input\.txt: .*sent-summary"):
-        open_summaries(demo, subset=True)
+    with pytest.raises(DataError, match=r"Giga has no input\.txt; .*sent-summary"):
+        open_summaries(demo, check_sizes=False)
 
 
 def test_both_spellings_of_unknown_words_become_one(demo, tmp_path):
@@ -97,7 +101,7 @@ def test_both_spellings_of_unknown_words_become_one(demo, tmp_path):
     ):
         lines = path.read_text(encoding="utf-8").splitlines()
         path.write_text("\n".join([f"{word} {lines[0]}", *lines[1:]]) + "\n", encoding="utf-8")
-    corpus = open_summaries(demo, subset=True)
+    corpus = open_summaries(demo, check_sizes=False)
     text, encoding = TextSettings(lowercase=True), EncodingSettings()
     prepared = prepare(corpus, text, encoding, tmp_path / "cache")
     for split in ("train", "test"):

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from repro.config.schema.nli import WordVectorConfig
 from repro.data.embeddings import (
-    WordVectorChoice,
     glove_fingerprint,
     read_glove,
     word_vectors,
@@ -14,8 +14,8 @@ from repro.data.files import sha256_of
 from repro.data.vocabulary import SPECIALS, Vocabulary
 
 VOCABULARY = Vocabulary([*SPECIALS, "dog", "cat", "née", "."])
-GLOVE = WordVectorChoice("glove", trainable=False, dimension=2, deviation=0.5)
-RANDOM = WordVectorChoice("random", trainable=True, dimension=3, deviation=0.5)
+GLOVE = WordVectorConfig("glove", False, 2, 0.5)
+RANDOM = WordVectorConfig("random", True, 3, 0.5)
 LINES = ". . . 9 9\n. 1 -2.5\nthe 7 7\nnée 3e-1 4\ndog 5 6\ndog 8 8\n"
 
 
@@ -134,9 +134,3 @@ def test_absent_vectors_name_the_choices(tmp_path: Path) -> None:
         DataError, match=r"none.txt of data\.glove is missing: .*model\.vectors=random"
     ):
         word_vectors(VOCABULARY, GLOVE, seed=0, glove=tmp_path / "none.txt")
-
-
-@pytest.mark.parametrize("change", [{"dimension": 0}, {"deviation": 0.0}])
-def test_choices_are_checked(change: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="are positive"):
-        WordVectorChoice("random", False, **({"dimension": 2, "deviation": 1.0} | change))  # type: ignore[arg-type]

@@ -2,17 +2,17 @@
 
 import tracemalloc
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from repro.data.demo.translation import SIZES, write_translation_demo
+from repro.config.schema.text_pairs import EncodingSettings, TextSettings
+from repro.data.corpora import declared
+from repro.data.corpora.translation import ParallelTexts
+from repro.data.demo.translation import DEMO, SIZES, write_translation_demo
 from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
 from repro.data.preparation import (
     SINK,
-    EncodingSettings,
-    TextSettings,
     _write_subwords,
     _write_words,
     prepare,
@@ -20,18 +20,23 @@ from repro.data.preparation import (
     strip_diacritics,
 )
 from repro.data.segmentation import join_subwords
-from repro.data.translation import LAYOUTS, Layout, open_corpus
+from repro.data.translation import open_corpus
 from repro.data.vocabulary import Vocabulary
+
+RAW = ParallelTexts(
+    name="raw", title="raw", licence="none", citation="none", folder="raw", languages=("ro", "en"),
+    sizes={"test": 1},
+)  # fmt: skip
 
 
 @pytest.fixture
 def demo(tmp_path):
     write_translation_demo(tmp_path / "data")
-    return open_corpus(tmp_path / "data", "demo_translation", "orun", "vesti")
+    return open_corpus(DEMO, tmp_path / "data", "orun", "vesti")
 
 
 @pytest.fixture
-def raw(tmp_path, monkeypatch):
+def raw(tmp_path):
     """A corpus of two languages with texts of one's own."""
 
     def make(source, target):
@@ -40,9 +45,6 @@ def raw(tmp_path, monkeypatch):
         for split in ("train", "dev", "test"):
             (folder / f"{split}.ro").write_text(source, encoding="utf-8")
             (folder / f"{split}.en").write_text(target, encoding="utf-8")
-        stems = {split: split for split in ("train", "dev", "test")}
-        layout = Layout("raw", stems, ("ro", "en"), {"test": 1})
-        monkeypatch.setitem(LAYOUTS, "raw", layout)
         return tmp_path
 
     return make
@@ -71,8 +73,8 @@ def test_subwords_leave_nothing_unknown_and_join_to_the_text(demo, tmp_path):
 
 
 def test_the_sink_ends_every_source_and_counts_no_word_out(demo, tmp_path):
-    encoding = EncodingSettings(sink=True, vocabulary=20)
-    prepared = prepare(demo, TextSettings(), encoding, tmp_path / "cache")
+    encoding = EncodingSettings(vocabulary=20)
+    prepared = prepare(demo, TextSettings(), encoding, tmp_path / "cache", sink=True)
     assert len(prepared.source) == 4 + 20 + 1
     assert len(prepared.target) == 4 + 20
     assert all(prepared.source.decode(p.source)[-1] == SINK for p in prepared.splits["dev"])
@@ -107,7 +109,7 @@ def test_subwords_hold_no_more_than_a_few_sentences(raw, joint):
     for language in ("ro", "en"):
         path = data_dir / "raw" / f"train.{language}"
         path.write_text(path.read_text(encoding="utf-8") * 300, encoding="utf-8")
-    corpus = open_corpus(data_dir, "raw", "ro", "en", subset=True)
+    corpus = open_corpus(RAW, data_dir, "ro", "en", check_sizes=False)
     words = data_dir / "words"
     (data_dir / "subwords").mkdir()
     _write_words(replace(corpus, tokenised=True), TextSettings(), words)
@@ -120,9 +122,9 @@ def test_subwords_hold_no_more_than_a_few_sentences(raw, joint):
 
 def test_every_setting_changes_the_name(demo):
     names = {
-        stage_name(demo, text, encoding)
+        stage_name(demo, text, EncodingSettings(), sink)
         for text in (TextSettings(), TextSettings(lowercase=True), TextSettings(merges=5))
-        for encoding in (EncodingSettings(), EncodingSettings(sink=True))
+        for sink in (False, True)
     }
     assert len(names) == 6
 
@@ -138,7 +140,7 @@ def test_every_setting_changes_the_name(demo):
 )
 def test_text_is_tokenised_lowercased_and_stripped_of_marks(raw, stripped, source, target):
     data_dir = raw("Știri, așa!\n", "News, Émile!\n")
-    corpus = open_corpus(data_dir, "raw", "ro", "en")
+    corpus = open_corpus(RAW, data_dir, "ro", "en")
     text = TextSettings(lowercase=True, strip_diacritics=stripped)
     prepared = prepare(corpus, text, EncodingSettings(), data_dir / "cache")
     assert list(read_pairs(prepared.texts["test"])) == [(source, target)]
@@ -154,21 +156,26 @@ def test_diacritics_of_romanian():
 def test_a_part_of_a_corpus_must_be_asked_for(raw):
     data_dir = raw("a\nb\n", "c\nd\n")
     with pytest.raises(
-        DataError, match=r"test\.ro has 2 lines, the corpus has 1; .*data\.subset=true"
+        DataError, match=r"test\.ro has 2 lines, the corpus has 1; .*data\.check_size=false"
     ):
-        open_corpus(data_dir, "raw", "ro", "en")
-    assert open_corpus(data_dir, "raw", "ro", "en", subset=True).tests == ("test",)
+        open_corpus(RAW, data_dir, "ro", "en")
+    assert open_corpus(RAW, data_dir, "ro", "en", check_sizes=False).tests == ("test",)
 
 
 @pytest.mark.parametrize(
-    ("name", "languages", "message"),
+    ("languages", "message"),
     [
-        ("nowhere", ("de", "en"), r"data\.corpus=nowhere: .*multi30k"),
-        ("multi30k", ("de", "ja"), r"data\.target=ja: multi30k .*: de, en, fr"),
-        ("multi30k", ("de", "de"), r"data\.source and data\.target are both de"),
-        ("multi30k", ("de", "en"), r"multi30k/.* is missing"),
+        (("de", "ja"), r"data\.target=ja: multi30k .*: de, en, fr"),
+        (("de", "de"), r"data\.source and data\.target are both de"),
+        (("de", "en"), r"multi30k/.* is missing"),
     ],
 )
-def test_unknown_corpora_and_languages_are_refused(tmp_path, name, languages, message):
+def test_unknown_languages_and_missing_files_are_refused(tmp_path, languages, message):
+    corpus = declared(ParallelTexts, "data.corpus", "multi30k")
     with pytest.raises(DataError, match=message):
-        open_corpus(Path(tmp_path), name, *languages)
+        open_corpus(corpus, tmp_path, *languages)
+
+
+def test_unknown_corpora_are_refused_with_the_choices():
+    with pytest.raises(DataError, match=r"data\.corpus=nowhere: .*iwslt2014, .*multi30k"):
+        declared(ParallelTexts, "data.corpus", "nowhere")

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.errors import DataError
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs
-from repro.data.preparation import EncodingSettings, TextSettings, prepare
+from repro.data.preparation import prepare
 from repro.data.pruning import prune_tests
 
 SOURCES = ["ein haus", "ein sehr großes haus", "haus", "ja"]

@@ -5,14 +5,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from repro.data.assembly import _length_filter
+from repro.data.corpora import declared_corpora
+from repro.data.corpora.translation import ParallelTexts, Selection
 from repro.data.errors import DataError
 from repro.data.parallel import read_pairs
-from repro.data.published import archived_corpora
-from repro.data.recipes import RECIPES, Selection
 from repro.data.segmentation import moses_tokeniser
-from repro.data.translation import _OBTAIN, LAYOUTS, open_corpus
-from repro.data.translation_hub import HUB_CORPORA
+from repro.data.translation import _length_filter
+from repro.data.translation import open_corpus as open_declared
+
+CORPORA = {name: one for name, one in declared_corpora().items() if isinstance(one, ParallelTexts)}
+RECIPES = {name: one.recipe for name, one in CORPORA.items() if one.recipe}
+
+
+def open_corpus(data_dir, name, *languages, **settings):
+    return open_declared(CORPORA[name], data_dir, *languages, **settings)
+
 
 DE, EN = ("haus", "meer", "salz", "wind"), ("house", "sea", "salt", "wind")
 
@@ -59,7 +66,7 @@ def texts_of(corpus, split):
 
 
 def test_iwslt_2014_is_cleaned_and_every_23rd_pair_held_out(iwslt):
-    corpus = open_corpus(iwslt, "iwslt2014", "de", "en", subset=True)
+    corpus = open_corpus(iwslt, "iwslt2014", "de", "en", check_sizes=False)
     numbers = [n for n in range(90) if n not in (10, 20, 30)]
     fitting = [("meer", "sea"), *((sentence(DE, n), sentence(EN, n)) for n in numbers)]
     assert texts_of(corpus, "dev") == fitting[22::23]
@@ -70,7 +77,7 @@ def test_iwslt_2014_is_cleaned_and_every_23rd_pair_held_out(iwslt):
 
 
 def test_iwslt_2017_keeps_all_pairs_without_headings(iwslt):
-    corpus = open_corpus(iwslt, "iwslt2017", "de", "en", subset=True)
+    corpus = open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False)
     train = texts_of(corpus, "train")
     assert len(train) == 89
     assert train[0] == (sentence(DE, 0), sentence(EN, 0))
@@ -78,17 +85,17 @@ def test_iwslt_2017_keeps_all_pairs_without_headings(iwslt):
 
 
 def test_both_directions_have_the_same_pairs_and_are_assembled_once(iwslt, monkeypatch):
-    forward = open_corpus(iwslt, "iwslt2017", "de", "en", subset=True, cache=iwslt / "cache")
-    monkeypatch.setattr("repro.data.assembly._write", pytest.fail)
-    backward = open_corpus(iwslt, "iwslt2017", "en", "de", subset=True, cache=iwslt / "cache")
+    forward = open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False, cache=iwslt / "cache")
+    monkeypatch.setattr("repro.data.translation._write", pytest.fail)
+    backward = open_corpus(iwslt, "iwslt2017", "en", "de", check_sizes=False, cache=iwslt / "cache")
     assert texts_of(backward, "test") == [pair[::-1] for pair in texts_of(forward, "test")]
     assert backward.fingerprint != forward.fingerprint
 
 
 def test_a_changed_file_is_assembled_anew(iwslt):
-    before = open_corpus(iwslt, "iwslt2017", "de", "en", subset=True)
+    before = open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False)
     write_segments(iwslt / "iwslt2017/de-en/IWSLT17.TED.dev2010.de-en.de.xml", ["neu", "wind"])
-    after = open_corpus(iwslt, "iwslt2017", "de", "en", subset=True)
+    after = open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False)
     assert texts_of(after, "dev")[0][0] == "neu"
     assert texts_of(before, "dev")[0][0] != "neu"
 
@@ -105,14 +112,14 @@ def test_plain_files_come_before_archives(iwslt):
         for language in ("de", "en"):
             path = iwslt / "iwslt2017" / f"{split}.{language}"
             path.write_text("plain\n", encoding="utf-8")
-    corpus = open_corpus(iwslt, "iwslt2017", "de", "en", subset=True)
+    corpus = open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False)
     assert texts_of(corpus, "train") == [("plain", "plain")]
 
 
 def test_sides_of_different_length_are_named(iwslt):
     write_segments(iwslt / "iwslt2017/de-en/IWSLT17.TED.tst2012.de-en.de.xml", ["eins"])
     with pytest.raises(DataError, match=r"tst2012.*de\.xml ends after 1 lines, but .*goes on"):
-        open_corpus(iwslt, "iwslt2017", "de", "en", subset=True)
+        open_corpus(iwslt, "iwslt2017", "de", "en", check_sizes=False)
 
 
 def test_missing_files_are_all_named_with_the_way_to_obtain_them(iwslt):
@@ -120,7 +127,7 @@ def test_missing_files_are_all_named_with_the_way_to_obtain_them(iwslt):
     (iwslt / "iwslt2017/de-en/train.tags.de-en.en").unlink()
     message = (
         r"iwslt2017/train\.de is missing.* no train\.tags\.de-en\.en, "
-        r"IWSLT17\.TED\.tst2012\.de-en\.de\.xml; to obtain it: repro data fetch iwslt2017"
+        r"IWSLT17\.TED\.tst2012\.de-en\.de\.xml; to get iwslt2017: run `repro data fetch iwslt2017"
     )
     with pytest.raises(DataError, match=message):
         open_corpus(iwslt, "iwslt2017", "de", "en")
@@ -144,7 +151,7 @@ def write_wmt(folder, name, recipe):
 def test_wmt_files_are_found_by_name_below_the_folder(tmp_path, name):
     recipe = RECIPES[name]
     write_wmt(tmp_path / recipe.folder, name, recipe)
-    corpus = open_corpus(tmp_path, name, recipe.other, "en", subset=True)
+    corpus = open_corpus(tmp_path, name, CORPORA[name].languages[0], "en", check_sizes=False)
     train = texts_of(corpus, "train")
     columns = sum(part.names[0] == part.names[1] for part in recipe.parts["train"])
     assert len(train) == 2 * len(recipe.parts["train"]) - columns
@@ -158,10 +165,10 @@ def test_two_different_files_of_one_name_are_refused(tmp_path):
     copy = tmp_path / "wmt16" / "elsewhere" / "europarl-v8.ro-en.ro"
     copy.parent.mkdir()
     copy.write_text("line 0\nrest\n", encoding="utf-8")
-    assert open_corpus(tmp_path, "wmt16_ro", "ro", "en", subset=True).tests == ("test",)
+    assert open_corpus(tmp_path, "wmt16_ro", "ro", "en", check_sizes=False).tests == ("test",)
     copy.write_text("something else\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"differ, and both could be europarl-v8\.ro-en\.ro"):
-        open_corpus(tmp_path, "wmt16_ro", "ro", "en", subset=True)
+        open_corpus(tmp_path, "wmt16_ro", "ro", "en", check_sizes=False)
 
 
 def test_news_tests_stand_beside_plain_files_of_the_benchmark(tmp_path):
@@ -207,32 +214,28 @@ def named_by_experiments():
     return {text.removeprefix(key) for text in found if text.startswith(key)}
 
 
-def test_every_corpus_of_an_experiment_has_a_reader_and_a_way_to_obtain_it():
+def test_every_corpus_of_an_experiment_is_declared():
     named = named_by_experiments() - {"demo_translation"}
     assert {"iwslt2014", "kftt", "wmt16_ro", "benchmark_fr", "multi30k"} <= named
-    assert named <= LAYOUTS.keys()
-    assert named <= _OBTAIN.keys()
+    assert named <= CORPORA.keys()
 
 
-@pytest.mark.parametrize("name", sorted(LAYOUTS.keys() - {"demo_translation"}))
-def test_what_is_missing_and_how_to_obtain_it_is_said_for_every_corpus(tmp_path, name):
-    languages = LAYOUTS[name].languages[:2]
-    with pytest.raises(DataError, match=r"is missing.*; to obtain it: "):
-        open_corpus(tmp_path, name, *languages)
+def test_every_corpus_says_how_to_get_it():
+    for corpus in declared_corpora().values():
+        assert corpus.how_to_get
+        assert bool(corpus.downloads) == ("repro data fetch" in corpus.how_to_get)
 
 
-def test_every_command_that_is_recommended_exists():
-    for name, way in _OBTAIN.items():
-        if way.startswith("repro data fetch "):
-            assert name in archived_corpora()
-        if "@hub" in way:
-            assert f"{name}@hub" in HUB_CORPORA
+@pytest.mark.parametrize("name", sorted(CORPORA))
+def test_what_is_missing_and_how_to_get_it_is_said_for_every_corpus(tmp_path, name):
+    with pytest.raises(DataError, match=rf"is missing.*; to get {name}: "):
+        open_corpus(tmp_path, name, *CORPORA[name].languages[:2])
 
 
-@pytest.mark.parametrize("name", [n for n in archived_corpora() if n in RECIPES])
-def test_archives_are_unpacked_where_the_recipe_looks(name):
-    corpus, recipe = archived_corpora()[name], RECIPES[name]
-    assert corpus.folder == recipe.folder
-    assert set(corpus.wanted) == set(recipe.names)
+def test_archives_are_unpacked_where_the_recipe_looks():
     dead = ("wit3.fbk.eu", "opus.nlpl.eu/download")
-    assert not any(part in archive.url for archive in corpus.archives for part in dead)
+    for name, corpus in CORPORA.items():
+        if corpus.downloads and corpus.recipe:
+            assert corpus.archive_folder == corpus.recipe.folder, name
+            assert set(corpus.members) == set(corpus.recipe.names)
+        assert not any(part in one.url for one in corpus.downloads for part in dead)

@@ -107,19 +107,19 @@ def test_fingerprint_follows_exactly_the_files_that_were_read(corpus: Path) -> N
 @pytest.mark.parametrize(
     ("setting", "languages", "message"),
     [
-        ("low", None, r"data\.setting=low: unknown; choose from: medium, high"),
+        ("low", None, r"task\.setting=low: unknown; choose from: medium, high"),
         (
             "high",
             ["englsh"],
-            r"data\.languages: unknown language 'englsh'.*nearest: english\).*repro data fetch",
+            r"task\.languages: unknown language 'englsh'.*nearest: english\).*repro data fetch",
         ),
         ("high", ["gothic"], r"unknown language 'gothic'.*nearest: alban, english, telug\)"),
         (
             "high",
             ["telug", "alban"],
-            r"'high' for: telug \(.*data\.languages, set data\.setting=medium",
+            r"'high' for: telug \(.*task\.languages, set task\.setting=medium",
         ),
-        ("high", [], r"data\.languages is empty.*data\.languages=null"),
+        ("high", [], r"task\.languages is empty.*task\.languages=null"),
     ],
 )
 def test_wrong_choices_are_named(

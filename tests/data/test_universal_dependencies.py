@@ -1,14 +1,17 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from repro.data import universal_dependencies
 from repro.data.conllu import COLUMNS
+from repro.data.corpora.treebanks import CORPORA
 from repro.data.demo.parsing import write_demo_treebank
 from repro.data.errors import DataError
-from repro.data.universal_dependencies import KNOWN_COUNTS, SPLITS, check_tags, load_treebank
+from repro.data.universal_dependencies import HELD_OUT, SPLITS, check_tags, load_treebank
 
 NAME = "UD_Demo-Initial"
+TITLE = f"{NAME} 9.9"
 
 
 @pytest.fixture
@@ -17,31 +20,46 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "ud-treebanks-v9.9" / NAME
 
 
-def test_splits_are_found_by_release_and_treebank(tmp_path: Path, folder: Path) -> None:
-    loaded = load_treebank(tmp_path, "9.9", NAME)
+def test_splits_are_found_by_release_and_treebank(folder: Path) -> None:
+    loaded = load_treebank(folder, TITLE)
     assert loaded.name == f"{NAME} 9.9"
     assert [len(part) for part in (loaded.train, loaded.dev, loaded.test)] == [300, 80, 80]
     assert loaded.dev[0].identifier == "dev-1"
 
 
-def test_the_fingerprint_follows_the_files(tmp_path: Path, folder: Path) -> None:
-    before = load_treebank(tmp_path, "9.9", NAME).fingerprint
-    assert load_treebank(tmp_path, "9.9", NAME).fingerprint == before
+def test_the_fingerprint_follows_the_files(folder: Path) -> None:
+    before = load_treebank(folder, TITLE).fingerprint
+    assert load_treebank(folder, TITLE).fingerprint == before
     (path,) = folder.glob("*-ud-test.conllu")
     path.write_text(path.read_text().replace("# sent_id = test-1\n", "# sent_id = first\n"))
-    assert load_treebank(tmp_path, "9.9", NAME).fingerprint != before
+    assert load_treebank(folder, TITLE).fingerprint != before
 
 
-@pytest.mark.parametrize("copies", [0, 2])
-def test_a_split_is_one_file(tmp_path: Path, folder: Path, copies: int) -> None:
+def test_a_split_is_one_file(folder: Path) -> None:
+    (path,) = folder.glob("*-ud-test.conllu")
+    (folder / "other-ud-test.conllu").write_bytes(path.read_bytes())
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"expected one file \*-ud-test\.conllu") as caught:
+            load_treebank(folder, TITLE)
+        assert str(folder) in str(caught.value)
+        for found in folder.glob("*-ud-test.conllu"):
+            found.unlink()
+
+
+def test_without_validation_data_every_tenth_training_sentence_is_held_out(folder: Path) -> None:
+    whole = load_treebank(folder, TITLE)
     (path,) = folder.glob("*-ud-dev.conllu")
-    if copies:
-        (folder / "other-ud-dev.conllu").write_bytes(path.read_bytes())
-    else:
-        path.unlink()
-    with pytest.raises(DataError, match=r"expected one file \*-ud-dev\.conllu") as caught:
-        load_treebank(tmp_path, "9.9", NAME)
-    assert str(folder) in str(caught.value)
+    path.unlink()
+    for old in folder.glob("*.conllu"):
+        old.rename(folder / f"{old.stem.rsplit('-', 1)[1]}.conllu")
+    loaded = load_treebank(folder, "mine")
+    assert loaded.dev == whole.train[HELD_OUT - 1 :: HELD_OUT]
+    assert loaded.train == [one for one in whole.train if one not in loaded.dev]
+    assert loaded.test == whole.test
+    blocks = (folder / "train.conllu").read_text().split("\n\n")
+    (folder / "train.conllu").write_text("\n\n".join(blocks[:9]) + "\n\n")
+    with pytest.raises(DataError, match=r"train\.conllu has 9 sentences and there is no valid"):
+        load_treebank(folder, "mine")
 
 
 def write_tags(path: Path, upos: str, xpos: str) -> None:
@@ -56,38 +74,32 @@ def write_tags(path: Path, upos: str, xpos: str) -> None:
 @pytest.mark.parametrize(("column", "other"), [("UPOS", "xpos"), ("XPOS", "upos")])
 @pytest.mark.parametrize("split", SPLITS)
 def test_columns_without_tags_are_refused(
-    tmp_path: Path, folder: Path, split: str, column: str, other: str
+    folder: Path, split: str, column: str, other: str
 ) -> None:
     for path in folder.glob("*.conllu"):
         write_tags(path, "NOUN", "NN")
-    check_tags(load_treebank(tmp_path, "9.9", NAME), column)
+    check_tags(load_treebank(folder, TITLE), column)
     (path,) = folder.glob(f"*-ud-{split}.conllu")
     write_tags(path, *(("_", "NN") if column == "UPOS" else ("NOUN", "_")))
-    check_tags(load_treebank(tmp_path, "9.9", NAME), other.upper())
+    check_tags(load_treebank(folder, TITLE), other.upper())
     with pytest.raises(DataError, match=rf"task\.tags={other}$") as caught:
-        check_tags(load_treebank(tmp_path, "9.9", NAME), column)
+        check_tags(load_treebank(folder, TITLE), column)
     assert str(caught.value).startswith(f"{path}: ")
     write_tags(path, "_", "_")
     with pytest.raises(DataError, match="UPOS and XPOS") as caught:
-        check_tags(load_treebank(tmp_path, "9.9", NAME), column)
+        check_tags(load_treebank(folder, TITLE), column)
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_known_numbers_of_sentences_are_checked_unless_that_is_turned_off(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_declared_sizes_are_checked_unless_that_is_turned_off(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = ("9.9", NAME)
-    monkeypatch.setattr(universal_dependencies, "KNOWN_COUNTS", {key: (300, 80, 80)})
-    load_treebank(tmp_path, *key)
-    monkeypatch.setattr(universal_dependencies, "KNOWN_COUNTS", {key: (300, 80, 81)})
-    with pytest.raises(DataError, match=r"data\.check_counts=false"):
-        load_treebank(tmp_path, *key)
-    load_treebank(tmp_path, *key, check_counts=False)
-
-
-def test_the_treebanks_of_the_paper_are_known() -> None:
-    assert KNOWN_COUNTS["2.0", "UD_Vietnamese"] == (1400, 800, 800)
-    languages = {treebank for release, treebank in KNOWN_COUNTS if release == "2.0"}
-    assert languages == {
-        f"UD_{x}" for x in ("English", "Chinese", "Vietnamese", "Romanian", "Japanese")
-    }
+    known = next(one for one in CORPORA if one.treebank == "UD_Vietnamese")
+    assert known.sizes == {"train": 1400, "dev": 800, "test": 800}
+    toy = replace(known, release="9.9", treebank=NAME, sizes={"train": 300, "dev": 80, "test": 80})
+    monkeypatch.setattr(universal_dependencies, "declared_corpora", lambda: {"toy": toy})
+    load_treebank(folder, TITLE)
+    toy = replace(toy, sizes={"train": 300, "dev": 80, "test": 81})
+    with pytest.raises(DataError, match=r"data\.check_size=false"):
+        load_treebank(folder, TITLE)
+    load_treebank(folder, TITLE, check_size=False)

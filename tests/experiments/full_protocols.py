@@ -301,7 +301,7 @@ PARSING = BY_EPOCHS | printed(
 ) | silent(
     "ours", training__patience=10, training__decay=1.0, training__decay_when="loss_increases",
     training__min_learning_rate=0.0, training__weight_decay=0.0, training__validate_every=1,
-    training__select="uas", task__single_root=True, precision="fp32", data__check_counts=True,
+    training__select="uas", task__single_root=True, precision="fp32", data__check_size=True,
 )  # fmt: skip
 PARSING_RATES = ("training.learning_rate", (5e-4, 1e-3, 2e-3, 4e-3, 8e-3), 2.0)
 

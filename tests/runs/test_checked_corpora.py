@@ -10,7 +10,8 @@ from repro.results import list_runs
 from repro.tasks import entailment_corpus
 
 INFERENCE = [
-    "data.generated=false", "data.expected=any", "model.vectors=random", "training.max_steps=1",
+    "data.generated=false", "data.corpus=nli", "data.check_size=false", "model.vectors=random",
+    "training.max_steps=1",
 ]  # fmt: skip
 
 
@@ -55,7 +56,9 @@ TATOEBA = [
     "data.target=en",
 ]
 KINDS = ("article", "title")
-SUMMARIES = ["task=summarization", "data.generated=false", "data.subset=true"]
+SUMMARIES = [
+    "task=summarization", "data.generated=false", "data.corpus=gigaword", "data.check_size=false",
+]  # fmt: skip
 
 
 def refused(
@@ -103,13 +106,13 @@ def test_pairs_are_parsed_once_for_the_check_and_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
-    source, load = entailment_corpus._SOURCES["snli"]
+    load = entailment_corpus.load_nli
 
     def counted(*arguments: object) -> object:
         read.append(arguments)
         return load(*arguments)
 
-    monkeypatch.setitem(entailment_corpus._SOURCES, "snli", (source, counted))
+    monkeypatch.setattr(entailment_corpus, "load_nli", counted)
     write_inference(tmp_path / "data", "snli")
     places = [f"data_dir={tmp_path / 'data'}", f"results_dir={tmp_path / 'results'}"]
     assert main(["run", "-m", "task=snli", "seed=1,2", *INFERENCE, *places]) == 0

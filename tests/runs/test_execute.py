@@ -15,7 +15,6 @@ from repro.evaluation.metrics.inflection import InflectedForms
 from repro.results import Record, RunFolder, read_record, record_path
 from repro.runs.execute import execute, locate
 from repro.runs.locking import run_lock
-from repro.tasks.location import corpus_dir
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -50,7 +49,7 @@ def test_a_run_leaves_everything_that_is_needed_to_trust_it(
 def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str]) -> None:
     config = compose_run(tiny)
     folder = RunFolder(execute(config).folder)
-    corpus = load(corpus_dir(config), "medium")
+    corpus = load(config.corpus_path, "medium")
     accuracies = []
     for language in corpus.languages:
         gold = [example for example in corpus.test if example.language == language]

@@ -12,8 +12,7 @@ from repro.data.alignment import fertilities, train_two_way
 from repro.models.seq2seq import AlignedFertility, PredictedFertility
 from repro.runs.execute import execute
 from repro.tasks.fertility import AlignedCorpus, _aligned, fertility_f1, new_tagger, train_tagger
-from repro.tasks.nmt.corpus import parallel_corpus
-from repro.tasks.nmt.task import build
+from repro.tasks.nmt import build, parallel_corpus
 from repro.tasks.text_pairs import PreparedText, TextPairsTask, prepare_text
 from repro.training.seeding import seed_everything
 

@@ -10,7 +10,7 @@ from repro.models.entailment import MatchingAligner, SequentialAligner, WordAlig
 from repro.report.drawings import ComparisonSpec, drawing
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.nli_alignment.task import NliAlignmentTask
+from repro.tasks.nli_alignment import NliAlignmentTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
@@ -91,7 +91,7 @@ def test_structures_are_sparser_than_softmax(root: Path) -> None:
         task = made(root, alignment)
         task.model.eval()
         with torch.no_grad():
-            shares[alignment] = task.judge(task.data.dev).nonzeros
+            shares[alignment] = task.predict_split(task.data.dev).nonzeros
     assert shares["words"] == 100
     assert max(shares["sequential"], shares["matching"]) < 95
 

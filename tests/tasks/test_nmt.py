@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.data.alignment import train_two_way
+from repro.data.corpora import declared
+from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import build_lexicon
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
-from repro.data.translation import SHORT_PAIRS
 from repro.decoding.penalties import Penalties
 from repro.evaluation.coverage import drop_counts
 from repro.evaluation.metrics import METRICS
@@ -22,8 +24,8 @@ from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFer
 from repro.report.drawings import drawing
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.nmt.corpus import check, identify
-from repro.tasks.nmt.task import build
+from repro.tasks import nmt
+from repro.tasks.nmt import build, check, identify
 from repro.tasks.text_pairs import TextPairsTask
 from repro.training.seeding import seed_everything
 
@@ -311,8 +313,10 @@ def test_another_number_of_short_pairs_than_published_is_warned_of(
     prepared = config(tmp_path, *common)
     (count,) = {len(made(tmp_path, *common).data.splits["train"])}
     assert 0 < count < 160
+    known = declared(ParallelTexts, "data.corpus", "wmt16_ro")
     for published, warned in ((count, False), (2 * count, True)):
-        monkeypatch.setitem(SHORT_PAIRS, "wmt16_ro", published)
+        declaration = replace(known, short_pairs=published)
+        monkeypatch.setattr(nmt, "declared", lambda *_, found=declaration: found)
         monkeypatch.setattr("repro.tasks.text_pairs._CHECKED", set())
         caplog.clear()
         check(prepared)

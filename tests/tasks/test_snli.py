@@ -20,7 +20,7 @@ from repro.results import RunFolder
 from repro.results.jsonl import read_rows
 from repro.runs.execute import execute, locate
 from repro.tasks.entailment_corpus import encode_corpus, identify, vectors_of
-from repro.tasks.snli.task import SnliTask
+from repro.tasks.snli import SnliTask
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
@@ -82,7 +82,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
     task = SnliTask.build(config(root, "mapping=sparsemax"), CPU)
     task.model.eval()
     with torch.no_grad():
-        found = task.judge(task.data.dev)
+        found = task.predict_split(task.data.dev)
         rows = task.weight_rows()
         everything = [
             weight

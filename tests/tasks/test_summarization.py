@@ -9,8 +9,7 @@ from repro.evaluation.rouge import rouge
 from repro.report.examples import attention_example
 from repro.results import RunFolder
 from repro.runs.execute import Outcome, execute
-from repro.tasks.summarization.corpus import summary_corpus
-from repro.tasks.summarization.task import build
+from repro.tasks.summarization import build, summary_corpus
 
 SMALL = [
     "task=summarization", "hardware=cpu", "hardware.jobs=1", "model.embedding_size=16",

@@ -12,7 +12,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.report.forced_steps import forced_example
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.nmt.task import build
+from repro.tasks.nmt import build
 from repro.tasks.text_examples import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
 

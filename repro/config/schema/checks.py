@@ -1,17 +1,19 @@
 """Declarations of settings: each field states which values it takes; one function checks them."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf, isfinite
-from typing import Any, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
 
-LATE = "late"
+ADDED_LATER = "added_later"
+RECORDED_AS = "recorded_as"
 _ACCEPTS = "accepts"
+PartT = TypeVar("PartT")
 _LARGEST_INT = 2**31 - 1
 _LEAST, _LARGEST = 1.18e-38, 3.4e38
 """Magnitudes of single precision; in a model, other numbers would become zero or infinite."""
@@ -34,14 +36,16 @@ class Accepts:
     unbounded: bool = False
 
 
-def number(interval: str, default: Any = MISSING, *, even: bool = False, late: bool = False) -> Any:
+def number(
+    interval: str, default: Any = MISSING, *, even: bool = False, added_later: bool = False
+) -> Any:
     """Declare a number, or a list of numbers.
 
     Args:
         interval: such as ``"[0, 1)"``; ``"(0, inf)"`` is any finite number above zero.
         default: value of the field; required if left out.
         even: accept even numbers only.
-        late: see :func:`late`.
+        added_later: see :func:`added_later`.
     """
     parsed = re.fullmatch(r"([\[(])(\S+), (\S+)([\])])", interval)
     assert parsed is not None, interval
@@ -57,13 +61,15 @@ def number(interval: str, default: Any = MISSING, *, even: bool = False, late: b
     expected = f"{kind} in {interval}"
     if high == inf:
         expected = f"{kind} {'>=' if low_closed else '>'} {parsed[2]}"
-    return _declared(default, Accepts(holds, expected, unbounded=high == inf), late)
+    return _declared(default, Accepts(holds, expected, unbounded=high == inf), added_later)
 
 
-def choice(options: Iterable[str], default: Any = MISSING, *, late: bool = False) -> Any:
+def choice(options: Iterable[str], default: Any = MISSING, *, added_later: bool = False) -> Any:
     """Declare a text that is one of the options."""
     options = tuple(options)
-    return _declared(default, Accepts(options.__contains__, "one of " + ", ".join(options)), late)
+    return _declared(
+        default, Accepts(options.__contains__, "one of " + ", ".join(options)), added_later
+    )
 
 
 def identifier(default: Any = MISSING) -> Any:
@@ -81,13 +87,32 @@ def folder() -> Any:
     return _declared(None, Accepts(lambda value: bool(value.strip()), "a folder"))
 
 
-def late(default: Any) -> Any:
-    """Declare a field that was added after runs had been recorded.
+def added_later(default: Any) -> Any:
+    """Declare a setting that was added after results had been recorded.
 
-    While it holds its default, which means what the package did before, the identity of a run
-    leaves it out, so that recorded runs keep their names.
+    At its default, which means the old behaviour, it is excluded from the hash of a run, so that
+    existing run IDs stay valid. A list is copied for each object.
     """
-    return field(default=default, metadata={LATE: True})
+    metadata = {ADDED_LATER: True}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def size_check(recorded_as: str, values: Mapping[bool, Any]) -> Any:
+    """Declare ``data.check_size``: refuse a corpus of another size than the published one.
+
+    Args:
+        recorded_as: earlier name of the setting, under which the hash of a run contains it.
+        values: earlier values, for true and false.
+    """
+    return field(default=True, metadata={RECORDED_AS: (recorded_as, values)})
+
+
+def part_of(kind: type[PartT], node: object) -> PartT:
+    """Copy the fields of a base class of a configuration into an object of that class."""
+    assert is_dataclass(kind)
+    return cast(PartT, kind(**{f.name: getattr(node, f.name) for f in fields(kind)}))
 
 
 def check_fields(node: Any, path: str = "") -> None:
@@ -115,8 +140,8 @@ def check_fields(node: Any, path: str = "") -> None:
             _check_value(key, value, accepts, null)
 
 
-def _declared(default: Any, accepts: Accepts, late: bool = False) -> Any:
-    metadata = {_ACCEPTS: accepts, LATE: late}
+def _declared(default: Any, accepts: Accepts, added_later: bool = False) -> Any:
+    metadata = {_ACCEPTS: accepts, ADDED_LATER: added_later}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)

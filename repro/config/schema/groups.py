@@ -1,12 +1,11 @@
 """Groups that every task has, or may have: what all of their choices share."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import check_fields, identifier, number
+from repro.config.schema.checks import added_later, check_fields, identifier, number
 
 
 @dataclass
@@ -14,12 +13,9 @@ class TaskConfig:
     """A task; ``name`` is its key in ``repro.tasks``.
 
     Attributes:
-        parts: the kind of configuration that the task takes for each group that is its own
-            choice; a group that is not named here is none of this task.
         selectors: validation metrics that ``training.select`` may name.
     """
 
-    parts: ClassVar[Mapping[str, type]] = {}
     selectors: ClassVar[tuple[str, ...]] = ()
 
     name: str = MISSING
@@ -31,11 +27,19 @@ class TaskConfig:
 
 @dataclass
 class DataConfig:
-    """Which corpus is read: the original one, or a generated one in the same format."""
+    """Which corpus is read.
+
+    Attributes:
+        corpus: its name.
+        generated: whether it is generated, in the format of the published one.
+        seed: of a generated corpus.
+        folder: files of your own instead of a published corpus; relative to ``data_dir``.
+    """
 
     corpus: str = identifier()
     generated: bool = False
     seed: int = number("[0, 9223372036854775808)", 2018)
+    folder: str | None = added_later(None)
 
 
 @dataclass

@@ -42,7 +42,7 @@ class EntmaxConfig(UnboundedConfig):
     """
 
     alpha: float = number("[1, inf)")
-    solver: str = choice(ENTMAX_SOLVERS, "exact", late=True)
+    solver: str = choice(ENTMAX_SOLVERS, "exact", added_later=True)
 
 
 @dataclass
@@ -85,8 +85,8 @@ class SqPnormMaxConfig(GammaConfig):
     """
 
     p: float = number("(1, 2]", 1.5)
-    solver: str = choice(PNORM_SOLVERS, "exact", late=True)
-    tolerance: float = number("(0, 1)", 0.01, late=True)
+    solver: str = choice(PNORM_SOLVERS, "exact", added_later=True)
+    tolerance: float = number("(0, 1)", 0.01, added_later=True)
 
 
 @dataclass

@@ -1,14 +1,14 @@
 """Morphological inflection."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from repro.config.schema.checks import LATE, choice, identifier, number
+from omegaconf import MISSING
+
+from repro.config.schema.checks import added_later, choice, identifier, number
 from repro.config.schema.groups import DataConfig, TaskConfig
-from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
-from repro.config.schema.seq2seq import BeamConfig, Seq2SeqConfig
+from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
 
 
 @dataclass
@@ -33,21 +33,24 @@ class MorphologyConfig(TaskConfig):
             of them, in the validation, test or training data, is stored too and changes no metric.
     """
 
-    parts: ClassVar[Mapping[str, type]] = {
-        "data": DataConfig,
-        "mapping": UnboundedConfig,
-        "loss": FenchelYoungLossConfig,
-        "model": Seq2SeqConfig,
-        "decoding": BeamConfig,
-    }
-
     selectors: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     setting: str = choice(("medium", "high"))
     languages: list[str] | None = identifier(None)
     schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
     analysed: int = number("[0, inf)", 40)
-    shown: list[str] = field(default_factory=list, metadata={LATE: True})
+    shown: list[str] = added_later([])
 
 
+@dataclass
+class MorphologyRun(Seq2SeqRun):
+    """A run of morphological inflection."""
+
+    task: MorphologyConfig = MISSING
+    data: DataConfig = MISSING
+    mapping: UnboundedConfig = MISSING
+    decoding: BeamConfig = MISSING
+
+
+RUNS = (MorphologyRun,)
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"morphology": MorphologyConfig}}

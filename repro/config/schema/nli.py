@@ -1,66 +1,85 @@
 """Natural language inference: attention to the premise, and aligned sentences."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import LATE, choice, number
+from repro.config.schema.checks import added_later, choice, number, size_check
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
+from repro.config.schema.run import RunConfig
+
+
+@dataclass(unsafe_hash=True)
+class NliReading:
+    """How sentence pairs are read.
+
+    Attributes:
+        tokenization: ``provided`` takes the leaves of the binary parse, or, where a line has none,
+            what is separated by spaces; ``punctuation`` splits the sentence by
+            :func:`~repro.data.nli_tokens.punctuation_words`.
+        lowercase: whether words are lower-cased.
+        check_size: refuse another number of labelled pairs than the published corpus has.
+        max_words: training pairs with a longer sentence are left out; without it, a sentence of
+            more than 1,000 words is refused.
+    """
+
+    tokenization: str = choice(("provided", "punctuation"), "provided")
+    lowercase: bool = False
+    check_size: bool = size_check("expected", {True: "official", False: "any"})
+    max_words: int | None = number("(0, inf)", None, added_later=True)
 
 
 @dataclass
-class PairCorpusConfig(DataConfig):
+class PairCorpusConfig(NliReading, DataConfig):
     """Pairs of premise and hypothesis.
 
     Attributes:
-        source: ``snli`` or ``multinli``.
-        tokenization: ``provided`` (leaves of the parses) or ``punctuation``; see
-            :class:`repro.data.nli.NliReading`.
-        lowercase: whether words are lower-cased.
-        expected: ``official`` refuses a corpus of another size than the published one, ``any``
-            takes a subset.
+        source: ``snli``, ``multinli``, or ``files``: those of ``data.folder``.
         min_count: a rarer word of the training data is unknown.
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
         text: files of plain English below ``data_dir``, one sentence a line, whose words are
             counted beside those of the training pairs, for ``model.vectors=text``.
-        max_words: training pairs with a longer sentence are left out; without it, a sentence of
-            more than 1,000 words is refused.
         premises: training premises of a generated corpus, three pairs each; its other splits have
             no more.
     """
 
-    source: str = choice(("snli", "multinli"))
-    tokenization: str = choice(("provided", "punctuation"), "provided")
-    lowercase: bool = False
-    expected: str = choice(("official", "any"), "official")
+    source: str = choice(("snli", "multinli", "files"))
     min_count: int = number("(0, inf)", 1)
     glove: str | None = None
     premises: int = number("(0, inf)", 3000)
-    text: list[str] = field(default_factory=list, metadata={LATE: True})
-    max_words: int | None = number("(0, inf)", None, late=True)
+    text: list[str] = added_later([])
 
 
 @dataclass
-class PairModelConfig(ModelConfig):
-    """What both models of sentence pairs share.
+class WordVectorConfig:
+    """Which word vectors a model starts from.
 
     Attributes:
-        vectors: where word vectors come from: ``glove``, ``text`` or ``random``.
+        vectors: ``glove`` reads a file; ``text`` decomposes co-occurrences in plain text, see
+            :mod:`repro.data.cooccurrence`; ``random`` draws every vector.
         trainable_vectors: whether training changes them.
         vector_size: numbers of a vector.
-        vector_deviation: standard deviation of the numbers of a vector that no file gives.
-        hidden_size: of the states, of one direction where there are two.
-        dropout: probability.
+        vector_deviation: standard deviation of the numbers of a vector that is drawn.
     """
 
     vectors: str = choice(("glove", "text", "random"))
     trainable_vectors: bool = MISSING
     vector_size: int = number("(0, inf)")
     vector_deviation: float = number("(0, inf)")
+
+
+@dataclass
+class PairModelConfig(WordVectorConfig, ModelConfig):
+    """A model of sentence pairs.
+
+    Attributes:
+        hidden_size: of the states, of one direction where there are two.
+        dropout: probability.
+    """
+
     hidden_size: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
 
@@ -105,21 +124,40 @@ class PairTaskConfig(TaskConfig):
 class SnliConfig(PairTaskConfig):
     """Natural language inference with attention to the premise."""
 
-    parts: ClassVar[Mapping[str, type]] = {
-        "data": PairCorpusConfig,
-        "mapping": UnboundedConfig,
-        "loss": FenchelYoungLossConfig,
-        "model": AttentionClassifierConfig,
-    }
-
 
 @dataclass
 class NliAlignmentConfig(PairTaskConfig):
     """Natural language inference with latent alignments of the two sentences."""
 
-    parts: ClassVar[Mapping[str, type]] = {**SnliConfig.parts, "model": EsimConfig}
+
+@dataclass
+class PairRun(RunConfig):
+    """A run of natural language inference."""
+
+    task: PairTaskConfig = MISSING
+    data: PairCorpusConfig = MISSING
+    mapping: UnboundedConfig = MISSING
+    loss: FenchelYoungLossConfig = MISSING
+    model: PairModelConfig = MISSING
 
 
+@dataclass
+class SnliRun(PairRun):
+    """A run of the attention classifier."""
+
+    task: SnliConfig = MISSING
+    model: AttentionClassifierConfig = MISSING
+
+
+@dataclass
+class NliAlignmentRun(PairRun):
+    """A run of ESIM."""
+
+    task: NliAlignmentConfig = MISSING
+    model: EsimConfig = MISSING
+
+
+RUNS = (SnliRun, NliAlignmentRun)
 SCHEMAS: dict[str, dict[str, type]] = {
     "task": {"snli": SnliConfig, "nli_alignment": NliAlignmentConfig},
     "data": {"pair_corpus": PairCorpusConfig},

@@ -1,11 +1,11 @@
 """Machine translation."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+
+from omegaconf import MISSING
 
 from repro.config.schema.checks import choice
-from repro.config.schema.text_pairs import TextTaskConfig, TranslationDataConfig
+from repro.config.schema.text_pairs import TextRun, TextTaskConfig, TranslationDataConfig
 
 
 @dataclass
@@ -17,9 +17,16 @@ class NmtConfig(TextTaskConfig):
             ``bleu_lc``, of lower-cased tokens.
     """
 
-    parts: ClassVar[Mapping[str, type]] = {**TextTaskConfig.parts, "data": TranslationDataConfig}
-
-    tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu", late=True)
+    tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu", added_later=True)
 
 
+@dataclass
+class NmtRun(TextRun):
+    """A run of machine translation."""
+
+    task: NmtConfig = MISSING
+    data: TranslationDataConfig = MISSING
+
+
+RUNS = (NmtRun,)
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"nmt": NmtConfig}}

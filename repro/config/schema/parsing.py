@@ -1,14 +1,14 @@
 """Dependency parsing."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import LATE, choice, identifier, number
+from repro.config.schema.checks import added_later, choice, identifier, number, size_check
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import StructuredLossConfig
+from repro.config.schema.run import RunConfig
 
 
 @dataclass
@@ -18,12 +18,12 @@ class TreebankConfig(DataConfig):
     Attributes:
         release: for example ``"2.0"``; the folder is ``ud-treebanks-v<release>``.
         treebank: folder of the treebank, for example ``"UD_Vietnamese"``.
-        check_counts: whether a treebank of known size must have just that many sentences.
+        check_size: refuse another number of sentences than a treebank of known size has.
     """
 
     release: str = identifier()
     treebank: str = identifier()
-    check_counts: bool = True
+    check_size: bool = size_check("check_counts", {True: True, False: False})
 
 
 @dataclass
@@ -65,12 +65,6 @@ class ParsingConfig(TaskConfig):
         shown: further validation sentences whose candidate trees are stored, by their words.
     """
 
-    parts: ClassVar[Mapping[str, type]] = {
-        "data": TreebankConfig,
-        "loss": StructuredLossConfig,
-        "model": ParserConfig,
-    }
-
     selectors: ClassVar[tuple[str, ...]] = ("uas",)
 
     reduction: str = choice(("sum", "mean"))
@@ -81,9 +75,20 @@ class ParsingConfig(TaskConfig):
     candidate_iterations: int = number("(0, inf)", 100)
     analysed: int = number("[0, inf)", 400)
     compared: int = number("[0, inf)", 200)
-    shown: list[str] = field(default_factory=list, metadata={LATE: True})
+    shown: list[str] = added_later([])
 
 
+@dataclass
+class ParsingRun(RunConfig):
+    """A run of dependency parsing."""
+
+    task: ParsingConfig = MISSING
+    data: TreebankConfig = MISSING
+    loss: StructuredLossConfig = MISSING
+    model: ParserConfig = MISSING
+
+
+RUNS = (ParsingRun,)
 SCHEMAS: dict[str, dict[str, type]] = {
     "task": {"parsing": ParsingConfig},
     "data": {"treebank": TreebankConfig},

@@ -3,8 +3,10 @@
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import cast, get_type_hints
 
 import repro.config.schema as package
+from repro.config.schema.run import RunConfig
 
 
 @cache
@@ -20,9 +22,21 @@ def registered_schemas() -> dict[str, dict[str, type]]:
         for group, options in declared.items():
             twice = found.setdefault(group, {}).keys() & options.keys()
             if twice:
-                raise ValueError(f"{module.name}: schemas {sorted(twice)} of {group} stand twice")
+                raise ValueError(
+                    f"{module.name}: schemas {sorted(twice)} of {group} are registered twice"
+                )
             found[group] |= options
     return found
+
+
+@cache
+def run_class(task: str) -> type[RunConfig]:
+    """The subclass of ``RunConfig`` for the class of a task; ``RunConfig`` without one."""
+    for module in iter_modules(package.__path__):
+        for run in getattr(import_module(f"{package.__name__}.{module.name}"), "RUNS", ()):
+            if get_type_hints(run)["task"].__name__ == task:
+                return cast(type[RunConfig], run)
+    return RunConfig
 
 
 @cache

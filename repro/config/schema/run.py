@@ -1,6 +1,9 @@
 """A whole run, and where it is computed."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import get_type_hints
 
 from omegaconf import MISSING
 
@@ -45,7 +48,11 @@ class LoggerConfig:
 
 @dataclass
 class RunConfig:
-    """One run: everything that may change its numbers, and where it is computed and stored."""
+    """One run: everything that may change its numbers, and where it is computed and stored.
+
+    A task has its own subclass, which narrows the types of the groups that it takes; a group whose
+    type it leaves optional must be left out. The subclass is listed in ``RUNS`` of its module.
+    """
 
     task: TaskConfig = MISSING
     data: DataConfig = MISSING
@@ -73,17 +80,40 @@ class RunConfig:
             raise ConfigError(f"training.select is {self.training.select!r}; expected {expected}")
 
     def _check_parts(self) -> None:
-        if self.hardware.compile and "decoding" not in self.task.parts:
+        """Compare the kind of each group with what the run of the task declares."""
+        if type(self) is RunConfig:
+            return
+        wanted, base = get_type_hints(type(self)), get_type_hints(RunConfig)
+        if self.hardware.compile and wanted["decoding"] == base["decoding"]:
             raise ConfigError(
                 f"hardware.compile=true: task={self.task.name} has no decoder to compile"
             )
         for group in ("data", "mapping", "loss", "model", "decoding"):
-            wanted, found = self.task.parts.get(group), getattr(self, group)
-            if wanted is None and found is not None:
-                raise ConfigError(f"task={self.task.name} takes no {group}; leave {group}= out")
-            if wanted is not None and not isinstance(found, wanted):
+            found, kind = getattr(self, group), wanted[group]
+            if isinstance(kind, UnionType):
+                kind = type(None)
+            if not isinstance(found, kind):
+                if kind is type(None):
+                    raise ConfigError(f"task={self.task.name} takes no {group}; leave {group}= out")
                 name = getattr(found, "name", found)
                 raise ConfigError(f"the {group} {name!r} does not fit task={self.task.name}")
+
+    @property
+    def data_path(self) -> Path:
+        """Folder of the published corpora."""
+        assert self.data_dir is not None  # set when the configuration is resolved
+        return Path(self.data_dir)
+
+    @property
+    def corpora_path(self) -> Path:
+        """Folder of generated and prepared corpora, below the results."""
+        assert self.results_dir is not None
+        return Path(self.results_dir) / self.scale.name / "corpora"
+
+    @property
+    def corpus_path(self) -> Path:
+        """Folder that holds the corpus of this run, generated or published."""
+        return self.corpora_path / self.data.corpus if self.data.generated else self.data_path
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

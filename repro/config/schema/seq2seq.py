@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from repro.config.schema.checks import choice, late, number
+from omegaconf import MISSING
+
+from repro.config.schema.checks import added_later, choice, number
 from repro.config.schema.groups import DecodingConfig, ModelConfig
+from repro.config.schema.loss import FenchelYoungLossConfig
+from repro.config.schema.mapping import MappingConfig
+from repro.config.schema.run import RunConfig
 
 
 @dataclass
@@ -25,8 +30,8 @@ class Seq2SeqConfig(ModelConfig):
     hidden_size: int = number("(0, inf)", even=True)
     layers: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
-    bidirectional: bool = late(True)
-    initial_bound: float = number("(0, inf)", 0.1, late=True)
+    bidirectional: bool = added_later(True)
+    initial_bound: float = number("(0, inf)", 0.1, added_later=True)
 
 
 @dataclass
@@ -119,13 +124,23 @@ class RescoredBeamConfig(SearchConfig):
         replace_unknown: put the most attended source word where the model says "unknown".
     """
 
-    min_length: int = number("[0, inf)", 0, late=True)
+    min_length: int = number("[0, inf)", 0, added_later=True)
     length_penalty: float = number("[0, inf)", 0.0)
     coverage_penalty: float = number("[0, inf)", 0.0)
     coverage_floor: float = number("(0, 1]", 0.1)
     tune_penalties: bool = False
     penalty_grid: list[float] = number("[0, inf)", [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     replace_unknown: bool = False
+
+
+@dataclass
+class Seq2SeqRun(RunConfig):
+    """A run of a task that predicts sequences."""
+
+    mapping: MappingConfig = MISSING
+    loss: FenchelYoungLossConfig = MISSING
+    model: Seq2SeqConfig = MISSING
+    decoding: SearchConfig = MISSING
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from repro.config.schema.text_pairs import TextTaskConfig
+from omegaconf import MISSING
+
+from repro.config.schema.text_pairs import TextRun, TextTaskConfig
 
 
 @dataclass
@@ -10,4 +12,12 @@ class SummarizationConfig(TextTaskConfig):
     """Titles of news sentences."""
 
 
+@dataclass
+class SummarizationRun(TextRun):
+    """A run of sentence summarization."""
+
+    task: SummarizationConfig = MISSING
+
+
+RUNS = (SummarizationRun,)
 SCHEMAS: dict[str, dict[str, type]] = {"task": {"summarization": SummarizationConfig}}

@@ -1,45 +1,64 @@
 """Pairs of texts: what translation and summarization share."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from repro.config.schema.checks import LATE, choice, identifier, number
+from omegaconf import MISSING
+
+from repro.config.schema.checks import added_later, choice, identifier, number, size_check
 from repro.config.schema.groups import DataConfig, TaskConfig
-from repro.config.schema.loss import FenchelYoungLossConfig
-from repro.config.schema.mapping import MappingConfig
-from repro.config.schema.seq2seq import RescoredBeamConfig, TranslatorConfig
+from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
 
 DIACRITICS = ("none", "source", "target", "both")
 
 
 @dataclass
-class TextPairsConfig(DataConfig):
-    """A corpus of text pairs and how it becomes symbols.
+class TextSettings:
+    """How text becomes tokens.
 
     Attributes:
-        subset: accept another number of pairs than the corpus has.
-        lowercase: both sides.
+        lowercase: both sides, before anything else.
         strip_diacritics: sides whose letters lose their marks: ``none``, ``source``, ``target``
             or ``both``.
         merges: of byte pair encoding; 0 keeps words whole.
         joint: learn merges from both sides together.
-        vocabulary: most symbols of a side that are kept.
-        shared: one vocabulary for both sides.
-        max_length: training pairs with a longer side are left out.
-        max_test_length: test pairs of which a side has more tokens, counted before they are split
-            into subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
     """
 
-    subset: bool = False
     lowercase: bool = False
     strip_diacritics: str = choice(DIACRITICS, "none")
     merges: int = number("[0, inf)", 0)
     joint: bool = True
+
+
+@dataclass
+class EncodingSettings:
+    """How tokens become ids.
+
+    Attributes:
+        vocabulary: most symbols of a side that are kept, special ones not counted.
+        shared: one vocabulary for both sides.
+        max_length: training pairs with a longer side are left out.
+    """
+
     vocabulary: int = number("(0, inf)", 50_000)
     shared: bool = False
     max_length: int = number("(0, inf)", 50)
-    max_test_length: int | None = number("(0, inf)", None, late=True)
+
+
+@dataclass
+class TextPairsConfig(TextSettings, EncodingSettings, DataConfig):
+    """A corpus of text pairs and how it becomes symbols.
+
+    Attributes:
+        check_size: refuse another number of pairs than the corpus has.
+        max_test_length: test pairs of which a side has more tokens, counted before they are split
+            into subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
+        tokenised: whether the files of ``folder`` are tokenised; published corpora declare it.
+    """
+
+    check_size: bool = size_check("subset", {True: False, False: True})
+    max_test_length: int | None = number("(0, inf)", None, added_later=True)
+    tokenised: bool = added_later(False)
 
 
 @dataclass
@@ -60,18 +79,20 @@ class TextTaskConfig(TaskConfig):
             them, in the validation, test or training data, is stored too and changes no metric.
     """
 
-    parts: ClassVar[Mapping[str, type]] = {
-        "data": TextPairsConfig,
-        "mapping": MappingConfig,
-        "loss": FenchelYoungLossConfig,
-        "model": TranslatorConfig,
-        "decoding": RescoredBeamConfig,
-    }
-
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
 
     analysed: int = number("[0, inf)", 40)
-    shown: list[str] = field(default_factory=list, metadata={LATE: True})
+    shown: list[str] = added_later([])
+
+
+@dataclass
+class TextRun(Seq2SeqRun):
+    """A run of a task from text to text."""
+
+    task: TextTaskConfig = MISSING
+    data: TextPairsConfig = MISSING
+    model: TranslatorConfig = MISSING
+    decoding: RescoredBeamConfig = MISSING
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

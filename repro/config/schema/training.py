@@ -47,12 +47,12 @@ class TrainingConfig:
     select: str = MISSING
     checkpoint_minutes: float = number("[0, inf)", 10.0)
     max_steps: int | None = number("[0, inf)", None)
-    patience: int | None = number("(0, inf)", None, late=True)
-    optimizer: str = choice(("adam", "sgd"), "adam", late=True)
-    weight_decay: float = number("[0, inf)", 0.0, late=True)
-    decay_when: str = choice(DECAY_RULES, "loss_increases", late=True)
-    decay_from: int = number("(0, inf)", 1, late=True)
-    validate_every_steps: int | None = number("(0, inf)", None, late=True)
+    patience: int | None = number("(0, inf)", None, added_later=True)
+    optimizer: str = choice(("adam", "sgd"), "adam", added_later=True)
+    weight_decay: float = number("[0, inf)", 0.0, added_later=True)
+    decay_when: str = choice(DECAY_RULES, "loss_increases", added_later=True)
+    decay_from: int = number("(0, inf)", 1, added_later=True)
+    validate_every_steps: int | None = number("(0, inf)", None, added_later=True)
 
     def __post_init__(self) -> None:
         """Refuse values out of range, and settings that contradict each other."""

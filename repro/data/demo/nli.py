@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
+from repro.data.corpora.inference import LABELS, MULTINLI, SNLI, SentencePairs
 from repro.data.demo.nli_grammar import draw_hypothesis, draw_premise, words_of
 from repro.data.demo.nli_logic import Clause, pair_label
 from repro.data.files import write_if_changed
-from repro.data.nli import LABELS, MULTINLI, SNLI, NliSource
 
 CLAUSES = {SNLI.name: (1, 2), MULTINLI.name: (2, 3)}
 """Fewest and most clauses of a premise; a hypothesis has one, or now and then two."""
@@ -26,7 +26,7 @@ def write_demo_nli(
     data_dir: Path,
     seed: int = 2017,
     premises: Mapping[str, int] = PREMISES,
-    sources: Sequence[NliSource] = (SNLI, MULTINLI),
+    sources: Sequence[SentencePairs] = (SNLI, MULTINLI),
 ) -> None:
     """Write ``snli_1.0`` and ``multinli_1.0`` below ``data_dir``.
 
@@ -45,7 +45,7 @@ def write_demo_nli(
 
 
 def demo_records(
-    source: NliSource, seed: int, premises: Mapping[str, int] = PREMISES
+    source: SentencePairs, seed: int, premises: Mapping[str, int] = PREMISES
 ) -> dict[str, list[dict[str, str]]]:
     """Records of every part, with the keys of the archives; no pair stands in two of them.
 

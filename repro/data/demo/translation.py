@@ -20,11 +20,22 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+from repro.data.corpora.translation import ParallelTexts
 from repro.data.files import write_if_changed
 
 SOURCE, TARGET = "orun", "vesti"
 """Names of the languages, which end the file names."""
 SIZES = {"train": 800, "val": 100, "test": 200}
+DEMO = ParallelTexts(
+    name="demo_translation",
+    title="generated sentences of two invented languages",
+    licence="that of this project",
+    citation="none",
+    folder="",
+    languages=(SOURCE, TARGET),
+    stems={"train": "train", "dev": "val", "test": "test"},
+    tokenised=True,
+)
 LONGEST_LIST = {"train": 4, "val": 7, "test": 7}
 
 Phrase = tuple[list[str], list[str]]

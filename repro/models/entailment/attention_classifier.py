@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.data.nli import LABELS
 from repro.data.nli_batching import NliBatch
 from repro.mappings import ProbabilityMap
 from repro.models.dropout import Dropout
@@ -22,7 +21,7 @@ class AttendedLabels:
     """What the classifier says about a batch.
 
     Attributes:
-        logits: scores of the labels, shape ``(B, 3)``.
+        logits: scores of the labels, shape ``(B, labels)``.
         attention: weights of the premise's words, shape ``(B, m)``; zero at padding.
     """
 
@@ -52,6 +51,7 @@ class AttentionClassifier(nn.Module):
         hidden_size: of projected words, states and ``u``.
         dropout: probability.
         mapping: turns scores into attention weights.
+        labels: number of labels.
 
     References:
         Niculae and Blondel (2017), §4.1 and appendix C.2; Martins and Astudillo (2016), §4.3;
@@ -65,6 +65,7 @@ class AttentionClassifier(nn.Module):
         hidden_size: int,
         dropout: float,
         mapping: ProbabilityMap,
+        labels: int = 3,
     ) -> None:
         super().__init__()
         self.projection = nn.Linear(vectors.shape[1], hidden_size, bias=False)
@@ -75,7 +76,7 @@ class AttentionClassifier(nn.Module):
         self.score = nn.Linear(hidden_size, 1, bias=False)
         self.attended = nn.Linear(hidden_size, hidden_size, bias=False)
         self.combined = nn.Linear(hidden_size, hidden_size)
-        self.output = nn.Linear(hidden_size, len(LABELS))
+        self.output = nn.Linear(hidden_size, labels)
         self.dropout = Dropout(dropout)
         self.mapping = mapping
         initialise(self)

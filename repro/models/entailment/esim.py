@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.data.nli import LABELS
 from repro.data.nli_batching import NliBatch
 from repro.models.dropout import Dropout
 from repro.models.entailment.alignment import Aligner, Alignment
@@ -22,7 +21,7 @@ class AlignedLabels:
     """What the model says about a batch.
 
     Attributes:
-        logits: scores of the labels, shape ``(B, 3)``.
+        logits: scores of the labels, shape ``(B, labels)``.
         alignment: of the words of both sentences.
     """
 
@@ -50,6 +49,7 @@ class Esim(nn.Module):
         hidden_size: of each direction, the projection and the classifier.
         dropout: probability.
         aligner: turns scores into the weights ``P`` and ``Q``.
+        labels: number of labels.
 
     References:
         Chen et al. (2017), Enhanced LSTM for natural language inference, §3; Niculae et al.
@@ -63,13 +63,14 @@ class Esim(nn.Module):
         hidden_size: int,
         dropout: float,
         aligner: Aligner,
+        labels: int = 3,
     ) -> None:
         super().__init__()
         self.encoder = BidirectionalLstm(vectors.shape[1], hidden_size)
         self.projection = nn.Linear(8 * hidden_size, hidden_size)
         self.composition = BidirectionalLstm(hidden_size, hidden_size)
         self.hidden = nn.Linear(8 * hidden_size, hidden_size)
-        self.output = nn.Linear(hidden_size, len(LABELS))
+        self.output = nn.Linear(hidden_size, labels)
         self.dropout = Dropout(dropout)
         self.aligner = aligner
         initialise(self)

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from repro.config.schema import RunConfig
-from repro.config.schema.morphology import MorphologyConfig
+from repro.config.schema.morphology import MorphologyRun
 from repro.data.batching import Pair
 from repro.data.demo.morphology import write_demo_corpus
 from repro.data.sigmorphon import (
     Inflection,
     SigmorphonCorpus,
     load,
+    load_word_lists,
     source_tokens,
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.location import corpus_dir
+from repro.tasks.corpora import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -33,44 +33,43 @@ class EncodedCorpus:
     test: list[Pair]
 
 
-def identify(config: RunConfig) -> CorpusIdentity:
+def identify(config: MorphologyRun) -> CorpusIdentity:
     """Read (or generate) the corpus of a configuration, and name it.
 
     Raises:
         DataError: it is missing, incomplete or malformed.
     """
-    return CorpusIdentity(config.data.corpus, _corpus(config).fingerprint)
+    corpus = _load(*_key(config))
+    own = own_folder(config)
+    name = config.data.corpus if own is None else own.name
+    return CorpusIdentity(name, corpus.fingerprint)
 
 
-def encode_corpus(config: RunConfig) -> EncodedCorpus:
+def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
     """Vocabularies and ids of the corpus of a configuration."""
     return _encode(*_key(config))
 
 
-Key = tuple[Path, str, tuple[str, ...] | None]
-
-
-def _key(config: RunConfig) -> Key:
-    task = config.task
-    assert isinstance(task, MorphologyConfig)
-    folder = corpus_dir(config)
-    if config.data.generated:
-        write_demo_corpus(folder, config.data.seed)
+def _key(config: MorphologyRun) -> tuple[Path, str | None, tuple[str, ...] | None]:
+    """Folder of the corpus, the setting (none of word lists of your own), and the languages."""
+    task, own = config.task, own_folder(config)
     languages = None if task.languages is None else tuple(sorted(task.languages))
-    return folder.resolve(), task.setting, languages
-
-
-def _corpus(config: RunConfig) -> SigmorphonCorpus:
-    return _load(*_key(config))
+    if own is not None:
+        return own, None, languages
+    check_name(config, "sigmorphon2018", "demo_morphology")
+    if config.data.generated:
+        write_demo_corpus(config.corpus_path, config.data.seed)
+    return config.corpus_path.resolve(), task.setting, languages
 
 
 @lru_cache(maxsize=4)
-def _load(folder: Path, setting: str, languages: tuple[str, ...] | None) -> SigmorphonCorpus:
-    return load(folder, setting, None if languages is None else list(languages))
+def _load(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> SigmorphonCorpus:
+    chosen = None if languages is None else list(languages)
+    return load_word_lists(folder, chosen) if setting is None else load(folder, setting, chosen)
 
 
 @lru_cache(maxsize=2)
-def _encode(folder: Path, setting: str, languages: tuple[str, ...] | None) -> EncodedCorpus:
+def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> EncodedCorpus:
     corpus = _load(folder, setting, languages)
     source = Vocabulary.build(source_tokens(example) for example in corpus.train)
     target = Vocabulary.build(target_tokens(example) for example in corpus.train)

@@ -5,9 +5,7 @@ from typing import Any
 
 import torch
 
-from repro.config.schema import RunConfig
-from repro.config.schema.morphology import MorphologyConfig
-from repro.config.schema.seq2seq import BeamConfig
+from repro.config.schema.morphology import MorphologyRun
 from repro.data.files import write_if_changed
 from repro.data.sigmorphon import Inflection
 from repro.decoding import BeamResult, StepModel
@@ -15,7 +13,6 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.inflection import InflectedForms
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
 from repro.results import RunFolder
-from repro.tasks.location import corpus_dir
 from repro.tasks.morphology.corpus import EncodedCorpus
 from repro.tasks.morphology.examples import ExampleAnalysis
 from repro.tasks.protocol import Scores
@@ -34,8 +31,7 @@ class Evaluator:
         DataError: the file of the rule baseline lies beside the corpus and is malformed.
     """
 
-    def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
-        assert isinstance(config.decoding, BeamConfig)
+    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
         self.decoding, self.data, self.device = config.decoding, data, device
         self.baseline = _rule_baseline(config, data.corpus.languages)
         self.analysis = ExampleAnalysis(config, data, device)
@@ -82,12 +78,11 @@ class Evaluator:
             write_if_changed(path, "".join(rows).encode())
 
 
-def _rule_baseline(config: RunConfig, languages: Sequence[str]) -> Scores:
+def _rule_baseline(config: MorphologyRun, languages: Sequence[str]) -> Scores:
     """Test accuracy of the organisers' rule baseline, if its file lies beside the corpus."""
-    path = corpus_dir(config) / RULE_BASELINE_FILE
+    path = config.corpus_path / RULE_BASELINE_FILE
     if not path.exists():
         return {}
-    assert isinstance(config.task, MorphologyConfig)
     measured = read_rule_baseline(path)
     known = {name: measured.get((name, config.task.setting)) for name in languages}
     found = {name: value for name, value in known.items() if value is not None}

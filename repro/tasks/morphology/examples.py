@@ -6,9 +6,7 @@ from typing import Any
 
 import torch
 
-from repro.config.schema import RunConfig
-from repro.config.schema.morphology import MorphologyConfig
-from repro.config.schema.seq2seq import BeamConfig
+from repro.config.schema.morphology import MorphologyRun
 from repro.data.batching import Pair, Seq2SeqBatch, collate
 from repro.data.sentence_search import sentence_key
 from repro.data.sigmorphon import Inflection, source_tokens
@@ -47,9 +45,7 @@ class ExampleAnalysis:
         device: where the models live.
     """
 
-    def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
-        assert isinstance(config.task, MorphologyConfig)
-        assert isinstance(config.decoding, BeamConfig)
+    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
         self.decoding, self.data, self.device = config.decoding, data, device
         self.chosen = [
             *_first_of_each_language(data, config.task.analysed),

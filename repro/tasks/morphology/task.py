@@ -7,17 +7,17 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from repro.config.schema import RunConfig
-from repro.config.schema.morphology import MorphologyConfig
+from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
 from repro.data.batching import Seq2SeqBatch
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import Ensemble
 from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
+from repro.tasks.batches import LazyBatches
 from repro.tasks.morphology.corpus import EncodedCorpus, encode_corpus
 from repro.tasks.morphology.evaluation import Evaluator
 from repro.tasks.protocol import Scores, Task
-from repro.tasks.seq2seq import LazyBatches, Seq2SeqTraining
+from repro.tasks.seq2seq import Seq2SeqTraining
 from repro.training.protocol import Validation
 
 
@@ -27,13 +27,13 @@ class MorphologyTask:
     selectors = MorphologyConfig.selectors
     tally: Mapping[str, float] = MappingProxyType({})
 
-    def __init__(self, config: RunConfig, data: EncodedCorpus, device: torch.device) -> None:
+    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
         self.data = data
         self.training = Seq2SeqTraining(config, data.source, data.target, device)
         self.model: Seq2Seq = self.training.model
         self.evaluator = Evaluator(config, data, device)
 
-    def batches(self, epoch: int) -> LazyBatches:
+    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Training batches of one epoch."""
         return self.training.epoch(self.data.train, epoch)
 
@@ -56,7 +56,7 @@ class MorphologyTask:
         return scores
 
 
-def build(config: RunConfig, device: torch.device) -> MorphologyTask:
+def build(config: MorphologyRun, device: torch.device) -> MorphologyTask:
     """Read the corpus and make an untrained model; the random state decides its weights."""
     return MorphologyTask(config, encode_corpus(config), device)
 

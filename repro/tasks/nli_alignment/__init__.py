@@ -1,7 +1,71 @@
 """Natural language inference with latent alignments (Niculae et al., 2018, §5.2)."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from repro.config.schema.nli import NliAlignmentRun
+from repro.data.nli_batching import NliBatch
+from repro.models.entailment import (
+    AlignedLabels,
+    Aligner,
+    Esim,
+    MatchingAligner,
+    SequentialAligner,
+    WordAligner,
+)
+from repro.structures import Solution
+from repro.tasks.entailment import EntailmentTask
 from repro.tasks.entailment_corpus import check, identify
-from repro.tasks.nli_alignment.task import NliAlignmentTask
+from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
+
+DIRECTIONS = ("premise_to_hypothesis", "hypothesis_to_premise")
+
+
+class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
+    """ESIM, whose two sentences are aligned word by word or by a structure."""
+
+    nonzeros = "alignment_nonzeros"
+    classifier = Esim
+
+    @staticmethod
+    def weighting(config: NliAlignmentRun) -> Aligner:
+        """The aligner of the run; that of words takes its mapping."""
+        model = config.model
+        if model.alignment == "words":
+            return WordAligner(build_mapping(config.mapping))
+        structured = SequentialAligner if model.alignment == "sequential" else MatchingAligner
+        return structured(model.max_iter)
+
+    def count_weights(self, found: AlignedLabels, batch: NliBatch) -> tuple[int, int]:
+        """Pairs of words with nonzero weight, and pairs of words, both directions together."""
+        return int(found.alignment.nonzeros.sum()), int(found.alignment.cells.sum())
+
+    def describe_weights(self, found: AlignedLabels, batch: NliBatch) -> list[dict[str, Any]]:
+        """Weights in both directions, and the structures behind them, the heaviest first.
+
+        A structure of the first direction, and a matching, names the partner of each word of the
+        premise; one of the second direction that of each word of the hypothesis. -1 is no partner.
+        """
+        alignment, rows = found.alignment, []
+        for place, (m, n) in enumerate(alignment.lengths.tolist()):
+            forth = alignment.premise_to_hypothesis[place, :m, :n].float().tolist()
+            back = alignment.hypothesis_to_premise[place, :n, :m].float().tolist()
+            lengths = (m, n)[: len(alignment.solutions)]
+            pairs = zip(DIRECTIONS, alignment.solutions, lengths, strict=False)
+            structures = {name: _selected(one, place, size) for name, one, size in pairs}
+            rows.append(
+                {**dict(zip(DIRECTIONS, (forth, back), strict=True)), "structures": structures}
+            )
+        return rows
+
+
+def _selected(solution: Solution, place: int, size: int) -> list[dict[str, Any]]:
+    """The structures of one pair with nonzero weight, by the partners of its first words."""
+    vertices: Sequence[Sequence[int]] = solution.structures[place, :, :size].tolist()
+    pairs = zip(solution.weights[place].tolist(), vertices, strict=True)
+    kept = sorted((pair for pair in pairs if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
+    return [{"weight": float(f"{weight:.7g}"), "partners": found} for weight, found in kept]
+
 
 SPEC = TaskSpec(identify=identify, build=NliAlignmentTask.build, check=check)

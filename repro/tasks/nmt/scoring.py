@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 
-from repro.config.schema import RunConfig
-from repro.config.schema.nmt import NmtConfig
+from repro.config.schema.nmt import NmtRun
 from repro.data.alignment import Links, TwoWayAligner, train_two_way
 from repro.data.parallel import ParallelText, read_pairs
 from repro.data.preparation import PreparedCorpus
@@ -13,7 +12,6 @@ from repro.data.segmentation import moses_detokeniser
 from repro.evaluation.meteor import LANGUAGE, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
-from repro.tasks.location import corpus_dir
 
 METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
 """Where METEOR is looked for below the data folder; without it there is no METEOR score."""
@@ -29,10 +27,9 @@ class TranslationScorer:
         data: the prepared corpus, with the words of sources and references.
     """
 
-    def __init__(self, config: RunConfig, data: PreparedCorpus) -> None:
-        assert isinstance(config.task, NmtConfig)
+    def __init__(self, config: NmtRun, data: PreparedCorpus) -> None:
         self.data, self.tuned_metric = data, config.task.tuned_metric
-        jar = corpus_dir(config) / METEOR_JAR
+        jar = config.corpus_path / METEOR_JAR
         self.meteor_jar = jar if jar.is_file() else None
 
     def quality(self, outputs: Sequence[Words]) -> float:

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from repro.config.schema import RunConfig
-from repro.config.schema.parsing import ParsingConfig, TreebankConfig
+from repro.config.schema.parsing import ParsingRun
 from repro.data.conllu import Sentence
 from repro.data.demo.parsing import write_demo_treebank
 from repro.data.trees import Tree, TreeEncoder
-from repro.data.universal_dependencies import Treebank, check_tags, load_treebank
-from repro.tasks.location import corpus_dir
+from repro.data.universal_dependencies import (
+    Treebank,
+    check_tags,
+    load_treebank,
+    treebank_folder,
+)
+from repro.tasks.corpora import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 
@@ -26,7 +30,7 @@ class EncodedTreebank:
     test: list[Tree]
 
 
-def identify(config: RunConfig) -> CorpusIdentity:
+def identify(config: ParsingRun) -> CorpusIdentity:
     """Read (or generate) the treebank of a configuration, and name it.
 
     Raises:
@@ -34,38 +38,35 @@ def identify(config: RunConfig) -> CorpusIdentity:
             ``task.tags``.
     """
     treebank = _load(*_key(config))
-    assert isinstance(config.task, ParsingConfig)
     check_tags(treebank, config.task.tags.upper())
     return CorpusIdentity(treebank.name, treebank.fingerprint)
 
 
-def encode_treebank(config: RunConfig) -> EncodedTreebank:
+def encode_treebank(config: ParsingRun) -> EncodedTreebank:
     """Vocabularies and ids of the treebank of a configuration."""
-    assert isinstance(config.task, ParsingConfig)
     return _encode(*_key(config), config.task.tags.upper())
 
 
-Key = tuple[Path, str, str, bool]
-
-
-def _key(config: RunConfig) -> Key:
-    data, folder = config.data, corpus_dir(config)
-    assert isinstance(data, TreebankConfig)
+def _key(config: ParsingRun) -> tuple[Path, str, bool]:
+    """Folder of the treebank, its name, and whether its size is checked."""
+    data, own = config.data, own_folder(config)
+    if own is not None:
+        return own, own.name, False
+    check_name(config, "universal_dependencies", "demo_parsing")
     if data.generated:
-        write_demo_treebank(folder, data.release, data.treebank, data.seed)
-    return folder.resolve(), data.release, data.treebank, data.check_counts
+        write_demo_treebank(config.corpus_path, data.release, data.treebank, data.seed)
+    folder = treebank_folder(config.corpus_path, data.release, data.treebank)
+    return folder.resolve(), f"{data.treebank} {data.release}", data.check_size
 
 
 @lru_cache(maxsize=8)
-def _load(folder: Path, release: str, treebank: str, check_counts: bool) -> Treebank:
-    return load_treebank(folder, release, treebank, check_counts)
+def _load(folder: Path, name: str, check_size: bool) -> Treebank:
+    return load_treebank(folder, name, check_size)
 
 
 @lru_cache(maxsize=2)
-def _encode(
-    folder: Path, release: str, treebank: str, check_counts: bool, tags: str
-) -> EncodedTreebank:
-    corpus = _load(folder, release, treebank, check_counts)
+def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTreebank:
+    corpus = _load(folder, name, check_size)
     encoder = TreeEncoder.build(corpus.train, tags)
 
     def encode(sentences: Sequence[Sentence]) -> list[Tree]:

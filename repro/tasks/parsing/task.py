@@ -2,16 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from repro.config.schema import RunConfig, StructuredLossConfig
 from repro.config.schema.loss import SparseMAPLossConfig
-from repro.config.schema.parsing import ParserConfig, ParsingConfig
+from repro.config.schema.parsing import ParsingConfig, ParsingRun
 from repro.data.batching import epoch_batches
 from repro.data.conllu import write_conllu
 from repro.data.sentence_search import preference
@@ -21,6 +19,7 @@ from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
 from repro.structures import Arborescence
+from repro.tasks.batches import LazyBatches, autocast
 from repro.tasks.instantiate import build_structured_loss
 from repro.tasks.parsing.candidates import (
     CandidateStatistics,
@@ -49,21 +48,6 @@ class Analysis:
     candidates: CandidateStatistics | None
 
 
-class LazyTreeBatches(Sequence[TreeBatch]):
-    """Batches that are padded and moved to the device only when they are taken."""
-
-    def __init__(
-        self, trees: Sequence[Tree], batches: list[list[int]], device: torch.device
-    ) -> None:
-        self._trees, self._batches, self._device = trees, batches, device
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, index: int) -> TreeBatch:  # type: ignore[override]  # no slices
-        return collate_trees(self._trees, self._batches[index]).to(self._device)
-
-
 class ParsingTask:
     """An arc-factored parser with a structured loss; see ``repro.tasks.protocol.Task``.
 
@@ -75,9 +59,7 @@ class ParsingTask:
 
     selectors = ParsingConfig.selectors
 
-    def __init__(self, config: RunConfig, data: EncodedTreebank, device: torch.device) -> None:
-        assert isinstance(config.task, ParsingConfig)
-        assert isinstance(config.loss, StructuredLossConfig)
+    def __init__(self, config: ParsingRun, data: EncodedTreebank, device: torch.device) -> None:
         self.config, self.settings, self.data, self.device = config, config.task, data, device
         self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
         self.model = _build_model(config, data).to(device)
@@ -88,18 +70,21 @@ class ParsingTask:
         iterations = self.settings.candidate_iterations
         self.candidates = CandidateTrees(trained, iterations) if sparse else None
 
-    def batches(self, epoch: int) -> LazyTreeBatches:
+    def batches(self, epoch: int) -> LazyBatches[TreeBatch]:
         """Training batches of one epoch."""
         lengths = [len(tree.words) for tree in self.data.train]
         size, seed = self.config.training.batch_size, self.config.seed
         batches = epoch_batches(lengths, size, seed, epoch)
-        return LazyTreeBatches(self.data.train, batches, self.device)
+        return self._lazy(self.data.train, batches)
 
-    def ordered(self, trees: Sequence[Tree]) -> LazyTreeBatches:
+    def ordered(self, trees: Sequence[Tree]) -> LazyBatches[TreeBatch]:
         """Evaluation batches, every sentence once."""
         lengths = [1 + len(tree.words) for tree in trees]
         batches = word_batches(lengths, self.settings.evaluation_words)
-        return LazyTreeBatches(trees, batches, self.device)
+        return self._lazy(trees, batches)
+
+    def _lazy(self, trees: Sequence[Tree], batches: list[list[int]]) -> LazyBatches[TreeBatch]:
+        return LazyBatches(batches, lambda indices: collate_trees(trees, indices).to(self.device))
 
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of the batch, and its number of words."""
@@ -113,7 +98,7 @@ class ParsingTask:
 
     def scores(self, batch: TreeBatch) -> Tensor:
         """Arc scores of a batch in single precision."""
-        with self._autocast():
+        with autocast(self.config, self.device):
             scores: Tensor = self.model(batch.words, batch.tags, batch.lengths)
         return scores.float()
 
@@ -210,23 +195,18 @@ class ParsingTask:
             "gold": sentence.heads,
         }
 
-    def _autocast(self) -> AbstractContextManager[None]:
-        enabled = self.config.precision == "bf16"
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=enabled)
-
 
 def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:
     return ParsedSentences([tree.heads for tree in trees], found.heads)
 
 
-def build(config: RunConfig, device: torch.device) -> ParsingTask:
+def build(config: ParsingRun, device: torch.device) -> ParsingTask:
     """Read the treebank and make an untrained model; the random state decides its weights."""
     return ParsingTask(config, encode_treebank(config), device)
 
 
-def _build_model(config: RunConfig, data: EncodedTreebank) -> LstmParser:
+def _build_model(config: ParsingRun, data: EncodedTreebank) -> LstmParser:
     model = config.model
-    assert isinstance(model, ParserConfig)
     return LstmParser(
         data.encoder.frequency,
         len(data.encoder.tags),

@@ -1,7 +1,37 @@
 """Natural language inference with attention to the premise (Niculae & Blondel, 2017, §4.1)."""
 
+from typing import Any
+
+from repro.config.schema.nli import SnliRun
+from repro.data.nli_batching import NliBatch
+from repro.mappings import ProbabilityMap
+from repro.models.entailment import AttendedLabels, AttentionClassifier
+from repro.tasks.entailment import EntailmentTask
 from repro.tasks.entailment_corpus import check, identify
+from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
-from repro.tasks.snli.task import SnliTask
+
+
+class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
+    """Attention from the hypothesis to the words of the premise."""
+
+    nonzeros = "premise_nonzeros"
+    classifier = AttentionClassifier
+
+    @staticmethod
+    def weighting(config: SnliRun) -> ProbabilityMap:
+        """The mapping of the run."""
+        return build_mapping(config.mapping)
+
+    def count_weights(self, found: AttendedLabels, batch: NliBatch) -> tuple[int, int]:
+        """Words of the premise with nonzero weight, and words of the premise."""
+        return int((found.attention != 0).sum()), int(batch.premise_lengths.sum())
+
+    def describe_weights(self, found: AttendedLabels, batch: NliBatch) -> list[dict[str, Any]]:
+        """The weight of each word of the premise."""
+        lengths = batch.premise_lengths.tolist()
+        pairs = zip(found.attention.float().tolist(), lengths, strict=True)
+        return [{"weights": row[:length]} for row, length in pairs]
+
 
 SPEC = TaskSpec(identify=identify, build=SnliTask.build, check=check)

@@ -8,20 +8,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from repro.data.corpora.inference import MULTINLI, SNLI, SentencePairs
 from repro.data.demo.nli import PREMISES, demo_records, write_demo_nli
 from repro.data.nli import (
     LABELS,
-    MULTINLI,
-    SNLI,
     NliExample,
     NliReading,
-    NliSource,
     labelled,
-    load_multinli,
-    load_snli,
+    load_nli,
 )
 
-READING = NliReading(lowercase=True, expected="any")
+READING = NliReading(lowercase=True, check_size=False)
 FEW = {"train": 60, "dev": 20, "test": 20, "dev_matched": 20}
 Records = dict[str, list[dict[str, str]]]
 
@@ -81,7 +78,7 @@ def test_a_bag_of_words_stays_far_below_the_rules(records: Records) -> None:
 
 def test_the_readers_take_it(tmp_path: Path) -> None:
     write_demo_nli(tmp_path, premises=FEW)
-    snli, multinli = load_snli(tmp_path, READING), load_multinli(tmp_path, READING)
+    snli, multinli = load_nli(SNLI, tmp_path, READING), load_nli(MULTINLI, tmp_path, READING)
     assert len(snli.train) == len(multinli.train) == 3 * FEW["train"]
     assert len(multinli.dev) == len(multinli.test)
     path = tmp_path / "snli_1.0" / "snli_1.0_dev.jsonl"
@@ -93,7 +90,7 @@ def test_the_readers_take_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", [SNLI, MULTINLI])
-def test_the_corpus_is_a_function_of_the_seed(source: NliSource) -> None:
+def test_the_corpus_is_a_function_of_the_seed(source: SentencePairs) -> None:
     first = demo_records(source, seed=1, premises=FEW)
     assert demo_records(source, seed=1, premises=FEW) == first
     assert demo_records(source, seed=2, premises=FEW) != first

@@ -1,0 +1,55 @@
+"""Every corpus that a task reads, declared once.
+
+Declarations are found by the ``CORPORA`` of the modules of this folder and of
+``REPRO_EXTENSIONS``.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeVar
+
+from repro.config.paths import extended
+from repro.data.corpora.corpus import Corpus, Download, HubFiles
+from repro.data.errors import DataError
+
+__all__ = ["Corpus", "Download", "HubFiles", "declared", "declared_corpora"]
+
+__path__ += extended(__name__)
+
+CorpusT = TypeVar("CorpusT", bound=Corpus)
+
+
+@cache
+def declared_corpora() -> Mapping[str, Corpus]:
+    """Every declared corpus by its name.
+
+    Raises:
+        ValueError: two corpora have the same name.
+    """
+    found: dict[str, Corpus] = {}
+    for module in iter_modules(__path__):
+        for corpus in getattr(import_module(f"{__name__}.{module.name}"), "CORPORA", ()):
+            if corpus.name in found:
+                raise ValueError(f"corpus {corpus.name!r} is declared twice")
+            found[corpus.name] = corpus
+    return found
+
+
+def declared(kind: type[CorpusT], key: str, name: str) -> CorpusT:
+    """Return the declaration of one corpus.
+
+    Args:
+        kind: class of the corpora to choose from.
+        key: setting that names the corpus, for messages.
+        name: of the corpus.
+
+    Raises:
+        DataError: there is no such corpus of this kind.
+    """
+    choices = {one.name: one for one in declared_corpora().values() if isinstance(one, kind)}
+    if name not in choices:
+        known = ", ".join(sorted(choices))
+        raise DataError(f"{key}={name}: no such corpus; choose from: {known}")
+    return choices[name]

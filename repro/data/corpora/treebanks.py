@@ -1,0 +1,78 @@
+"""Treebanks of Universal Dependencies whose sizes are known.
+
+Any other treebank is read as well: ``data.release`` and ``data.treebank`` name its folder.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from repro.data.corpora.corpus import Corpus, Download
+from repro.data.corpora.inflection import packaged_checksums
+
+_REPOSITORIES = {
+    "UD_Chinese": ("UD_Chinese-GSD", "CC BY-NC-SA 4.0"),
+    "UD_English": ("UD_English-EWT", "CC BY-SA 4.0"),
+    "UD_Japanese": ("UD_Japanese-GSD", "CC BY-NC-SA 3.0 US"),
+    "UD_Romanian": ("UD_Romanian-RRT", "CC BY-SA 4.0"),
+    "UD_Vietnamese": ("UD_Vietnamese-VTB", "CC BY-SA 4.0"),
+}
+"""Treebanks of release 2.0: the repository that has them now, and the licence."""
+
+_SIZES = {
+    ("1.4", "UD_Chinese"): (3_997, 500, 500),
+    ("1.4", "UD_Japanese"): (8_277, 918, 299),
+    ("2.0", "UD_Chinese"): (3_997, 500, 500),
+    ("2.0", "UD_English"): (12_543, 2_002, 2_077),
+    ("2.0", "UD_Japanese"): (7_164, 511, 557),
+    ("2.0", "UD_Romanian"): (8_043, 752, 729),
+    ("2.0", "UD_Vietnamese"): (1_400, 800, 800),
+    ("2.2", "UD_English-EWT"): (12_543, 2_002, 2_077),
+}
+"""Sentences of training, validation and test data, by release and treebank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreebankFiles(Corpus):
+    """A treebank; ``release`` and ``treebank`` are the settings that choose it."""
+
+    release: str
+    treebank: str
+
+
+def _treebanks() -> Iterator[TreebankFiles]:
+    """Declare treebanks; those of release 2.0 are fetched by the tags of their repositories.
+
+    Training and validation data have the tag ``r2.0``; the test data, which were published after
+    the shared task, ``r2.0-test``.
+    """
+    checksums = packaged_checksums("ud2.0.git")
+    for (release, treebank), sizes in _SIZES.items():
+        folder = f"ud-treebanks-v{release}/{treebank}"
+        repository, licence = _REPOSITORIES.get(treebank, ("", "CC BY-SA 4.0"))
+        files = [path for path in checksums if path.startswith(f"{folder}/")]
+        yield TreebankFiles(
+            name=f"ud{release}-{treebank.removeprefix('UD_').lower()}",
+            title=f"Universal Dependencies {release}, {treebank}",
+            tasks=("parsing",),
+            licence=licence,
+            citation="Nivre et al. (2017), Universal Dependencies 2.0, hdl.handle.net/11234/1-1983"
+            if release == "2.0"
+            else f"Universal Dependencies {release}",
+            folder=folder,
+            sizes=dict(zip(("train", "dev", "test"), sizes, strict=True)),
+            downloads=tuple(
+                Download(
+                    f"https://raw.githubusercontent.com/UniversalDependencies/{repository}/"
+                    f"{'r2.0-test' if '-ud-test.' in path else 'r2.0'}/{path.rsplit('/', 1)[1]}",
+                    f"git:{checksums[path]}",
+                    path,
+                )
+                for path in files
+            ),
+            obtain="" if files else f"unpack release {release} of universaldependencies.org",
+            release=release,
+            treebank=treebank,
+        )
+
+
+CORPORA = tuple(_treebanks())

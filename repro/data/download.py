@@ -1,0 +1,357 @@
+"""Download corpora, unpack archives, and check what is on disk."""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.parse import urlsplit
+
+from repro.atomic import atomic_write_json, scratch_folder, temporary_beside
+from repro.checksums import sha256_of_file
+from repro.data.corpora import Corpus, Download
+from repro.data.errors import DataError
+from repro.data.parallel import check_size
+
+TIMEOUT_SECONDS = 60.0
+_SAFE_PART = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")
+_UNREADABLE = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError,
+    RuntimeError,  # an encrypted member, or a compression that is not supported
+    ValueError,  # names that cannot be decoded
+)  # fmt: skip
+
+Progress = Callable[[int, int, str], None]
+"""Called after each download with the number done, the number of all, and its name."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Files of a corpus that are missing or whose bytes differ, and how many are right."""
+
+    missing: list[str]
+    corrupt: list[str]
+    correct: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file is there with the right bytes."""
+        return not self.missing and not self.corrupt
+
+
+def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]:
+    """Download the files of a corpus that are missing or wrong.
+
+    A file is placed only after its bytes were checked, and in one step, so that an interrupted
+    fetch goes on where it stopped.
+
+    Args:
+        corpus: the declaration.
+        data_dir: folder below which the files are placed.
+        progress: see :data:`Progress`.
+
+    Returns:
+        Number of files that were placed, and of those that were right already.
+
+    Raises:
+        DataError: a file cannot be downloaded, has another checksum, or is an archive with
+            something else than plain files below plain paths.
+    """
+    kept = receipt_path(corpus, data_dir)
+    receipt = read_receipt(kept)
+    if receipt.files and verify(corpus, data_dir).complete:
+        return 0, len(receipt.files)
+    placed = present = 0
+    origins: dict[str, str] = {}
+    unpacked: list[Path] = []
+    for done, download in enumerate(corpus.downloads, start=1):
+        if download.path is not None and _is_right(data_dir / download.path, download.checksum):
+            present += 1
+        else:
+            with scratch_folder() as folder:
+                file = _downloaded(download, folder)
+                if download.path is None:
+                    origins[download.url] = sha256_of_file(file)
+                    if receipt.origins.get(download.url) not in (None, origins[download.url]):
+                        raise DataError(f"{download.url} has changed since the first fetch")
+                    target = data_dir / corpus.archive_folder
+                    unpacked += unpack(file, target, corpus.members)
+                else:
+                    place = data_dir / download.path
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    staged = temporary_beside(place)
+                    shutil.move(file, staged)
+                    os.replace(staged, place)
+                    placed += 1
+        progress(done, len(corpus.downloads), download.path or download.url)
+    if unpacked:
+        write_receipt(kept, data_dir, origins, unpacked)
+    return placed + len(set(unpacked)), present
+
+
+def fetch_from_hub(
+    corpus: Corpus, data_dir: Path, progress: Progress, folder: Path | None = None
+) -> tuple[int, int]:
+    """Write the Hub's copy of a corpus as the files that the reader finds.
+
+    Args:
+        corpus: the declaration.
+        data_dir: folder below which the files are placed.
+        progress: called after each split.
+        folder: a copy of the repository; ``None`` takes the Hub's, which needs a network.
+
+    Returns:
+        Number of files that were written, and 0.
+
+    Raises:
+        DataError: files are missing or malformed, or a split has another size.
+    """
+    from datasets import load_dataset  # slow to import
+
+    hub = corpus.hub
+    assert hub is not None
+    commit = hub.revision if folder is not None else _commit(hub.repository, hub.revision)
+    base = f"hf://datasets/{hub.repository}@{commit}" if folder is None else str(folder)
+    paths: list[Path] = []
+    for done, (split, pattern) in enumerate(hub.files.items(), start=1):
+        try:
+            rows: Iterable[Mapping[str, object]] = load_dataset(
+                "parquet",
+                data_files={"rows": f"{base}/{pattern}"},
+                split="rows",
+                streaming=True,
+            )
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {base}/{pattern}: {error}") from error
+        written = corpus.write_hub_split(split, rows, data_dir)
+        if split in hub.sizes:
+            check_size(written[0], hub.sizes[split], reducible=False)
+        paths += written
+        progress(done, len(hub.files), f"{hub.repository} {split}")
+    origins = {f"https://huggingface.co/datasets/{hub.repository}": commit}
+    write_receipt(receipt_path(corpus, data_dir, hub=True), data_dir, origins, paths)
+    return len(paths), 0
+
+
+def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
+    """Compare every file of a corpus below ``data_dir`` with its checksum.
+
+    Those of files from archives, or from the Hub's copy (``hub``), are in the receipt of the fetch.
+
+    Raises:
+        DataError: the receipt is malformed.
+    """
+    plain = () if hub else corpus.downloads
+    files = {one.path: one.checksum for one in plain if one.path is not None}
+    path = receipt_path(corpus, data_dir, hub)
+    receipt = read_receipt(path)
+    if not files and not receipt.files:
+        return Verification([path.name], [], 0)
+    known = {**files, **{name: f"sha256:{digest}" for name, digest in receipt.files.items()}}
+    missing = [name for name in known if not (data_dir / name).is_file()]
+    corrupt = [
+        name
+        for name, checksum in known.items()
+        if name not in missing and not _is_right(data_dir / name, checksum)
+    ]
+    return Verification(missing, corrupt, len(known) - len(missing) - len(corrupt))
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a fetch left, kept beside the files as ``<corpus>.fetched.json``.
+
+    Attributes:
+        origins: address to what identifies its content: SHA-256, or a commit.
+        files: path below the data folder to SHA-256.
+    """
+
+    origins: dict[str, str]
+    files: dict[str, str]
+
+
+def receipt_path(corpus: Corpus, data_dir: Path, hub: bool = False) -> Path:
+    """Where the receipt of a corpus, or of the Hub's copy of it, is kept."""
+    return data_dir / f"{corpus.name}{'@hub' if hub else ''}.fetched.json"
+
+
+def write_receipt(
+    path: Path, data_dir: Path, origins: dict[str, str], paths: Iterable[Path]
+) -> None:
+    """Write the checksums of fetched files."""
+    files = {p.relative_to(data_dir).as_posix(): sha256_of_file(p) for p in sorted(set(paths))}
+    atomic_write_json(path, {"origins": origins, "files": files})
+
+
+def read_receipt(path: Path) -> Receipt:
+    """Read what :func:`write_receipt` wrote; empty where there is none.
+
+    Raises:
+        DataError: the file is no receipt, or names a path that leaves the data folder.
+    """
+    if not path.is_file():
+        return Receipt({}, {})
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        receipt = Receipt(dict(content["origins"]), dict(content["files"]))
+        if not all(isinstance(text, str) for part in content.values() for text in part.values()):
+            raise TypeError("expected texts by name")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        wanted = "expected the origins and files of a fetch; delete it and fetch again"
+        raise DataError(f"{path}: {wanted} ({error})") from None
+    unsafe = [name for name in receipt.files if not is_plain_path(name)]
+    if unsafe:
+        raise DataError(f"{path}: {unsafe[0]!r} is not a plain relative path")
+    return receipt
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether ``path`` is relative and made of plain names, never ``..``."""
+    return all(_SAFE_PART.fullmatch(part) for part in path.split("/"))
+
+
+def git_blob_id(content: bytes) -> str:
+    """The name git gives to a file with this content: 40 hexadecimal digits of SHA-1."""
+    header = f"blob {len(content)}\0".encode()
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+def _digest(path: Path, kind: str) -> str:
+    if kind == "git":
+        return git_blob_id(path.read_bytes())
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, kind).hexdigest()
+
+
+def _is_right(path: Path, checksum: str | None) -> bool:
+    if checksum is None or not path.is_file():
+        return path.is_file()
+    kind, _, expected = checksum.partition(":")
+    return _digest(path, kind) == expected
+
+
+def _downloaded(download: Download, folder: Path) -> Path:
+    """Download into ``folder`` and check the checksum."""
+    import pooch  # imports requests, which only downloads need
+
+    if urlsplit(download.url).scheme not in ("http", "https"):
+        raise DataError(
+            f"expected an address that begins with https:// or http://, not {download.url}"
+        )
+    pooch.get_logger().setLevel(logging.ERROR)
+    downloader = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
+    try:
+        name = pooch.retrieve(
+            download.url, known_hash=None, fname="download", path=folder, downloader=downloader
+        )
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"cannot download {download.url} ({error}); run the same command again to go on"
+        ) from error
+    if download.checksum is not None:
+        kind, _, expected = download.checksum.partition(":")
+        found = _digest(Path(name), kind)
+        if found != expected:
+            raise DataError(f"{download.url}: wrong {kind}: expected {expected}, found {found}")
+    return Path(name)
+
+
+def _commit(repository: str, revision: str) -> str:
+    """The commit that a revision of the Hub stands for now."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        return str(HfApi().dataset_info(repository, revision=revision).sha)
+    except (OSError, HfHubHTTPError) as error:
+        raise DataError(f"cannot ask the Hub for {repository}: {error}") from error
+
+
+def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
+    """Unpack the files of an archive whose names match; nothing else of it is created.
+
+    The archive is read to its end, where compressed streams keep their checksum, into a temporary
+    folder; the files are moved only after that.
+
+    Args:
+        file: tar (also compressed) or zip.
+        folder: where the paths of the archive begin.
+        members: patterns of file names, without folders.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        DataError: neither tar nor zip, or damaged; a wanted member is a link or a device, or its
+            path is not plain and relative, or leads through a symbolic link on disk; nothing is
+            wanted. No file is written then.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = temporary_beside(folder)
+    names: dict[str, None] = {}
+    try:
+        with ExitStack() as stack:
+            for name, stream in _members(file, stack):
+                if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
+                    if stream is None or not is_plain_path(name):
+                        raise DataError(
+                            f"{file.name}: {name!r} is not a plain file below a plain path"
+                        )
+                    (staging / name).parent.mkdir(parents=True, exist_ok=True)
+                    with (staging / name).open("wb") as sink:
+                        shutil.copyfileobj(stream, sink)
+                    names[name] = None
+        if not names:
+            raise DataError(f"{file.name}: no file in it is named {' or '.join(members)}")
+        for name in names:
+            _refuse_obstacles(folder, name)
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(staging / name, folder / name)
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        raise DataError(f"{file.name}: cannot be unpacked ({error})") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return [folder / name for name in names]
+
+
+def _members(file: Path, stack: ExitStack) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Yield the names of all members but folders, with a stream where a member is a plain file."""
+    if zipfile.is_zipfile(file):
+        zipped = stack.enter_context(zipfile.ZipFile(file))
+        for entry in zipped.infolist():
+            if not entry.is_dir():
+                yield entry.filename, zipped.open(entry)
+        return
+    tar = stack.enter_context(tarfile.open(file, "r:*"))  # noqa: SIM115  (closed by the stack)
+    for member in tar:
+        if not member.isdir():
+            stream = tar.extractfile(member) if member.isreg() else None
+            yield member.name.removeprefix("./"), stream
+    assert tar.fileobj is not None
+    while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
+        pass
+
+
+def _refuse_obstacles(folder: Path, name: str) -> None:
+    """Refuse to write through a symbolic link, or where there is something else than a file."""
+    parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
+    for path in (*parents, folder / name):
+        if path.is_symlink():
+            raise DataError(f"{path} is a symbolic link; files are not unpacked through links")
+    wrong = [path for path in parents if path.exists() and not path.is_dir()]
+    if wrong or (folder / name).is_dir():
+        raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")

@@ -1,0 +1,468 @@
+"""Downloads from a local server, archives, receipts, and everything that must not be unpacked."""
+
+import hashlib
+import io
+import random
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from repro.data import commands
+from repro.data.corpora import Corpus, Download, declared_corpora
+from repro.data.corpora.treebanks import TreebankFiles
+from repro.data.download import (
+    fetch,
+    git_blob_id,
+    is_plain_path,
+    read_receipt,
+    receipt_path,
+    unpack,
+    verify,
+)
+from repro.data.errors import DataError
+from repro.data.files import sha256_of
+
+FILES = {"toy/all/a-dev": b"one\n", "toy/all/b-dev": "zwölf\n".encode(), "toy/c-test": b"three\n"}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a folder, remembers what was asked for and can cut an answer short."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked: list[str] = []
+        self.cut_short = False
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(SimpleHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        if self.server.cut_short:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"one")
+        else:
+            super().do_GET()
+
+    def translate_path(self, path: str) -> str:
+        return str(self.server.folder / path.lstrip("/"))
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    folder = tmp_path / "web"
+    for path, content in FILES.items():
+        served = folder / path.removeprefix("toy/")
+        served.parent.mkdir(parents=True, exist_ok=True)
+        served.write_bytes(content)
+    with Server(folder) as running:
+        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+TOY = Corpus(
+    name="toy",
+    title="a toy",
+    tasks=("nmt",),
+    licence="none",
+    citation="nobody (2000)",
+    folder="toy",
+)
+
+
+@pytest.fixture
+def source(server: Server) -> Corpus:
+    """A corpus of single files with known checksums."""
+    downloads = tuple(
+        Download(f"{server.url}/{path.removeprefix('toy/')}", f"sha256:{sha256_of(content)}", path)
+        for path, content in FILES.items()
+    )
+    return replace(TOY, downloads=downloads)
+
+
+def quiet(done: int, total: int, name: str) -> None:
+    assert 1 <= done <= total
+
+
+def placed(data_dir: Path) -> set[str]:
+    return {str(p.relative_to(data_dir)) for p in data_dir.rglob("*") if p.is_file()}
+
+
+def test_fetch_places_every_file_and_reports_progress(source: Corpus, tmp_path: Path) -> None:
+    steps: list[tuple[int, int, str]] = []
+    assert fetch(source, tmp_path / "data", lambda *step: steps.append(step)) == (3, 0)
+    assert steps == [(i, 3, path) for i, path in enumerate(FILES, start=1)]
+    assert placed(tmp_path / "data") == set(FILES)
+    for path, content in FILES.items():
+        assert (tmp_path / "data" / path).read_bytes() == content
+
+
+def test_right_files_are_skipped_and_wrong_ones_replaced(
+    source: Corpus, server: Server, tmp_path: Path
+) -> None:
+    fetch(source, tmp_path / "data", quiet)
+    (tmp_path / "data" / "toy/all/b-dev").write_bytes(b"changed")
+    server.asked.clear()
+    assert fetch(source, tmp_path / "data", quiet) == (1, 2)
+    assert server.asked == ["/all/b-dev"]
+    assert verify(source, tmp_path / "data").complete
+
+
+def test_files_may_be_known_by_the_ids_of_git(
+    source: Corpus, server: Server, tmp_path: Path
+) -> None:
+    known = tuple(
+        replace(one, checksum=f"git:{git_blob_id(FILES[str(one.path)])}")
+        for one in source.downloads
+    )
+    tagged = replace(source, downloads=known)
+    assert fetch(tagged, tmp_path / "data", quiet) == (3, 0)
+    assert verify(tagged, tmp_path / "data").complete
+    (tmp_path / "data/toy/c-test").write_bytes(b"changed")
+    assert verify(tagged, tmp_path / "data").corrupt == ["toy/c-test"]
+    (server.folder / "c-test").write_bytes(b"forged")
+    with pytest.raises(DataError, match=f"c-test: wrong git: .*found {git_blob_id(b'forged')}"):
+        fetch(tagged, tmp_path / "data", quiet)
+
+
+def test_git_names_files_by_length_and_content() -> None:
+    """The id of the empty file, and that of ``test content`` in the book Pro Git, chapter 10.2."""
+    assert git_blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert git_blob_id(b"test content\n") == "d670460b4b4aece5915caf5c68d12f560a9fe3e4"
+
+
+def test_wrong_checksum_names_both_and_leaves_nothing(source: Corpus, tmp_path: Path) -> None:
+    first, second, third = source.downloads
+    forged = replace(
+        source, downloads=(first, replace(second, checksum="sha256:" + "0" * 64), third)
+    )
+    found = sha256_of(FILES["toy/all/b-dev"])
+    with pytest.raises(DataError, match=f"all/b-dev: wrong sha256: expected {'0' * 64}.*{found}"):
+        fetch(forged, tmp_path / "data", quiet)
+    assert placed(tmp_path / "data") == {"toy/all/a-dev"}
+
+
+def test_failed_download_goes_on_where_it_stopped(
+    source: Corpus, server: Server, tmp_path: Path
+) -> None:
+    away = (server.folder / "all/b-dev").rename(server.folder / "away")
+    with pytest.raises(DataError, match=r"cannot download http.*/all/b-dev .*404"):
+        fetch(source, tmp_path / "data", quiet)
+    assert placed(tmp_path / "data") == {"toy/all/a-dev"}
+    away.rename(server.folder / "all/b-dev")
+    assert fetch(source, tmp_path / "data", quiet) == (2, 1)
+
+
+def test_truncated_answer_is_refused(source: Corpus, server: Server, tmp_path: Path) -> None:
+    server.cut_short = True
+    with pytest.raises(DataError, match=r"cannot download http.*/all/a-dev"):
+        fetch(source, tmp_path / "data", quiet)
+    assert placed(tmp_path / "data") == set()
+
+
+def test_only_web_addresses_are_taken(source: Corpus, tmp_path: Path) -> None:
+    local = replace(source, downloads=(Download(tmp_path.as_uri(), None, "toy/x"),))
+    with pytest.raises(DataError, match="begins with https"):
+        fetch(local, tmp_path, quiet)
+
+
+def test_verify_tells_missing_from_corrupt(source: Corpus, tmp_path: Path) -> None:
+    fetch(source, tmp_path, quiet)
+    (tmp_path / "toy/all/a-dev").unlink()
+    (tmp_path / "toy/c-test").write_bytes(b"")
+    found = verify(source, tmp_path)
+    assert (found.missing, found.corrupt) == (["toy/all/a-dev"], ["toy/c-test"])
+    assert found.correct == 1
+    assert not found.complete
+
+
+def test_commands_fetch_verify_and_list(
+    source: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    by_hand = replace(TOY, name="brought", obtain="ask somebody", folder="brought")
+    known = {"toy": source, "brought": by_hand}
+    monkeypatch.setattr(commands, "declared_corpora", lambda: known)
+    data_dir = tmp_path / "data"
+    assert commands.run("verify", "toy", data_dir) == 1
+    assert "missing  toy/all/a-dev" in capsys.readouterr().out
+    assert commands.run("verify", None, data_dir) == 1
+    assert capsys.readouterr().out.startswith(f"nothing has been fetched into {data_dir}")
+    assert commands.run("fetch", "toy", data_dir) == 0
+    assert "3 downloaded, 0 there already" in capsys.readouterr().out
+    assert commands.run("verify", None, data_dir) == 0
+    assert "3 of 3 files are right" in capsys.readouterr().out
+    assert commands.run("list", None, data_dir) == 0
+    listed = capsys.readouterr().out
+    assert f"found: {data_dir / 'toy'}" in listed
+    assert "ask somebody" in listed
+    with pytest.raises(DataError, match="brought cannot be fetched: ask somebody"):
+        commands.run("fetch", "brought", data_dir)
+
+
+@pytest.mark.parametrize(
+    ("action", "corpus", "message"),
+    [
+        ("fetch", None, "fetch needs a corpus; there are: iwslt2014, iwslt2017, "),
+        ("verify", "nothing", "unknown corpus 'nothing'; there are: benchmark_fr, "),
+        ("delete", None, "unknown action 'delete'"),
+    ],
+)
+def test_commands_refuse(tmp_path: Path, action: str, corpus: str | None, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        commands.run(action, corpus, tmp_path)
+
+
+def test_sigmorphon_lists_the_used_files_and_no_stub() -> None:
+    paths = [str(one.path) for one in declared_corpora()["sigmorphon2018"].downloads]
+    endings = ("-train-high", "-train-medium", "-dev", "-test")
+    counts = [sum(path.endswith(ending) for path in paths) for ending in endings]
+    assert counts == [86, 102, 103, 103]
+    assert len(paths) == 394
+    stubs = {f"{stub}-test" for stub in ("gothic", "low-german", "manx", "tajik")}
+    assert not {path.rsplit("/", 1)[1] for path in paths} & stubs
+    assert "conll2018/task1/surprise/english-train-high" in paths
+
+
+def test_treebanks_are_pinned_to_tags_and_lie_where_the_reader_looks() -> None:
+    treebanks = [one for one in declared_corpora().values() if isinstance(one, TreebankFiles)]
+    fetched = [one for one in treebanks if one.downloads]
+    assert {one.treebank for one in fetched} == {
+        f"UD_{name}" for name in ("English", "Chinese", "Vietnamese", "Romanian", "Japanese")
+    }
+    assert {one.release for one in fetched} == {"2.0"}
+    assert all(one.obtain for one in treebanks if not one.downloads)
+    for corpus in fetched:
+        tags = [one.url.split("/")[-2] for one in corpus.downloads]
+        assert sorted(tags) == ["r2.0", "r2.0", "r2.0-test"]
+        assert all(str(one.path).startswith(corpus.folder + "/") for one in corpus.downloads)
+
+
+def test_every_declared_file_has_a_plain_path_and_a_checksum() -> None:
+    for corpus in declared_corpora().values():
+        for one in corpus.downloads:
+            if one.path is not None:
+                assert is_plain_path(one.path)
+                assert one.checksum is not None
+
+
+WANTED = ("*.de", "*.en")
+ARCHIVED = {"de-en/train.de": b"eins\n", "de-en/train.en": b"one\n", "de-en/README": b"about\n"}
+
+
+def write_tar(path, files, *extra):
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        for member in extra:
+            tar.addfile(member)
+    return path
+
+
+def write_zip(path, files):
+    with zipfile.ZipFile(path, "w") as zipped:
+        for name, content in files.items():
+            zipped.writestr(name, content)
+    return path
+
+
+def corpus_of(*found: Download) -> Corpus:
+    return replace(TOY, downloads=found, members=WANTED)
+
+
+def files_below(folder):
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("write", [write_tar, write_zip])
+def test_only_wanted_files_are_unpacked(tmp_path, write):
+    file = write(tmp_path / "archive", ARCHIVED | {"dev/": b""} if write is write_zip else ARCHIVED)
+    written = unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path / "out") == {"de-en/train.de", "de-en/train.en"}
+    assert sorted(written) == sorted(tmp_path / "out" / name for name in list(ARCHIVED)[:2])
+    assert (tmp_path / "out/de-en/train.de").read_bytes() == b"eins\n"
+
+
+def link(name, target, kind=tarfile.SYMTYPE):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+@pytest.mark.parametrize("name", ["../evil.de", "/evil.de", "a/../../evil.de", "a/./evil.de"])
+@pytest.mark.parametrize("write", [write_tar, write_zip])
+def test_paths_that_leave_the_folder_are_refused(tmp_path, write, name):
+    file = write(tmp_path / "archive", {name: b"x"})
+    with pytest.raises(DataError, match="not a plain file below a plain path"):
+        unpack(file, tmp_path / "a" / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_are_refused(tmp_path, kind):
+    file = write_tar(tmp_path / "archive", {}, link("a.de", "/etc/passwd", kind))
+    with pytest.raises(DataError, match="not a plain file"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("link", ["out", "out/de-en", "out/de-en/train.de"])
+def test_nothing_is_written_through_a_symbolic_link(tmp_path, link):
+    file = write_tar(tmp_path / "archive", ARCHIVED)
+    outside = tmp_path / "outside"
+    (outside / "de-en").mkdir(parents=True)
+    (outside / "train.de").write_text("precious")
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(outside / "train.de" if link.endswith(".de") else outside)
+    before = files_below(outside)
+    with pytest.raises(DataError, match="is a symbolic link"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(outside) == before
+    assert (outside / "train.de").read_text() == "precious"
+
+
+def test_a_folder_where_a_file_belongs_is_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "out/de-en/train.en").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"train\.en is in the way"):
+        unpack(write_tar(tmp_path / "archive", ARCHIVED), tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
+def test_a_damaged_compressed_archive_never_gives_other_bytes(tmp_path, mode):
+    """The bytes do not compress, so that most damage leaves a stream that can be decompressed."""
+    content = random.Random(1).randbytes(3_000)
+    file = tmp_path / "archive"
+    with tarfile.open(file, mode) as tar:
+        member = tarfile.TarInfo("a.de")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    whole = file.read_bytes()
+    refused = 0
+    for position in range(0, len(whole), 7):
+        file.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        try:
+            (path,) = unpack(file, tmp_path / "out", WANTED)
+        except DataError:
+            refused += 1
+        else:  # a time or a name in the header of the compressed file
+            assert path.read_bytes() == content
+    assert refused > len(range(0, len(whole), 7)) * 0.9
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_zips_with_damaged_or_unknown_compression_are_refused(tmp_path, kind):
+    content = random.Random(1).randbytes(500) + bytes(500)
+    file = tmp_path / "archive"
+    with zipfile.ZipFile(file, "w", kind) as zipped:
+        zipped.writestr("a.de", content)
+    whole = file.read_bytes()
+    for position in range(len(whole)):
+        file.write_bytes(whole[:position] + bytes([whole[position] ^ 9]) + whole[position + 1 :])
+        try:
+            (path,) = unpack(file, tmp_path / "out", WANTED)
+        except DataError:
+            continue
+        assert path.read_bytes() == content
+
+
+def test_what_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "archive").write_bytes(b"<html>not found</html>")
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        unpack(tmp_path / "archive", tmp_path / "out", WANTED)
+    file = write_tar(tmp_path / "other", {"README": b"x"})
+    with pytest.raises(DataError, match=r"no file in it is named \*\.de"):
+        unpack(file, tmp_path / "out", WANTED)
+
+
+def test_a_cut_archive_is_refused(tmp_path):
+    file = write_tar(tmp_path / "archive", {"a.de": bytes(range(256)) * 4000})
+    file.write_bytes(file.read_bytes()[:-2000])
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert not (tmp_path / "out" / "a.de").exists()
+
+
+@pytest.mark.parametrize("kind", ["sha256", "md5"])
+def test_fetch_checks_what_the_publisher_states(tmp_path, server, kind):
+    content = write_tar(server.folder / "a.tgz", ARCHIVED).read_bytes()
+    right = f"{kind}:{hashlib.new(kind, content).hexdigest()}"
+    wrong = corpus_of(Download(f"{server.url}/a.tgz", f"{kind}:{'0' * 32}"))
+    with pytest.raises(DataError, match=rf"a\.tgz: wrong {kind}: expected 000"):
+        fetch(wrong, tmp_path / "data", quiet)
+    assert not (tmp_path / "data").exists()
+    corpus = corpus_of(Download(f"{server.url}/a.tgz", right))
+    assert fetch(corpus, tmp_path / "data", quiet) == (2, 0)
+    receipt = read_receipt(receipt_path(corpus, tmp_path / "data"))
+    assert set(receipt.files) == {"toy/de-en/train.de", "toy/de-en/train.en"}
+    assert verify(corpus, tmp_path / "data").complete
+
+
+def test_a_second_fetch_does_nothing_or_repairs(tmp_path, server):
+    write_tar(server.folder / "a.tgz", ARCHIVED)
+    corpus, data = corpus_of(Download(f"{server.url}/a.tgz")), tmp_path / "data"
+    fetch(corpus, data, quiet)
+    assert fetch(corpus, data, quiet) == (0, 2)
+    (data / "toy/de-en/train.de").write_text("changed")
+    assert verify(corpus, data).corrupt == ["toy/de-en/train.de"]
+    assert fetch(corpus, data, quiet) == (2, 0)
+    assert verify(corpus, data).complete
+
+
+def test_without_a_stated_checksum_the_first_fetch_decides(tmp_path, server):
+    write_tar(server.folder / "a.tgz", ARCHIVED)
+    corpus, data = corpus_of(Download(f"{server.url}/a.tgz")), tmp_path / "data"
+    fetch(corpus, data, quiet)
+    write_tar(server.folder / "a.tgz", ARCHIVED | {"de-en/train.de": b"zwei\n"})
+    (data / "toy/de-en/train.de").unlink()
+    with pytest.raises(DataError, match="has changed since the first fetch"):
+        fetch(corpus, data, quiet)
+
+
+def test_what_cannot_be_downloaded_is_named(tmp_path, server):
+    corpus = corpus_of(Download(f"{server.url}/nowhere.tgz"))
+    with pytest.raises(DataError, match=r"cannot download http.*nowhere\.tgz .*404"):
+        fetch(corpus, tmp_path / "data", quiet)
+
+
+def test_an_archive_that_was_not_fetched_lacks_its_receipt(tmp_path):
+    assert verify(corpus_of(Download("https://x/a.zip")), tmp_path).missing == ["toy.fetched.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "expected the origins and files"),
+        ('{"origins": {}}', "expected the origins and files"),
+        ('{"origins": {}, "files": {"a": 1}}', "expected the origins and files"),
+        ('{"origins": {}, "files": {"../a": "0"}}', r"'\.\./a' is not a plain relative path"),
+    ],
+)
+def test_malformed_receipts_are_refused(tmp_path, content, message):
+    (tmp_path / "receipt").write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_receipt(tmp_path / "receipt")
