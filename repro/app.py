@@ -1,42 +1,27 @@
 """The Hydra application behind ``repro run``: single runs and multirun sweeps."""
 
-import json
+import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import hydra
-from hydra._internal.utils import get_args_parser
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from repro.atomic import scratch_folder
-from repro.config.compose import (
-    CONFIG_ERRORS,
-    compose_run,
-    explain,
-    register_schemas,
-    to_run_config,
-)
+from repro.config.compose import CONFIG_ERRORS, explain, register_schemas
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
-from repro.config.schema import RunConfig
-from repro.config.sweeps import combinations, expand_globs
+from repro.config.sweeps import with_search_path
+from repro.results import RunFolder
 
-if TYPE_CHECKING:  # what runs is imported when something runs: help and refusals are quick
-    from repro.runs.execute import Outcome
-
-_LEDGER = "REPRO_SWEEP_LEDGER"
-_VIEWS = ("help", "hydra_help", "cfg", "info", "shell_completion")
+_VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")
 """Options of Hydra that print something and start nothing."""
-_REFUSED = ("config_name", "config_path", "experimental_rerun")
+_REFUSED = ("--config-name", "-cn", "--config-path", "-cp", "--experimental-rerun")
 """Options of Hydra that replace the configuration; the last one would unpickle a file."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check every configuration, then run Hydra.
+    """Run the application.
 
     Args:
         arguments: Hydra's, for example ``["-m", "mapping.alpha=1,1.5,2"]``.
@@ -50,82 +35,83 @@ def main(arguments: Sequence[str]) -> int:
         DataError: a corpus is missing or malformed; nothing has been started.
         ResultsError: what a finished run has recorded is damaged.
     """
-    parsed = get_args_parser().parse_args(list(arguments))
-    for option in _REFUSED:
-        if getattr(parsed, option) is not None:
-            raise ConfigError(f"--{option.replace('_', '-')} is not supported; use GROUP=CHOICE")
-    if not any(getattr(parsed, view) for view in _VIEWS):
-        runs = combinations(expand_globs(parsed.overrides), parsed.config_dir)
-        _check([compose_run(run) for run in runs])
-        sys.argv = [sys.argv[0], *expand_globs(arguments)]
+    for option in (argument.partition("=")[0] for argument in arguments):
+        if option in _REFUSED:
+            raise ConfigError(f"{option} is not supported; use GROUP=CHOICE")
+        if option in _VIEWS:
+            return _view(arguments)
+    parsed = _parse(arguments)
+    overrides = with_search_path(parsed.overrides, parsed.config_dir)
+    if parsed.multirun:
+        return _sweep(overrides, parsed)
+    return _single(overrides, parsed.dry_run)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("repro run", add_help=False, allow_abbrev=False)
+    parser.add_argument("overrides", nargs="*")
+    parser.add_argument("--multirun", "-m", action="store_true")
+    parser.add_argument("--config-dir", "-cd")
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--detach", action="store_true")
+    parsed, behind = parser.parse_known_args(list(arguments))
+    if unknown := [item for item in behind if item.startswith("-")]:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    parsed.overrides += behind  # argparse takes no positional arguments behind an option
+    return parsed
+
+
+def _sweep(overrides: list[str], parsed: argparse.Namespace) -> int:
+    from repro.runs.launch import multirun, print_failures
+
+    options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
+    options += ["hydra.launcher.detach=true"] * parsed.detach
+    outcomes = multirun([*overrides, *options])
+    return 1 if print_failures(outcomes or []) else 0
+
+
+def _single(overrides: list[str], dry_run: bool) -> int:
+    from repro.runs.launch import (
+        launch_jobs,
+        outcome_of,
+        prepare_jobs,
+        print_failures,
+        print_plan,
+    )
+
+    (job,) = jobs = prepare_jobs([overrides])
+    if dry_run:
+        print_plan(jobs)
+        return 0
+    launch_jobs("local", {"jobs": 1}, jobs, None)
+    outcome = outcome_of(job)
+    if outcome.status == "done":
+        _print_headline(RunFolder(outcome.folder))
+    return 1 if print_failures([outcome]) else 0
+
+
+def _print_headline(folder: RunFolder) -> None:
+    """Print the metrics of a run, without those of its parts, such as single languages."""
+    per_part = 2  # test/accuracy/english has more slashes than test/accuracy
+    for name, value in sorted(folder.read_record().metrics.items()):
+        if name.count("/") < per_part:
+            print(f"{name:28} {value:10.4f}")
+
+
+def _view(arguments: Sequence[str]) -> int:
+    """Let Hydra print what it knows about the configuration."""
     register_schemas()
-    with scratch_folder() as folder:
-        # A file, since Hydra's launchers may run the jobs in other processes.
-        os.environ[_LEDGER] = str(folder / "outcomes.jsonl")
-        os.environ["REPRO_HYDRA_DIR"] = str(folder)
-        os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not as Hydra's text and status 1
-        try:
-            _application()
-        except CONFIG_ERRORS as error:
-            raise ConfigError(explain(error)) from error
-        return 1 if _report_failures() else 0
+    before, sys.argv = sys.argv, ["repro run", *arguments]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not as Hydra's text and status 1
+    try:
+        _application()
+    except CONFIG_ERRORS as error:
+        raise ConfigError(explain(error)) from error
+    finally:
+        sys.argv = before
+    return 0
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
 def _application(cfg: DictConfig) -> None:
-    from repro.runs.execute import execute
-    from repro.runs.locking import announce
-    from repro.runs.progress import RunProgress
-
-    config = to_run_config(cfg)
-    if config.fail_fast and any(outcome.status == "failed" for outcome in _read_ledger()):
-        return
-    overrides = list(HydraConfig.get().overrides.task)
-    with RunProgress(1, config.task.name) as progress:
-        outcome = execute(config, overrides, progress.step, announce)
-        progress.finished(outcome)
-        for metric in _headline(outcome):
-            progress.console.print(f"        {metric}", highlight=False)
-    _append_to_ledger(outcome)
-
-
-def _check(configs: Sequence[RunConfig]) -> None:
-    """Refuse the whole sweep where a device is missing, or a corpus is missing or malformed."""
-    from repro.runs.environment import choose_device
-    from repro.runs.execute import check, locate
-
-    for config in configs:
-        choose_device(config.hardware)
-    for run in [locate(config) for config in configs]:
-        check(run)
-
-
-def _report_failures() -> int:
-    outcomes = _read_ledger()
-    if not outcomes:
-        return 0
-    from repro.runs.sweep import print_failures
-
-    return print_failures(outcomes)
-
-
-def _headline(outcome: "Outcome") -> list[str]:
-    per_part = 2  # test/accuracy/english has more slashes than test/accuracy
-    names = [name for name in outcome.scores if name.count("/") < per_part]
-    return [f"{name:28} {outcome.scores[name]:10.4f}" for name in names]
-
-
-def _append_to_ledger(outcome: "Outcome") -> None:
-    row = {**vars(outcome), "folder": str(outcome.folder), "scores": {}}
-    with Path(os.environ[_LEDGER]).open("a") as stream:
-        stream.write(json.dumps(row) + "\n")
-
-
-def _read_ledger() -> "list[Outcome]":
-    path = Path(os.environ[_LEDGER])
-    if not path.exists():
-        return []
-    from repro.runs.execute import Outcome
-
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return [Outcome(**{**row, "folder": Path(row["folder"])}) for row in rows]
+    """Only viewed: runs are started by :func:`main`."""

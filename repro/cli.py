@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from logging import DEBUG, INFO, WARNING, getLogger
 from pathlib import Path
 
 from repro import __version__
@@ -39,8 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError:  # libraries fail in many ways where there is none
         print("repro: the working directory does not exist any more", file=sys.stderr)
         return 2
+    arguments, debug = _set_verbosity(arguments)
     with _sigterm_as_ctrl_c():
-        return _guarded(lambda: _dispatch(arguments))
+        return _guarded(lambda: _dispatch(arguments), debug)
+
+
+def _set_verbosity(arguments: list[str]) -> tuple[list[str], bool]:
+    """Take the options of every command out of its arguments; tell whether to print tracebacks."""
+    levels = {"-q": WARNING, "--quiet": WARNING, "-v": DEBUG, "--verbose": DEBUG, "--debug": DEBUG}
+    chosen = [levels[item] for item in arguments if item in levels]
+    getLogger("repro").setLevel(chosen[-1] if chosen else INFO)
+    return [item for item in arguments if item not in levels], "--debug" in arguments
 
 
 @contextmanager
@@ -76,7 +87,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     return parsed
 
 
-def _guarded(command: Callable[[], int]) -> int:
+def _guarded(command: Callable[[], int], debug: bool) -> int:
     """Turn errors that the user can mend into one line, and Ctrl-C into the usual status."""
     from repro.errors import UserError
 
@@ -84,6 +95,8 @@ def _guarded(command: Callable[[], int]) -> int:
         status = command()
         sys.stdout.flush()
     except UserError as error:
+        if debug:
+            traceback.print_exc()
         print(f"repro: {_one_line(error)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # who read the output has left, as in repro ... | head
@@ -155,14 +168,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("reproduce", help="run what tables and figures need, and report")
-    parser.add_argument("artefact", nargs="?", help="for example peters2019/table1; default: all")
     parser.add_argument(
         "settings",
         nargs="*",
         default=[],
-        metavar="KEY=VALUE",
-        help="scale (default demo), and any override",
+        metavar="ARTEFACT|PAPER|KEY=VALUE",
+        help="for example peters2019/table1, or peters2019; default: all. scale (default demo), "
+        "and any override, hydra/launcher=... among them",
     )
+    parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
+    parser.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
     parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
     parser.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
     parser.add_argument("--columns", help=_COLUMNS)
@@ -182,7 +197,6 @@ def _run(arguments: list[str]) -> int:
         return _run_help([argument for argument in arguments if not argument.startswith("-")])
     from repro.app import main as run_application
 
-    sys.argv = ["repro run", *arguments]
     return run_application(arguments)
 
 
@@ -194,22 +208,21 @@ def _run_help(overrides: Sequence[str]) -> int:
 
 
 def _reproduce(parsed: argparse.Namespace) -> int:
-    from repro.config.experiment import list_experiments
-
     if parsed.list:
         return _list_experiments()
-    artefact, settings = parsed.artefact, list(parsed.settings)
-    if artefact is not None and "=" in artefact:
-        artefact, settings = None, [artefact, *settings]
-    from repro.runs.reproduce import reproduce
-    from repro.runs.sweep import print_failures
+    from repro.runs.launch import print_failures
+    from repro.runs.reproduce import chosen_artefacts, reproduce
 
+    names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
+    settings = [item for item in parsed.settings if "=" in item]
     scale, overrides = _take(settings, "scale", "demo")
-    names = [artefact] if artefact else list_experiments()
+    overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
+    overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
     done = reproduce(names, scale, overrides, columns=columns, fresh=parsed.fresh)
     failed = print_failures(done.outcomes)
-    print(done.report)
+    if done.report is not None:
+        print(done.report)
     return 1 if failed else 0
 
 

@@ -60,9 +60,14 @@ def test_imports_inside_of_functions_count() -> None:
 
 def test_every_import_is_declared_and_every_declaration_is_imported() -> None:
     found = imported(ROOT / "repro", without=CUDA)
+    found |= imported(ROOT / "hydra_plugins")
     required = declared(PROJECT["dependencies"])
-    gpu = declared(PROJECT["optional-dependencies"]["gpu"])
-    missing = {name: str(path) for name, path in found.items() if name not in required | gpu}
+    optional = {
+        name
+        for extra in ("gpu", "slurm", "parallel")
+        for name in declared(PROJECT["optional-dependencies"][extra])
+    }
+    missing = {name: str(path) for name, path in found.items() if name not in required | optional}
     assert missing == {}
     assert required - found.keys() == INDIRECT
 

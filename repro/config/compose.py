@@ -1,12 +1,16 @@
 """Compose a run's configuration with Hydra into typed objects, refusing bad settings."""
 
 import difflib
+import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -49,6 +53,15 @@ def register_schemas() -> None:
     for group, options in registered_schemas().items():
         for name, node in options.items():
             store.store(group=group, name=f"base_{name}", node=node)
+
+
+def _sweep_dir(results_dir: str | None, scale: str) -> str:
+    """A folder for what one sweep keeps, named by time and process."""
+    root = Path(results_dir or default_results_dir()).resolve()
+    return str(root / scale / "sweeps" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}")
+
+
+OmegaConf.register_new_resolver("sweep_dir", _sweep_dir, use_cache=True, replace=True)
 
 
 def group_choices(group: str) -> list[str]:
@@ -115,10 +128,21 @@ def _stamp() -> tuple[tuple[str, int, int], ...]:
 
 
 def _through_hydra(overrides: list[str]) -> DictConfig:
-    register_schemas()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+    with hydra_application():
         return compose("config", overrides=overrides)
+
+
+@contextmanager
+def hydra_application() -> Iterator[GlobalHydra]:
+    """Hydra with the suite's configuration, also where it is at work already, as in a sweep."""
+    register_schemas()
+    instance = GlobalHydra.instance()
+    outer, instance.hydra = instance.hydra, None
+    try:
+        with initialize_config_dir(str(conf_dir()), job_name="repro", version_base="1.3"):
+            yield instance
+    finally:
+        instance.hydra = outer
 
 
 def _composed(overrides: list[str]) -> DictConfig:
@@ -174,7 +198,7 @@ def explain(error: BaseException) -> str:
     if isinstance(error, YAMLError):
         return yaml_problem(error)
     text = _messages(error)
-    missing = re.search(r"Could not find '(\w+)/(\w*)'", text)
+    missing = re.search(r"Could not find '([\w/]+)/(\w*)'", text)
     if missing:
         group, option = missing.groups()
         return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"

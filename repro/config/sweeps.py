@@ -1,67 +1,82 @@
 """Sweeps: which runs the overrides of ``repro run -m`` ask for."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override
 from hydra.errors import HydraException
 
-from repro.config.compose import group_choices, unreadable
+from repro.config.compose import unreadable
 from repro.config.errors import ConfigError
+from repro.config.schema.registry import registered_schemas
 
 _SEARCH_PATH = "hydra.searchpath"
 
 
-def expand_globs(arguments: Sequence[str]) -> list[str]:
-    """Replace overrides such as ``mapping=glob(*max)`` by the choices that they match.
-
-    Hydra's own expansion would take the schemas for choices.
+def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:
+    """Split a sweep into the overrides of its runs; the last swept key varies fastest.
 
     Args:
-        arguments: overrides and options; the latter stay as they are.
+        overrides: in Hydra's syntax of sweeps; a ``hydra.searchpath`` is part of every run.
+        loader: finds the choices that a ``glob`` matches.
 
     Raises:
-        ConfigError: an override cannot be read, matches nothing, or names an interval.
+        ConfigError: an override cannot be read, is an interval, or matches no choice.
     """
-    return [item if item.startswith("-") else _expanded(item) for item in arguments]
+    parsed = [_parsed(text) for text in overrides]
+    folders = [text for text in overrides if text.startswith(_SEARCH_PATH)]
+    axes: dict[str, list[str]] = {}
+    for item, text in zip(parsed, overrides, strict=True):
+        key = item.get_key_element()
+        if not item.is_sweep_override():
+            axes[key] = [text]
+        elif isinstance(item.value(), Glob):
+            axes[key] = _matching(item, loader, folders)
+        elif item.is_discrete_sweep():
+            axes[key] = [f"{key}={value}" for value in item.sweep_string_iterator()]
+        else:
+            raise ConfigError(
+                f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "
+                "hydra/sweeper=optuna"
+            )
+    return list(product(*axes.values()))
 
 
-def combinations(overrides: Sequence[str], config_dir: str | None) -> list[list[str]]:
-    """Split a sweep into the overrides of its runs, as Hydra's own sweeper does.
-
-    Args:
-        overrides: without globs.
-        config_dir: a further folder of configuration files, Hydra's ``--config-dir``.
+def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[str]:
+    """Add Hydra's ``--config-dir`` to overrides, as an entry of ``hydra.searchpath``.
 
     Raises:
-        ConfigError: an override cannot be read, or further folders are named in two ways.
+        ConfigError: the overrides name a search path as well.
     """
-    parsed = [_parsed(item) for item in overrides]
-    folders = [item.input_line for item in parsed if item.key_or_group == _SEARCH_PATH]
-    if config_dir is not None:
-        if folders:
-            raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
-        path = str(Path(config_dir).resolve()).replace("'", "\\'")
-        folders = [f"{_SEARCH_PATH}=['file://{path}']"]
-    plain = [item for item in parsed if not item.is_hydra_override()]
-    split = BasicSweeper.split_arguments(plain, max_batch_size=None)
-    return [[*combination, *map(str, folders)] for batch in split for combination in batch]
+    if config_dir is None:
+        return [*overrides]
+    if any(_parsed(item).key_or_group == _SEARCH_PATH for item in overrides):
+        raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
+    path = str(Path(config_dir).resolve()).replace("'", "\\'")
+    return [*overrides, f"{_SEARCH_PATH}=['file://{path}']"]
 
 
-def _expanded(text: str) -> str:
-    override = _parsed(text)
-    if override.is_interval_sweep():
-        raise ConfigError(f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE")
-    value = override.value()
-    if not isinstance(value, Glob):
-        return text
-    names = value.filter(group_choices(override.key_or_group))
-    if not names:
-        choices = ", ".join(group_choices(override.key_or_group)) or "none: it is no group"
-        raise ConfigError(f"{text} matches no choice of {override.key_or_group} ({choices})")
-    return f"{override.get_key_element()}={','.join(names)}"
+def distinguishing(labels: Sequence[Sequence[str]]) -> list[str]:
+    """Describe each run of a batch by the overrides that not all runs share."""
+    shared = set(labels[0]).intersection(*labels) if len(labels) > 1 else set()
+    return [" ".join(item for item in label if item not in shared) for label in labels]
+
+
+def _matching(item: Override, loader: ConfigLoader, folders: list[str]) -> list[str]:
+    """One override for each choice of a group that a ``glob`` matches."""
+    group = item.key_or_group
+    # Schemas are stored beside the choices that they are the base of.
+    schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
+    known = {*loader.get_group_options(group, overrides=folders)} - schemas
+    glob = item.value()
+    assert isinstance(glob, Glob)
+    if names := glob.filter(sorted(known)):
+        return [f"{item.get_key_element()}={name}" for name in names]
+    choices = ", ".join(sorted(known)) or "none: it is no group"
+    raise ConfigError(f"{item.input_line} matches no choice of {group} ({choices})")
 
 
 def _parsed(text: str) -> Override:

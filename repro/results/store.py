@@ -26,7 +26,9 @@ from repro.results.layout import runs_dir
 from repro.results.record import Record, read_record
 
 Status = Literal["done", "failed", "running", "absent"]
-_UNLISTED = (".", "claim-", "lock", "checkpoint.pt", "tensorboard/", "DONE", MANIFEST)
+_UNLISTED = (
+    ".", "claim-", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "DONE", MANIFEST,
+)  # fmt: skip
 """Beginnings of paths that the checksums of a finished run leave out: what may still change."""
 
 
@@ -49,6 +51,7 @@ class RunFolder:
         self.record = path / "record.json"
         self.history = path / "history.jsonl"
         self.checkpoint = path / "checkpoint.pt"
+        self.progress = path / "progress.json"
         self.model = path / "model.safetensors"
         self.training = path / "training.json"
         self.predictions = path / "predictions"
@@ -85,7 +88,7 @@ class RunFolder:
         """
         self._refuse_done()
         self.path.mkdir(parents=True, exist_ok=True)
-        self._forget_failure()
+        self.forget_failure()
 
     def mark_done(self, summary: Mapping[str, Any]) -> None:
         """Declare the run finished; call it after everything else is written.
@@ -93,7 +96,7 @@ class RunFolder:
         Args:
             summary: short facts for listings, values of JSON.
         """
-        self._forget_failure()
+        self.forget_failure()
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
         content = json.dumps(done, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -143,6 +146,10 @@ class RunFolder:
     def write_config(self, text: str) -> None:
         """Keep the resolved configuration, text of YAML."""
         atomic_write_text(self.config, text)
+
+    def write_progress(self, progress: Mapping[str, Any]) -> None:
+        """Say where the run stands, values of JSON, for displays."""
+        atomic_write_json(self.progress, dict(progress))
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Keep commit, device, versions and command, values of JSON."""
@@ -247,7 +254,8 @@ class RunFolder:
         if self.done.exists():
             raise ResultsError(f"{self.path}: the run is done")
 
-    def _forget_failure(self) -> None:
+    def forget_failure(self) -> None:
+        """Take back :meth:`mark_failed`, as the run is tried again."""
         self.failed.unlink(missing_ok=True)
         self.traceback.unlink(missing_ok=True)
 

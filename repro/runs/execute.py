@@ -6,6 +6,7 @@ import shlex
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from repro import NUMERIC_EPOCH
 from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id, settings
-from repro.config.schema import FenchelYoungLossConfig, RunConfig
+from repro.config.schema import FenchelYoungLossConfig, RunConfig, TrainingConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
 from repro.results import Record, RunFolder, publish, require_writable, run_folder
@@ -40,7 +41,12 @@ from repro.training.seeding import seed_everything
 
 _log = logging.getLogger(__name__)
 
-StepCallback = Callable[[RunConfig, Checkpoint, int], None]
+_PROGRESS_SECONDS = 3.0
+"""Between two writings of ``progress.json``."""
+
+
+class RunFailedError(RuntimeError):
+    """A run failed; its folder says why."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,6 @@ def check(run: LocatedRun) -> None:
 def execute(
     config: RunConfig,
     overrides: Sequence[str] = (),
-    on_step: StepCallback | None = None,
     on_busy: Callable[[RunBusyError], None] | None = None,
 ) -> Outcome:
     """Bring one run to its end, unless it is done already and its files are whole.
@@ -118,7 +123,6 @@ def execute(
     Args:
         config: the resolved configuration.
         overrides: what was typed to get it, for the record and for messages.
-        on_step: shows progress.
         on_busy: told once that another process works on the run, which is then waited for;
             without it, the outcome of such a run is ``"busy"``.
     """
@@ -126,7 +130,7 @@ def execute(
     while not is_finished(run.folder):
         try:
             with run_lock(run.folder.path, on_busy) as lock:
-                return _execute_locked(run, overrides, on_step, lock)
+                return _execute_locked(run, overrides, lock)
         except (RunBusyError, RunLostError) as error:
             if on_busy is None:
                 return _outcome(run, overrides, "busy", str(error))
@@ -135,14 +139,12 @@ def execute(
     return _outcome(run, overrides, "skipped")
 
 
-def _execute_locked(
-    run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None, lock: RunLock
-) -> Outcome:
+def _execute_locked(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> Outcome:
     run.folder.reopen_if_damaged()
     if run.folder.status == "done":  # by another process, before the lock was free
         return _outcome(run, overrides, "skipped")
     try:
-        _run(run, overrides, on_step, lock)
+        _run(run, overrides, lock)
     except RunLostError:  # the folder is another's now
         raise
     except Exception as error:
@@ -174,9 +176,7 @@ def _outcome(run: LocatedRun, overrides: Sequence[str], status: str, error: str 
     return Outcome(run.folder.run_id, " ".join(overrides), status, run.folder.path, error, scores)
 
 
-def _run(
-    run: LocatedRun, overrides: Sequence[str], on_step: StepCallback | None, lock: RunLock
-) -> None:
+def _run(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config.hardware)
     folder.mark_running()
@@ -184,12 +184,16 @@ def _run(
     environment = capture_environment(device, command_of(overrides))
     folder.write_environment(environment)
     task = build_task(config, device)
+    shown_at = -_PROGRESS_SECONDS
 
     def show(progress: Checkpoint, batches: int) -> None:
+        nonlocal shown_at
         if lock.lost:
             lock.check()
-        if on_step is not None:
-            on_step(config, progress, batches)
+        if time.monotonic() - shown_at >= _PROGRESS_SECONDS:
+            shown_at = time.monotonic()
+            with suppress(OSError):  # the display is not worth a run
+                folder.write_progress(_standing(config.training, progress, batches))
 
     progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
@@ -199,6 +203,30 @@ def _run(
     lock.check()
     finish(run, make_record(run, scores, environment, seconds), best_epoch=progress.best_epoch)
     remove(folder.checkpoint)
+    remove(folder.progress)
+
+
+def _standing(config: TrainingConfig, progress: Checkpoint, batches: int) -> dict[str, Any]:
+    """Where a training stands: its share that is done, epoch, and latest validation."""
+    epoch = progress.epoch + progress.batch / max(1, batches)
+    shares = [
+        done / limit
+        for done, limit in ((epoch, config.max_epochs), (progress.step, config.max_steps))
+        if limit is not None
+    ]
+    values = [row[key] for row in progress.history if (key := f"dev_{config.select}") in row]
+    return {
+        "share": max(shares, default=0.0),
+        "epoch": progress.epoch + 1,
+        "epochs": config.max_epochs,
+        "metric": config.select,
+        "value": values[-1] if values else None,
+    }
+
+
+def monitored(folder: RunFolder) -> float:
+    """The best value of the metric that chose a finished run's model; larger is better."""
+    return float(folder.read_training()["progress"]["best"])
 
 
 def build_task(config: RunConfig, device: torch.device) -> Task[Any]:

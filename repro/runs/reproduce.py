@@ -1,39 +1,95 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
+import difflib
+import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from hydra.plugins.launcher import Launcher
+from omegaconf import DictConfig
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
-from repro.config.experiment import Experiment, load_experiment
+from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, compute_figure_data
 from repro.results import Archive, CellRun, figure_path, require_writable, run_folder
 from repro.results.tuning import following_runs
 from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import LocatedRun, Outcome, check, locate
+from repro.runs.execute import Outcome, locate
 from repro.runs.finished import is_finished
-from repro.runs.sweep import Job, run_jobs
-
-Located = dict[tuple[str, ...], LocatedRun]
-"""Runs by the overrides that ask for them."""
+from repro.runs.launch import (
+    Job,
+    distinct,
+    is_detached,
+    multirun,
+    prepare_jobs,
+    print_plan,
+    run_jobs,
+)
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction did: how its runs ended, and the report that shows them."""
+    """What a reproduction did: how its runs ended, and the report that shows them.
+
+    There is no report where runs were only listed or submitted.
+    """
 
     outcomes: list[Outcome]
-    report: Path
+    report: Path | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be reproduced.
+
+    Attributes:
+        names: ``<paper>/<artefact>`` each, at least one.
+        scale: ``demo``, ``small`` or ``full``.
+        overrides: further ones, for every run.
+        columns: only the runs of these columns.
+        fresh: repeat runs that an earlier numeric epoch or protocol recorded.
+    """
+
+    names: Sequence[str]
+    scale: str
+    overrides: Sequence[str] = ()
+    columns: Sequence[str] | None = None
+    fresh: bool = False
+
+    def to_override(self) -> str:
+        """The request as a setting of the sweeper, without characters that Hydra interprets."""
+        text = json.dumps(asdict(self)).replace("'", "\\u0027").replace("$", "\\u0024")
+        return f"hydra.sweeper.request='{text}'"
+
+
+def chosen_artefacts(names: Sequence[str]) -> list[str]:
+    """Artefacts by their names or those of their papers; all of them without a name.
+
+    Raises:
+        ConfigError: there is no such artefact or paper.
+    """
+    known = list_experiments()
+    found: list[str] = []
+    for name in names or ["*"]:
+        matches = [one for one in known if name in ("*", one, one.partition("/")[0])]
+        if not matches:
+            papers = {one.partition("/")[0] for one in known}
+            near = difflib.get_close_matches(name.lower(), [*papers, *known], n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ConfigError(f"no experiment {name!r}{hint}; choose from: {', '.join(known)}")
+        found += matches
+    return [*dict.fromkeys(found)]
 
 
 def reproduce(
     names: Sequence[str],
     scale: str,
     extra: Sequence[str] = (),
-    columns: Collection[str] | None = None,
+    columns: Sequence[str] | None = None,
     fresh: bool = False,
 ) -> Reproduction:
     """Run what artefacts need and rebuild the report.
@@ -44,7 +100,8 @@ def reproduce(
     Args:
         names: ``<paper>/<artefact>`` each, at least one.
         scale: ``demo``, ``small`` or ``full``.
-        extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
+        extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``; those of
+            ``hydra`` choose and set the launcher.
         columns: only the runs of these columns.
         fresh: repeat runs that an earlier numeric epoch or protocol recorded.
 
@@ -52,9 +109,30 @@ def reproduce(
         ConfigError: no such artefact, scale or column, or a setting is refused.
         DataError: the corpus is missing or malformed.
     """
+    sweep = [item for item in extra if item.startswith(("hydra.", "hydra/"))]
+    settings = [item for item in extra if item not in sweep]
+    request = Request(names, scale, settings, columns, fresh)
+    folders = [item for item in settings if item.startswith("results_dir=")]
+    chosen = ["hydra/sweeper=experiment", request.to_override(), f"scale={scale}"]
+    done: Reproduction = multirun([*chosen, *folders, *sweep])
+    return done
+
+
+def reproduce_with(
+    request: Request, launcher: Launcher, master: DictConfig, dry_run: bool = False
+) -> Reproduction:
+    """Reproduce artefacts through a launcher, round by round where a setting is tuned.
+
+    Args:
+        request: what is to be reproduced.
+        launcher: of Hydra; of one that detaches, this submits the runs of one round.
+        master: the configuration of the sweep.
+        dry_run: only list the runs of the first round.
+    """
+    names, scale, extra = request.names, request.scale, request.overrides
     experiments = [load_experiment(name) for name in names]
     plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
-    if columns is not None:
+    if (columns := request.columns) is not None:
         plans = {name: [r for r in plan if r.column in columns] for name, plan in plans.items()}
         if not any(plans.values()):
             known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
@@ -62,17 +140,20 @@ def reproduce(
     first = next((run.overrides for plan in plans.values() for run in plan), (f"scale={scale}",))
     results_dir = Path(compose_run([*first, *extra]).results_dir or "")
     require_writable(results_dir)
-    title = f"{names[0] if len(names) == 1 else f'{len(names)} artefacts'} at scale {scale}"
     changes = {name: extra for name in names}
-    located, outcomes = Located(), list[Outcome]()
+    located, outcomes = set[tuple[str, ...]](), list[Outcome]()
     while True:
-        archive = Archive(results_dir, scale, changes, fresh)
+        archive = Archive(results_dir, scale, changes, request.fresh)
         found = {run: _finished(archive, run) for plan in plans.values() for run in plan}
         new = _locate([run for run, one in found.items() if one is None], extra, located)
-        for run in new.values():
-            check(run)
-        outcomes += run_jobs(_distinct_jobs(new, extra), title)
-        located |= new
+        jobs = distinct([*new.values()])
+        if dry_run:
+            print_plan(jobs)
+            return Reproduction([])
+        outcomes += run_jobs(jobs, launcher, master)
+        if any(outcome.status == "open" for outcome in outcomes) and is_detached(master):
+            return Reproduction(outcomes)
+        located |= new.keys()
         if new:
             continue
         more = {e.name: _following(e, scale, plans[e.name], found) for e in experiments}
@@ -83,7 +164,7 @@ def reproduce(
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
             compute_figure_data(results_dir, scale, experiment, origin)
-        _evaluate_ensembles(experiment, plans[experiment.name], located, extra, found)
+        _evaluate_ensembles(experiment, plans[experiment.name], extra, found)
     archive = Archive(results_dir, scale, changes)
     return Reproduction(outcomes, build_report(archive, names))
 
@@ -106,18 +187,12 @@ def _finished(archive: Archive, run: PlannedRun) -> CellRun | None:
     return None if ensemble or (experiment.drawing is not None and not drawn) else found
 
 
-def _locate(planned: Sequence[PlannedRun], extra: Sequence[str], known: Located) -> Located:
-    distinct = dict.fromkeys(run.overrides for run in planned if run.overrides not in known)
-    configs = {overrides: compose_run([*overrides, *extra]) for overrides in distinct}
-    return {overrides: locate(config) for overrides, config in configs.items()}
-
-
-def _distinct_jobs(located: Located, extra: Sequence[str]) -> list[Job]:
-    jobs = {
-        run.folder.run_id: Job(run.config, (*overrides, *extra))
-        for overrides, run in reversed(located.items())  # the first to ask for a run names it
-    }
-    return list(reversed(jobs.values()))
+def _locate(
+    planned: Sequence[PlannedRun], extra: Sequence[str], known: Collection[tuple[str, ...]]
+) -> dict[tuple[str, ...], Job]:
+    """Jobs by the overrides of their plans."""
+    new = [*dict.fromkeys(run.overrides for run in planned if run.overrides not in known)]
+    return dict(zip(new, prepare_jobs([[*item, *extra] for item in new]), strict=True))
 
 
 def _following(
@@ -140,7 +215,6 @@ def _following(
 def _evaluate_ensembles(
     experiment: Experiment,
     plan: Sequence[PlannedRun],
-    located: Located,
     extra: Sequence[str],
     found: dict[PlannedRun, CellRun | None],
 ) -> None:

@@ -57,7 +57,7 @@ def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "cwd").mkdir()
     done = repro("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
     assert done.returncode == 0, done.stderr
-    assert "test/accuracy" in done.stderr
+    assert "test/accuracy" in done.stdout
     assert list((tmp_path / "cwd").iterdir()) == []
     (folder,) = (tmp_path / "r" / "demo" / "runs").iterdir()
     shown = repro("show", folder.name[:5], f"results_dir={tmp_path / 'r'}")
@@ -173,7 +173,10 @@ def _seed(run: Path) -> str:
         (["run", "mapping.alfa=2"], "did you mean 'alpha'"),
         (["run", "task=nope"], "choose task= one of"),
         (["reproduce", "peters2019/table9"], "choose from: "),
-        (["reproduce", "peters2019/table1", "scale=huge"], "it has demo, small, full"),
+        (
+            ["reproduce", "peters2019/table1", "scale=huge"],
+            "scale= one of demo, full, small",
+        ),
         (["run", "scale=small", "data_dir=nowhere"], "repro data fetch sigmorphon2018"),
         (["reproduce", "peters2019/table1", "scale=small", "data_dir=nowhere"], "nowhere"),
         (["report", "scale=tiny"], "choose from: demo, full, small"),
@@ -183,10 +186,9 @@ def _seed(run: Path) -> str:
         (["run", "results_dir=/dev/null"], "/dev/null is a file; expected a folder"),
         (["report", "results_dir=/dev/null/below"], "/dev/null is a file; expected a folder"),
         (["reproduce", "peters2019/figure3", "results_dir=/dev/null"], "/dev/null is a file"),
-        (
-            ["reproduce", "peters2019/table1", "peters2019/table2"],
-            "cannot read 'peters2019/table2'",
-        ),
+        (["reproduce", "peters2019/table1", "peters2019/tabel2"], "mean 'peters2019/table2'"),
+        (["reproduce", "peters2018"], "did you mean 'peters2019'"),
+        (["reproduce", "peters2019/table1", "hydra/launcher=moon"], "no hydra/launcher 'moon'"),
         (["show", "zzzz"], "begins with 'zzzz'"),
         (["data", "fetch", "nothing"], "sigmorphon2018"),
         (["data", "verify", "dat_dir=x"], "data_dir="),
@@ -252,13 +254,12 @@ def test_settings_may_stand_behind_an_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = f"results_dir={tmp_path}"
-    assert main(["reproduce", "peters2019/figure5", "--collect", "scale=demo", where]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == "repro: no finished run of peters2019/figure5\n"
-    assert (tmp_path / "demo" / "report.html").exists()
+    assert main(["reproduce", "peters2019/figure5", "--dry-run", "scale=demo", where]) == 0
+    assert capsys.readouterr().out.endswith(" runs, 0 of them done\n")
+    assert not (tmp_path / "demo" / "runs").exists()
     with pytest.raises(SystemExit):
-        main(["reproduce", "peters2019/figure5", "--colect", where])
-    assert "unrecognized arguments: --colect" in capsys.readouterr().err
+        main(["reproduce", "peters2019/figure5", "--dryrun", where])
+    assert "unrecognized arguments: --dryrun" in capsys.readouterr().err
 
 
 def test_corpora_are_listed_and_verified(

@@ -5,23 +5,38 @@ import pytest
 
 from repro.cli import main
 from repro.config import ConfigError
-from repro.config.compose import compose_run, group_choices
-from repro.config.sweeps import combinations, expand_globs
+from repro.config.compose import compose_run, group_choices, hydra_application
+from repro.config.sweeps import combinations, with_search_path
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
+EXPERIMENT = "# @package _global_\nhydra: {sweeper: {params: {seed: '1,2,3'}}}\n"
+
+
+def split(*overrides: str) -> list[tuple[str, ...]]:
+    with hydra_application() as application:
+        return combinations(overrides, application.config_loader())
 
 
 def test_a_glob_matches_choices_and_no_schemas() -> None:
-    expanded = expand_globs(["-m", "mapping=glob(*max)", "seed=1,2"])
     names = [name for name in group_choices("mapping") if name.endswith("max")]
-    assert expanded == ["-m", f"mapping={','.join(names)}", "seed=1,2"]
+    expected = [(f"mapping={name}", f"seed={seed}") for name in names for seed in (1, 2)]
+    assert split("mapping=glob(*max)", "seed=1,2") == expected
     assert {"softmax", "entmax"} < set(names)
-    assert len(combinations(expanded[1:], None)) == 2 * len(names)
 
 
 def test_a_glob_may_exclude() -> None:
-    (expanded,) = expand_globs(["mapping=glob([s*,c*],exclude=[c*,sq*])"])
-    assert expanded == "mapping=softmax,sparsemax"
+    found = split("mapping=glob([s*,c*],exclude=[c*,sq*])")
+    assert found == [("mapping=softmax",), ("mapping=sparsemax",)]
+
+
+def test_hydras_sweeps_are_those_of_its_own_sweeper() -> None:
+    overrides = ["seed=range(1,4)", "mapping.alpha=choice(1,2)", "+x='a,b'", "seed=7,8"]
+    found = split(*overrides)
+    assert found == [
+        (f"seed={seed}", f"mapping.alpha={alpha}", "+x='a,b'")
+        for seed in (7, 8)
+        for alpha in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,11 +50,10 @@ def test_a_glob_may_exclude() -> None:
         ("results_dir=it's", "double quotes"),
     ],
 )
-@pytest.mark.parametrize("options", [[], ["-m"]])
 def test_what_cannot_be_swept_is_refused_in_one_line(
-    override: str, expected: str, options: list[str], capsys: pytest.CaptureFixture[str]
+    override: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", *options, override]) == 2
+    assert main(["run", "-m", override]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
 
@@ -47,7 +61,7 @@ def test_what_cannot_be_swept_is_refused_in_one_line(
 @pytest.mark.parametrize("folder", ["/tmp/é", "it's", "a \"b'", "back\\sl'ash", "[a"])
 def test_quotes_that_a_message_proposes_are_read(folder: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        expand_globs([f"results_dir={folder}"])
+        split(f"results_dir={folder}")
     _, _, proposed = str(caught.value).rpartition("ASCII: ")
     assert compose_run(shlex.split(proposed)).results_dir == folder
 
@@ -70,13 +84,31 @@ def test_further_folders_of_choices_are_checked(
         assert expected in line
 
 
-def test_further_folders_are_part_of_every_combination(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["hydra", "-cd"])
+def test_further_folders_are_searched_in_sweeps(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "mapping").mkdir()
     (tmp_path / "mapping" / "mine.yaml").write_text(MINE)
-    runs = combinations(["mapping=mine,softmax", "seed=1,2"], str(tmp_path))
-    assert [compose_run(run).mapping.name for run in runs] == ["entmax"] * 2 + ["softmax"] * 2  # type: ignore[union-attr]
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "seeds.yaml").write_text(EXPERIMENT)
+    further = ["-cd", str(tmp_path)]
+    if option == "hydra":
+        further = [f"hydra.searchpath=['file://{tmp_path}']"]
+    for sweep, number in (
+        ("mapping=mine,softmax", 2),
+        ("mapping=glob(m*)", 1),
+        ("+experiment=seeds", 3),
+    ):
+        assert main(["run", "-m", sweep, *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
+        assert f"{number} runs, 0 of them done" in capsys.readouterr().out
+    assert main(["run", "+experiment=seeds", *further, "--dry-run", f"results_dir={tmp_path}"]) == 0
+    assert "1 runs" in capsys.readouterr().out
+
+
+def test_further_folders_are_named_in_one_way(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="name all folders in the latter"):
-        combinations([f"hydra.searchpath=['{tmp_path}']"], str(tmp_path))
+        with_search_path([f"hydra.searchpath=['{tmp_path}']"], str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""Sweepers and launchers that ``conf/hydra`` names, as plugins of Hydra.
+
+Hydra takes plugins from the namespace package ``hydra_plugins`` only, and imports them whenever it
+composes a configuration. What they do is in :mod:`repro.runs`, imported when they are used.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+        for key, value in settings.items()
+    }
+
+
+class LocalLauncher(Launcher):
+    """Runs on this machine, in processes that survive each other's crashes."""
+
+    backend: ClassVar[str] = "local"
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = _plain(settings)
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keep the configuration of the sweep."""
+        self.config = config
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        """Bring every run to its end; a failed run raises when its return value is read."""
+        from repro.runs.launch import launch
+
+        return launch(self.backend, self.settings, self.config, job_overrides)
+
+
+class JoblibLauncher(LocalLauncher):
+    """Runs through joblib, whose settings of backends and clusters apply."""
+
+    backend = "joblib"
+
+
+class SlurmLauncher(LocalLauncher):
+    """Runs as arrays of Slurm jobs, submitted by submitit."""
+
+    backend = "slurm"
+
+
+class GridSweeper(Sweeper):
+    """Every combination of the values of ``repro run -m``.
+
+    Args:
+        params: further overrides by key, as for Hydra's own sweeper.
+        dry_run: only list the runs.
+    """
+
+    def __init__(self, params: DictConfig | None = None, dry_run: bool = False) -> None:
+        self.params: dict[str, Any] = {} if params is None else _plain(dict(params))
+        self.dry_run = dry_run
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Instantiate the launcher."""
+        self.hydra_context, self.master = hydra_context, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run every combination; returns the outcomes."""
+        from repro.runs.launch import sweep_grid
+
+        assert self.hydra_context is not None
+        assert self.launcher is not None
+        overrides = [*(f"{key}={value}" for key, value in self.params.items()), *arguments]
+        loader = self.hydra_context.config_loader
+        return sweep_grid(overrides, self.launcher, self.master, loader, self.dry_run)
+
+
+class ExperimentSweeper(GridSweeper):
+    """The runs that artefacts of papers need, in rounds where a setting is tuned.
+
+    Args:
+        request: JSON of a :class:`repro.runs.reproduce.Request`, since the overrides of an
+            experiment need not fit the configuration that Hydra composes for the sweep itself.
+        dry_run: only list the runs.
+    """
+
+    def __init__(self, request: str, dry_run: bool = False) -> None:
+        super().__init__(dry_run=dry_run)
+        self.request = request
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run what the artefacts need; returns a :class:`repro.runs.reproduce.Reproduction`."""
+        from repro.runs.reproduce import Request, reproduce_with
+
+        assert self.launcher is not None
+        request = Request(**json.loads(self.request))
+        return reproduce_with(request, self.launcher, self.master, self.dry_run)

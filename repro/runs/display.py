@@ -1,0 +1,237 @@
+"""The display of a sweep: what is done, running and failed, and how long it will take.
+
+It reads the folders of the runs, so that it shows runs in this process, in others and on other
+machines alike. On a terminal it is redrawn in place; elsewhere it is a line for each event.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from repro.results import RunFolder
+from repro.runs.compilation import announced_compilation
+from repro.runs.locking import is_claimed
+
+_COLOURS = {"done": "green", "skipped": "cyan", "failed": "red"}
+_POLL_SECONDS = {True: 0.5, False: 5.0}
+"""Between two looks at the folders, on a terminal and elsewhere."""
+_LINE_SECONDS = 60.0
+"""Between two lines about the runs in progress where the output is no terminal."""
+_SHOWN = 12
+"""Runs in progress that are listed; of more there is only the number."""
+
+log = logging.getLogger("repro")
+
+
+@dataclass
+class RunState:
+    """What the display knows of one run.
+
+    Attributes:
+        folder: of the run.
+        label: tells it from the other runs of the sweep.
+        status: ``"queued"``, ``"running"``, ``"done"``, ``"cached"`` or ``"failed"``.
+        share: of the training that is done.
+        text: where it stands.
+        started_at: ``share`` when the display was opened.
+    """
+
+    folder: RunFolder
+    label: str
+    status: str = "queued"
+    share: float = 0.0
+    text: str = ""
+    started_at: float = 0.0
+
+    def poll(self) -> None:
+        """Read the folder of a run that has not ended yet."""
+        status = self.folder.status
+        if status in ("done", "failed"):
+            self.status, self.share = status, 1.0
+            return
+        progress = read_progress(self.folder)
+        self.share = min(float(progress.get("share", 0.0)), 0.99)  # it is still evaluated
+        self.text = describe(progress)
+        alive = status == "running" and is_claimed(self.folder.path)
+        self.status = "running" if alive else "queued"
+
+
+def read_progress(folder: RunFolder) -> dict[str, Any]:
+    """Where a run stands, as it last said; empty before it says anything."""
+    with suppress(OSError, ValueError):
+        found = json.loads(folder.progress.read_bytes())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def describe(progress: dict[str, Any]) -> str:
+    """One line about where a run stands."""
+    if not progress:
+        return "starting"
+    epoch, epochs = progress["epoch"], progress["epochs"]
+    text = f"epoch {epoch}" + ("" if epochs is None else f"/{epochs}")
+    if progress["value"] is not None:
+        text += f"  {progress['metric']} {progress['value']:.4g}"
+    return text
+
+
+class SweepDisplay:
+    """Shows several runs while a block brings them to their end.
+
+    Args:
+        states: one for each run.
+        title: what the runs are for.
+        watch: whether runs end elsewhere, so that their folders say when they have ended; else
+            :meth:`finished` says it.
+    """
+
+    def __init__(self, states: Sequence[RunState], title: str, watch: bool) -> None:
+        self.states = {state.folder.run_id: state for state in states}
+        self.title, self.watch = title, watch
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.quiet = not log.isEnabledFor(logging.INFO)
+        self._ended: set[str] = set()
+        self._began = self._said = time.monotonic()
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="display", daemon=True)
+        self._context = ExitStack()
+        for state in states:
+            state.poll()
+            if state.status == "done":
+                state.status = "cached"
+                self._ended.add(state.folder.run_id)
+            elif state.status == "failed":  # it is tried again
+                state.status, state.share = "queued", 0.0
+            state.started_at = state.share
+
+    def __enter__(self) -> Self:
+        if self._ended and not self.quiet:
+            done = f"{len(self._ended)} of {len(self.states)} runs were done before"
+            self.print(f"[cyan]cached[/] {done}")
+        if not self.quiet:
+            self._context.enter_context(announced_compilation(self.print))
+        if self.console.is_terminal and not self.quiet:
+            live = Live(get_renderable=self.render, console=self.console, transient=True)
+            self._context.enter_context(live)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self.watch:
+            self._poll()
+        self._context.close()
+
+    def print(self, text: str) -> None:
+        """Print a line above the display."""
+        self.console.print(text)
+
+    def waiting(self, run_id: str, reason: str) -> None:
+        """Show that a run waits for another process, which works on it."""
+        label = escape(self.states[run_id].label)
+        self.print(f"[yellow]waiting[/] {run_id} {label}\n        {escape(reason)}")
+
+    def finished(self, run_id: str, status: str, error: str = "") -> None:
+        """Show that a run ended, and how; only the first call counts."""
+        with self._lock:
+            if run_id in self._ended:
+                return
+            self._ended.add(run_id)
+            state = self.states[run_id]
+            state.status, state.share = status, 1.0
+            if self.quiet and status != "failed":
+                return
+            line = f"[{_COLOURS[status]}]{status:>6}[/] {run_id} "
+            line += f"{len(self._ended)}/{len(self.states)}"
+            left = self.time_left()
+            line += f"  {escape(state.label)}" + (f"  [dim]{left} left[/]" if left else "")
+            self.print(line + (f"\n       {escape(error)}" if error else ""))
+
+    def time_left(self) -> str:
+        """The time until the last run ends at the pace so far; empty while there is none."""
+        states = self.states.values()
+        work = sum(state.share - state.started_at for state in states)
+        rest = len(self.states) - sum(state.share for state in states)
+        elapsed = time.monotonic() - self._began
+        if rest <= 0 or work < 0.02 or elapsed < 1:
+            return ""
+        return str(timedelta(seconds=round(elapsed * rest / work)))
+
+    def render(self) -> RenderableType:
+        """The bar of the sweep, with its runs in progress below."""
+        states = [*self.states.values()]
+        count = {kind: sum(s.status == kind for s in states) for kind in ("running", "failed")}
+        text = f"{self.title}  {len(self._ended)}/{len(states)} ended, {count['running']} running, "
+        text += f"{count['failed']} failed  {timedelta(seconds=round(self._elapsed()))}"
+        left = self.time_left()
+        head = Table.grid(padding=(0, 1))
+        bar = ProgressBar(len(states), sum(state.share for state in states), width=24)
+        head.add_row(bar, Text(text + (f", {left} left" if left else "")))
+        rows = Table.grid(padding=(0, 1))
+        running = [state for state in states if state.status == "running"]
+        for state in running[:_SHOWN]:
+            small = ProgressBar(1.0, state.share, width=12)
+            rows.add_row(state.folder.run_id, small, state.text, Text(state.label, "dim"))
+        if len(running) > _SHOWN:
+            rows.add_row(f"and {len(running) - _SHOWN} more")
+        return Group(head, rows)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _follow(self) -> None:
+        while not self._stop.wait(_POLL_SECONDS[self.console.is_terminal]):
+            self._poll()
+            if time.monotonic() - self._said > _LINE_SECONDS and not self.console.is_terminal:
+                self._say()
+
+    def _poll(self) -> None:
+        for run_id in self.states.keys() - self._ended:
+            state = self.states[run_id]
+            status = state.folder.status
+            if status not in ("done", "failed"):
+                state.poll()
+            elif self.watch:
+                reason = last_line(state.folder) if status == "failed" else ""
+                self.finished(run_id, status, reason)
+
+    def _say(self) -> None:
+        """A line about the runs in progress, where the output is no terminal."""
+        self._said = time.monotonic()
+        states = self.states.values()
+        running = [state for state in states if state.status == "running"]
+        if not running or self.quiet:
+            return
+        shown = "; ".join(f"{state.folder.run_id} {state.text}" for state in running[:_SHOWN])
+        left = self.time_left()
+        line = f"{len(self._ended)}/{len(states)} ended, {len(running)} running: {escape(shown)}"
+        self.print(line + (f", {left} left" if left else ""))
+
+
+def last_line(folder: RunFolder) -> str:
+    """Why a run failed: the last line of its traceback."""
+    with suppress(OSError):
+        lines = folder.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line for line in reversed(lines) if line.strip()), "")
+    return ""

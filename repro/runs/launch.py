@@ -1,0 +1,334 @@
+"""Batches of runs: composed, checked, handed to a launcher, and summed up.
+
+A sweeper decides which runs there are, a launcher where they are computed. What became of a run is
+read from its folder, whoever computed it: nothing else passes between the two.
+"""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from omegaconf import DictConfig
+
+from repro.config.compose import (
+    CONFIG_ERRORS,
+    compose_run,
+    explain,
+    hydra_application,
+    to_run_config,
+)
+from repro.config.errors import ConfigError
+from repro.config.schema import RunConfig
+from repro.config.sweeps import combinations, distinguishing
+from repro.results import RunFolder, atomic_write_json
+from repro.runs.display import RunState, SweepDisplay, last_line
+from repro.runs.environment import choose_device
+from repro.runs.execute import (
+    LocatedRun,
+    Outcome,
+    RunFailedError,
+    check,
+    execute,
+    locate,
+    monitored,
+)
+from repro.runs.locking import announce, is_claimed
+from repro.runs.shared_training import training_of
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run with the overrides that it was composed from."""
+
+    run: LocatedRun
+    overrides: tuple[str, ...]
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return self.run.config
+
+    @property
+    def run_id(self) -> str:
+        """The run's identity."""
+        return self.run.folder.run_id
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Different runs that a launcher brings to their end.
+
+    Attributes:
+        jobs: in the order of the sweep.
+        settings: of the launcher.
+        folder: what the sweep keeps, on the file system of the results.
+        display: where a launcher says what happens, if the folders of the runs do not.
+    """
+
+    jobs: Sequence[Job]
+    settings: Mapping[str, Any]
+    folder: Path
+    display: SweepDisplay
+
+    def by_training(self) -> list[list[int]]:
+        """Numbers of the jobs, those that share one training together."""
+        groups: dict[str, list[int]] = {}
+        for number, job in enumerate(self.jobs):
+            groups.setdefault(training_of(job.config, job.run.corpus), []).append(number)
+        return [*groups.values()]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """What a launcher does.
+
+    Attributes:
+        run: brings the runs of a batch to their end.
+        remote: whether runs are computed on other machines, whose devices cannot be checked here.
+        watch: whether the folders of the runs say when they have ended, instead of ``run``.
+    """
+
+    run: Callable[[Batch], None]
+    remote: bool = False
+    watch: bool = True
+
+    MODULES: ClassVar[dict[str, str]] = {
+        "local": "repro.runs.local",
+        "joblib": "repro.runs.joblib",
+        "slurm": "repro.runs.slurm",
+    }
+    """Modules with a ``BACKEND``, imported when they are used: libraries may be missing."""
+
+
+def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
+    """Compose and locate runs.
+
+    Raises:
+        ConfigError: a setting is refused.
+        DataError: a corpus is missing or malformed.
+    """
+    configs = [compose_run(item) for item in overrides]  # all, before a corpus is generated
+    places = map(locate, configs)
+    return [Job(place, tuple(item)) for place, item in zip(places, overrides, strict=True)]
+
+
+def distinct(jobs: Sequence[Job]) -> list[Job]:
+    """Leave out jobs whose run an earlier job asks for."""
+    return [*{job.run_id: job for job in reversed(jobs)}.values()][::-1]
+
+
+def launch(
+    backend_name: str,
+    settings: Mapping[str, Any],
+    master: DictConfig,
+    overrides: Sequence[Sequence[str]],
+) -> list[JobReturn]:
+    """Bring a batch of runs to its end: the body of every launcher.
+
+    Args:
+        backend_name: key of :attr:`Backend.MODULES`.
+        settings: of the launcher.
+        master: the configuration of the sweep.
+        overrides: of each run.
+
+    Returns:
+        For each run the value of its monitored metric; of a failed one an error.
+    """
+    asked = prepare_jobs([[*item, *search_path(master)] for item in overrides])
+    jobs = distinct(asked)
+    launch_jobs(backend_name, settings, jobs, Path(master.hydra.sweep.dir))
+    returns = {job.run_id: _job_return(job) for job in jobs}
+    return [returns[job.run_id] for job in asked]
+
+
+def launch_jobs(
+    backend_name: str, settings: Mapping[str, Any], jobs: Sequence[Job], folder: Path | None
+) -> None:
+    """Check all runs, then bring them to their end while the display shows them.
+
+    Args:
+        backend_name: key of :attr:`Backend.MODULES`.
+        settings: of the launcher.
+        jobs: different runs, at least one.
+        folder: where the sweep keeps what it needs; ``None`` for a single run.
+
+    Raises:
+        ConfigError: CUDA is asked for and not there; nothing has been started.
+        DataError: a corpus is malformed.
+    """
+    try:
+        backend: Backend = import_module(Backend.MODULES[backend_name]).BACKEND
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"hydra/launcher={backend_name}: the package {error.name} is not installed"
+        ) from error
+    for job in () if backend.remote else jobs:
+        choose_device(job.config.hardware)
+    for job in jobs:
+        check(job.run)
+    labels = distinguishing([job.overrides for job in jobs])
+    for job in jobs:
+        if job.run.folder.status == "failed" and not is_claimed(job.run.folder.path):
+            job.run.folder.forget_failure()
+    states = [RunState(job.run.folder, label) for job, label in zip(jobs, labels, strict=True)]
+    if folder is not None and any(job.run.folder.status != "done" for job in jobs):
+        keep_sweep(folder, jobs, labels)
+    with SweepDisplay(states, backend_name, backend.watch) as display:
+        backend.run(Batch(jobs, settings, folder or Path(), display))
+
+
+def search_path(master: DictConfig) -> list[str]:
+    """Overrides of a sweep that its runs need to find their choices."""
+    return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
+
+
+def keep_sweep(folder: Path, jobs: Sequence[Job], labels: Sequence[str]) -> None:
+    """Add runs to those of a sweep, for ``repro status`` and for its next rounds."""
+    kept = read_sweep(folder)
+    kept["runs"] |= {job.run_id: label for job, label in zip(jobs, labels, strict=True)}
+    atomic_write_json(folder / "sweep.json", kept)
+
+
+def read_sweep(folder: Path) -> dict[str, Any]:
+    """What a sweep keeps: ``command``, ``runs`` (labels by identity) and ``jobs`` of a cluster."""
+    path = folder / "sweep.json"
+    if not path.exists():
+        return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": []}
+    kept: dict[str, Any] = json.loads(path.read_bytes())
+    return kept
+
+
+def multirun(overrides: Sequence[str]) -> Any:
+    """Run a sweep of Hydra; returns what its sweeper returns.
+
+    Args:
+        overrides: of the sweep, the choices of ``hydra/sweeper`` and ``hydra/launcher`` among them.
+
+    Raises:
+        ConfigError: an override is refused.
+    """
+    try:
+        with hydra_application() as application:
+            assert application.hydra is not None
+            return application.hydra.multirun("config", run_task, list(overrides))
+    except CONFIG_ERRORS as error:
+        raise ConfigError(explain(error)) from error
+
+
+def run_task(cfg: DictConfig) -> float:
+    """Bring one run to its end: the application, as launchers of other packages call it.
+
+    Returns:
+        The monitored metric of the run's model; larger is better.
+
+    Raises:
+        RunFailedError: the run failed.
+    """
+    outcome = execute(to_run_config(cfg), list(HydraConfig.get().overrides.task), announce)
+    if outcome.status == "failed":
+        raise RunFailedError(f"{outcome.folder}: {outcome.error}")
+    return monitored(RunFolder(outcome.folder))
+
+
+def sweep_grid(
+    overrides: Sequence[str],
+    launcher: Launcher,
+    master: DictConfig,
+    loader: ConfigLoader,
+    dry_run: bool,
+) -> list[Outcome]:
+    """Run every combination of the swept values, through any launcher of Hydra.
+
+    Returns:
+        One outcome for each run; none with ``dry_run``, which only lists them.
+    """
+    folders = search_path(master)
+    swept = combinations([*overrides, *folders], loader)
+    jobs = distinct(prepare_jobs(swept))
+    if dry_run:
+        print_plan(jobs)
+        return []
+    return run_jobs(jobs, launcher, master)
+
+
+def run_jobs(jobs: Sequence[Job], launcher: Launcher, master: DictConfig) -> list[Outcome]:
+    """Hand different runs to a launcher and read from their folders how they ended.
+
+    A run that failed in this sweep, before a detached part of it, is not started again.
+
+    Args:
+        jobs: all composed.
+        launcher: any of Hydra's.
+        master: the configuration of the sweep.
+    """
+    before = {job.run_id for job in jobs if job.run.folder.status == "done"}
+    attempted = read_sweep(Path(master.hydra.sweep.dir))["runs"]
+    folders = search_path(master)  # which launchers add themselves
+    chosen = [
+        [item for item in job.overrides if item not in folders]
+        for job in jobs
+        if not (job.run_id in attempted and job.run.folder.status == "failed")
+    ]
+    if chosen:
+        launcher.launch(chosen, 0)
+    return [outcome_of(job, job.run_id in before) for job in jobs]
+
+
+def outcome_of(job: Job, was_done: bool = False) -> Outcome:
+    """How a run ended, as its folder says."""
+    folder, label = job.run.folder, " ".join(job.overrides)
+    if folder.status == "done":
+        return Outcome(folder.run_id, label, "skipped" if was_done else "done", folder.path)
+    if folder.status == "failed":
+        return Outcome(folder.run_id, label, "failed", folder.path, last_line(folder))
+    return Outcome(folder.run_id, label, "open", folder.path, "it was not brought to its end")
+
+
+def is_detached(master: DictConfig) -> bool:
+    """Whether the launcher of a sweep leaves before the runs have ended."""
+    return bool(master.hydra.launcher.get("detach", False))
+
+
+def print_plan(jobs: Sequence[Job]) -> None:
+    """List the runs of a sweep and what they have come to."""
+    labels = distinguishing([job.overrides for job in jobs])
+    done = 0
+    for job, label in zip(jobs, labels, strict=True):
+        status = job.run.folder.status
+        done += status == "done"
+        print(f"{job.run_id}  {'queued' if status == 'absent' else status:7}  {label}")
+    print(f"{len(jobs)} runs, {done} of them done")
+
+
+def print_failures(outcomes: Sequence[Outcome]) -> int:
+    """List the failed runs, if any, with every line whole; return how many there are."""
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    lines = [f"{len(failed)} of {len(outcomes)} runs failed"] if failed else []
+    for outcome in failed:
+        trace = outcome.folder / "traceback.txt"
+        lines += [f"{outcome.run_id}  {outcome.label}", f"    {outcome.error}"]
+        lines += [f"    {trace}"] if trace.exists() else []
+    for line in lines:
+        print(line, file=sys.stderr)
+    return len(failed)
+
+
+def _job_return(job: Job) -> JobReturn:
+    """The outcome of a run in the form that sweepers of Hydra read."""
+    returned = JobReturn(overrides=job.overrides, task_name="repro")
+    outcome = outcome_of(job)
+    if outcome.status == "done":
+        returned.status, returned.return_value = JobStatus.COMPLETED, monitored(job.run.folder)
+    else:
+        error = RunFailedError(f"{outcome.folder}: {outcome.error}")
+        returned.status, returned.return_value = JobStatus.FAILED, error
+    return returned

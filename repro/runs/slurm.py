@@ -1,0 +1,220 @@
+"""The Slurm launcher: runs as an array of jobs, submitted by submitit.
+
+A job reads its runs from a file in the folder of the sweep, next to its logs; all of it is on the
+file system of the results. A job that comes near its time limit, or that is preempted, writes its
+checkpoints and starts again where it stopped; it continues exactly, since the runs do.
+"""
+
+import json
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import submitit
+
+from repro.config.errors import ConfigError
+from repro.results import atomic_write_json
+from repro.runs.execute import record_death
+from repro.runs.launch import Backend, Batch, Job, launch_jobs, prepare_jobs, read_sweep
+from repro.runs.locking import is_claimed
+
+_KILLED_WITHIN = 900.0
+"""Seconds that a preempted job waits to be killed: Slurm does not requeue one that ended itself."""
+
+
+def run_on_slurm(batch: Batch) -> None:
+    """Submit the runs that are not done, and wait for them unless the launcher detaches.
+
+    Ctrl-C cancels the jobs, or leaves them with ``cancel: false``.
+    """
+    elements = _elements(batch)
+    if not elements:
+        return
+    arrays = sorted(batch.folder.glob("array-*.json"))
+    file = batch.folder / f"array-{len(arrays)}.json"
+    atomic_write_json(file, [[job.overrides for job in element] for element in elements])
+    numbers = range(len(elements))
+    settings = dict(batch.settings)
+    executor = _executor(batch.folder, "repro", settings)
+    arguments = ([str(file)] * len(elements), numbers, [settings] * len(elements))
+    with _submission():
+        ids = [job.job_id for job in executor.map_array(_work, *arguments)]
+    _keep_ids(batch.folder, ids)
+    named = ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+    batch.display.print(f"submitted {named}; logs: {batch.folder}/logs")
+    if settings["detach"]:
+        if settings["report"]:
+            _submit_continuation(batch.folder, ids, settings)
+        return
+    try:
+        _wait(elements, ids, settings["poll_seconds"])
+    except KeyboardInterrupt:
+        if not settings["cancel"]:
+            raise KeyboardInterrupt("the jobs go on; `repro status` shows them") from None
+        _slurm("scancel", *ids)
+        raise KeyboardInterrupt("the jobs are cancelled; the same command continues") from None
+
+
+BACKEND = Backend(run_on_slurm, remote=True)
+
+
+def queue(ids: Sequence[str]) -> dict[str, str]:
+    """States of the jobs that are still in the queue.
+
+    Raises:
+        OSError: Slurm does not answer.
+    """
+    arrays = sorted({name.partition("_")[0] for name in ids})
+    asked = subprocess.run(
+        ["squeue", "-h", "-r", "-o", "%i %T", "-j", ",".join(arrays)],
+        capture_output=True,
+        text=True,
+    )
+    if asked.returncode and "Invalid job id" not in asked.stderr:  # that one: all are forgotten
+        raise OSError(asked.stderr.strip())
+    found = dict(line.split() for line in asked.stdout.splitlines())
+    return {name: state for name, state in found.items() if name in ids}
+
+
+def _elements(batch: Batch) -> list[list[Job]]:
+    """Jobs of the array: the runs of one training together, and ``runs_per_job`` such groups."""
+    groups = [[batch.jobs[number] for number in group] for group in batch.by_training()]
+    groups = [group for group in groups if any(job.run.folder.status != "done" for job in group)]
+    size = batch.settings["runs_per_job"]
+    chunks = [groups[start : start + size] for start in range(0, len(groups), size)]
+    return [[job for group in chunk for job in group] for chunk in chunks]
+
+
+def _executor(folder: Path, name: str, settings: dict[str, object]) -> submitit.SlurmExecutor:
+    try:
+        executor = submitit.SlurmExecutor(folder / "logs")
+    except RuntimeError as error:
+        raise ConfigError("hydra/launcher=slurm: there is no Slurm here (srun)") from error
+    memory, gpus = settings["memory_gb"], settings["gpus_per_job"]
+    executor.update_parameters(
+        job_name=name,
+        partition=settings["partition"],
+        account=settings["account"],
+        qos=settings["qos"],
+        time=settings["time"],
+        cpus_per_task=settings["cpus_per_job"],
+        mem=None if memory is None else f"{memory}GB",
+        gpus_per_node=gpus or None,
+        array_parallelism=settings["array_parallelism"],
+        signal_delay_s=settings["warning_seconds"],
+        setup=settings["setup"] or None,
+        stderr_to_stdout=True,
+        additional_parameters={"requeue": True, **settings["sbatch"]},  # type: ignore[dict-item]
+    )
+    return executor
+
+
+@contextmanager
+def _submission() -> Iterator[None]:
+    """Submit as if from outside, also within a job, whose limits would be inherited."""
+    place = os.environ.get("SLURM_CONF")
+    try:
+        with submitit.helpers.clean_env():
+            if place is not None:
+                os.environ["SLURM_CONF"] = place
+            yield
+    except submitit.core.utils.FailedJobError as error:
+        raise ConfigError(f"Slurm refuses the jobs: {error}") from error
+
+
+def _submit_continuation(folder: Path, ids: Sequence[str], settings: dict[str, object]) -> None:
+    """Submit a job that goes on with the same command when the others have ended.
+
+    It finds their runs done or failed, starts what follows from them, or writes the report.
+    """
+    executor = _executor(folder, "repro-report", settings | {"gpus_per_job": 0})
+    executor.update_parameters(
+        dependency=f"afterany:{ids[0].partition('_')[0]}",
+        use_srun=False,  # a step of srun could not submit the jobs of another round
+    )
+    command = [sys.executable, "-m", "repro", *sys.argv[1:], f"hydra.sweep.dir='{folder}'"]
+    with _submission():
+        executor.submit(submitit.helpers.CommandFunction(command))
+
+
+def _keep_ids(folder: Path, ids: Sequence[str]) -> None:
+    kept = read_sweep(folder)
+    atomic_write_json(folder / "sweep.json", kept | {"jobs": [*kept["jobs"], *ids]})
+
+
+def _wait(elements: Sequence[Sequence[Job]], ids: Sequence[str], seconds: float) -> None:
+    """Wait until every job has left the queue; record the death of runs without an outcome."""
+    waiting = dict(zip(ids, elements, strict=True))
+    while waiting:
+        time.sleep(seconds)
+        try:
+            queued = queue([*waiting])
+        except OSError:  # the controller restarts: the jobs go on
+            continue
+        for name in waiting.keys() - queued.keys():
+            for job in waiting.pop(name):
+                folder = job.run.folder
+                if folder.status not in ("done", "failed") and not is_claimed(folder.path):
+                    record_death(job.run, job.overrides, _reason(name))
+        failed = any(job.run.folder.status == "failed" for group in elements for job in group)
+        if waiting and failed and elements[0][0].config.fail_fast:
+            _slurm("scancel", *waiting)
+
+
+def _reason(name: str) -> str:
+    shown = subprocess.run(["scontrol", "show", "job", name], capture_output=True, text=True).stdout
+    facts = dict(item.partition("=")[::2] for item in shown.split())
+    state = facts.get("JobState", "of unknown state")
+    return (
+        f"its Slurm job {name} ended ({state}) without an outcome; log: {facts.get('StdOut', '')}"
+    )
+
+
+def _slurm(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _work(file: str, number: int, settings: dict[str, int]) -> None:
+    """Bring the runs of one job of the array to their end: what a job executes."""
+    requeue = False
+
+    def near_the_limit(_number: int, _frame: FrameType | None) -> None:
+        nonlocal requeue
+        requeue = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    logging.getLogger("repro").setLevel(logging.INFO)
+    signal.signal(signal.SIGUSR2, near_the_limit)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGCONT, signal.SIG_IGN)
+    jobs = prepare_jobs(json.loads(Path(file).read_bytes())[number])
+    try:
+        if settings["gpus_per_job"] > 1:
+            _train_on_several(jobs, settings["gpus_per_job"])
+        else:
+            launch_jobs("local", {"jobs": settings["runs_per_job"]}, jobs, None)
+    except KeyboardInterrupt:
+        name = os.environ["SLURM_JOB_ID"]
+        if requeue and int(os.environ.get("SLURM_RESTART_COUNT", 0)) < settings["requeues"]:
+            _slurm("scontrol", "requeue", name)
+        elif requeue:
+            for job in jobs:
+                record_death(job.run, job.overrides, f"requeued {settings['requeues']} times")
+        time.sleep(_KILLED_WITHIN)
+
+
+def _train_on_several(jobs: Sequence[Job], processes: int) -> None:
+    """Train each run by one process for each GPU."""
+    for job in jobs:
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command = [*launcher, f"--nproc-per-node={processes}", "-m", "repro", "run", *job.overrides]
+        print(shlex.join(command), flush=True)
+        subprocess.run(command, check=False)
