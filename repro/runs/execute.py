@@ -266,7 +266,7 @@ def _discard_damaged_training(folder: RunFolder) -> None:
 
 def _train(task: Task[Any], run: LocatedRun, show: Progress) -> Checkpoint:
     folder, config = run.folder, run.config
-    logger = build_logger(config.logger.name, folder.path / "tensorboard")
+    logger = build_logger(config.logger.name, folder.path)
 
     def on_row(row: dict[str, Any]) -> None:
         folder.append_history(row)

@@ -41,9 +41,9 @@ class HardwareConfig:
 
 @dataclass
 class LoggerConfig:
-    """Where training curves go besides ``history.jsonl``: ``none`` or ``tensorboard``."""
+    """Where training curves go besides ``history.jsonl``."""
 
-    name: str = choice(("none", "tensorboard"))
+    name: str = choice(("none", "tensorboard", "csv", "mlflow", "wandb"))
 
 
 @dataclass

@@ -1,0 +1,133 @@
+"""What this machine has of what the suite can use, and what to do about the rest."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from repro.data.commands import fetchable, is_there
+from repro.results import ResultsError, require_writable
+from repro.runs.environment import describe_device, describe_versions
+
+_FREE_GIB = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for.
+
+    Attributes:
+        status: ``"ok"``, ``"missing"`` (something optional) or ``"broken"``.
+        name: what it is.
+        text: what was found.
+        advice: what to do about it; empty if nothing.
+    """
+
+    status: str
+    name: str
+    text: str
+    advice: str = ""
+
+
+def doctor(data_dir: Path, results_dir: Path) -> int:
+    """Print the findings; returns 1 if something is broken, else 0."""
+    findings = [*_machine(), *_libraries(), *_corpora(data_dir), *_results(results_dir), *_slurm()]
+    for one in findings:
+        print(f"{one.status:8}{one.name:14}{one.text}")
+        if one.advice:
+            print(f"{'':22}-> {one.advice}")
+    return 1 if any(one.status == "broken" for one in findings) else 0
+
+
+def _machine() -> Iterator[Finding]:
+    old = sys.version_info < (3, 11)
+    advice = "install Python 3.11 or newer" if old else ""
+    yield Finding("broken" if old else "ok", "Python", platform.python_version(), advice)
+    yield Finding("ok", "versions", describe_versions())
+    cpu = torch.device("cpu")
+    features = torch.backends.cpu.get_cpu_capability()
+    yield Finding("ok", "CPU", f"{describe_device(cpu)}, {features}, cores: {os.cpu_count()}")
+    if torch.cuda.is_available():
+        yield Finding("ok", "CUDA", describe_device(torch.device("cuda")))
+    elif shutil.which("nvidia-smi"):
+        advice = "install a build of torch for CUDA: make install TORCH='torch==...' (README.md)"
+        yield Finding("broken", "CUDA", "a GPU, but torch does not see it", advice)
+    else:
+        yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
+
+
+def _libraries() -> Iterator[Finding]:
+    for name, package, use in (
+        ("Triton", "triton", "kernels on GPUs: pip install '.[gpu]'"),
+        ("submitit", "submitit", "hydra/launcher=slurm: pip install '.[slurm]'"),
+        ("joblib", "joblib", "hydra/launcher=joblib: pip install '.[parallel]'"),
+        ("Optuna", "hydra-optuna-sweeper", "hydra/sweeper=optuna: pip install '.[optuna]'"),
+    ):
+        try:
+            yield Finding("ok", name, version(package))
+        except PackageNotFoundError:
+            yield Finding("missing", name, "not installed", f"needed for {use}")
+    yield _numba_cache()
+    java = shutil.which("java")
+    advice = "needed for METEOR 1.5 only: install a Java runtime" if java is None else ""
+    yield Finding("missing" if java is None else "ok", "Java", java or "not on the PATH", advice)
+
+
+def _numba_cache() -> Finding:
+    """Whether compiled kernels can be kept between processes."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    spec = find_spec("repro")
+    assert spec is not None
+    assert spec.origin is not None
+    folder = Path(chosen) if chosen else Path(spec.origin).parent
+    if os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        return Finding("ok", "numba cache", str(folder))
+    advice = "set NUMBA_CACHE_DIR to a writable folder, or kernels are compiled in every process"
+    return Finding("missing", "numba cache", f"{folder} is not writable", advice)
+
+
+def _corpora(data_dir: Path) -> Iterator[Finding]:
+    jar = data_dir / "meteor-1.5" / "meteor-1.5.jar"
+    advice = "" if jar.exists() else f"put METEOR 1.5 there: {jar}"
+    yield Finding("missing" if advice else "ok", "METEOR", str(jar) * (not advice), advice)
+    names = sorted(fetchable())
+    found = [name for name in names if is_there(name, data_dir)]
+    missing = [name for name in names if name not in found]
+    yield Finding("ok", "corpora", f"{', '.join(found) or 'none'} (in {data_dir})")
+    if missing:
+        advice = f"repro data fetch NAME data_dir={data_dir}; docs/data.md has the others"
+        yield Finding("missing", "corpora", ", ".join(missing), advice)
+
+
+def _results(results_dir: Path) -> Iterator[Finding]:
+    try:
+        require_writable(results_dir)
+    except ResultsError as error:
+        yield Finding("broken", "results", str(error), "choose another results_dir")
+        return
+    place = next(path for path in (results_dir, *results_dir.parents) if path.exists())
+    free = shutil.disk_usage(place).free / 2**30
+    advice = "free some space, or choose another results_dir" if free < _FREE_GIB else ""
+    status = "broken" if advice else "ok"
+    yield Finding(status, "results", f"{results_dir}, {free:.0f} GiB free", advice)
+
+
+def _slurm() -> Iterator[Finding]:
+    if shutil.which("sinfo") is None:
+        yield Finding("missing", "Slurm", "no sinfo here: runs stay on this machine")
+        return
+    asked = subprocess.run(["sinfo", "-h", "-o", "%P %T %D"], capture_output=True, text=True)
+    if asked.returncode:
+        advice = "see whether slurmctld runs, and SLURM_CONF"
+        yield Finding("broken", "Slurm", asked.stderr.strip().splitlines()[-1], advice)
+    else:
+        found = "; ".join(asked.stdout.splitlines())
+        yield Finding("ok", "Slurm", f"partition, state, nodes: {found}")

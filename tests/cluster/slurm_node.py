@@ -1,0 +1,96 @@
+"""A Slurm cluster of one node on this machine, started by hand; needs root and slurm-wlm."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
+CONFIGURATION = """\
+ClusterName=repro
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+SlurmctldPort={first_port}
+SlurmdPort={second_port}
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmdSpoolDir={folder}/spool
+StateSaveLocation={folder}/state
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+KillWait=5
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def why_not() -> str:
+    """What the machine lacks for a cluster of its own; empty if nothing."""
+    os.environ["PATH"] += os.pathsep + "/usr/sbin"
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        return f"no {', '.join(missing)} here (apt-get install slurm-wlm)"
+    return "" if os.geteuid() == 0 else "slurmctld and slurmd need root here"
+
+
+@contextmanager
+def slurm_node(folder: Path) -> Iterator[None]:
+    """Run a controller and a node while the block runs; ``SLURM_CONF`` names them."""
+    folder.chmod(0o755)
+    for name in ("state", "spool"):
+        (folder / name).mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o400)
+    first, second = _free_port(), _free_port()
+    host = socket.gethostname().partition(".")[0]
+    configuration = folder / "slurm.conf"
+    configuration.write_text(
+        CONFIGURATION.format(
+            host=host, folder=folder, first_port=first, second_port=second, cpus=os.cpu_count()
+        )
+    )
+    places = [f"--{name}={folder}/munge.{name}" for name in ("socket", "log", "seed")]
+    pids = [folder / f"{name}.pid" for name in ("slurmd", "slurmctld", "munge")]
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(configuration)
+    try:
+        _run("munged", "--force", f"--key-file={key}", f"--pid-file={pids[-1]}", *places)
+        _run("slurmctld", "-f", str(configuration))
+        _run("slurmd", "-f", str(configuration))
+        deadline = time.monotonic() + 60
+        while "idle" not in _run("sinfo", "-h", "-o", "%T"):
+            assert time.monotonic() < deadline, (folder / "slurmctld.log").read_text()
+            time.sleep(0.5)
+        yield
+    finally:
+        subprocess.run(["scancel", "--full", "--user", "root"], check=False, capture_output=True)
+        for path in pids:
+            if path.exists():
+                os.kill(int(path.read_text()), 15)
+        if before is None:
+            del os.environ["SLURM_CONF"]
+        else:
+            os.environ["SLURM_CONF"] = before
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port

@@ -1,0 +1,136 @@
+"""A table on a Slurm cluster of one node: as an array, with a requeued job and a failing one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slurm_node import slurm_node, why_not
+
+from repro.config.compose import compose_run
+from repro.results import RunFolder, list_runs
+from repro.runs.execute import execute
+from repro.runs.launch import prepare_jobs
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+TINY = [
+    "hardware=cpu", "task.analysed=1", "model.embedding_size=6", "model.hidden_size=6",
+    "model.layers=1", "training.min_learning_rate=0", "decoding.max_length=4",
+    "decoding.max_hypotheses=5", "training.validate_every=1",
+]  # fmt: skip
+SLURM = ["hydra/launcher=slurm", "hydra.launcher.cpus_per_job=1", "hydra.launcher.poll_seconds=1"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with slurm_node(tmp_path_factory.mktemp("slurm")):
+        yield
+
+
+def start(*arguments: str, results: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "repro", *arguments, *TINY, f"results_dir={results}"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env={**os.environ, "COLUMNS": "300"}, **pipes)
+
+
+def numbers(folder: RunFolder) -> dict[str, float]:
+    """Metrics but for what a clock measured."""
+    clocks = ("train/tokens_per_second", "train/epoch_minutes", "train/speed_gain")
+    return {k: v for k, v in folder.read_record().metrics.items() if k not in clocks}
+
+
+def wait_for_a_checkpoint(results: Path, but: Path) -> RunFolder:
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        for run in list_runs(results, "demo"):
+            if run.checkpoint.exists() and run.path != but:
+                return run
+        time.sleep(0.1)
+    raise AssertionError("no job got going")
+
+
+@pytest.mark.parametrize("how", ["requeue", "time limit"])
+def test_a_table_with_a_requeued_and_a_failing_job(how: str, tmp_path: Path) -> None:
+    table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
+    long = [
+        "mapping.alpha=1.5",
+        "loss.alpha=1.5",
+        "training.max_epochs=150",
+    ]  # one row, three seeds
+    sweep = start(*table, *SLURM, *long, results=tmp_path)
+    while not list(tmp_path.glob("demo/sweeps/*/array-0.json")):
+        assert sweep.poll() is None, sweep.communicate()
+        time.sleep(0.1)
+    (file,) = tmp_path.glob("demo/sweeps/*/array-0.json")
+    elements = json.loads(file.read_text())
+    assert len(elements) == 3
+    jobs = [prepare_jobs(element)[0] for element in elements]
+    bad = jobs[2].run.folder
+    (bad.path / "record.json").mkdir(parents=True)  # a folder stands where a file is to be written
+    requeued = wait_for_a_checkpoint(tmp_path, bad.path)
+    sweep_file = file.with_name("sweep.json")
+    while not (ids := json.loads(sweep_file.read_text())["jobs"]):
+        time.sleep(0.1)
+    number = next(n for n, job in enumerate(jobs) if job.run.folder.path == requeued.path)
+    order = ["scontrol", "requeue", ids[number]]
+    if how == "time limit":  # what Slurm sends before it
+        order = ["scancel", "--signal=USR2", ids[number]]
+    subprocess.run(order, check=True)
+    report, errors = sweep.communicate(timeout=550)
+    assert sweep.returncode == 1, errors
+    assert Path(report.strip()).exists()
+    assert "1 of 3 runs failed" in errors
+    assert bad.run_id in errors
+    assert {run.run_id: run.status for run in list_runs(tmp_path, "demo")} == {
+        job.run_id: "failed" if job.run.folder.path == bad.path else "done" for job in jobs
+    }
+    shown = subprocess.run(
+        ["scontrol", "show", "job", ids[number]], capture_output=True, text=True
+    ).stdout
+    assert "Restarts=1" in shown
+    log = next(file.parent.glob(f"logs/{ids[number]}_*.out")).read_text()
+    assert log.count("Starting with JobEnvironment") == 2
+    again = [*elements[number][0], f"results_dir={tmp_path / 'again'}"]
+    whole = execute(compose_run(again), again)
+    assert numbers(requeued) == numbers(RunFolder(whole.folder))
+    assert [row["train_loss"] for row in requeued.read_history()] == [
+        row["train_loss"] for row in RunFolder(whole.folder).read_history()
+    ]
+
+
+def test_a_detached_table_goes_on_to_its_report(tmp_path: Path) -> None:
+    table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
+    short = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=1"]
+    sweep = start(*table, *SLURM, *short, "--detach", results=tmp_path)
+    report, errors = sweep.communicate(timeout=200)
+    assert sweep.returncode == 0, errors
+    assert report == ""
+    deadline = time.monotonic() + 400
+    while not (tmp_path / "demo" / "report.html").exists():
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert [run.status for run in list_runs(tmp_path, "demo")] == ["done"] * 3
+
+
+@pytest.mark.parametrize("cancel", [True, False])
+def test_ctrl_c_cancels_the_jobs_or_leaves_them(cancel: bool, tmp_path: Path) -> None:
+    long = ["training.max_epochs=5000", "task.setting=medium", "seed=1,2"]
+    setting = f"hydra.launcher.cancel={str(cancel).lower()}"
+    sweep = start("run", "-m", *SLURM, setting, *long, results=tmp_path)
+    run = wait_for_a_checkpoint(tmp_path, tmp_path)
+    sweep.send_signal(signal.SIGINT)
+    _, errors = sweep.communicate(timeout=100)
+    assert sweep.returncode == 130
+    assert "Traceback" not in errors
+    time.sleep(10)
+    queued = subprocess.run(["squeue", "-h", "-r"], capture_output=True, text=True).stdout
+    assert bool(queued.strip()) is not cancel
+    assert run.checkpoint.exists()
+    subprocess.run(["scancel", "--user", "root"], check=True)

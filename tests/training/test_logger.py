@@ -1,0 +1,66 @@
+import csv
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from repro.config import ConfigError
+from repro.config.compose import group_choices
+from repro.training.logger import LOGGERS, build_logger
+
+ROWS: list[dict[str, Any]] = [
+    {"epoch": 1, "step": 10, "train_loss": 2.0},
+    {"epoch": 2, "step": 20, "train_loss": 1.0, "dev_loss": 1.5, "dev_words": ["a"]},
+]
+
+
+def test_every_logger_can_be_chosen() -> None:
+    assert sorted(LOGGERS) == group_choices("logger")
+
+
+def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path: Path) -> None:
+    first = build_logger("csv", tmp_path)
+    for row in [*ROWS, {"epoch": 3, "step": 30, "train_loss": 0.5}]:
+        first.log(row)
+    resumed = build_logger("csv", tmp_path)
+    resumed.log({"epoch": 2, "step": 20, "train_loss": 1.25, "dev_loss": 1.5})
+    with (tmp_path / "curves.csv").open(newline="") as stream:
+        assert list(csv.DictReader(stream)) == [
+            {"step": "10", "epoch": "1", "train_loss": "2.0", "dev_loss": ""},
+            {"step": "20", "epoch": "2", "train_loss": "1.25", "dev_loss": "1.5"},
+        ]
+
+
+@pytest.mark.parametrize("known", [[], [SimpleNamespace(info=SimpleNamespace(run_id="7"))]])
+def test_mlflow_and_wandb_get_numbers_at_their_steps(
+    known: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[tuple[object, ...]] = []
+
+    def log(values: dict[str, float], step: int) -> None:
+        logged.append((values, step))
+
+    mlflow = SimpleNamespace(
+        search_runs=lambda **_: known,
+        start_run=lambda **chosen: logged.append((chosen,)),
+        log_metrics=log,
+    )
+    wandb = SimpleNamespace(init=lambda **_: SimpleNamespace(log=log))
+    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    for name in ("mlflow", "wandb"):
+        build_logger(name, tmp_path).log(ROWS[1])
+    numbers = ({"epoch": 2, "train_loss": 1.0, "dev_loss": 1.5}, 20)
+    chosen = {"run_id": "7"} if known else {"run_name": tmp_path.name}
+    assert logged == [(chosen,), numbers, numbers]
+
+
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_missing_package_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=f"the package {name} is not installed"):
+        build_logger(name, tmp_path)
