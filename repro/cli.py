@@ -70,6 +70,11 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
         return _run(arguments[1:])
+    if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
+        from repro.config.completion import complete
+
+        print("\n".join(complete(" ".join(arguments[1:]), _commands())))
+        return 0
     parsed = _parse(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
@@ -83,7 +88,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     # argparse itself takes no positional arguments behind an option.
-    parsed.settings = [*parsed.settings, *behind]
+    parsed.settings = [*getattr(parsed, "settings", ()), *behind]
     return parsed
 
 
@@ -159,11 +164,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.set_defaults(command=_report)
     _add_data(commands)
+    status = commands.add_parser("status", help="how far a sweep is, the latest by default")
+    status.add_argument("settings", nargs="*", default=[], metavar="SWEEP|KEY=VALUE")
+    status.set_defaults(command=_status)
+    doctor = commands.add_parser("doctor", help="what this machine has, and what to do about it")
+    doctor.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE")
+    doctor.set_defaults(command=_doctor)
+    completion = commands.add_parser(
+        "completion", help='completion in a shell: eval "$(repro completion)"'
+    )
+    completion.set_defaults(command=_completion)
     show = commands.add_parser("show", help="what a run was, and what it measured")
     show.add_argument("run_id", help="a run's identity, or the beginning of it")
     show.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="results_dir")
     show.set_defaults(command=_show)
     return parser
+
+
+def _commands() -> list[str]:
+    """Names of the commands, for completion."""
+    (group,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return [*group.choices]
 
 
 def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -254,6 +275,29 @@ def _data(parsed: argparse.Namespace) -> int:
     if corpus is not None and "=" in corpus:
         corpus, settings = None, [corpus, *settings]
     return commands.run(parsed.action, corpus, _data_dir(settings))
+
+
+def _status(parsed: argparse.Namespace) -> int:
+    from repro.runs.status import show_status
+
+    names = [item for item in parsed.settings if "=" not in item]
+    settings = [item for item in parsed.settings if "=" in item]
+    return show_status(_results_dir(settings), names[0] if names else None)
+
+
+def _doctor(parsed: argparse.Namespace) -> int:
+    from repro.runs.doctor import doctor
+
+    data = [item for item in parsed.settings if item.startswith("data_dir=")]
+    results = [item for item in parsed.settings if item not in data]
+    return doctor(_data_dir(data), _results_dir(results))
+
+
+def _completion(_parsed: argparse.Namespace) -> int:
+    from repro.config.completion import SCRIPT
+
+    print(SCRIPT)
+    return 0
 
 
 def _show(parsed: argparse.Namespace) -> int:

@@ -27,7 +27,8 @@ from repro.results.record import Record, read_record
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (
-    ".", "claim-", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE", MANIFEST,
+    ".", "claim-", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE",
+    MANIFEST,
 )  # fmt: skip
 """Beginnings of paths that the checksums of a finished run leave out: what may still change."""
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import torch
 
-from repro.data.commands import fetchable, is_there
+from repro.data.corpora import declared_corpora
 from repro.results import ResultsError, require_writable
 from repro.runs.environment import describe_device, describe_versions
+from repro.tasks.nmt.scoring import METEOR_JAR
 
 _FREE_GIB = 5
 
@@ -95,15 +96,15 @@ def _numba_cache() -> Finding:
 
 
 def _corpora(data_dir: Path) -> Iterator[Finding]:
-    jar = data_dir / "meteor-1.5" / "meteor-1.5.jar"
+    jar = data_dir / METEOR_JAR
     advice = "" if jar.exists() else f"put METEOR 1.5 there: {jar}"
     yield Finding("missing" if advice else "ok", "METEOR", str(jar) * (not advice), advice)
-    names = sorted(fetchable())
-    found = [name for name in names if is_there(name, data_dir)]
-    missing = [name for name in names if name not in found]
+    every = declared_corpora().values()
+    found = [corpus.name for corpus in every if (data_dir / corpus.folder).exists()]
+    missing = [corpus.name for corpus in every if corpus.name not in found]
     yield Finding("ok", "corpora", f"{', '.join(found) or 'none'} (in {data_dir})")
     if missing:
-        advice = f"repro data fetch NAME data_dir={data_dir}; docs/data.md has the others"
+        advice = f"`repro data list NAME data_dir={data_dir}` says how to get one"
         yield Finding("missing", "corpora", ", ".join(missing), advice)
 
 

@@ -24,7 +24,9 @@ def show_status(results_dir: Path, name: str | None) -> int:
     Raises:
         ResultsError: there is no such sweep.
     """
-    found = sorted(results_dir.glob(f"*/sweeps/{name or ''}*/sweep.json"), key=_started)
+    found = sorted(
+        results_dir.glob(f"*/sweeps/{name or ''}*/sweep.json"), key=lambda path: path.parent.name
+    )
     if not found:
         raise ResultsError(
             f"no sweep below {results_dir}" + (f" begins with {name!r}" * bool(name))
@@ -45,11 +47,11 @@ def show_status(results_dir: Path, name: str | None) -> int:
     if kept["jobs"] and shutil.which("squeue"):
         from repro.runs.slurm import queue
 
-        jobs = Counter(queue(kept["jobs"]).values())
-        console.print("jobs: " + (", ".join(f"{n} {s}" for s, n in jobs.items()) or "none queued"))
+        try:
+            jobs = Counter(queue(kept["jobs"]).values())
+            text = ", ".join(f"{number} {state}" for state, number in jobs.items())
+        except OSError as error:
+            text = str(error).splitlines()[-1]
+        console.print(f"jobs: {text or 'none in the queue'}")
     console.print(", ".join(f"{number} {status}" for status, number in counts.items()))
     return 1 if counts["failed"] else 0
-
-
-def _started(path: Path) -> str:
-    return path.parent.name

@@ -65,7 +65,7 @@ class CsvLogger:
 
 
 class MlflowLogger:
-    """Logs metrics to the MLflow run that is named after the run; ``MLFLOW_TRACKING_URI`` applies."""
+    """Logs metrics to the MLflow run of the run's name; ``MLFLOW_TRACKING_URI`` applies."""
 
     def __init__(self, folder: Path) -> None:
         self._mlflow = _imported("mlflow")

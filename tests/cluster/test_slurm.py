@@ -62,7 +62,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, tmp_path: Path) -> 
     long = [
         "mapping.alpha=1.5",
         "loss.alpha=1.5",
-        "training.max_epochs=150",
+        "training.max_epochs=70",
     ]  # one row, three seeds
     sweep = start(*table, *SLURM, *long, results=tmp_path)
     while not list(tmp_path.glob("demo/sweeps/*/array-0.json")):

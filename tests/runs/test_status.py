@@ -1,0 +1,86 @@
+"""What is said about sweeps, machines and command lines."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.cli import main
+from repro.config.completion import complete
+from repro.config.compose import group_choices
+from repro.config.experiment import list_experiments
+from repro.results import RunFolder
+from repro.runs.display import RunState, SweepDisplay
+from repro.runs.locking import run_lock
+
+PROGRESS = {"share": 0.5, "epoch": 3, "epochs": 6, "metric": "accuracy", "value": 71.5}
+
+
+def test_a_sweep_is_found_and_its_failed_run_listed(
+    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = [*tiny, "training.max_steps=1", "task.analysed=1"]
+    assert main(["run", "-m", *short, "seed=1,2", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["status", f"results_dir={tmp_path}"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 done"
+    folder = RunFolder(next((tmp_path / "demo" / "runs").iterdir()))
+    folder.done.unlink()
+    folder.mark_failed("Traceback\nValueError: too large\n")
+    (sweep,) = (tmp_path / "demo" / "sweeps").iterdir()
+    assert main(["status", sweep.name[:8], f"results_dir={tmp_path}"]) == 1
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.startswith(folder.run_id)]
+    assert "failed" in line
+    assert line.endswith("ValueError: too large")
+    assert main(["status", "1999", f"results_dir={tmp_path}"]) == 2
+
+
+def test_the_display_reads_folders_and_estimates_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("repro.runs.display.time.monotonic", lambda: clock[0])
+    folders = [RunFolder(tmp_path / name) for name in "abc"]
+    display = SweepDisplay([RunState(one, one.run_id) for one in folders], "test", watch=True)
+    assert display.time_left() == ""
+    folders[0].mark_running()
+    folders[0].write_progress(PROGRESS)
+    folders[1].mark_running()
+    folders[1].mark_failed("KeyError: 'x'\n")
+    clock[0] = 30.0
+    with run_lock(folders[0].path):
+        display._poll()
+    states = display.states
+    assert [states[name].status for name in "abc"] == ["running", "failed", "queued"]
+    assert states["a"].text == "epoch 3/6  accuracy 71.5"
+    assert display.time_left() == "0:00:30"  # 1.5 runs in 30 s, 1.5 to go
+
+
+def test_the_doctor_names_what_is_missing_and_what_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    settings = [f"data_dir={tmp_path}", f"results_dir={tmp_path}"]
+    assert main(["doctor", *settings]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = {line[8:22].strip(): line.split()[0] for line in lines if not line.startswith(" ")}
+    assert {"Python": "ok", "Java": "missing", "Slurm": "missing", "METEOR": "missing"}.items() <= (
+        found.items()
+    )
+    assert main(["doctor", settings[0], "results_dir=/dev/null/below"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("repro rep", ["report ", "reproduce "]),
+        ("repro run mapping=s", [f"mapping={n}" for n in group_choices("mapping") if n[0] == "s"]),
+        ("repro run hydra/launcher=", ["joblib", "local", "slurm"]),
+        ("repro run task=parsing model.lst", ["model.lstm_size="]),
+        ("repro reproduce peters2019/", [n for n in list_experiments() if n[0] == "p"]),
+        ("repro show x", []),
+    ],
+)
+def test_command_lines_are_completed(line: str, expected: list[str]) -> None:
+    found = complete(line, ["report", "reproduce", "run", "show"])
+    assert [one.removeprefix("hydra/launcher=") for one in found] == sorted(expected)
