@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, asdict, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -54,7 +54,7 @@ def ensemble_id(members: list[str]) -> str:
 
 def settings(run: RunConfig) -> dict[str, Any]:
     """Every setting that may change a run's numbers, as nested plain values."""
-    return _without_nuisance(asdict(run))
+    return _without_nuisance(_content(run, every=True))
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:
@@ -73,8 +73,11 @@ def schema_defaults(run: RunConfig, prefix: str = "") -> dict[str, Any]:
 
 def _defaults(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     for declared in fields(node):
-        value, key = getattr(node, declared.name), f"{prefix}{declared.name}"
-        if is_dataclass(value):
+        name, values = declared.metadata.get(RECORDED_AS, (declared.name, None))
+        value, key = getattr(node, declared.name), f"{prefix}{name}"
+        if values is not None:
+            yield key, values[declared.default]
+        elif is_dataclass(value):
             yield from _defaults(value, f"{key}.")
         elif declared.default_factory is not MISSING:
             yield key, declared.default_factory()
@@ -92,19 +95,24 @@ def _without_nuisance(content: dict[str, Any]) -> dict[str, Any]:
     return kept | {"training": {k: v for k, v in kept["training"].items() if k not in _NUISANCE}}
 
 
-def _content(node: Any) -> Any:
-    """The settings as plain values, without those added later that hold their default."""
+def _content(node: Any, every: bool = False) -> Any:
+    """The settings as plain values, under the names by which they are recorded.
+
+    Args:
+        node: a configuration, or a part of one.
+        every: include settings added later that hold their default.
+    """
     if is_dataclass(node):
         found = {}
         for setting in fields(node):
             value = getattr(node, setting.name)
             name, values = setting.metadata.get(RECORDED_AS, (setting.name, None))
-            if not _is_later_default(setting, value):
-                found[name] = _content(value if values is None else values[value])
+            if every or not _is_later_default(setting, value):
+                found[name] = _content(value if values is None else values[value], every)
         return found
     if isinstance(node, dict):
-        return {key: _content(value) for key, value in node.items()}
-    return [_content(value) for value in node] if isinstance(node, list) else node
+        return {key: _content(value, every) for key, value in node.items()}
+    return [_content(value, every) for value in node] if isinstance(node, list) else node
 
 
 def _is_later_default(setting: Field[Any], value: object) -> bool:
