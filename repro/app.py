@@ -71,6 +71,7 @@ def _sweep(overrides: list[str], parsed: argparse.Namespace) -> int:
 
 
 def _single(overrides: list[str], dry_run: bool) -> int:
+    from repro.runs.evidence import list_artefacts
     from repro.runs.launch import (
         launch_jobs,
         outcome_of,
@@ -87,6 +88,7 @@ def _single(overrides: list[str], dry_run: bool) -> int:
     outcome = outcome_of(job)
     if outcome.status == "done":
         _print_headline(RunFolder(outcome.folder))
+    list_artefacts([outcome])
     return 1 if print_failures([outcome]) else 0
 
 

@@ -162,7 +162,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "settings", nargs="*", default=[], metavar="KEY=VALUE", help="scale, results_dir"
     )
+    report.add_argument("--sweep", metavar="NAME", help="only this sweep, a page of its own")
     report.set_defaults(command=_report)
+    _add_results(commands)
     _add_data(commands)
     status = commands.add_parser("status", help="how far a sweep is, the latest by default")
     status.add_argument("settings", nargs="*", default=[], metavar="SWEEP|KEY=VALUE")
@@ -203,6 +205,26 @@ def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     parser.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
     parser.add_argument("--columns", help=_COLUMNS)
     parser.set_defaults(command=_reproduce)
+
+
+def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    plan = commands.add_parser("plan", help="runs to do and done, time, disk space, missing data")
+    plan.add_argument("settings", nargs="*", default=[], metavar="ARTEFACT|KEY=VALUE")
+    plan.add_argument(
+        "--fresh", action="store_true", help="count runs of earlier versions as to do"
+    )
+    plan.set_defaults(command=_plan)
+    results = commands.add_parser("results", help="list, filter and aggregate finished runs")
+    results.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE")
+    results.add_argument("--pivot", default="", metavar="KEY,KEY", help="aggregate over these")
+    results.add_argument("--metric", help="for example test/accuracy")
+    results.add_argument("--format", choices=("table", "csv", "json", "parquet", "latex"))
+    results.set_defaults(command=_results)
+    compare = commands.add_parser("compare", help="two runs: settings, metrics, significance")
+    compare.add_argument("run_id", help="a run's identity, or the beginning of it")
+    compare.add_argument("other", help="the run with which it is compared")
+    compare.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="results_dir")
+    compare.set_defaults(command=_compare)
 
 
 def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -258,13 +280,41 @@ def _list_experiments() -> int:
 def _report(parsed: argparse.Namespace) -> int:
     from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
-    from repro.report import build_report
+    from repro.report import build_report, build_sweep_report
     from repro.results import Archive
 
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
-    print(build_report(Archive(_results_dir(rest, "scale=... and "), scale)))
+    archive = Archive(_results_dir(rest, "scale=... and "), scale)
+    print(build_sweep_report(archive, parsed.sweep) if parsed.sweep else build_report(archive))
+    return 0
+
+
+def _plan(parsed: argparse.Namespace) -> int:
+    from repro.config.experiment import list_experiments
+    from repro.runs.plan import plan, print_plan
+
+    names = [item for item in parsed.settings if "=" not in item]
+    scale, extra = _take([item for item in parsed.settings if "=" in item], "scale", "demo")
+    print_plan(*plan(names or list_experiments(), scale, extra, parsed.fresh))
+    return 0
+
+
+def _results(parsed: argparse.Namespace) -> int:
+    from repro.config.paths import default_results_dir
+    from repro.report.explore import print_results
+
+    folder, filters = _take(parsed.settings, "results_dir", str(default_results_dir()))
+    keys = [key for key in parsed.pivot.split(",") if key]
+    print_results(Path(folder), filters, keys, parsed.metric, parsed.format or "table")
+    return 0
+
+
+def _compare(parsed: argparse.Namespace) -> int:
+    from repro.report.explore import print_comparison
+
+    print_comparison(_results_dir(parsed.settings), parsed.run_id, parsed.other)
     return 0
 
 

@@ -12,7 +12,7 @@ from repro import NUMERIC_EPOCH
 from repro.config.schema import RunConfig
 from repro.config.schema.checks import ADDED_LATER, RECORDED_AS
 
-NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast"})
+NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
 
 _NUISANCE = ("checkpoint_minutes",)

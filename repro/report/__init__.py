@@ -1,7 +1,7 @@
 """Tables and figures from tidy records: data first, then Markdown, LaTeX, CSV and HTML."""
 
 from repro.config.paths import extended
-from repro.report.build import build_report
+from repro.report.build import build_report, build_sweep_report
 from repro.report.cell import Cell
 from repro.report.computed import Origin, compute_figure_data
 from repro.report.drawings import registered_drawings
@@ -14,6 +14,7 @@ __all__ = [
     "Origin",
     "Table",
     "build_report",
+    "build_sweep_report",
     "build_table",
     "compute_figure_data",
     "draw_figure_data",

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from repro.report.computed import stored_figure
-from repro.report.document import Document, Section, build_document
+from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figure import render_figure
 from repro.report.render_csv import csv_table
 from repro.report.render_html import html_report
@@ -18,6 +18,7 @@ from repro.results import (
     scale_dir,
     table_path,
 )
+from repro.results.sweeps import sweep_path
 
 
 def build_report(archive: Archive, names: Collection[str] | None = None) -> Path:
@@ -45,6 +46,17 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
         if names is None or section.experiment.name in names or not _is_drawn(section):
             _write_artefact(results_dir, scale, section)
     return _write_pages(results_dir, scale, document)
+
+
+def build_sweep_report(archive: Archive, name: str) -> Path:
+    """Write the page of one sweep; returns its file, ``sweeps/<name>.html``.
+
+    Raises:
+        ResultsError: there is no sweep of this name, or none of its runs is done.
+    """
+    page = sweep_path(archive.results_dir, archive.scale, name, "html")
+    atomic_write_text(page, html_report(sweep_document(archive, name)))
+    return page
 
 
 def _is_drawn(section: Section) -> bool:

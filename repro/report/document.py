@@ -25,9 +25,17 @@ from repro.report.significance import (
     significance_grid,
     significance_note,
 )
+from repro.report.sweeps import SweepView, sweep_views
 from repro.report.table import EARLIER, CellKey, Table, build_table, marked_departures
 from repro.report.tuning import tuning_grid, tuning_remarks
-from repro.results import Archive, Comparison, Measurement, figure_path, run_folder
+from repro.results import (
+    Archive,
+    Comparison,
+    Measurement,
+    ResultsError,
+    figure_path,
+    run_folder,
+)
 
 _log = logging.getLogger(__name__)
 _EXACT = (
@@ -154,6 +162,7 @@ class Document:
         absent: artefacts without.
         claims: what the papers say, with verdicts, by paper.
         references: the papers, by the names of their folders.
+        sweeps: multiruns with finished runs.
     """
 
     scale: str
@@ -162,6 +171,7 @@ class Document:
     absent: tuple[Absent, ...]
     claims: tuple[ClaimsOfPaper, ...] = ()
     references: Mapping[str, Reference] = field(default_factory=dict)
+    sweeps: tuple[SweepView, ...] = ()
 
     @property
     def papers(self) -> list[PaperView]:
@@ -185,7 +195,8 @@ class Document:
         facts = [dict(section.facts) for section in self.sections]
         devices = _unique(fact["device"] for fact in facts if "device" in fact)
         versions = _unique(fact["versions"] for fact in facts if "versions" in fact)
-        parts = [f"{len(self.sections)} of {total} tables and figures", *devices[:2], *versions[:1]]
+        covered = [f"{len(self.sections)} of {total} tables and figures"] if total else []
+        parts = [*covered, *devices[:2], *versions[:1]]
         return " · ".join(parts)
 
 
@@ -208,6 +219,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         _whole_part(archive, comparer, load_experiment(name), names is None or name in names)
         for name in list_experiments()
     ]
+    sweeps = sweep_views(archive, comparer)
     comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
@@ -218,7 +230,22 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
         references={one.paper: one.reference for one in load_claims() if one.reference},
+        sweeps=sweeps,
     )
+
+
+def sweep_document(archive: Archive, name: str) -> Document:
+    """The report of one sweep alone.
+
+    Raises:
+        ResultsError: there is no sweep of this name, or none of its runs is done.
+    """
+    comparer = Comparer(archive.results_dir, archive.scale)
+    sweeps = sweep_views(archive, comparer, name)
+    comparer.save()
+    if not sweeps:
+        raise ResultsError(f"sweep {name!r}: none of its runs is done")
+    return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=sweeps)
 
 
 def _whole_part(

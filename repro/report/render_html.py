@@ -77,11 +77,9 @@ def _unbroken(text: str) -> str:
 
 def _images(document: Document) -> dict[str, str]:
     # An SVG in an img element can neither run scripts nor clash with the identifiers of another.
-    return {
-        section.anchor: _data_uri(section.figure.svg)
-        for section in document.sections
-        if section.figure is not None and section.figure.svg is not None
-    }
+    drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
+    drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
+    return {anchor: _data_uri(svg) for anchor, svg in drawn.items() if svg is not None}
 
 
 def _data_uri(svg: Path) -> str:

@@ -10,6 +10,7 @@ from repro.report.claims import GENERATED, METHOD, ClaimRow
 from repro.report.document import Absent, Document, Section
 from repro.report.grid import Grid
 from repro.report.provenance import GENERATED_SCALE
+from repro.report.sweeps import SweepView
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!$])")
 _CLAIM_COLUMNS = ("verdict", "claim", "place", "measured", "certainty", "artefact")
@@ -51,9 +52,21 @@ def markdown_report(document: Document, folder: Path) -> str:
     for section in document.sections:
         parts += [f'<a id="{section.anchor}"></a>', f"## {_heading(section)}"]
         parts += [*_figure(section, folder), *_body(section)]
+    if document.sweeps:
+        parts += ["## Sweeps", *(part for view in document.sweeps for part in _sweep(view, folder))]
     if document.absent:
         parts += ["## Not run at this scale", "\n".join(_absent(part) for part in document.absent)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _sweep(view: SweepView, folder: Path) -> list[str]:
+    parts = [f"### {escape_markdown(view.sweep.name)}", f"`{view.sweep.command}` ({view.state})"]
+    if view.svg is not None:
+        link = view.svg.relative_to(folder).as_posix()
+        parts.append(f"![{escape_markdown(view.description)}]({link})")
+    parts += [markdown_grid(grid) for grid in view.grids]
+    parts.append("\n".join(f"- {escape_markdown(note)}" for note in view.notes))
+    return [*parts, *(_folded(grid) for grid in view.details)]
 
 
 def _claims(document: Document) -> list[str]:

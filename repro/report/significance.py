@@ -204,7 +204,7 @@ def significance_grid(table: Table) -> Grid | None:
     if not table.comparisons:
         return None
     rows = [
-        (row.label, column.name, *_texts(cell.comparison))
+        (row.label, column.name, *comparison_texts(cell.comparison))
         for row in table.rows
         for column, cell in zip(table.experiment.columns, row.cells, strict=True)
         if cell.comparison is not None
@@ -227,7 +227,8 @@ def significance_note(table: Table) -> str:
     )
 
 
-def _texts(one: Comparison) -> tuple[str, ...]:
+def comparison_texts(one: Comparison) -> tuple[str, ...]:
+    """Examples, runs, difference and both p-values."""
     digits = metric_of(one.metric).digits
     difference = f"{one.difference:+.{digits}f}".replace("-", "−")
     p_values = (number_text(p, _P_DIGITS) for p in (one.p_bootstrap, one.p_randomisation))

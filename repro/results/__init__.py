@@ -4,6 +4,7 @@ from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_tex
 from repro.results.cells import Archive, CellRun, Measurement
 from repro.results.comparison import Comparison, read_comparisons, write_comparisons
 from repro.results.errors import ResultsError
+from repro.results.frame import load
 from repro.results.layout import (
     comparisons_path,
     figure_path,
@@ -34,6 +35,7 @@ __all__ = [
     "find_run",
     "from_dict",
     "list_runs",
+    "load",
     "publish",
     "read_comparisons",
     "read_record",

@@ -251,13 +251,19 @@ def sweep_grid(
     Returns:
         One outcome for each run; none with ``dry_run``, which only lists them.
     """
+    from repro.runs.evidence import list_artefacts, record_sweeps
+
     folders = search_path(master)
     swept = combinations([*overrides, *folders], loader)
-    jobs = distinct(prepare_jobs(swept))
+    asked = prepare_jobs(swept)
+    jobs = distinct(asked)
     if dry_run:
         print_plan(jobs)
         return []
-    return run_jobs(jobs, launcher, master)
+    record_sweeps(asked)
+    outcomes = run_jobs(jobs, launcher, master)
+    list_artefacts(outcomes)
+    return outcomes
 
 
 def run_jobs(jobs: Sequence[Job], launcher: Launcher, master: DictConfig) -> list[Outcome]:

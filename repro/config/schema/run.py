@@ -52,6 +52,7 @@ class RunConfig:
 
     A task has its own subclass, which narrows the types of the groups that it takes; a group whose
     type it leaves optional must be left out. The subclass is listed in ``RUNS`` of its module.
+    ``name`` is that of the sweep to which the run belongs.
     """
 
     task: TaskConfig = MISSING
@@ -69,6 +70,7 @@ class RunConfig:
     data_dir: str | None = folder()
     results_dir: str | None = folder()
     fail_fast: bool = False
+    name: str | None = identifier(None)
 
     def __post_init__(self) -> None:
         """Refuse values out of range, and parts or a selector that the task does not take."""

@@ -1,0 +1,289 @@
+"""Sweeps in the report: a table over the swept keys, a curve or a heat map, and paired tests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from repro.config.planning import PlannedRun
+from repro.evaluation.metrics import METRICS, metric_of
+from repro.report.canvas import INK, drawable, new_figure, plain_style, svg_bytes
+from repro.report.cell import Cell
+from repro.report.curves import COLOURS, LABEL_SIZE, TICK_SIZE, label_axes, metric_label
+from repro.report.grid import Grid, GridColumn, block_rows
+from repro.report.significance import Comparer, comparison_texts
+from repro.results import Archive, CellRun, Measurement, Record, atomic_write_bytes
+from repro.results.sweeps import SEED, Sweep, read_sweeps, sweep_path
+
+BEST = "▲"
+_CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of values of the swept keys: its runs, by seed, and the cell they make."""
+
+    values: tuple[str, ...]
+    records: tuple[Record, ...]
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class SweepView:
+    """One sweep, ready for every renderer.
+
+    Attributes:
+        sweep: its name, axes and command.
+        state: how many of its runs are done.
+        grids: the table over the swept keys.
+        details: every metric, and the paired tests.
+        svg: file of the drawing; None where no axis is numeric.
+        description: of the drawing, for those who cannot see it.
+        notes: what the marks mean.
+    """
+
+    sweep: Sweep
+    state: str
+    grids: tuple[Grid, ...]
+    details: tuple[Grid, ...]
+    svg: Path | None
+    description: str
+    notes: tuple[str, ...]
+
+
+def sweep_views(
+    archive: Archive, comparer: Comparer, name: str | None = None
+) -> tuple[SweepView, ...]:
+    """Every sweep of a scale that has finished runs, or only one.
+
+    Raises:
+        ResultsError: there is no sweep of this name.
+    """
+    found = read_sweeps(archive.results_dir, archive.scale, name)
+    views = (sweep_view(archive, comparer, sweep) for sweep in found)
+    return tuple(view for view in views if view is not None)
+
+
+def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView | None:
+    """Lay out a sweep and draw it; None as long as none of its runs is done."""
+    known = {record.run_id: record for record in archive.records}
+    records = {run: known[run] for run in sweep.runs if run in known}
+    if not records:
+        return None
+    metric = main_metric(list(records.values()))
+    points = _marked(_points(sweep, records, metric, comparer), metric)
+    figure = _figure(sweep, points, metric)
+    svg = None
+    if figure is not None:
+        svg = sweep_path(archive.results_dir, sweep.scale, sweep.name, "svg")
+        with plain_style():
+            atomic_write_bytes(svg, svg_bytes(figure()))
+    details = (_metrics_grid(sweep, points), _tests_grid(sweep, points))
+    words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
+    seeds = len(sweep.axes.get(SEED, [""]))
+    spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
+    return SweepView(
+        sweep=sweep,
+        state=f"{len(records)} of {len(sweep.runs)} runs done",
+        grids=(_pivot(sweep, points, metric),),
+        details=tuple(grid for grid in details if grid is not None),
+        svg=svg,
+        description=f"{metric_label(metric)}: {'; '.join(words)}.",
+        notes=(
+            f"{metric}{spread}. {BEST} best; * differs from the first combination "
+            f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
+        ),
+    )
+
+
+def main_metric(records: Sequence[Record]) -> str:
+    """The metric of the test data that training selects by, else the first one to be raised."""
+    metrics = records[0].metrics
+    select = records[0].settings.get("training.select")
+    higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
+    wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
+    return next(name for name in wanted if name in metrics)
+
+
+def _points(
+    sweep: Sweep, records: dict[str, Record], metric: str, comparer: Comparer
+) -> list[Point]:
+    """One point for each combination, compared with the first one."""
+    found: dict[tuple[str, ...], list[Record]] = {
+        values: [] for values in product(*(sweep.axes[key] for key in sweep.keys))
+    }
+    for run, record in records.items():
+        found[tuple(sweep.runs[run][key] for key in sweep.keys)].append(record)
+    wanted = len(sweep.runs) // len(found)
+    first = {one.seed: one for one in next(iter(found.values()))}
+    points: list[Point] = []
+    for values, runs in found.items():
+        runs.sort(key=lambda record: record.seed or 0)
+        measured = [one for one in runs if metric in one.metrics]
+        pairs = [
+            (measurement_of(one, metric), measurement_of(first[one.seed], metric))
+            for one in measured
+            if one.seed in first and first[one.seed].fingerprint == one.fingerprint
+        ]
+        comparison = comparer.compare(pairs) if pairs and points else None
+        cell = Cell(
+            values=tuple(one.metrics[metric] for one in measured),
+            wanted=wanted,
+            digits=metric_of(metric).digits,
+            published=None,
+            comparable=False,
+            comparison=comparison,
+        )
+        points.append(Point(values, tuple(runs), cell))
+    return points
+
+
+def measurement_of(record: Record, metric: str) -> Measurement:
+    """One metric of a run outside of any artefact."""
+    run = CellRun(PlannedRun("", "", "", record.seed or 0, ()), record)
+    return next(one for one in run.measurements() if one.metric == metric)
+
+
+def _marked(points: Sequence[Point], metric: str) -> list[Point]:
+    """The points, the best one marked."""
+    means = [point.cell.mean for point in points if point.cell.mean is not None]
+    higher = metric_of(metric).higher_is_better
+    if higher is None or not means:
+        return list(points)
+    best = max(means) if higher else min(means)
+    return [
+        replace(point, cell=replace(point.cell, marks=BEST)) if point.cell.mean == best else point
+        for point in points
+    ]
+
+
+def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
+    """A row for each combination of all keys but the last, whose values are the columns."""
+    *keys, last = sweep.keys or [""]
+    if not keys:
+        rows = [(*point.values, point.cell.text) for point in points]
+        columns = [GridColumn(key, "label") for key in sweep.keys]
+        return Grid(metric, (*columns, GridColumn(metric, "measured")), block_rows(rows))
+    found: dict[tuple[str, ...], list[str]] = {}
+    for point in points:
+        found.setdefault(point.values[:-1], []).append(point.cell.text)
+    columns = [GridColumn(key, "label") for key in keys]
+    columns += [GridColumn(value, "measured", last) for value in sweep.axes[last]]
+    return Grid(metric, tuple(columns), block_rows([(*k, *v) for k, v in found.items()]))
+
+
+def _metrics_grid(sweep: Sweep, points: Sequence[Point]) -> Grid:
+    """Every metric of every combination, without those of single languages."""
+    names = sorted({name for p in points for one in p.records for name in one.metrics})
+    names = [name for name in names if name.count("/") == 1]
+    rows = []
+    for point in points:
+        cells = (
+            replace(
+                point.cell,
+                values=tuple(r.metrics[name] for r in point.records if name in r.metrics),
+                digits=metric_of(name).digits,
+                comparison=None,
+                marks="",
+            )
+            for name in names
+        )
+        rows.append((*point.values, *(cell.text for cell in cells)))
+    columns = [GridColumn(key, "label") for key in sweep.keys]
+    columns += [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
+    return Grid("every metric", tuple(columns), block_rows(rows))
+
+
+def _tests_grid(sweep: Sweep, points: Sequence[Point]) -> Grid | None:
+    """Difference and p-values of every combination against the first one."""
+    compared = [(point, point.cell.comparison) for point in points]
+    rows = [(*p.values, *comparison_texts(one)) for p, one in compared if one is not None]
+    if not rows:
+        return None
+    titles = ("examples", "runs", "difference", "p, bootstrap", "p, randomisation")
+    columns = [GridColumn(key, "label") for key in sweep.keys]
+    columns += [GridColumn(title, "measured") for title in titles]
+    title = f"differences from {_label(sweep, points[0])}, paired tests"
+    return Grid(title, tuple(columns), block_rows(rows))
+
+
+def _label(sweep: Sweep, point: Point) -> str:
+    return ", ".join(f"{k}={v}" for k, v in zip(sweep.keys, point.values, strict=True)) or "all"
+
+
+def _figure(sweep: Sweep, points: Sequence[Point], metric: str) -> Callable[[], Figure] | None:
+    """What draws the sweep: a heat map over two numeric axes, or curves over one."""
+    numeric = [key for key in sweep.keys if all(_is_number(v) for v in sweep.axes[key])]
+    if len(sweep.keys) == len(numeric) == 2:
+        return lambda: _heat_map(sweep, points, metric)
+    if len(numeric) == 1:
+        return lambda: _curves(sweep, points, metric, numeric[0])
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Figure:
+    """Dots of the seeds, their mean and its standard deviation; a curve for each other value."""
+    place = sweep.keys.index(key)
+    groups: dict[str, list[tuple[float, tuple[float, ...]]]] = {}
+    for point in points:
+        rest = [v for number, v in enumerate(point.values) if number != place]
+        if point.cell.values:
+            x = float(point.values[place])
+            groups.setdefault(", ".join(rest), []).append((x, point.cell.values))
+    figure = new_figure(_CURVE, _HEIGHT)
+    axes: Axes = figure.subplots()
+    for number, (name, group) in enumerate(groups.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        xs, values = zip(*sorted(group), strict=True)
+        means = [fmean(each) for each in values]
+        spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
+        axes.plot(xs, means, color=colour, linewidth=1.4, label=drawable(name))
+        for x, each in zip(xs, values, strict=True):
+            axes.plot([x] * len(each), each, "o", color=colour, markersize=3.5, alpha=0.5)
+        if any(spread):
+            low, high = np.subtract(means, spread), np.add(means, spread)
+            axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
+    if len(groups) > 1:
+        axes.legend(frameon=False, fontsize=TICK_SIZE, labelcolor=INK)
+    label_axes(axes, drawable(key), metric_label(metric))
+    figure.tight_layout()
+    return figure
+
+
+def _heat_map(sweep: Sweep, points: Sequence[Point], metric: str) -> Figure:
+    """Means over the seeds, written into their cells."""
+    rows, columns = (sweep.axes[key] for key in sweep.keys)
+    means = np.array([np.nan if p.cell.mean is None else p.cell.mean for p in points], np.float64)
+    means = means.reshape(len(rows), len(columns))
+    figure = new_figure(2.4 + _HEAT_CELL * len(columns), 1.2 + 0.55 * _HEAT_CELL * len(rows))
+    axes: Axes = figure.subplots()
+    image = axes.imshow(means, cmap="viridis", aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, fontsize=TICK_SIZE, color=INK)
+    axes.set_yticks(range(len(rows)), rows, fontsize=TICK_SIZE, color=INK)
+    axes.set_ylabel(drawable(sweep.keys[0]), fontsize=LABEL_SIZE, color=INK)
+    axes.set_xlabel(drawable(sweep.keys[1]), fontsize=LABEL_SIZE, color=INK)
+    middle = (np.nanmin(means) + np.nanmax(means)) / 2
+    digits = metric_of(metric).digits
+    for (row, column), value in np.ndenumerate(means):
+        if not np.isnan(value):
+            ink = INK if value > middle else "white"
+            text = f"{value:.{digits}f}"
+            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=TICK_SIZE)
+    bar = figure.colorbar(image, ax=axes)
+    bar.set_label(metric_label(metric), fontsize=TICK_SIZE, color=INK)
+    bar.ax.tick_params(labelsize=TICK_SIZE)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,106 @@
+"""Sweeps: what ``repro run -m`` was asked for, kept as axes and runs."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from repro.atomic import atomic_write_json
+from repro.config.identity import NUISANCE
+from repro.results.errors import ResultsError
+from repro.results.layout import scale_dir
+from repro.results.record import from_dict
+
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Runs over the product of some axes.
+
+    Attributes:
+        name: given by ``name=``, else made of what was typed.
+        scale: of its runs.
+        command: what to type to repeat it.
+        axes: swept keys, in the order in which they were typed, to their values as typed.
+        runs: identity of each run to its value on every axis.
+    """
+
+    name: str
+    scale: str
+    command: str
+    axes: dict[str, list[str]]
+    runs: dict[str, dict[str, str]]
+
+    @property
+    def anchor(self) -> str:
+        """Target of links to this sweep in a page."""
+        return f"sweep-{self.name}"
+
+    @property
+    def keys(self) -> list[str]:
+        """The axes without the seeds."""
+        return [key for key in self.axes if key != SEED]
+
+
+def swept(
+    overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
+) -> Sweep:
+    """Describe a multirun.
+
+    Args:
+        overrides: of each run, the same keys in the same order.
+        run_ids: their identities.
+        scale: of all of them.
+        name: what to call the sweep.
+    """
+    typed = [dict(item.split("=", 1) for item in one if "=" in item) for one in overrides]
+    typed = [
+        {k: v for k, v in one.items() if k.split(".")[0] not in (*NUISANCE, "hydra")}
+        for one in typed
+    ]
+    values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
+    axes = {key: found for key, found in values.items() if len(found) > 1}
+    words = [f"{key}={','.join(found)}" for key, found in values.items()]
+    digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
+    by_run = {
+        run: {key: one.get(key, "") for key in axes}
+        for run, one in zip(run_ids, typed, strict=True)
+    }
+    return Sweep(name or digest, scale, " ".join(["repro run -m", *words]), axes, by_run)
+
+
+def write_sweep(results_dir: Path, sweep: Sweep) -> Path:
+    """Keep a sweep; one of the same name is replaced. Returns its file."""
+    path = sweep_path(results_dir, sweep.scale, sweep.name, "json")
+    atomic_write_json(path, asdict(sweep))
+    return path
+
+
+def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[Sweep]:
+    """Read every sweep of one scale by name, or only one.
+
+    Raises:
+        ResultsError: a file is malformed, or there is no sweep of this name.
+    """
+    found = []
+    for path in sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json")):
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise ResultsError(f"{path}: not JSON ({error})") from error
+        if not isinstance(content, dict):
+            raise ResultsError(f"{path}: expected an object")
+        found.append(from_dict(Sweep, content, str(path)))
+    if name is None:
+        return found
+    if name not in (names := [one.name for one in found]):
+        known = f"; there are {', '.join(names)}" if names else ""
+        raise ResultsError(f"no sweep {name!r} at {scale} scale{known}")
+    return [one for one in found if one.name == name]
+
+
+def sweep_path(results_dir: Path, scale: str, name: str, suffix: str) -> Path:
+    """A file of one sweep: ``"json"``, or ``"svg"`` and ``"html"`` of the report."""
+    return scale_dir(results_dir, scale) / "sweeps" / f"{name}.{suffix}"

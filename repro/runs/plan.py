@@ -1,0 +1,156 @@
+"""What a reproduction would do: runs to do and done, time, disk space and missing data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from repro.config.compose import compose_run
+from repro.config.experiment import load_experiment
+from repro.config.identity import flattened, settings
+from repro.config.planning import plan_runs
+from repro.config.schema import RunConfig
+from repro.data.errors import DataError
+from repro.results import Archive, Record, runs_dir
+from repro.runs.environment import choose_device, describe_device
+from repro.tasks import task_spec
+
+
+@dataclass(frozen=True)
+class ArtefactPlan:
+    """What one artefact needs.
+
+    Attributes:
+        name: ``<paper>/<artefact>``.
+        done: number of its runs that are recorded.
+        todo: configurations of the others; those that a tuned setting may add are not known yet.
+    """
+
+    name: str
+    done: int
+    todo: tuple[RunConfig, ...]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What some runs take.
+
+    Attributes:
+        seconds: of the runs with a similar one, one after the other.
+        unknown: number of runs without a similar one.
+        bytes: of their folders; None if no folder of such a run is there.
+        missing: what is said of data that is not there, once each.
+    """
+
+    seconds: float
+    unknown: int
+    bytes: int | None
+    missing: tuple[str, ...]
+
+
+def plan(
+    names: Sequence[str], scale: str, extra: Sequence[str], fresh: bool = False
+) -> tuple[list[ArtefactPlan], Estimate]:
+    """Plan artefacts; starts nothing, writes nothing.
+
+    Args:
+        names: ``<paper>/<artefact>`` each.
+        scale: of the runs.
+        extra: further overrides.
+        fresh: count runs of earlier versions as to be done.
+
+    Returns:
+        The artefacts, and an estimate of all runs to do; a run that several need counts once.
+
+    Raises:
+        ConfigError: no such artefact or scale, or a setting is refused.
+    """
+    archive: Archive | None = None
+    plans, every = [], dict[str, RunConfig]()
+    for name in names:
+        runs = list(dict.fromkeys(plan_runs(load_experiment(name), scale)))
+        configs = {run: compose_run([*run.overrides, *extra]) for run in runs}
+        if archive is None and configs:
+            root = Path(next(iter(configs.values())).results_dir or "")
+            archive = Archive(root, scale, dict.fromkeys(names, extra), fresh)
+        todo = {
+            str(settings(config)): config
+            for run, config in configs.items()
+            if archive is not None and archive.find(run) is None
+        }
+        total = len({str(settings(config)) for config in configs.values()})
+        plans.append(ArtefactPlan(name, total - len(todo), tuple(todo.values())))
+        every |= todo
+    records = [] if archive is None else archive.records
+    return plans, _estimate(list(every.values()), records, archive)
+
+
+def _estimate(
+    todo: Sequence[RunConfig], records: Sequence[Record], archive: Archive | None
+) -> Estimate:
+    times = [_seconds(config, records) for config in todo]
+    found = [seconds for seconds in times if seconds is not None]
+    size = None if archive is None or not todo else _size(todo, archive)
+    return Estimate(sum(found), len(times) - len(found), size, _missing(todo))
+
+
+def _seconds(config: RunConfig, records: Sequence[Record]) -> float | None:
+    """Median time of the runs on this kind of device that are most like this one."""
+    device = _model(describe_device(choose_device(config.hardware)))
+    mine = flattened(settings(config))
+    same = [r for r in records if r.kind == "run" and _model(r.device) == device]
+    same = [r for r in same if r.settings["task.name"] == mine["task.name"]]
+    if not same:
+        return None
+    most = max(_likeness(mine, record.settings) for record in same)
+    return median(r.wall_time for r in same if _likeness(mine, r.settings) == most)
+
+
+def _likeness(mine: dict[str, Any], other: dict[str, Any]) -> int:
+    """Number of equal settings; the seed does not count."""
+    return sum(other.get(key) == value for key, value in mine.items() if key != "seed")
+
+
+def _model(device: str) -> str:
+    return device.partition(", threads")[0]
+
+
+def _size(todo: Sequence[RunConfig], archive: Archive) -> int | None:
+    """Bytes of as many folders of the same tasks."""
+    root = runs_dir(archive.results_dir, archive.scale)
+    sizes: dict[str, list[int]] = {}
+    for record in archive.records:
+        files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
+        if files:
+            task = record.settings["task.name"]
+            sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
+    if not all(config.task.name in sizes for config in todo):
+        return None
+    return round(sum(median(sizes[config.task.name]) for config in todo))
+
+
+def _missing(todo: Sequence[RunConfig]) -> tuple[str, ...]:
+    found: dict[str, str] = {}
+    for config in todo:
+        corpus = f"{config.task.name} {config.data}"
+        if corpus not in found:
+            try:
+                task_spec(config.task.name).identify(config)
+                found[corpus] = ""
+            except DataError as error:
+                found[corpus] = str(error)
+    return tuple(dict.fromkeys(text for text in found.values() if text))
+
+
+def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
+    """Print what :func:`plan` found."""
+    for one in plans:
+        print(f"{one.name:26} {len(one.todo):5} runs to do, {one.done} done")
+    todo = len({str(settings(config)) for one in plans for config in one.todo})
+    unknown = f"; {estimate.unknown} without a similar run" if estimate.unknown else ""
+    minutes, size = estimate.seconds / 60, estimate.bytes
+    space = "disk space unknown" if size is None else f"{size / 2**20:.0f} MiB of disk"
+    print(f"{todo} different runs to do: {minutes:.0f} minutes in turn{unknown}; {space}")
+    for text in estimate.missing:
+        print(f"missing: {text}")

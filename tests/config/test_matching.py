@@ -1,0 +1,60 @@
+"""Which recorded runs count as a planned one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from repro.config.compose import compose_run
+from repro.config.identity import flattened, settings
+from repro.config.matching import differences, may_match, planned
+
+PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
+
+
+def recorded(overrides: Sequence[str], **changes: Any) -> dict[str, Any]:
+    found = flattened(settings(compose_run(overrides)))
+    found |= {key.replace("__", "."): value for key, value in changes.items()}
+    return {key: value for key, value in found.items() if value != "absent"}
+
+
+def test_the_same_configuration_matches_however_it_was_typed() -> None:
+    other = ["seed=2", "mapping.alpha=1.50", "hardware.threads=1"]
+    run = recorded(other)
+    assert may_match(PLAN, run)
+    assert differences(planned(PLAN), run, other) == []
+
+
+@pytest.mark.parametrize("other", ["seed=3", "mapping.alpha=2", "mapping=softmax"])
+def test_another_stated_value_does_not(other: str) -> None:
+    overrides = [*(item for item in PLAN if "alpha" not in item), other]
+    assert differences(planned(PLAN), recorded(overrides), overrides) is None
+
+
+def test_what_the_run_states_against_the_default_does_not_match_either() -> None:
+    overrides = [*PLAN, "training.max_epochs=1"]
+    run = recorded(overrides)
+    assert may_match(PLAN, run)
+    assert differences(planned(PLAN), run, overrides) is None
+
+
+def test_a_default_that_has_changed_since_is_told() -> None:
+    run = recorded(PLAN, precision="bf16", training__patience=17)
+    assert differences(planned(PLAN), run, PLAN) == ["training.patience=17", "precision=bf16"]
+
+
+def test_a_setting_that_did_not_exist_had_its_declared_default() -> None:
+    run = recorded(PLAN, mapping__solver="absent")
+    assert differences(planned(PLAN), run, PLAN) == []
+    sorting = [*PLAN, "mapping.solver=sort"]
+    assert differences(planned(sorting), run, PLAN) is None
+
+
+def test_quick_refusals_are_right() -> None:
+    run = recorded(PLAN)
+    assert not may_match(["task=nmt"], run)
+    assert not may_match(["mapping.alpha=2"], run)
+    assert not may_match(["seed=1"], run)
+    assert may_match(["data.generated=true", "unknown.key=3", "mapping=softmax"], run) is (
+        run["data.generated"] is True
+    )

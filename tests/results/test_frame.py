@@ -1,0 +1,59 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repro.results import Record, ResultsError, load, publish
+from repro.results.frame import find_record, pivoted, selected, varying
+
+Make = Callable[..., Record]
+
+
+@pytest.fixture
+def results(tmp_path: Path, make_record: Make) -> Path:
+    for alpha in (1.0, 1.5):
+        for seed in (1, 2):
+            config = {"mapping": {"name": "entmax", "alpha": alpha}, "seed": seed}
+            metrics = {"test/accuracy": 10 * alpha + seed, "dev/loss": 1.0}
+            name = f"{alpha:g}-{seed}"
+            record = make_record(run_id=name, seed=seed, config=config, metrics=metrics)
+            publish(tmp_path, record)
+    publish(tmp_path, make_record(run_id="full", scale="full"))
+    return tmp_path
+
+
+def test_each_run_is_a_row_with_settings_metrics_and_provenance(results: Path) -> None:
+    frame = load(results, "demo")
+    assert len(frame) == 4
+    assert len(load(results)) == 5
+    row = frame[frame.run_id == "1.5-2"].iloc[0]
+    assert (row["mapping.alpha"], row["seed"], row["test/accuracy"]) == (1.5, 2, 17.0)
+    assert row["commit"] == "abc1234"
+    assert load(results / "nothing").empty
+
+
+def test_filters_select_and_varying_settings_are_found(results: Path) -> None:
+    frame = load(results, "demo")
+    some = selected(frame, ["mapping=entmax", "mapping.alpha=1", "seed=1,2"])
+    assert sorted(some.run_id) == ["1-1", "1-2"]
+    assert varying(frame) == ["mapping.alpha", "seed"]
+    assert varying(some) == ["seed"]
+    for wrong in ("mapping.beta=1", "seed"):
+        with pytest.raises(ResultsError, match="no run has a setting"):
+            selected(frame, [wrong])
+
+
+def test_a_pivot_aggregates_over_the_other_settings(results: Path) -> None:
+    table = pivoted(load(results, "demo"), ["mapping", "mapping.alpha"], "test/accuracy")
+    assert list(table.columns) == ["mapping.name", "mapping.alpha", "mean", "std", "count"]
+    assert table["mean"].tolist() == [11.5, 16.5]
+    assert table["count"].tolist() == [2, 2]
+    with pytest.raises(ResultsError, match="no run has 'test/bleu'"):
+        pivoted(load(results), ["seed"], "test/bleu")
+
+
+def test_a_run_is_found_by_the_beginning_of_its_name(results: Path) -> None:
+    assert find_record(results, "1.5-1").run_id == "1.5-1"
+    assert find_record(results, "fu").scale == "full"
+    with pytest.raises(ResultsError, match="2 runs below"):
+        find_record(results, "1.5")

@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from repro.results import ResultsError
+from repro.results.sweeps import read_sweeps, swept, write_sweep
+
+RUNS = [
+    ["task=nmt", f"mapping.alpha={alpha}", f"seed={seed}", "results_dir=x"]
+    for alpha in ("1", "1.5")
+    for seed in ("1", "2")
+]
+
+
+def test_a_sweep_knows_its_axes_and_runs(tmp_path: Path) -> None:
+    sweep = swept(RUNS, ["a", "b", "c", "d"], "demo", None)
+    assert sweep.axes == {"mapping.alpha": ["1", "1.5"], "seed": ["1", "2"]}
+    assert sweep.keys == ["mapping.alpha"]
+    assert sweep.runs["c"] == {"mapping.alpha": "1.5", "seed": "1"}
+    assert sweep.command == "repro run -m task=nmt mapping.alpha=1,1.5 seed=1,2"
+    write_sweep(tmp_path, sweep)
+    assert read_sweeps(tmp_path, "demo") == [sweep]
+    assert read_sweeps(tmp_path, "full") == []
+
+
+def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path: Path) -> None:
+    again = swept([[*one[::-1]] for one in RUNS], ["a", "b", "c", "d"], "demo", None)
+    first = swept(RUNS, ["a", "b", "c", "d"], "demo", None)
+    assert again.name == first.name
+    assert swept(RUNS[:2], ["a", "b"], "demo", None).name != first.name
+    named = swept([[*one, "name=alphas"] for one in RUNS], ["a", "b", "c", "d"], "demo", "alphas")
+    assert (named.name, named.axes) == ("alphas", first.axes)
+    write_sweep(tmp_path, named)
+    assert [one.name for one in read_sweeps(tmp_path, "demo", "alphas")] == ["alphas"]
+    with pytest.raises(ResultsError, match="no sweep 'beta' at demo scale; there are alphas"):
+        read_sweeps(tmp_path, "demo", "beta")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}'])
+def test_a_malformed_file_is_named(tmp_path: Path, text: str) -> None:
+    path = write_sweep(tmp_path, swept(RUNS, ["a", "b", "c", "d"], "demo", "bad"))
+    path.write_text(text)
+    with pytest.raises(ResultsError, match=r"bad\.json"):
+        read_sweeps(tmp_path, "demo")
