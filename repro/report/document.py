@@ -16,7 +16,7 @@ from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.computed import ComputedFigure, read_computed_figure
 from repro.report.drawings import ComparisonSpec, SeriesSpec, drawing
 from repro.report.figure import FigureData, read_figure_data
-from repro.report.grid import Grid, table_grids
+from repro.report.grid import Grid, columns_without_value, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
 from repro.report.select import draw_figure_data
 from repro.report.significance import (
@@ -98,6 +98,11 @@ class Section:
     def narrow(self) -> bool:
         """Whether its grids fit beside each other."""
         return all(len(grid.columns) <= NARROW for grid in self.grids)
+
+    @property
+    def stacked(self) -> bool:
+        """Whether its grids share their columns, so that the second continues the first."""
+        return len(self.grids) == 2 and self.grids[1].muted and not self.narrow
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -334,8 +339,14 @@ def build_section(
             *experiment.notes,
             *tuning_remarks(experiment, records, scale),
             *_nonblank(_earlier_note(records)),
+            *_nonblank(_left_out(table)),
         ),
     )
+
+
+def _left_out(table: Table) -> str:
+    names = columns_without_value(table) if table.experiment.kind == "table" else []
+    return f"No value at this scale: {', '.join(names)}." if names else ""
 
 
 def _details(table: Table, records: Sequence[Measurement]) -> list[Grid]:

@@ -1,11 +1,12 @@
 """A grid of text with roles: the one form that every renderer draws."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
 from repro.config.experiment import Column
+from repro.evaluation.metrics import metric_of
 from repro.report.cell import BLANK, Cell
 from repro.report.table import Table
 
@@ -14,6 +15,11 @@ NOT_COMPARABLE = "paper (full protocol; not comparable)"
 PAPER = "paper"
 DIFFERENCE = "diff."
 WIDE = 7
+_COMPARED: tuple[tuple[str, Role], ...] = (
+    ("ours", "measured"),
+    (PAPER, "published"),
+    (DIFFERENCE, "difference"),
+)
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,17 @@ class GridColumn:
 
 @dataclass(frozen=True)
 class GridRow:
-    """Texts, one per column; ``starts_block`` sets it off from the row above."""
+    """One row.
+
+    Attributes:
+        texts: one per column.
+        starts_block: whether it is set off from the row above.
+        best: positions of the values that no other row of their column beats.
+    """
 
     texts: tuple[str, ...]
     starts_block: bool = False
+    best: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -99,19 +112,35 @@ def _has_published(table: Table) -> bool:
     return bool(table.experiment.published.rows or table.experiment.published.other_rows)
 
 
+def columns_without_value(table: Table) -> list[str]:
+    """Names of the columns that no run fills at this scale; grids leave them out."""
+    return [one.name for one in table.experiment.columns if one.name not in table.columns_found]
+
+
+def _positions(table: Table) -> list[int]:
+    """Positions of the columns with a value; of all columns where none has one."""
+    columns = table.experiment.columns
+    found = [n for n, one in enumerate(columns) if one.name in table.columns_found]
+    return found or list(range(len(columns)))
+
+
 def _measured_grid(table: Table) -> Grid:
-    columns = [_headed(column, "measured") for column in table.experiment.columns]
-    rows = [(*row.labels, *(cell.text for cell in row.cells)) for row in table.rows]
+    places = _positions(table)
+    columns = [_headed(table.experiment.columns[n], "measured") for n in places]
+    rows = [(*row.labels, *(row.cells[n].text for n in places)) for row in table.rows]
+    values = [[row.cells[n].mean for row in table.rows] for n in places]
     title = f"measured, {table.scale} scale"
-    return Grid(title, (*label_columns(table), *columns), block_rows(rows))
+    blocks = _with_best(table, block_rows(rows), values)
+    return Grid(title, (*label_columns(table), *columns), blocks)
 
 
 def _published_grid(table: Table) -> Grid:
-    columns = [_headed(column, "published") for column in table.experiment.columns]
-    rows = [
-        (*labels, *(cell.published_text for cell in cells)) for labels, cells in _all_rows(table)
-    ]
-    return Grid(NOT_COMPARABLE, (*label_columns(table), *columns), block_rows(rows), muted=True)
+    places, every = _positions(table), list(_all_rows(table))
+    columns = [_headed(table.experiment.columns[n], "published") for n in places]
+    rows = [(*labels, *(cells[n].published_text for n in places)) for labels, cells in every]
+    values = [[cells[n].published for _, cells in every[: len(table.rows)]] for n in places]
+    blocks = _with_best(table, block_rows(rows), values)
+    return Grid(NOT_COMPARABLE, (*label_columns(table), *columns), blocks, muted=True)
 
 
 def _headed(column: Column, role: Role) -> GridColumn:
@@ -121,28 +150,63 @@ def _headed(column: Column, role: Role) -> GridColumn:
 
 
 def _comparison_grid(table: Table) -> Grid:
+    places, every = _positions(table), list(_all_rows(table))
     columns = [
+        GridColumn(title, role, table.experiment.columns[n].name)
+        for n in places
+        for title, role in _COMPARED
+    ]
+    rows, ours = [], len(table.rows)
+    for number, (labels, cells) in enumerate(every):
+        texts = list(labels)
+        for n in places:
+            cell = cells[n]
+            measured = cell.text if number < ours else BLANK
+            texts += [measured, cell.published_text, cell.difference_text]
+        rows.append(tuple(texts))
+    nothing: list[float | None] = [None] * ours
+    values = [
         column
-        for shown in table.experiment.columns
+        for n in places
         for column in (
-            GridColumn("ours", "measured", shown.name),
-            GridColumn(PAPER, "published", shown.name),
-            GridColumn(DIFFERENCE, "difference", shown.name),
+            [row.cells[n].mean for row in table.rows],
+            [row.cells[n].published for row in table.rows],
+            nothing,
         )
     ]
-    ours = len(table.rows)
-    rows = [
-        (*labels, *_comparison_texts(cells, measured=number < ours))
-        for number, (labels, cells) in enumerate(_all_rows(table))
-    ]
-    return Grid("ours and the paper's", (*label_columns(table), *columns), block_rows(rows))
+    blocks = _with_best(table, block_rows(rows), values, repeats=len(_COMPARED))
+    return Grid("ours and the paper's", (*label_columns(table), *columns), blocks)
 
 
-def _comparison_texts(cells: Sequence[Cell], *, measured: bool) -> Iterator[str]:
-    for cell in cells:
-        yield cell.text if measured else BLANK
-        yield cell.published_text
-        yield cell.difference_text
+def _with_best(
+    table: Table,
+    rows: Sequence[GridRow],
+    values: Sequence[Sequence[float | None]],
+    repeats: int = 1,
+) -> tuple[GridRow, ...]:
+    """Mark the best of each column's values, as they are printed.
+
+    Args:
+        table: gives the metrics.
+        rows: the first are those of ``values``.
+        values: of each column after the labels, one per row.
+        repeats: how many columns each column of the table takes.
+    """
+    best: dict[int, set[int]] = {}
+    labels, places = len(table.experiment.rows), _positions(table)
+    for position, column in enumerate(values):
+        metric = metric_of(table.experiment.columns[places[position // repeats]].metric)
+        printed = [None if value is None else round(value, metric.digits) for value in column]
+        found = [value for value in printed if value is not None]
+        if metric.higher_is_better is None or len(set(found)) < 2:
+            continue
+        winner = max(found) if metric.higher_is_better else min(found)
+        for number, value in enumerate(printed):
+            if value == winner:
+                best.setdefault(number, set()).add(labels + position)
+    return tuple(
+        replace(row, best=frozenset(best.get(number, ()))) for number, row in enumerate(rows)
+    )
 
 
 def _all_rows(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:

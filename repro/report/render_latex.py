@@ -1,6 +1,6 @@
 """LaTeX tables with booktabs; grey text needs xcolor."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from string import ascii_lowercase
 
 from repro.report.document import Section
@@ -83,7 +83,7 @@ def latex_grid(grid: Grid) -> str:
     lines += [_line([column.title for column in grid.columns]), "\\midrule"]
     for row in grid.rows:
         lines += ["\\addlinespace"] if row.starts_block else []
-        lines += [_line(row.texts)]
+        lines += [_line(row.texts, row.best)]
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}"])
 
 
@@ -101,5 +101,7 @@ def _group_lines(grid: Grid) -> list[str]:
     return [" & ".join(cells) + r" \\", "".join(rules)]
 
 
-def _line(texts: Sequence[str]) -> str:
-    return " & ".join(escape_latex(text) for text in texts) + r" \\"
+def _line(texts: Sequence[str], bold: Collection[int] = ()) -> str:
+    cells = [escape_latex(text) for text in texts]
+    cells = [rf"\textbf{{{cell}}}" if n in bold else cell for n, cell in enumerate(cells)]
+    return " & ".join(cells) + r" \\"

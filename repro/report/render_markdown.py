@@ -27,7 +27,9 @@ def markdown_grid(grid: Grid) -> str:
     """One grid without its title; groups are written before the titles of their columns."""
     titles = [f"{c.group} {c.title}".strip() for c in grid.columns]
     lines = [_line(titles), _join(_ALIGN[column.role] for column in grid.columns)]
-    lines += [_line(row.texts) for row in grid.rows]
+    for row in grid.rows:
+        texts = [escape_markdown(text) for text in row.texts]
+        lines.append(_join(f"**{t}**" if n in row.best else t for n, t in enumerate(texts)))
     return "\n".join(lines) + "\n"
 
 

@@ -54,7 +54,7 @@ def _chosen(
 ) -> dict[str, Any]:
     """The row or rows to show; only rows that are preferred may be of other than validation data.
 
-    Each says whether it is preferred; the rule that chose the others stands beside them.
+    Each says whether it is preferred and which rule chose it.
     """
     marked = [{**row, OWN: preference(spec.names(row), prefer) < len(prefer)} for row in rows]
     rest = [row for row in marked if row[OWN] or split_of(row) == VALIDATION]

@@ -223,7 +223,7 @@ def significance_note(table: Table) -> str:
     return (
         f"{SIGN} differs from {table.experiment.baseline}: p < {LEVEL} by paired bootstrap and by "
         f"approximate randomisation over the examples ({signatures}). The tests take the trained "
-        "runs as given, and nothing is corrected for the number of cells."
+        "runs as given; p-values are not corrected for multiple comparisons."
     )
 
 

@@ -94,7 +94,7 @@ def remark_translations(row: Row) -> str:
         f"{label} {sum(_repeats(sentence.words(label)) for sentence in sentences)}"
         for label in sentences[0].panels
     ]
-    repeated = f"Words that follow themselves: {', '.join(counts)}."
+    repeated = f"Immediate repetitions: {', '.join(counts)}."
     remarks = (repeated, underflow([mapped_sentence(sentences)]), runs_shown(row))
     return " ".join(remark for remark in remarks if remark)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from repro.config.experiment import Experiment, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
-from repro.report.grid import NOT_COMPARABLE, Grid, table_grids
+from repro.report.grid import NOT_COMPARABLE, Grid, columns_without_value, table_grids
 from repro.report.table import build_table
 from repro.results import Measurement
 
@@ -55,6 +55,23 @@ def test_below_full_scale_the_papers_values_stand_apart(
     assert len(ours.rows) == 4
     published = {"51.25", "60.00", "61.50", "96.00"}
     assert not published & {text for row in texts(ours) for text in row}
+
+
+def test_the_best_value_of_each_column_is_marked(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    (grid,) = table_grids(build_table(experiment, records, "full"))
+    assert [sorted(row.best) for row in grid.rows] == [[2], [], [], [3], []]
+
+
+def test_columns_without_a_value_are_left_out_and_named(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    some = [record for record in at_demo(records) if record.column == "avg"]
+    table = build_table(experiment, some, "demo")
+    for grid in table_grids(table):
+        assert titles(grid) == ["output α", "attention α", "avg"]
+    assert columns_without_value(table) == ["ens"]
 
 
 def test_without_published_values_there_is_one_grid(

@@ -295,4 +295,4 @@ def test_missing_words_are_blue_and_wrong_ones_red() -> None:
     assert coloured == [("x", MISSED), ("y", MISTAKEN)]
     assert [text for text, _ in texts][:6] == ["input", "ab", "c", "reference", "x", "y"]
     assert "'ab c': reference: 'x y'; x: 'x y y'; y: 'y'" in describe_translations(row)
-    assert remark_translations(row) == "Words that follow themselves: x 1, y 0."
+    assert remark_translations(row) == "Immediate repetitions: x 1, y 0."

@@ -12,10 +12,9 @@
     return a.textContent.localeCompare(b.textContent);
   };
   for (const table of document.querySelectorAll("table.sortable")) {
-    const body = table.tBodies[0];
-    const original = [...body.rows];
+    const bodies = [...table.tBodies].filter((body) => body.rows.length > 1);
+    const originals = bodies.map((body) => [...body.rows]);
     const headers = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-    if (original.length < 2) continue;
     headers.forEach((header, column) => {
       header.tabIndex = 0;
       header.title = "sort";
@@ -23,13 +22,13 @@
         const next = { none: "ascending", ascending: "descending", descending: "none" };
         const order = next[header.getAttribute("aria-sort") || "none"];
         headers.forEach((other) => other.removeAttribute("aria-sort"));
-        const rows = [...original];
-        if (order !== "none") {
-          header.setAttribute("aria-sort", order);
-          rows.sort((a, b) => compare(a.cells[column], b.cells[column]));
+        if (order !== "none") header.setAttribute("aria-sort", order);
+        bodies.forEach((body, part) => {
+          const rows = [...originals[part]];
+          if (order !== "none") rows.sort((a, b) => compare(a.cells[column], b.cells[column]));
           if (order === "descending") rows.reverse();
-        }
-        body.append(...rows);
+          body.append(...rows);
+        });
       };
       header.addEventListener("click", sort);
       header.addEventListener("keydown", (event) => {
