@@ -71,6 +71,19 @@ def schema_defaults(run: RunConfig, prefix: str = "") -> dict[str, Any]:
     return dict(_defaults(run, prefix))
 
 
+def recorded_names(node: Any, prefix: str = "", recorded: str = "") -> dict[str, str]:
+    """Dotted keys of renamed settings to the names by which they are recorded."""
+    found: dict[str, str] = {}
+    for declared in fields(node):
+        name, _ = declared.metadata.get(RECORDED_AS, (declared.name, None))
+        value = getattr(node, declared.name)
+        if is_dataclass(value):
+            found |= recorded_names(value, f"{prefix}{declared.name}.", f"{recorded}{name}.")
+        elif f"{prefix}{declared.name}" != f"{recorded}{name}":
+            found[f"{prefix}{declared.name}"] = f"{recorded}{name}"
+    return found
+
+
 def _defaults(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
     for declared in fields(node):
         name, values = declared.metadata.get(RECORDED_AS, (declared.name, None))

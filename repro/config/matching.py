@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from repro.config.compose import compose_run
-from repro.config.identity import flattened, schema_defaults, settings
+from repro.config.identity import flattened, recorded_names, schema_defaults, settings
 
 GROUPS = ("task", "data", "mapping", "loss", "model", "training", "decoding", "scale")
 
@@ -20,11 +20,13 @@ class Planned:
         overrides: what asks for it.
         settings: every setting, with dotted keys.
         defaults: of settings that a run recorded before they existed does not have.
+        names: renamed settings to the names by which they are recorded.
     """
 
     overrides: Sequence[str]
     settings: Mapping[str, Any]
     defaults: Mapping[str, Any]
+    names: Mapping[str, str]
 
 
 def planned(overrides: Sequence[str]) -> Planned:
@@ -34,7 +36,8 @@ def planned(overrides: Sequence[str]) -> Planned:
         ConfigError: a setting is refused.
     """
     run = compose_run(overrides)
-    return Planned(overrides, flattened(settings(run)), schema_defaults(run))
+    content = flattened(settings(run))
+    return Planned(overrides, content, schema_defaults(run), recorded_names(run))
 
 
 def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
@@ -77,7 +80,7 @@ def _decisive(plan: Planned, overrides: Sequence[str]) -> set[str]:
     found: set[str] = set()
     for key in {key for side in sides for key in side}:
         if key not in GROUPS or f"{key}.name" in plan.settings:
-            found.add(f"{key}.name" if key in GROUPS else key)
+            found.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))
         elif sides[0].get(key) != sides[1].get(key):  # another choice of a group without names
             found |= {name for name in plan.settings if name.startswith(f"{key}.")}
     return found

@@ -1,0 +1,116 @@
+"""Sweeps in the report, from made-up runs with known statistics."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repro.evaluation.sufficient_statistics import ratios
+from repro.report import build_report, build_sweep_report
+from repro.report.significance import Comparer
+from repro.report.sweeps import BEST, SweepView, main_metric, sweep_view
+from repro.results import Archive, Record, ResultsError, publish, run_folder
+from repro.results.sweeps import swept, write_sweep
+
+RIGHT = {"1": 3, "1.5": 8, "2": 5}
+"""Right answers of ten, by attention α."""
+
+
+def make_run(root: Path, name: str, seed: int, right: int) -> None:
+    metrics = {"test/accuracy": 10.0 * right + seed, "dev/accuracy": 50.0, "test/accuracy/x": 1.0}
+    record = Record(
+        run_id=name, kind="run", scale="demo", seed=seed,
+        config={"training": {"select": "accuracy"}, "seed": seed}, metrics=metrics,
+        signatures=dict.fromkeys(metrics, "s"), corpus="c", fingerprint="f", epoch=1, commit="c",
+        device="cpu", versions="v", wall_time=1.0, finished="", command="repro run", members=[],
+    )  # fmt: skip
+    publish(root, record)
+    outcomes = np.repeat([1.0, 0.0], [4 * right, 40 - 4 * right])
+    run_folder(root, "demo", name).write_statistics({"test/accuracy": ratios(outcomes, 1)})
+
+
+def view_of(root: Path, axes: Sequence[str]) -> SweepView:
+    view = sweep_view(Archive(root, "demo"), Comparer(root, "demo"), grid(root, axes))
+    assert view is not None
+    return view
+
+
+def grid(root: Path, axes: Sequence[str]):  # type: ignore[no-untyped-def]
+    overrides, names = [], []
+    for alpha, right in RIGHT.items():
+        for beta in ("1", "2") if "loss.alpha" in axes else ("1",):
+            for seed in (1, 2):
+                name = f"{alpha}-{beta}-{seed}"
+                make_run(root, name, seed, right)
+                items = {"mapping.alpha": alpha, "loss.alpha": beta, "seed": str(seed)}
+                overrides.append([f"{key}={value}" for key, value in items.items()])
+                names.append(name)
+    return swept(overrides, names, "demo", "made")
+
+
+def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
+    view = view_of(tmp_path, ["mapping.alpha"])
+    (table,) = view.grids
+    texts = [row.texts for row in table.rows]
+    assert [row[0] for row in texts] == list(RIGHT)
+    assert [row[1].replace(BEST, "").replace("*", "") for row in texts] == [
+        "31.50 ± 0.71", "81.50 ± 0.71", "51.50 ± 0.71",
+    ]  # fmt: skip
+    assert [BEST in row[1] for row in texts] == [False, True, False]
+    assert "*" not in texts[0][1]
+    assert "*" in texts[1][1]
+    assert view.svg is not None
+    assert view.svg.read_bytes().startswith(b"<?xml")
+    every, tests = view.details
+    assert [column.title for column in every.columns[1:]] == ["accuracy", "accuracy"]
+    assert [row.texts[:4] for row in tests.rows] == [
+        ("1.5", "40", "2", "+50.00"), ("2", "40", "2", "+20.00"),
+    ]  # fmt: skip
+
+
+def test_two_numeric_axes_are_pivoted_and_a_heat_map(tmp_path: Path) -> None:
+    view = view_of(tmp_path, ["mapping.alpha", "loss.alpha"])
+    (table,) = view.grids
+    assert [(one.title, one.group) for one in table.columns] == [
+        ("mapping.alpha", ""), ("1", "loss.alpha"), ("2", "loss.alpha"),
+    ]  # fmt: skip
+    assert len(table.rows) == len(RIGHT)
+    assert view.svg is not None
+
+
+def test_missing_runs_are_counted_and_a_sweep_without_any_is_left_out(tmp_path: Path) -> None:
+    sweep = grid(tmp_path, ["mapping.alpha"])
+    for path in (tmp_path / "demo" / "records").glob("1-1-2*"):
+        path.unlink()
+    view = sweep_view(Archive(tmp_path, "demo"), Comparer(tmp_path, "demo"), sweep)
+    assert view is not None
+    assert view.state == "5 of 6 runs done"
+    assert "(1/2)" in view.grids[0].rows[0].texts[1]
+    empty = tmp_path / "empty"
+    assert sweep_view(Archive(empty, "demo"), Comparer(empty, "demo"), sweep) is None
+
+
+def test_the_report_and_a_page_of_its_own_show_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("repro.report.document.list_experiments", lambda: [])
+    monkeypatch.setattr("repro.report.document.judge_claims", lambda archive: [])
+    write_sweep(tmp_path, grid(tmp_path, ["mapping.alpha"]))
+    archive = Archive(tmp_path, "demo")
+    build: Sequence[Callable[[], Path]] = (
+        lambda: build_report(archive),
+        lambda: build_sweep_report(archive, "made"),
+    )
+    for make in build:
+        page = make().read_text(encoding="utf-8")
+        assert 'id="sweep-made"' in page
+        assert page.count("data:image/svg+xml;base64,") == 1
+    assert "### made" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
+    with pytest.raises(ResultsError, match="no sweep 'other'"):
+        build_sweep_report(archive, "other")
+
+
+def test_the_main_metric_is_that_of_the_test_data(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", 1, 5)
+    assert main_metric(Archive(tmp_path, "demo").records) == "test/accuracy"
