@@ -122,7 +122,7 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
         assert counted.items() <= outcome.scores.items()
     assert 0 < outcome.scores["test/premise_nonzeros"] <= 100
     assert_sums_give_the_records(folder)
-    signatures = {record.metric: record.signature for record in folder.read_records()}
+    signatures = folder.read_record().signatures
     assert "label:neutral" in signatures["dev/label_recall/neutral"]
     spec = drawing("premise_attention")
     assert isinstance(spec, ComparisonSpec)

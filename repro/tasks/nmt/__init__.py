@@ -42,7 +42,7 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
         return open_folder(own, data.source, data.target, tokenised=data.tokenised)
     folder = config.corpus_path.resolve()
     if data.generated:
-        check_name(config, data.corpus, DEMO.name)
+        check_name(config, DEMO.name, DEMO.name)
         _generate(folder, data.seed)
     corpus = DEMO if data.generated else declared(ParallelTexts, "data.corpus", data.corpus)
     cache = config.corpora_path.resolve() / "prepared"
