@@ -7,14 +7,16 @@ from repro.report.computed import stored_figure
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figure import render_figure
 from repro.report.render_csv import csv_table
-from repro.report.render_html import html_report
+from repro.report.render_html import PAGES, html_report, html_run
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
+from repro.report.run_pages import run_page
 from repro.results import (
     Archive,
     atomic_write_text,
     figure_path,
     require_writable,
+    run_folder,
     scale_dir,
     table_path,
 )
@@ -45,6 +47,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     for section in document.sections:
         if names is None or section.experiment.name in names or not _is_drawn(section):
             _write_artefact(results_dir, scale, section)
+    _write_run_pages(archive, document)
     return _write_pages(results_dir, scale, document)
 
 
@@ -81,6 +84,24 @@ def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:
         }
         for suffix, text in texts.items():
             atomic_write_text(table_path(results_dir, scale, name, suffix), text)
+
+
+def _write_run_pages(archive: Archive, document: Document) -> None:
+    """Write a page for each run that a table links to, and delete those of others."""
+    shown: dict[str, dict[str, str]] = {}
+    for section in document.sections:
+        for grid in (*section.grids, *section.details):
+            for run in (run for row in grid.rows for runs in row.runs.values() for run in runs):
+                shown.setdefault(run.run_id, {})[section.anchor] = section.experiment.name
+    folder = scale_dir(archive.results_dir, archive.scale) / PAGES
+    for record in archive.records:
+        if record.run_id in shown:
+            runs = run_folder(archive.results_dir, archive.scale, record.run_id)
+            page = run_page(record, runs, list(shown[record.run_id].items()))
+            atomic_write_text(folder / f"{record.run_id}.html", html_run(page))
+    for stale in folder.glob("*.html"):
+        if stale.stem not in shown:
+            stale.unlink()
 
 
 def _write_pages(results_dir: Path, scale: str, document: Document) -> Path:

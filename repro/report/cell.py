@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 from repro.config.experiment import Column
 from repro.results import Comparison, Measurement, ResultsError
@@ -12,6 +13,14 @@ BLANK = ""
 SIGN = "*"
 LEVEL = 0.05
 """Below this p-value a difference is called significant."""
+
+
+class CellRunLink(NamedTuple):
+    """One of the runs behind a cell: its seed or kind, its value as printed, and its identity."""
+
+    label: str
+    value: str
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,7 @@ class Cell:
         comparable: whether a difference to the published value means something.
         comparison: with the baseline of the table, None if there is none.
         published_std: the standard deviation that the paper prints, None if it prints none.
+        runs: label, value and run of each of ``values``.
         marks: signs of the departures from the paper's protocol, explained below the table.
     """
 
@@ -37,6 +47,7 @@ class Cell:
     comparison: Comparison | None = None
     published_std: float | None = None
     marks: str = ""
+    runs: tuple[CellRunLink, ...] = ()
 
     @property
     def significant(self) -> bool:
@@ -101,10 +112,10 @@ def number_text(value: float | None, digits: int) -> str:
     return BLANK if value is None else f"{value:.{digits}f}"
 
 
-def measured_values(
+def measured(
     records: Sequence[Measurement], column: Column, seeds: Sequence[int]
-) -> list[float]:
-    """Values of one cell, of the kind that its column shows.
+) -> list[Measurement]:
+    """Measurements of one cell, of the kind that its column shows.
 
     Args:
         records: those of the cell's row, column and metric, of any kind and seed.
@@ -112,7 +123,7 @@ def measured_values(
         seeds: those that the scale runs; runs of other seeds are left out.
 
     Returns:
-        One value per seed found, in the order of ``seeds``; at most one for an ensemble.
+        One per seed found, in the order of ``seeds``; at most one for an ensemble.
 
     Raises:
         ResultsError: two runs claim the same seed, or there are two ensembles.
@@ -120,13 +131,13 @@ def measured_values(
     if column.over == "ensemble":
         ensembles = [record for record in records if record.kind == "ensemble"]
         _refuse_two(ensembles, "ensembles")
-        return [record.value for record in ensembles]
-    values: list[float] = []
+        return ensembles
+    found: list[Measurement] = []
     for seed in seeds:
         runs = [record for record in records if record.kind == "run" and record.seed == seed]
         _refuse_two(runs, f"runs of seed {seed}")
-        values.extend(record.value for record in runs)
-    return values
+        found += runs
+    return found
 
 
 def wanted_values(column: Column, seeds: Sequence[int]) -> int:

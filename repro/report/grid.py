@@ -1,13 +1,13 @@
 """A grid of text with roles: the one form that every renderer draws."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
 from repro.config.experiment import Column
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import BLANK, Cell
+from repro.report.cell import BLANK, Cell, CellRunLink
 from repro.report.table import Table
 
 Role = Literal["label", "measured", "published", "difference"]
@@ -39,11 +39,13 @@ class GridRow:
         texts: one per column.
         starts_block: whether it is set off from the row above.
         best: positions of the values that no other row of their column beats.
+        runs: by position, the runs behind a value.
     """
 
     texts: tuple[str, ...]
     starts_block: bool = False
     best: frozenset[int] = frozenset()
+    runs: Mapping[int, tuple[CellRunLink, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _measured_grid(table: Table) -> Grid:
     rows = [(*row.labels, *(row.cells[n].text for n in places)) for row in table.rows]
     values = [[row.cells[n].mean for row in table.rows] for n in places]
     title = f"measured, {table.scale} scale"
-    blocks = _with_best(table, block_rows(rows), values)
+    blocks = _with_runs(table, _with_best(table, block_rows(rows), values))
     return Grid(title, (*label_columns(table), *columns), blocks)
 
 
@@ -174,7 +176,9 @@ def _comparison_grid(table: Table) -> Grid:
             nothing,
         )
     ]
-    blocks = _with_best(table, block_rows(rows), values, repeats=len(_COMPARED))
+    repeats = len(_COMPARED)
+    blocks = _with_best(table, block_rows(rows), values, repeats)
+    blocks = _with_runs(table, blocks, repeats)
     return Grid("ours and the paper's", (*label_columns(table), *columns), blocks)
 
 
@@ -207,6 +211,17 @@ def _with_best(
     return tuple(
         replace(row, best=frozenset(best.get(number, ()))) for number, row in enumerate(rows)
     )
+
+
+def _with_runs(table: Table, rows: Sequence[GridRow], repeats: int = 1) -> tuple[GridRow, ...]:
+    """Attach the runs behind the measured values; each takes the first of ``repeats`` columns."""
+    labels, places = len(table.experiment.rows), _positions(table)
+    found = [
+        {labels + n * repeats: row.cells[place].runs for n, place in enumerate(places)}
+        for row in table.rows
+    ]
+    linked = [replace(row, runs=runs) for row, runs in zip(rows, found, strict=False)]
+    return (*linked, *rows[len(linked) :])
 
 
 def _all_rows(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:

@@ -12,18 +12,42 @@ from repro.report.cell import MISSING
 from repro.report.claims import GENERATED, METHOD
 from repro.report.document import Document
 from repro.report.provenance import GENERATED_SCALE
+from repro.report.run_pages import RunPage
 
 _CELL = re.compile(r"([\d.]+)(\*?)( ± [\d.]+)?((?: \(\d+/\d+\))?[^\d\s]*)")
 """Value, sign of significance, spread, and count and marks of a cell."""
+PAGES = "pages"
+"""Folder of the pages of runs, beside the report."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def html_report(document: Document) -> str:
-    """The whole report; every text of an experiment or a record is escaped.
+    """Return the whole report; every text of an experiment or a record is escaped.
 
     Args:
         document: what to show; the files of its figures must exist.
     """
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return _render(
+        "report.html.j2",
+        document=document,
+        script=Markup(script),
+        script_hash=_script_hash(script),
+        linked={section.anchor for section in document.sections},
+        images=_images(document),
+        missing=MISSING,
+        pages=PAGES,
+        claims_note=METHOD,
+        claims_warning=GENERATED if document.scale == GENERATED_SCALE else "",
+    )
+
+
+def html_run(page: RunPage) -> str:
+    """Return the page of one run; every text of the record is escaped."""
+    return _render("run.html.j2", page=page)
+
+
+def _render(template: str, **values: object) -> str:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -33,21 +57,7 @@ def html_report(document: Document) -> str:
     )
     environment.filters |= {"number": _number, "unbroken": _unbroken}
     style = Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    template = environment.get_template("report.html.j2")
-    images = _images(document)
-    page = template.render(
-        document=document,
-        style=style,
-        script=Markup(script),
-        script_hash=_script_hash(script),
-        linked={section.anchor for section in document.sections},
-        images=images,
-        missing=MISSING,
-        claims_note=METHOD,
-        claims_warning=GENERATED if document.scale == GENERATED_SCALE else "",
-    )
-    return page + "\n"
+    return environment.get_template(template).render(style=style, **values) + "\n"
 
 
 def _script_hash(script: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import Cell, measured_values, wanted_values
+from repro.report.cell import Cell, CellRunLink, measured, number_text, wanted_values
 from repro.report.chosen import chosen_records
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
@@ -162,14 +162,23 @@ def cell_of(
     """
     seeds = experiment.seeds_at(scale, column.name)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
+    found, digits = measured(records, column, seeds), metric_of(metric).digits
     return Cell(
-        values=tuple(measured_values(records, column, seeds)),
+        values=tuple(one.value for one in found),
         wanted=wanted_values(column, seeds) if runs_here else 0,
-        digits=metric_of(metric).digits,
+        digits=digits,
         published=published,
         comparable=scale == FULL_SCALE and not any(one.incomparable for _, one in departures),
         published_std=published_std,
         marks="".join(mark for mark, _ in departures) + EARLIER * any(r.earlier for r in records),
+        runs=tuple(
+            CellRunLink(
+                one.kind if one.seed is None else f"seed {one.seed}",
+                number_text(one.value, digits),
+                one.run_id,
+            )
+            for one in found
+        ),
     )
 
 

@@ -80,8 +80,8 @@ def test_report_is_built_without_the_runs(archive: Archive, results: Path) -> No
     assert "the largest dev/accuracy of this experiment, 80.00; validation example 6" in html
     assert "A caption." in html
     assert "In the paper: A figure." in html
-    # The page's own banner, and one for each artefact.
-    assert html.count('<p class="banner"') == 3
+    assert html.count('<p class="banner"') == 1
+    assert html.count('<span class="tag">demo scale, not comparable') == 2
     markdown = (results / "demo" / "report.md").read_text(encoding="utf-8")
     assert "](figures/paper2020/figure9.svg)" in markdown
 
@@ -96,14 +96,16 @@ def test_the_same_input_gives_the_same_bytes(archive: Archive, results: Path) ->
     assert written(results) == first
 
 
-def test_what_was_not_run_is_one_line_with_its_command(
+def test_what_was_not_run_is_one_line_with_the_reason_if_there_is_another(
     tmp_path: Path, known: dict[str, Experiment]
 ) -> None:
     html = build_report(Archive(tmp_path, "full")).read_text(encoding="utf-8")
     assert set(written(tmp_path)) == {"full/report.html", "full/report.md"}
-    assert "make reproduce-paper2020-table9 SCALE=full" in html
-    assert "make reproduce-paper2020-figure9 SCALE=full" in html
-    assert html.count("not run at this scale") == 2
+    assert html.count("<li><b>paper2020/table9</b>") == 1
+    assert html.count("<li><b>paper2020/figure9</b>") == 1
+    assert "SCALE=full" in html
+    markdown = (tmp_path / "full" / "report.md").read_text(encoding="utf-8")
+    assert "make reproduce-paper2020-table9 SCALE=full" in markdown
     small = build_report(Archive(tmp_path, "small")).read_text(encoding="utf-8")
     assert small.count("has no small scale") == 2
     assert "make reproduce" not in small
@@ -137,8 +139,9 @@ def test_values_of_earlier_versions_are_marked(
     old = [replace(one, epoch=0, commit="0ld") if one.run_id == "b1" else one for one in records]
     page = build_report(filled(archive.results_dir, "demo", {name: old}), [name])
     text = page.read_text(encoding="utf-8")
-    assert "52.00 ± 1.00<" in text
-    assert "42.00 ± 1.41 (2/3)†" in text
+    table = (archive.results_dir / "demo" / "tables" / f"{name}.md").read_text(encoding="utf-8")
+    assert "| **52.00 ± 1.00** |" in table
+    assert "42.00 ± 1.41 (2/3)†" in table
     assert "epoch 0, commit 0ld" in text
     departing = [replace(one, departs=["precision=bf16"]) for one in records]
     page = build_report(filled(archive.results_dir, "demo", {name: departing}), [name])
@@ -160,4 +163,4 @@ def test_figure_is_redrawn_from_its_data_alone(archive: Archive, results: Path) 
 def test_every_experiment_of_the_project_is_in_the_report(tmp_path: Path) -> None:
     html = build_report(Archive(tmp_path, "demo")).read_text(encoding="utf-8")
     for name in document.list_experiments():
-        assert f"{name}: " in html
+        assert f"<b>{name}</b>" in html

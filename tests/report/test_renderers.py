@@ -117,7 +117,7 @@ def test_html_needs_nothing_from_outside(section: Section) -> None:
     page = html_report(document(section))
     tags = parse(page)
     assert not {"link", "iframe", "object"} & set(tags.names)
-    local = ("#", "data:", "tables/paper2020/", "figures/paper2020/")
+    local = ("#", "data:", "tables/paper2020/", "figures/paper2020/", "pages/")
     assert all(address.startswith(local) for address in tags.addresses)
     assert "url(" not in page
     assert "@import" not in page

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.config.experiment import Experiment
-from repro.report.cell import measured_values
+from repro.report.cell import measured
 from repro.report.chosen import chosen_records
 from repro.report.table import index_records
 from repro.results import Measurement
@@ -50,7 +50,8 @@ class MeasuredCells:
         """Measured values, one for each seed found (one for an ensemble)."""
         shown = next(one for one in self.experiment.columns if one.name == column)
         seeds = self.experiment.seeds_at(self.scale, column)
-        return measured_values(self._by_cell.get((row, column, metric), []), shown, seeds)
+        found = measured(self._by_cell.get((row, column, metric), []), shown, seeds)
+        return [one.value for one in found]
 
     def samples(self, column: str, metric: str) -> "ColumnSamples":
         """Means of every row of one column."""

@@ -1,0 +1,107 @@
+"""One page for each run that the report shows: settings, curves, metrics, examples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from repro.checksums import DamagedFileError
+from repro.evaluation.metrics import metric_of
+from repro.report.cell import number_text
+from repro.results import Record, RunFolder
+
+EXAMPLES = 5
+"""Lines of each file of predictions that a page shows."""
+WIDTH, HEIGHT, MARGIN = 260.0, 90.0, 6.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity over the epochs of a training.
+
+    Attributes:
+        name: key of the history.
+        points: of an SVG polyline, in a box of ``WIDTH`` by ``HEIGHT``.
+        values: the quantity at each epoch that has it.
+    """
+
+    name: str
+    points: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """What the page of a run shows.
+
+    Attributes:
+        record: the run's record.
+        metrics: name, value and signature of each metric.
+        artefacts: anchors and names of the artefacts whose tables the run fills.
+        curves: blank without the run's folder.
+        examples: names of files of predictions, and their first lines.
+    """
+
+    record: Record
+    metrics: tuple[tuple[str, str, str], ...]
+    artefacts: tuple[tuple[str, str], ...]
+    curves: tuple[Curve, ...]
+    examples: tuple[tuple[str, str], ...]
+
+
+def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:
+    """Collect what is known of a run; the folder may be absent or damaged.
+
+    Args:
+        record: the run's record.
+        folder: its folder.
+        artefacts: anchors and names of the artefacts that show it.
+    """
+    metrics = [
+        (name, number_text(value, metric_of(name).digits), record.signatures[name])
+        for name, value in sorted(record.metrics.items())
+    ]
+    try:
+        history = folder.read_history() if folder.history.exists() else []
+    except DamagedFileError:
+        history = []
+    files = sorted(path for path in folder.predictions.glob("*") if path.is_file())
+    return RunPage(
+        record=record,
+        metrics=tuple(metrics),
+        artefacts=tuple(artefacts),
+        curves=tuple(_curves(history)),
+        examples=tuple((path.name, _first_lines(path)) for path in files),
+    )
+
+
+def _curves(history: Sequence[Mapping[str, Any]]) -> list[Curve]:
+    """Return a curve for every number of the history but the counters."""
+    names = list(dict.fromkeys(name for row in history for name in row))
+    found = []
+    for name in names:
+        series = [
+            (float(row["epoch"]), float(row[name]))
+            for row in history
+            if "epoch" in row and isinstance(row.get(name), int | float)
+        ]
+        if name not in ("epoch", "step", "seconds") and len(series) > 1:
+            values = tuple(value for _, value in series)
+            found.append(Curve(name, _polyline(series), values))
+    return found
+
+
+def _polyline(series: Sequence[tuple[float, float]]) -> str:
+    (first, *_, last), values = [x for x, _ in series], [y for _, y in series]
+    low, height = min(values), (max(values) - min(values)) or 1.0
+    across, up = (WIDTH - 2 * MARGIN) / (last - first), (HEIGHT - 2 * MARGIN) / height
+    return " ".join(
+        f"{MARGIN + (x - first) * across:.1f},{HEIGHT - MARGIN - (y - low) * up:.1f}"
+        for x, y in series
+    )
+
+
+def _first_lines(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        return "".join(islice(lines, EXAMPLES)).rstrip()

@@ -1,0 +1,52 @@
+"""Pages of single runs."""
+
+from pathlib import Path
+
+from repro.report.render_html import html_run
+from repro.report.run_pages import HEIGHT, WIDTH, run_page
+from repro.results import Record, run_folder
+
+RECORD = Record(
+    run_id="0123456789ab", kind="run", scale="demo", seed=1,
+    config={"task": {"name": "<b>morphology</b>"}, "seed": 1},
+    metrics={"test/accuracy": 94.25}, signatures={"test/accuracy": "accuracy|macro"},
+    corpus="demo-inflection", fingerprint="f" * 64, epoch=6, commit="abc1234", device="cpu",
+    versions="python 3.11.7", wall_time=90.0, finished="", command="repro run seed=1", members=[],
+)  # fmt: skip
+
+
+def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> None:
+    page = run_page(RECORD, run_folder(tmp_path, "demo", RECORD.run_id), [("a", "paper/table")])
+    assert page.metrics == (("test/accuracy", "94.25", "accuracy|macro"),)
+    assert page.curves == page.examples == ()
+    text = html_run(page)
+    assert "&lt;b&gt;morphology" in text
+    assert '<a href="../report.html#a">paper/table</a>' in text
+    assert "<script" not in text
+
+
+def test_curves_and_first_predictions(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "demo", RECORD.run_id)
+    folder.path.mkdir(parents=True)
+    for epoch, loss in enumerate([4.0, 2.0, 3.0], 1):
+        folder.append_history({"epoch": epoch, "step": 9, "dev_loss": loss, "counts": [1, 2]})
+    folder.predictions.mkdir()
+    (folder.predictions / "dev.txt").write_text("\n".join("abcdefgh"), encoding="utf-8")
+    page = run_page(RECORD, folder, [])
+    (curve,) = page.curves
+    assert (curve.name, curve.values) == ("dev_loss", (4.0, 2.0, 3.0))
+    points = [tuple(map(float, point.split(","))) for point in curve.points.split()]
+    assert [x for x, _ in points] == [6.0, WIDTH / 2, WIDTH - 6]
+    assert [y for _, y in points] == [6.0, HEIGHT - 6, HEIGHT / 2]
+    assert page.examples == (("dev.txt", "a\nb\nc\nd\ne"),)
+    assert curve.points in html_run(page)
+
+
+def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "demo", RECORD.run_id)
+    folder.path.mkdir(parents=True)
+    folder.rewrite_history([{"epoch": 1, "dev_loss": 1.0}, {"epoch": 2, "dev_loss": 1.0}])
+    assert len(run_page(RECORD, folder, []).curves) == 1
+    rows = folder.history.read_text().replace("1.0", "7.0")
+    folder.history.write_text(rows)
+    assert run_page(RECORD, folder, []).curves == ()
