@@ -1,10 +1,21 @@
 """Word alignment of sentence pairs, equal to fast_align: IBM Model 2 with a diagonal prior."""
 
-from repro.data.alignment.fertility import fertilities, largest_fertilities
-from repro.data.alignment.model import AlignerSettings, WordAligner, train_aligner
-from repro.data.alignment.storage import StoredLinks, write_links
-from repro.data.alignment.symmetry import Links, Symmetry, grow_diag_final_and
-from repro.data.alignment.two_way import TwoWayAligner, train_two_way
+from repro.data.alignment.links import (
+    Links,
+    StoredLinks,
+    Symmetry,
+    fertilities,
+    grow_diag_final_and,
+    largest_fertilities,
+    write_links,
+)
+from repro.data.alignment.model import (
+    AlignerSettings,
+    TwoWayAligner,
+    WordAligner,
+    train_aligner,
+    train_two_way,
+)
 
 __all__ = [
     "AlignerSettings",

@@ -19,8 +19,6 @@ from numba import njit
 from repro.data.alignment.corpus import FlatCorpus
 
 LEAST_TENSION, MOST_TENSION = 0.1, 14.0
-_STEPS = 50
-_SETTLED = 1e-6
 _ASCENT_STEPS, _ASCENT_RATE = 8, 20.0
 """Gradient steps of fast_align after each pass, and their rate."""
 
@@ -39,25 +37,6 @@ def diagonal_weights(i, m, n, tension, weights):
         weights[j] = math.exp(tension * closeness(i, m, j + 1, n))
         total += weights[j]
     return total
-
-
-@njit(nogil=True)
-def _moments(sizes, tension):
-    """Sums over target words of the mean of ``h`` under the prior, and of its variance."""
-    mean_sum = variance_sum = 0.0
-    for k in range(sizes.shape[0]):
-        m, n, count = sizes[k]
-        weights = np.empty(n)
-        for i in range(1, m + 1):
-            total = diagonal_weights(i, m, n, tension, weights)
-            mean = square = 0.0
-            for j in range(n):
-                h = closeness(i, m, j + 1, n)
-                mean += weights[j] / total * h
-                square += weights[j] / total * h * h
-            mean_sum += count * mean
-            variance_sum += count * (square - mean * mean)
-    return mean_sum, variance_sum
 
 
 def sentence_sizes(corpus: FlatCorpus) -> np.ndarray:
@@ -130,28 +109,4 @@ def fast_align_tension(sizes: np.ndarray, closeness_sum: float, tension: float) 
         gradient = (closeness_sum - _mean_with_exchanged_normaliser(sizes, tension)) / words
         tension += _ASCENT_RATE * gradient
         tension = min(max(tension, LEAST_TENSION), MOST_TENSION)
-    return tension
-
-
-def best_tension(sizes: np.ndarray, links: float, closeness_sum: float, tension: float) -> float:
-    """Maximise the expected log-likelihood of the links over ``λ``.
-
-    It is concave in ``λ``; its gradient is the difference between observed and prior mean of
-    ``h``, and its second derivative is minus the prior's variance: Newton's method, kept in range.
-
-    Args:
-        sizes: result of :func:`sentence_sizes`.
-        links: expected number of target words that are not aligned to NULL.
-        closeness_sum: expected sum of ``h`` over these links, positions counted from one.
-        tension: initial value.
-    """
-    words = float((sizes[:, 0] * sizes[:, 2]).sum())
-    share = links / words
-    for _ in range(_STEPS):
-        mean, variance = _moments(sizes, tension)
-        step = (closeness_sum - share * mean) / max(share * variance, 1e-12)
-        moved = min(max(tension + step, LEAST_TENSION), MOST_TENSION)
-        if abs(moved - tension) < _SETTLED:
-            return moved
-        tension = moved
     return tension

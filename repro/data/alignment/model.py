@@ -1,29 +1,32 @@
-"""One direction of the aligner: training by expectation maximisation, and best links."""
+"""The aligner: training by expectation maximisation, and best links of one or both directions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.alignment import expectation
 from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
 from repro.data.alignment.diagonal import (
     LEAST_TENSION,
     MOST_TENSION,
-    best_tension,
     fast_align_tension,
     sentence_sizes,
 )
-from repro.data.alignment.symmetry import Links
-from repro.data.alignment.table import UNSEEN, PairTable, collect_pairs
+from repro.data.alignment.expectation import (
+    UNSEEN,
+    PairTable,
+    best_links,
+    collect_pairs,
+    expected_counts,
+    normalise,
+)
+from repro.data.alignment.links import Links, Symmetry, grow_diag_final_and
 
 _BEAM = 4
 """Logarithms that lie within so many times the largest one are stored by fast_align (``-t -4``)."""
-TensionUpdate = Literal["fast_align", "likelihood", "none"]
-Progress = Callable[[int, float], None]
-"""Called after each pass with its number and the log-likelihood per target word before it."""
+_PIECE = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,32 +37,24 @@ class AlignerSettings:
         passes: passes of expectation maximisation. Of the program's five iterations the last one
             only aligns.
         null: probability ``p_0`` of a target word without a counterpart.
-        tension: initial value of ``λ``.
-        tension_update: change of ``λ`` after every pass but the first. ``"fast_align"``: as in that
-            program, see :func:`~repro.data.alignment.diagonal.fast_align_tension`;
-            ``"likelihood"``: the maximum of the expected log-likelihood, which the program aims
-            at; ``"none"``: no change.
+        tension: initial value of ``λ``, which changes after every pass but the first; see
+            :func:`~repro.data.alignment.diagonal.fast_align_tension`.
         concentration: of the Dirichlet prior of translation probabilities; 0 for none.
     """
 
     passes: int = 4
     null: float = 0.08
     tension: float = 4.0
-    tension_update: TensionUpdate = "fast_align"
     concentration: float = 0.01
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        known = get_args(TensionUpdate)
         if self.passes < 1 or not 0 < self.null < 1 or self.concentration < 0:
             raise ValueError(
                 f"expected passes >= 1, 0 < null < 1 and concentration >= 0, got {self}"
             )
-        if not LEAST_TENSION <= self.tension <= MOST_TENSION or self.tension_update not in known:
-            raise ValueError(
-                f"expected {LEAST_TENSION} <= tension <= {MOST_TENSION} and a tension_update of "
-                f"{', '.join(known)}, got {self}"
-            )
+        if not LEAST_TENSION <= self.tension <= MOST_TENSION:
+            raise ValueError(f"expected {LEAST_TENSION} <= tension <= {MOST_TENSION}, got {self}")
 
 
 @dataclass(frozen=True)
@@ -110,76 +105,96 @@ class WordAligner:
         """Links of pairs that are encoded already; see :meth:`align`."""
         if not len(corpus):
             return
-        links = expectation.best_links(
+        links = best_links(
             corpus.source, corpus.target, corpus.source_starts, corpus.target_starts,
             self.table.keys, self.probabilities, self.table.width, self.null, self.tension,
         )  # fmt: skip
         for part in np.split(links, corpus.target_starts[1:-1]):
             yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
 
-    def translation_probability(self, source: str, target: str) -> float:
-        """``t(target | source)``; 0 for words that never occurred together."""
-        numbers = self.source.numbers.get(source), self.target.numbers.get(target)
-        if numbers[0] is None or numbers[1] is None:
-            return 0.0
-        key = numbers[0] * self.table.width + numbers[1]
-        places = np.flatnonzero(self.table.keys == key)
-        return float(self.probabilities[places[0]]) if len(places) else 0.0
 
-
-def train_aligner(
-    pairs: Pairs, settings: AlignerSettings | None = None, progress: Progress | None = None
-) -> WordAligner:
+def train_aligner(pairs: Pairs, settings: AlignerSettings | None = None) -> WordAligner:
     """Train on sentence pairs; the result does not depend on anything but the arguments.
 
     The pairs are read once. Memory: 4 bytes a word of the corpus, and at most 96 bytes for each
-    pair of a source and a target word that stand in one sentence pair.
+    pair of a source and a target word that occur in one sentence pair.
 
     Raises:
         DataError: there is no pair, or a sentence is empty.
     """
-    return fit_aligner(*number_words(pairs), settings or AlignerSettings(), progress)
+    return fit_aligner(*number_words(pairs), settings or AlignerSettings())
 
 
 def fit_aligner(
-    corpus: FlatCorpus,
-    source: WordNumbers,
-    target: WordNumbers,
-    settings: AlignerSettings,
-    progress: Progress | None = None,
+    corpus: FlatCorpus, source: WordNumbers, target: WordNumbers, settings: AlignerSettings
 ) -> WordAligner:
-    """Train on pairs that :func:`~repro.data.alignment.corpus.number_words` encoded."""
+    """Train on pairs that :func:`~repro.data.alignment.corpus.number_words` encoded.
+
+    Passes of expectation maximisation start from uniform translation probabilities.
+    """
     table = collect_pairs(corpus, len(target))
-    probabilities, tension = _fit(corpus, table, len(source), len(target), settings, progress)
+    probabilities = np.full(len(table.keys), 1.0 / len(target))
+    tension, sizes = settings.tension, sentence_sizes(corpus)
+    counts = np.empty(len(table.keys))
+    for number in range(settings.passes):
+        counts.fill(0.0)
+        _, _, near = expected_counts(
+            corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
+            probabilities, table.width, settings.null, tension, 0, counts,
+        )  # fmt: skip
+        normalise(
+            table.keys, table.width, counts, len(source), settings.concentration, probabilities
+        )
+        if number > 0:
+            tension = fast_align_tension(sizes, near, tension)
     return WordAligner(source, target, table, probabilities, settings.null, tension)
 
 
-def _fit(
-    corpus: FlatCorpus,
-    table: PairTable,
-    sources: int,
-    targets: int,
-    settings: AlignerSettings,
-    progress: Progress | None,
-) -> tuple[NDArray[np.float64], float]:
-    """Passes of expectation maximisation from the uniform table."""
-    probabilities = np.full(len(table.keys), 1.0 / targets)
-    tension, sizes = settings.tension, sentence_sizes(corpus)
-    counts = np.empty(len(table.keys))
-    first = 0 if settings.tension_update == "fast_align" else 1
-    for number in range(settings.passes):
-        counts.fill(0.0)
-        likelihood, links, near = expectation.expected_counts(
-            corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
-            probabilities, table.width, settings.null, tension, first, counts,
-        )  # fmt: skip
-        expectation.normalise(
-            table.keys, table.width, counts, sources, settings.concentration, probabilities
-        )
-        if settings.tension_update == "fast_align" and number > 0:
-            tension = fast_align_tension(sizes, near, tension)
-        elif settings.tension_update == "likelihood" and number > 0:
-            tension = best_tension(sizes, links, near, tension)
-        if progress is not None:
-            progress(number + 1, likelihood / len(corpus.target))
-    return probabilities, tension
+@dataclass(frozen=True)
+class TwoWayAligner:
+    """Aligners of both directions.
+
+    Attributes:
+        forward: explains target words by source words.
+        reverse: explains source words by target words.
+    """
+
+    forward: WordAligner
+    reverse: WordAligner
+
+    def pruned(self) -> "TwoWayAligner":
+        """The aligner of new text; see :meth:`~repro.data.alignment.WordAligner.pruned`."""
+        return TwoWayAligner(self.forward.pruned(), self.reverse.pruned())
+
+    def align(self, pairs: Pairs, symmetry: Symmetry = "grow-diag-final-and") -> list[Links]:
+        """Links ``(source, target)`` of sentence pairs, also of new ones.
+
+        Raises:
+            DataError: a sentence is empty.
+        """
+        return list(self.stream(pairs, symmetry))
+
+    def stream(self, pairs: Pairs, symmetry: Symmetry = "grow-diag-final-and") -> Iterator[Links]:
+        """Iterator form of :meth:`align` that holds ten thousand pairs at a time."""
+        rest = iter(pairs)
+        while piece := list(islice(rest, _PIECE)):
+            corpus = flatten(piece, self.forward.source, self.forward.target)
+            both = self.forward.best_links(corpus), self.reverse.best_links(corpus.turned())
+            for links, reverse in zip(*both, strict=True):
+                turned = frozenset((j, i) for i, j in reverse)
+                if symmetry == "grow-diag-final-and":
+                    yield grow_diag_final_and(links, turned)
+                else:
+                    yield links if symmetry == "forward" else turned
+
+
+def train_two_way(pairs: Pairs, settings: AlignerSettings | None = None) -> TwoWayAligner:
+    """Train both directions; see :func:`~repro.data.alignment.train_aligner` for memory.
+
+    Raises:
+        DataError: there is no pair, or a sentence is empty.
+    """
+    settings = settings or AlignerSettings()
+    corpus, source, target = number_words(pairs)
+    forward = fit_aligner(corpus, source, target, settings)
+    return TwoWayAligner(forward, fit_aligner(corpus.turned(), target, source, settings))

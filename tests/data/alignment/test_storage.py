@@ -36,7 +36,7 @@ def test_pairs_are_read_once_and_not_kept():
 def test_pieces_give_the_same_links(monkeypatch):
     aligner = train_two_way(PAIRS)
     whole = aligner.align(PAIRS)
-    monkeypatch.setattr("repro.data.alignment.two_way._PIECE", 3)
+    monkeypatch.setattr("repro.data.alignment.model._PIECE", 3)
     assert list(aligner.stream(iter(PAIRS))) == whole
 
 

@@ -1,0 +1,115 @@
+"""Alignment links: symmetric links of two directions, fertilities, storage on disk."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from repro.data.arrow import ArrowPairs, write_pairs
+from repro.data.batching import Pair
+
+Links = frozenset[tuple[int, int]]
+"""Pairs of a source and a target position, counted from 0."""
+Symmetry = Literal["forward", "reverse", "grow-diag-final-and"]
+"""Which links of two directions are kept."""
+
+_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
+    """Grow the intersection of both directions along neighbours, then add isolated links.
+
+    A link of either direction next to a link (also diagonally) is added while its source or its
+    target word has no link. At the end, links of one direction are added where both words have
+    none, the forward ones first. Candidates are visited in order of their positions until a pass
+    adds none, as by ``atools``, the program that comes with fast_align.
+
+    Args:
+        forward: links of the source-to-target model.
+        reverse: links of the target-to-source model, also as ``(source, target)``.
+
+    References:
+        Koehn et al. (2005), Edinburgh system description for the 2005 IWSLT evaluation.
+    """
+    links = set(forward & reverse)
+    sources, targets = {j for j, _ in links}, {i for _, i in links}
+
+    def add_where(candidates: Iterable[tuple[int, int]], wanted: Callable[[int, int], bool]) -> int:
+        before = len(links)
+        for j, i in sorted(set(candidates) - links):
+            if wanted(j, i):
+                links.add((j, i))
+                sources.add(j)
+                targets.add(i)
+        return len(links) - before
+
+    def grows(j: int, i: int) -> bool:
+        free = j not in sources or i not in targets
+        return free and any((j + a, i + b) in links for a, b in _NEIGHBOURS)
+
+    while add_where(forward | reverse, grows):
+        pass
+    for direction in (forward, reverse):
+        add_where(direction, lambda j, i: j not in sources and i not in targets)
+    return frozenset(links)
+
+
+def fertilities(links: Links, length: int) -> list[int]:
+    """Number of links of each of ``length`` source positions.
+
+    Raises:
+        ValueError: a link lies outside the sentence.
+    """
+    counts = [0] * length
+    for j, _ in links:
+        if not 0 <= j < length:
+            raise ValueError(f"source position {j} lies outside a sentence of {length} words")
+        counts[j] += 1
+    return counts
+
+
+def largest_fertilities(
+    sentences: Iterable[Sequence[str]], alignments: Iterable[Links]
+) -> dict[str, int]:
+    """The largest fertility of every word, at least 1.
+
+    Args:
+        sentences: source sentences.
+        alignments: the links of each.
+
+    References:
+        Malaviya et al. (2018), §4, GUIDED: the largest value observed in the training data, or 1
+        if no alignment was observed.
+    """
+    largest: dict[str, int] = {}
+    for words, links in zip(sentences, alignments, strict=True):
+        for word, count in zip(words, fertilities(links, len(words)), strict=True):
+            largest[word] = max(largest.get(word, 1), count)
+    return largest
+
+
+def write_links(path: Path, alignments: Iterable[Links]) -> None:
+    """Write the links of sentence pairs; memory does not grow with their number."""
+    in_order = (sorted(links) for links in alignments)
+    write_pairs(path, (Pair([j for j, _ in one], [i for _, i in one]) for one in in_order))
+
+
+class StoredLinks(Sequence[Links]):
+    """Links in a file that :func:`write_links` wrote; the file stays on disk.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._positions = ArrowPairs(path)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, index: int) -> Links:  # type: ignore[override]  # no slices
+        """The links of one sentence pair.
+
+        Raises:
+            IndexError: no such pair.
+        """
+        return frozenset(zip(*self._positions[index], strict=True))
