@@ -1,0 +1,88 @@
+"""The report in a browser: no errors, no requests, sorting, links, narrow screens, print."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from chromium import EXECUTABLE, Page
+
+from repro.config.experiment import Experiment
+from repro.report.document import Document, build_section
+from repro.report.render_html import html_report
+from repro.results import Measurement
+
+pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
+
+
+@pytest.fixture
+def page(tmp_path: Path, experiment: Experiment, records: list[Measurement]) -> Iterator[Page]:
+    found = [replace(record, scale="demo") for record in records]
+    section = build_section(experiment, found, "demo", None)
+    file = tmp_path / "report.html"
+    file.write_text(html_report(Document("demo", "A warning.", (section,), ())), encoding="utf-8")
+    (tmp_path / "profile").mkdir()
+    with Page(file, tmp_path / "profile") as opened:
+        yield opened
+
+
+FIRST_COLUMN = (
+    "[...document.querySelector('table').tBodies[0].rows].map(r => r.cells[1].textContent)"
+)
+
+
+def test_nothing_is_logged_or_requested(page: Page) -> None:
+    assert page.evaluate("document.title")
+    kinds = [one["method"] for one in page.events]
+    assert not {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"} & set(
+        kinds
+    )
+    urls = [
+        one["params"]["request"]["url"]
+        for one in page.events
+        if one["method"] == "Network.requestWillBeSent"
+    ]
+    assert [url for url in urls if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in urls if url.startswith("file:")]) == 1
+
+
+def test_a_header_sorts_by_mouse_and_keyboard(page: Page) -> None:
+    original = page.evaluate(FIRST_COLUMN)
+    header = "document.querySelector('table').tHead.rows[0].cells[1]"
+    orders = []
+    for event in (
+        "click()",
+        "dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}))",
+        "click()",
+    ):
+        page.evaluate(f"{header}.{event}")
+        orders.append(page.evaluate(FIRST_COLUMN))
+    assert orders == [sorted(original), sorted(original, reverse=True), original]
+
+
+def test_the_contents_can_be_searched_and_links_lead_somewhere(page: Page) -> None:
+    shown = "document.querySelectorAll('nav li:not([hidden])').length"
+    assert page.evaluate(shown) == 1
+    field = "document.getElementById('find')"
+    page.evaluate(f"{field}.value = 'no such thing'; {field}.dispatchEvent(new Event('input'))")
+    assert page.evaluate(shown) == 0
+    broken = (
+        "[...document.querySelectorAll('a[href^=\"#\"]')]"
+        ".filter(a => !document.getElementById(a.hash.slice(1))).length"
+    )
+    assert page.evaluate(broken) == 0
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_page_never_scrolls_sideways(page: Page, width: int) -> None:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.call("Emulation.setDeviceMetricsOverride", **size)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> None:
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.evaluate("getComputedStyle(document.querySelector('.side')).display") == "none"
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflow") == "visible"
+    )
