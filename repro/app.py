@@ -62,11 +62,16 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _sweep(overrides: list[str], parsed: argparse.Namespace) -> int:
+    from repro.runs.execute import RunFailedError
     from repro.runs.launch import multirun, print_failures
 
     options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     options += ["hydra.launcher.detach=true"] * parsed.detach
-    outcomes = multirun([*overrides, *options])
+    try:
+        outcomes = multirun([*overrides, *options])
+    except RunFailedError as error:  # of a sweeper that does not go on after a failure
+        print(f"repro: {error}", file=sys.stderr)
+        return 1
     return 1 if print_failures(outcomes or []) else 0
 
 

@@ -1,0 +1,57 @@
+"""Sweepers and launchers of Hydra, the suite's and those of others."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from repro.cli import main
+from repro.results import RunFolder, list_runs
+from repro.runs.execute import monitored
+
+SHORT = ["training.max_steps=2", "task.analysed=1", "hardware.threads=1"]
+
+
+def statuses(results: Path) -> list[str]:
+    return [run.status for run in list_runs(results, "demo")]
+
+
+def without(package: str) -> bool:
+    try:
+        return find_spec(package) is None
+    except ModuleNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("launcher", ["local", "joblib", "basic"])
+def test_a_launcher_brings_a_sweep_to_its_end(
+    launcher: str, tiny: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    if launcher == "joblib" and without("joblib"):
+        pytest.skip("joblib is not installed")
+    sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", f"hydra/launcher={launcher}"]
+    assert main([*sweep, "--dry-run"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "2 runs, 0 of them done"
+    assert main([*sweep, "hardware.jobs=2"]) == 0
+    assert statuses(tmp_path) == ["done", "done"]
+
+
+def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path: Path) -> None:
+    table = ["reproduce", "peters2019/table1", "--columns", "medium (avg.)", *tiny, *SHORT]
+    one_row = ["mapping.alpha=1.5", "loss.alpha=1.5"]
+    assert main([*table, *one_row, "hydra/launcher=basic", "-q"]) == 0
+    assert statuses(tmp_path) == ["done"] * 3
+    assert main([*table, *one_row, "hydra.launcher.jobs=1", "-q"]) == 0  # nothing is left to do
+    assert main([*table, "hydra.launcher.job=1"]) == 2  # no such setting
+
+
+@pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")
+def test_optuna_maximises_the_monitored_metric(tiny: list[str], tmp_path: Path) -> None:
+    study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
+    tuned = "training.learning_rate=interval(0.0001,0.1)"
+    assert main(["run", "-m", *tiny, *SHORT, *study, "hydra.sweeper.n_trials=3", tuned]) == 0
+    assert statuses(tmp_path) == ["done"] * 3
+    (found,) = (tmp_path / "demo" / "sweeps").glob("*/optimization_results.yaml")
+    best = max(monitored(RunFolder(run.path)) for run in list_runs(tmp_path, "demo"))
+    assert yaml.safe_load(found.read_text())["best_value"] == best
