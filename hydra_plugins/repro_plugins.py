@@ -46,12 +46,6 @@ class LocalLauncher(Launcher):
         return launch(self.backend, self.settings, self.config, job_overrides)
 
 
-class JoblibLauncher(LocalLauncher):
-    """Runs through joblib, whose settings of backends and clusters apply."""
-
-    backend = "joblib"
-
-
 class SlurmLauncher(LocalLauncher):
     """Runs as arrays of Slurm jobs, submitted by submitit."""
 

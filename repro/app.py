@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import hydra
 from omegaconf import DictConfig
 
-from repro.config.compose import CONFIG_ERRORS, explain, register_schemas
+from repro.config.compose import CONFIG_ERRORS, compose_run, explain, register_schemas
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
 from repro.config.sweeps import with_search_path
@@ -77,20 +77,30 @@ def _sweep(overrides: list[str], parsed: argparse.Namespace) -> int:
 
 def _single(overrides: list[str], dry_run: bool) -> int:
     from repro.runs.evidence import list_artefacts
+    from repro.runs.execute import follow
     from repro.runs.launch import (
+        backend_of,
         launch_jobs,
         outcome_of,
         prepare_jobs,
         print_failures,
         print_plan,
     )
+    from repro.training import distributed
 
+    if distributed.is_asked():
+        distributed.start()
+        if distributed.rank() > 0:
+            follow(compose_run(overrides))
+            return 0
     (job,) = jobs = prepare_jobs([overrides])
     if dry_run:
         print_plan(jobs)
         return 0
-    launch_jobs("local", {"jobs": 1}, jobs, None)
+    launch_jobs(backend_of("local"), {"jobs": 1}, jobs, None)
     outcome = outcome_of(job)
+    if outcome.status != "failed":  # then torchrun ends the others
+        distributed.same("over")
     if outcome.status == "done":
         _print_headline(RunFolder(outcome.folder))
     list_artefacts([outcome])

@@ -64,7 +64,7 @@ def test_every_import_is_declared_and_every_declaration_is_imported() -> None:
     required = declared(PROJECT["dependencies"])
     optional = {
         name
-        for extra in ("gpu", "slurm", "parallel")
+        for extra in ("gpu", "slurm")
         for name in declared(PROJECT["optional-dependencies"][extra])
     }
     missing = {name: str(path) for name, path in found.items() if name not in required | optional}

@@ -69,7 +69,7 @@ def _libraries() -> Iterator[Finding]:
     for name, package, use in (
         ("Triton", "triton", "kernels on GPUs: pip install '.[gpu]'"),
         ("submitit", "submitit", "hydra/launcher=slurm: pip install '.[slurm]'"),
-        ("joblib", "joblib", "hydra/launcher=joblib: pip install '.[parallel]'"),
+        ("joblib", "hydra-joblib-launcher", "hydra/launcher=joblib: pip install '.[parallel]'"),
         ("Optuna", "hydra-optuna-sweeper", "hydra/sweeper=optuna: pip install '.[optuna]'"),
     ):
         try:

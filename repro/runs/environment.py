@@ -14,6 +14,7 @@ from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
 from repro.config.schema import HardwareConfig
 from repro.memory import keep_freed
+from repro.training import distributed
 
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 
@@ -50,8 +51,10 @@ def prepare_device(config: HardwareConfig) -> torch.device:
 def describe_device(device: torch.device) -> str:
     """Type and model of a device, with the number of threads on a CPU."""
     if device.type == "cuda":
-        return f"cuda ({torch.cuda.get_device_name(device)})"
-    return f"cpu ({_processor()}, threads: {torch.get_num_threads()})"
+        several = f", {distributed.size()} GPUs" if distributed.size() > 1 else ""
+        return f"cuda ({torch.cuda.get_device_name(device)}{several})"
+    several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
+    return f"cpu ({_processor()}, threads: {torch.get_num_threads()}{several})"
 
 
 def describe_versions() -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from repro import NUMERIC_EPOCH
+from repro.atomic import scratch_folder
 from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id, settings
@@ -33,7 +34,7 @@ from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
-from repro.training import Checkpoint
+from repro.training import Checkpoint, distributed
 from repro.training.checkpoint import load_weights
 from repro.training.logger import build_logger
 from repro.training.loop import Files, Progress, fit
@@ -41,6 +42,8 @@ from repro.training.seeding import seed_everything
 
 _log = logging.getLogger(__name__)
 
+_RUN = "run"
+"""What the first process of several says to the others before a run; else there is none."""
 _PROGRESS_SECONDS = 3.0
 """Between two writings of ``progress.json``."""
 
@@ -195,8 +198,10 @@ def _run(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> None:
             with suppress(OSError):  # the display is not worth a run
                 folder.write_progress(_standing(config.training, progress, batches))
 
+    distributed.same(_RUN)
     progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
+    distributed.same("weights")
     scores = evaluate_best(task, folder)
     scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
@@ -204,6 +209,24 @@ def _run(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> None:
     finish(run, make_record(run, scores, environment, seconds), best_epoch=progress.best_epoch)
     remove(folder.checkpoint)
     remove(folder.progress)
+
+
+def follow(config: RunConfig) -> None:
+    """Help the first process of ``torchrun`` with its run, in one of the others.
+
+    It trains and evaluates its share of the examples, and writes nothing to the run's folder.
+    """
+    while distributed.same(None) == _RUN:
+        run, device = locate(config), prepare_device(config.hardware)
+        task = build_task(config, device)
+        if distributed.same(None):
+            files = Files(run.folder.checkpoint, run.folder.model)
+            fit(task, config.training, files, lambda _row: None, lambda _progress, _batches: None)
+        distributed.same(None)  # the weights are written
+        with scratch_folder() as folder:
+            load_weights(run.folder.model, task.model)
+            task.model.eval()
+            task.evaluate(RunFolder(folder))
 
 
 def _standing(config: TrainingConfig, progress: Checkpoint, batches: int) -> dict[str, Any]:
@@ -247,8 +270,9 @@ def _train_once(task: Task[Any], run: LocatedRun, device: str, show: Progress) -
     folder, training = run.folder, training_of(run.config, run.corpus)
     _discard_damaged_training(folder)
     progress = take_over_training(folder, run.config, training, device)
-    if progress is None:
+    if distributed.same(progress is None):
         progress = _train(task, run, show)
+    assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     keep_training(folder, training, device, progress)
     return progress

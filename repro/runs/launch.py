@@ -97,13 +97,12 @@ class Backend:
         watch: whether the folders of the runs say when they have ended, instead of ``run``.
     """
 
-    run: Callable[[Batch], None]
+    run: Callable[[Batch], object]
     remote: bool = False
     watch: bool = True
 
     MODULES: ClassVar[dict[str, str]] = {
         "local": "repro.runs.local",
-        "joblib": "repro.runs.joblib",
         "slurm": "repro.runs.slurm",
     }
     """Modules with a ``BACKEND``, imported when they are used: libraries may be missing."""
@@ -145,18 +144,33 @@ def launch(
     """
     asked = prepare_jobs([[*item, *search_path(master)] for item in overrides])
     jobs = distinct(asked)
-    launch_jobs(backend_name, settings, jobs, Path(master.hydra.sweep.dir))
+    launch_jobs(backend_of(backend_name), settings, jobs, Path(master.hydra.sweep.dir))
     returns = {job.run_id: _job_return(job) for job in jobs}
     return [returns[job.run_id] for job in asked]
 
 
+def backend_of(name: str) -> Backend:
+    """The suite's own launcher of that name.
+
+    Raises:
+        ConfigError: a package that it needs is not installed.
+    """
+    try:
+        found: Backend = import_module(Backend.MODULES[name]).BACKEND
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"hydra/launcher={name}: the package {error.name} is not installed"
+        ) from error
+    return found
+
+
 def launch_jobs(
-    backend_name: str, settings: Mapping[str, Any], jobs: Sequence[Job], folder: Path | None
+    backend: Backend, settings: Mapping[str, Any], jobs: Sequence[Job], folder: Path | None
 ) -> None:
     """Check all runs, then bring them to their end while the display shows them.
 
     Args:
-        backend_name: key of :attr:`Backend.MODULES`.
+        backend: what a launcher does.
         settings: of the launcher.
         jobs: different runs, at least one.
         folder: where the sweep keeps what it needs; ``None`` for a single run.
@@ -165,12 +179,6 @@ def launch_jobs(
         ConfigError: CUDA is asked for and not there; nothing has been started.
         DataError: a corpus is malformed.
     """
-    try:
-        backend: Backend = import_module(Backend.MODULES[backend_name]).BACKEND
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"hydra/launcher={backend_name}: the package {error.name} is not installed"
-        ) from error
     for job in () if backend.remote else jobs:
         choose_device(job.config.hardware)
     for job in jobs:
@@ -182,7 +190,7 @@ def launch_jobs(
     states = [RunState(job.run.folder, label) for job, label in zip(jobs, labels, strict=True)]
     if folder is not None and any(job.run.folder.status != "done" for job in jobs):
         keep_sweep(folder, jobs, labels)
-    with SweepDisplay(states, backend_name, backend.watch) as display:
+    with SweepDisplay(states, "runs", backend.watch) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
 
@@ -280,12 +288,14 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, master: DictConfig) -> lis
     attempted = read_sweep(Path(master.hydra.sweep.dir))["runs"]
     folders = search_path(master)  # which launchers add themselves
     chosen = [
-        [item for item in job.overrides if item not in folders]
-        for job in jobs
-        if not (job.run_id in attempted and job.run.folder.status == "failed")
+        job for job in jobs if job.run_id not in attempted or job.run.folder.status != "failed"
     ]
-    if chosen:
-        launcher.launch(chosen, 0)
+    asked = [[item for item in job.overrides if item not in folders] for job in chosen]
+    if chosen and hasattr(launcher, "backend"):
+        launcher.launch(asked, 0)
+    elif chosen:  # of another package, which shows nothing itself
+        backend = Backend(lambda _: launcher.launch(asked, 0), remote=True)
+        launch_jobs(backend, {}, chosen, Path(master.hydra.sweep.dir))
     return [outcome_of(job, job.run_id in before) for job in jobs]
 
 

@@ -23,7 +23,7 @@ import submitit
 from repro.config.errors import ConfigError
 from repro.results import atomic_write_json
 from repro.runs.execute import record_death
-from repro.runs.launch import Backend, Batch, Job, launch_jobs, prepare_jobs, read_sweep
+from repro.runs.launch import Backend, Batch, Job, backend_of, launch_jobs, prepare_jobs, read_sweep
 from repro.runs.locking import is_claimed
 
 _KILLED_WITHIN = 900.0
@@ -200,7 +200,7 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
         if settings["gpus_per_job"] > 1:
             _train_on_several(jobs, settings["gpus_per_job"])
         else:
-            launch_jobs("local", {"jobs": settings["runs_per_job"]}, jobs, None)
+            launch_jobs(backend_of("local"), {"jobs": settings["runs_per_job"]}, jobs, None)
     except KeyboardInterrupt:
         name = os.environ["SLURM_JOB_ID"]
         if requeue and int(os.environ.get("SLURM_RESTART_COUNT", 0)) < settings["requeues"]:

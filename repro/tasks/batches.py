@@ -17,16 +17,27 @@ class LazyBatches(Sequence[BatchT]):
     Args:
         batches: positions of the examples of each batch.
         collate: makes a batch of the examples at these positions.
+        summed: whether the loss of a batch is the sum of those of its examples, not their mean.
     """
 
-    def __init__(self, batches: list[list[int]], collate: Callable[[list[int]], BatchT]) -> None:
-        self._batches, self._collate = batches, collate
+    def __init__(
+        self,
+        batches: list[list[int]],
+        collate: Callable[[list[int]], BatchT],
+        summed: bool = False,
+    ) -> None:
+        self.summed = summed
+        self._batches, self.collate = batches, collate
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def __getitem__(self, index: int) -> BatchT:  # type: ignore[override]  # no slices
-        return self._collate(self._batches[index])
+        return self.collate(self._batches[index])
+
+    def positions(self, index: int) -> list[int]:
+        """Positions of the examples of a batch."""
+        return self._batches[index]
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:

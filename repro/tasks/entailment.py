@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -20,6 +21,7 @@ from repro.tasks.batches import LazyBatches, autocast
 from repro.tasks.entailment_corpus import EncodedCorpus, PairSplit, encode_corpus, vectors_of
 from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import Scores
+from repro.training import distributed
 from repro.training.protocol import Validation
 
 NO_LABEL = -1
@@ -151,17 +153,22 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     @torch.no_grad()
     def predict_split(self, split: PairSplit) -> Predictions:
         """Predict every pair of a split; the model should be in evaluation mode."""
-        predicted = [0] * len(split.examples)
+        predicted: dict[int, int] = {}
         total, nonzero, cells = 0.0, 0, 0
-        for batch in self._ordered(split, range(len(split.examples))):
+        batches = self._ordered(split, range(len(split.examples)))
+        for batch in islice(batches, distributed.rank(), None, distributed.size()):
             found = self.read(batch)
             logits = found.logits.float()
             total += float(self.criterion(logits, batch.labels))
-            for place, label in zip(batch.indices.tolist(), logits.argmax(1).tolist(), strict=True):
-                predicted[place] = label
+            labels = logits.argmax(1).tolist()
+            predicted |= zip(batch.indices.tolist(), labels, strict=True)
             counted = self.count_weights(found, batch)
             nonzero, cells = nonzero + counted[0], cells + counted[1]
-        return Predictions(predicted, total / len(predicted), 100.0 * nonzero / cells)
+        parts = distributed.gather((total, nonzero, cells))
+        total, nonzero, cells = (sum(part) for part in zip(*parts, strict=True))
+        merged = distributed.merge(predicted)
+        labels = [merged[place] for place in range(len(merged))]
+        return Predictions(labels, total / len(labels), 100.0 * nonzero / cells)
 
     @torch.no_grad()
     def weight_rows(self) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from repro.tasks.instantiate import (
     build_loss_mapping,
     build_mapping,
 )
+from repro.training import distributed
 
 LARGE_VOCABULARY = 16_384
 """From so many target symbols on the scores of a batch are not held where that is also faster."""
@@ -133,10 +135,12 @@ class Seq2SeqTraining:
         """Loss and sparsity over a split; the model should be in evaluation mode."""
         totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
-        for batch in batches:
+        for batch in islice(batches, distributed.rank(), None, distributed.size()):
             totals += self._batch_totals(batch)
             symbols += int((batch.target != Vocabulary.PAD).sum())
-        return TeacherForcedStatistics(*(totals / symbols).tolist())
+        parts = distributed.gather((totals.cpu(), symbols))
+        totals = torch.stack([part for part, _ in parts]).sum(0)
+        return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
 
     def _batch_totals(self, batch: Seq2SeqBatch) -> Tensor:
         with autocast(self.config, self.device):
@@ -218,11 +222,13 @@ def search(
             min_length=min_length,
         )
         results.update(zip(indices, found, strict=True))
+    results = distributed.merge(results)
     return [results[number] for number in range(len(results))]
 
 
 def _sources(
     pairs: Sequence[Pair], size: int, device: torch.device
 ) -> Iterator[tuple[list[int], Seq2SeqBatch]]:
-    for indices in ordered_batches(source_lengths(pairs), size):
+    """Batches of this process."""
+    for indices in distributed.share(ordered_batches(source_lengths(pairs), size)):
         yield indices, collate(pairs, indices).to(device)

@@ -1,5 +1,6 @@
 """The training loop: updates, validation, checkpoints and exact resume."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,16 +14,20 @@ from torch.optim import Optimizer
 
 from repro.config.errors import ConfigError
 from repro.config.schema import TrainingConfig
+from repro.training import distributed
 from repro.training.checkpoint import (
     Checkpoint,
     load_checkpoint,
     save_checkpoint,
     save_weights,
 )
+from repro.training.distributed import SharedTask
 from repro.training.interrupt import StopRequest, stop_requests
 from repro.training.optimizers import build_optimizer, is_decay_due
 from repro.training.protocol import BatchT, Trainable
 from repro.training.seeding import random_state, restore_random_state
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[Checkpoint, int], None]
 """Called after each update with where training stands and the number of batches of the epoch."""
@@ -83,7 +88,9 @@ class Fit(Generic[BatchT]):
         if config.select not in task.selectors:
             choices = ", ".join(task.selectors)
             raise ConfigError(f"training.select is {config.select!r}; choose from: {choices}")
-        self.task, self.config, self.files = task, config, files
+        shared = SharedTask(task) if distributed.size() > 1 else task
+        self.task: Trainable[Any] = shared
+        self.config, self.files = config, files
         self.on_row, self.on_step = on_row, on_step
         self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = Checkpoint()
@@ -232,7 +239,8 @@ class Fit(Generic[BatchT]):
         if self.progress.best is None or not value <= self.progress.best:
             self.progress.best, self.progress.best_epoch = value, self.progress.epoch + 1
             self.progress.best_step = self.progress.step
-            save_weights(self.files.weights, self.task.model)
+            if distributed.rank() == 0:
+                save_weights(self.files.weights, self.task.model)
 
     def _is_exhausted(self) -> bool:
         """Whether the learning rate is too small, or the best value too long ago."""
@@ -257,6 +265,10 @@ class Fit(Generic[BatchT]):
 
     def _save_if_due(self) -> None:
         due = time.monotonic() - self._saved_at > 60 * self.config.checkpoint_minutes
+        if distributed.size() > 1:  # all or none: saving takes all processes
+            wishes = distributed.gather((due, bool(self._stop)))
+            due = any(wish[0] for wish in wishes)
+            self._stop.requested = any(wish[1] for wish in wishes)
         if due or self._stop:
             self._tick()
             self._save()
@@ -273,11 +285,15 @@ class Fit(Generic[BatchT]):
 
     def _save(self) -> None:
         self._read_totals()
-        state = {
+        state: dict[str, Any] = {
             "model": self.task.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "random": random_state(),
         }
+        if distributed.size() > 1:
+            state["randoms"] = distributed.gather(state["random"])
+        if distributed.rank() > 0:
+            return
         with self._stop.uninterruptible():
             save_checkpoint(self.files.checkpoint, self.progress, state)
         self._saved_at = time.monotonic()
@@ -286,7 +302,11 @@ class Fit(Generic[BatchT]):
         self.progress, state = load_checkpoint(self.files.checkpoint)
         self.task.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        restore_random_state(state["random"])
+        randoms = state.get("randoms", [state["random"]])
+        if len(randoms) != distributed.size():
+            text = "%s is of %d processes, not %d: the run continues with other random numbers"
+            _log.warning(text, self.files.checkpoint, len(randoms), distributed.size())
+        restore_random_state(randoms[distributed.rank() % len(randoms)])
         self._tally_before = self.progress.tally
         self._totals = self._start_totals()
 

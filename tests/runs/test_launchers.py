@@ -28,8 +28,8 @@ def without(package: str) -> bool:
 def test_a_launcher_brings_a_sweep_to_its_end(
     launcher: str, tiny: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if launcher == "joblib" and without("joblib"):
-        pytest.skip("joblib is not installed")
+    if launcher == "joblib" and without("hydra_plugins.hydra_joblib_launcher"):
+        pytest.skip("no joblib launcher here")
     sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", f"hydra/launcher={launcher}"]
     assert main([*sweep, "--dry-run"]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "2 runs, 0 of them done"
@@ -47,6 +47,7 @@ def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path:
 
 
 @pytest.mark.skipif(without("hydra_plugins.hydra_optuna_sweeper"), reason="no Optuna sweeper here")
+@pytest.mark.filterwarnings("ignore")  # of Optuna 2 about its own dependencies
 def test_optuna_maximises_the_monitored_metric(tiny: list[str], tmp_path: Path) -> None:
     study = ["hydra/sweeper=optuna", "hydra.sweeper.direction=maximize", "hydra.sweeper.n_jobs=1"]
     tuned = "training.learning_rate=interval(0.0001,0.1)"

@@ -9,7 +9,7 @@ from repro.config.compose import compose_run
 from repro.results import RunFolder
 from repro.runs import execute as execute_module
 from repro.runs.execute import execute
-from repro.runs.launch import launch_jobs, prepare_jobs
+from repro.runs.launch import backend_of, launch_jobs, prepare_jobs
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_weights_of_another_device_are_not_taken(
 def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> None:
     both = [(*summarizer, "hardware.jobs=2", f"decoding.beam_size={size}") for size in (1, 2)]
     jobs = prepare_jobs(both)
-    launch_jobs("local", {"jobs": None}, jobs, None)
+    launch_jobs(backend_of("local"), {"jobs": None}, jobs, None)
     metrics = [job.run.folder.read_record().metrics for job in jobs]
     speeds = {one["train/tokens_per_second"] for one in metrics}
     assert len(speeds) == 1  # one clock measured one training

@@ -13,7 +13,7 @@ from process_groups import wait_for_the_end
 from repro.results import Record, RunFolder, list_runs
 from repro.runs import execute as execute_module
 from repro.runs.execute import Outcome
-from repro.runs.launch import Job, launch_jobs, outcome_of, prepare_jobs, print_failures
+from repro.runs.launch import Job, backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
 from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
@@ -25,7 +25,7 @@ def jobs(tiny: list[str], *extra: str) -> list[Job]:
 
 def bring(jobs: list[Job]) -> list[Outcome]:
     """Run jobs by the local launcher; those that were not started have no outcome."""
-    launch_jobs("local", {"jobs": None}, jobs, None)
+    launch_jobs(backend_of("local"), {"jobs": None}, jobs, None)
     return [outcome for job in jobs if (outcome := outcome_of(job)).status != "open"]
 
 

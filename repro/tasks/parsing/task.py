@@ -84,7 +84,10 @@ class ParsingTask:
         return self._lazy(trees, batches)
 
     def _lazy(self, trees: Sequence[Tree], batches: list[list[int]]) -> LazyBatches[TreeBatch]:
-        return LazyBatches(batches, lambda indices: collate_trees(trees, indices).to(self.device))
+        summed = self.settings.reduction == "sum"
+        return LazyBatches(
+            batches, lambda indices: collate_trees(trees, indices).to(self.device), summed
+        )
 
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of the batch, and its number of words."""

@@ -1,0 +1,92 @@
+"""One run on two processes: the numbers of one process, exact resume, nothing written twice."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from repro.results import RunFolder, list_runs
+
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+MORPHOLOGY = [
+    "hardware=cpu", "hardware.threads=1", "task.setting=medium", "task.analysed=1",
+    "model.embedding_size=6", "model.hidden_size=6", "model.layers=1", "decoding.max_length=4",
+    "decoding.max_hypotheses=5", "training.validate_every=1", "training.batch_size=31",
+]  # fmt: skip
+PARSING = [
+    "task=parsing", "hardware=cpu", "hardware.threads=1", "model.word_size=4", "model.tag_size=3",
+    "model.lstm_size=4", "model.layers=1", "model.arc_size=4", "training.batch_size=7",
+]  # fmt: skip
+PAIRS = [
+    "task=snli", "hardware=cpu", "hardware.threads=1", "model.vector_size=4",
+    "model.hidden_size=4", "data.premises=30", "task.analysed=1", "training.batch_size=31",
+]  # fmt: skip
+CLOCKS = ("train/tokens_per_second", "train/epoch_minutes", "train/speed_gain")
+
+
+def start(results: Path, *settings: str, processes: int = 2) -> "subprocess.Popen[str]":
+    several = TORCHRUN if processes > 1 else []
+    command = [sys.executable, *several, "-m", "repro", "run", *settings, f"results_dir={results}"]
+    return subprocess.Popen(
+        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+
+
+def finished(results: Path, *settings: str, processes: int = 2) -> RunFolder:
+    run = start(results, *settings, processes=processes)
+    _, errors = run.communicate(timeout=200)
+    assert run.returncode == 0, errors
+    (folder,) = list_runs(results, "demo")
+    assert folder.status == "done"
+    assert not list(folder.path.glob("claim-*"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "task", [MORPHOLOGY, PARSING, PAIRS], ids=["morphology", "parsing", "snli"]
+)
+def test_two_processes_compute_the_numbers_of_one(task: list[str], tmp_path: Path) -> None:
+    settings = [*task, "model.dropout=0", "training.max_epochs=2"]
+    one = finished(tmp_path / "one", *settings, processes=1)
+    two = finished(tmp_path / "two", *settings)
+    assert one.run_id == two.run_id
+    for left, right in zip(one.read_history(), two.read_history(), strict=True):
+        assert left["step"] == right["step"]
+        assert math.isclose(left["train_loss"], right["train_loss"], rel_tol=1e-5)
+        assert math.isclose(left["dev_loss"], right["dev_loss"], rel_tol=1e-5)
+    left, right = one.read_record().metrics, two.read_record().metrics
+    assert left.keys() == right.keys()
+    assert "processes: 2" in two.read_environment()["device"]
+    measured = {"train/inference_share", "train/sentences_per_second", "train/pairs_per_second"}
+    for name in left.keys() - {*CLOCKS} - measured:
+        assert math.isclose(left[name], right[name], rel_tol=1e-3, abs_tol=0.5), name
+
+
+def test_a_killed_run_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
+    settings = [*MORPHOLOGY, "model.dropout=0.2", "training.max_epochs=12"]
+    whole = finished(tmp_path / "whole", *settings)
+    killed = start(tmp_path / "killed", *settings)
+    deadline = time.monotonic() + 100
+    while not list((tmp_path / "killed").glob("demo/runs/*/checkpoint.pt")):
+        assert killed.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate(timeout=20)
+    for worker in Path("/proc").glob("[0-9]*/cmdline"):  # torchrun's have sessions of their own
+        if str(tmp_path / "killed").encode() in worker.read_bytes():
+            os.kill(int(worker.parent.name), signal.SIGKILL)
+    (folder,) = list_runs(tmp_path / "killed", "demo")
+    assert folder.status == "running"
+    resumed = finished(tmp_path / "killed", *settings)
+    losses = [[row["train_loss"] for row in run.read_history()] for run in (whole, resumed)]
+    assert losses[0] == losses[1]
+    left, right = (run.read_record().metrics for run in (whole, resumed))
+    assert {k: v for k, v in left.items() if k not in CLOCKS} == {
+        k: v for k, v in right.items() if k not in CLOCKS
+    }
