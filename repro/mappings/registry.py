@@ -28,6 +28,10 @@ from repro.mappings._reference import (
 from repro.mappings._simplex import softmax, sparsemax
 from repro.mappings.modules import Entmax, ProbabilityMap, Softmax, Sparsemax
 
+LineStyle = str | tuple[int, tuple[float, ...]]
+"""Line style of matplotlib: a name, or an offset with lengths of dashes and gaps in points."""
+_DASHED, _DOTTED, _DASH_DOTTED = (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))
+
 
 @dataclass(frozen=True)
 class MappingSpec:
@@ -41,6 +45,7 @@ class MappingSpec:
         sparse: whether it returns exact zeros on finite scores.
         color: plot colour.
         marker: plot marker.
+        line: plot line style; no two mappings share colour and line.
         bounded: whether function, module and reference take upper bounds as second argument.
         sequential: whether the order of the entries matters; an allowed entry without mass then
             still separates its neighbours.
@@ -55,10 +60,13 @@ class MappingSpec:
     marker: str
     bounded: bool = False
     sequential: bool = False
+    line: LineStyle = "-"
 
 
 _SPECS = (
-    MappingSpec("softmax", Softmax, softmax, softmax_by_definition, False, "#4477aa", "o"),
+    MappingSpec(
+        "softmax", Softmax, softmax, softmax_by_definition, False, "#4477aa", "o", line=_DASHED
+    ),
     MappingSpec("sparsemax", Sparsemax, sparsemax, sparsemax_by_sorting, True, "#ee6677", "s"),
     MappingSpec("entmax", Entmax, entmax, entmax_by_bisection, True, "#228833", "^"),
     MappingSpec(
@@ -70,8 +78,9 @@ _SPECS = (
         "#ccbb44",
         "s",
         sequential=True,
+        line=_DASH_DOTTED,
     ),
-    MappingSpec("oscarmax", Oscarmax, oscarmax, oscarmax_by_pooling, True, "#ccbb44", "o"),
+    MappingSpec("oscarmax", Oscarmax, oscarmax, oscarmax_by_pooling, True, "#997700", "o"),
     MappingSpec(
         "sq_pnorm_max",
         SqPnormMax,
@@ -80,9 +89,18 @@ _SPECS = (
         True,
         "#228833",
         "d",
+        line=_DOTTED,
     ),
     MappingSpec(
-        "csoftmax", Csoftmax, csoftmax, csoftmax_by_bisection, False, "#4477aa", "v", bounded=True
+        "csoftmax",
+        Csoftmax,
+        csoftmax,
+        csoftmax_by_bisection,
+        False,
+        "#4477aa",
+        "v",
+        bounded=True,
+        line=_DOTTED,
     ),
     MappingSpec(
         "csparsemax",
@@ -93,8 +111,11 @@ _SPECS = (
         "#ee6677",
         "D",
         bounded=True,
+        line=_DOTTED,
     ),
-    MappingSpec("normmax", Normmax, normmax, normmax_by_bisection, True, "#aa3377", "P"),
+    MappingSpec(
+        "normmax", Normmax, normmax, normmax_by_bisection, True, "#aa3377", "P", line=_DASH_DOTTED
+    ),
     MappingSpec(
         "budget",
         partial(Budget, k=1.0),

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from repro.report.computed import stored_figure
 from repro.report.document import Document, Section, build_document, sweep_document
-from repro.report.figure import render_figure
+from repro.report.figures import read_figure_data, render_figure
 from repro.report.render_csv import csv_table
 from repro.report.render_html import PAGES, html_report, html_run
 from repro.report.render_latex import latex_table
@@ -73,7 +72,7 @@ def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:
         for suffix in ("svg", "png"):  # of an earlier run that had an example
             figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
     elif section.figure is not None:
-        data = stored_figure(results_dir, scale, section.experiment)
+        data = read_figure_data(results_dir, scale, name)
         assert data is not None
         render_figure(results_dir, scale, data)
     if section.experiment.kind == "table":

@@ -10,15 +10,12 @@ from repro.config.claims import Reference, load_claims
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
-from repro.report.choice import MISSING, choice_in_words, place_in_words, shown_examples
 from repro.report.chosen import chosen_records
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
-from repro.report.computed import ComputedFigure, read_computed_figure
-from repro.report.drawings import ComparisonSpec, SeriesSpec, drawing
-from repro.report.figure import FigureData, read_figure_data
+from repro.report.figure_view import FigureView, figure_view
+from repro.report.figures import FigureData, export_figure_data, read_figure_data
 from repro.report.grid import Grid, columns_without_value, table_grids
 from repro.report.provenance import provenance_items, reproduce_command, scale_banner
-from repro.report.select import draw_figure_data
 from repro.report.significance import (
     Comparer,
     compare_rows,
@@ -28,44 +25,13 @@ from repro.report.significance import (
 from repro.report.sweeps import SweepView, sweep_views
 from repro.report.table import EARLIER, CellKey, Table, build_table, marked_departures
 from repro.report.tuning import tuning_grid, tuning_remarks
-from repro.results import (
-    Archive,
-    Comparison,
-    Measurement,
-    ResultsError,
-    figure_path,
-    run_folder,
-)
+from repro.results import Archive, Comparison, Measurement, ResultsError, run_folder
 
 _log = logging.getLogger(__name__)
-_EXACT = (
-    "values computed by the library alone, without corpus and training; the same at every scale, "
-    "so they stand beside the paper's"
-)
 NOT_RUN = "not run at this scale"
 NARROW = 3
 """Grids of at most so many columns are drawn beside each other."""
 _DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
-
-
-@dataclass(frozen=True)
-class FigureView:
-    """A figure with the words that go with it.
-
-    Attributes:
-        svg: file of the drawing; None where no example shows what the figure is about.
-        png: the same as pixels.
-        description: for those who cannot see it.
-        lines: caption, choice of the examples, remark and the paper's figure in words; those that
-            are blank left out.
-        run: which run is shown and why, or that there is none.
-    """
-
-    svg: Path | None
-    png: Path | None
-    description: str
-    lines: tuple[str, ...]
-    run: str
 
 
 @dataclass(frozen=True)
@@ -271,17 +237,17 @@ def _part(
     if scale not in experiment.scales:
         return Absent(experiment.name, experiment.title, f"has no {scale} scale", "")
     if experiment.computed:
-        computed = read_computed_figure(results_dir, scale, experiment.name)
-        if computed is None:
+        data = read_figure_data(results_dir, scale, experiment.name)
+        if data is None:
             return _not_run(experiment, scale)
-        return _computed_section(results_dir, scale, experiment, computed)
+        return _computed_section(results_dir, scale, experiment, data)
     records = archive.measurements(experiment)
     if not records:
         return _not_run(experiment, scale)
     if renewed and experiment.drawing is not None and _runs_are_there(archive, records):
-        draw_figure_data(results_dir, scale, experiment, records)
+        export_figure_data(results_dir, scale, experiment, records)
     data = read_figure_data(results_dir, scale, experiment.name)
-    figure = None if data is None else _figure_view(results_dir, scale, experiment, data)
+    figure = None if data is None else figure_view(results_dir, scale, experiment, data)
     comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
     return build_section(experiment, records, scale, figure, comparisons)
 
@@ -361,65 +327,15 @@ def _details(table: Table, records: Sequence[Measurement]) -> list[Grid]:
     return [grid for grid in found if grid is not None]
 
 
-def _figure_view(
-    results_dir: Path, scale: str, experiment: Experiment, data: FigureData
-) -> FigureView:
-    spec, record = drawing(data.drawing), data.record
-    value = f"{record.value:.{metric_of(record.metric).digits}f}"
-    run = _shown_run(data, value)
-    if MISSING in data.example:
-        reason = f"No figure at this scale: {data.example[MISSING]}"
-        published = _published(experiment)
-        return FigureView(None, None, reason, _nonblank(reason, published), run)
-    return FigureView(
-        svg=figure_path(results_dir, scale, experiment.name, "svg"),
-        png=figure_path(results_dir, scale, experiment.name, "png"),
-        description=spec.describe(data.example),
-        lines=_lines(experiment, choice_in_words(data.example), spec.remark(data.example)),
-        run=run,
-    )
-
-
-def _shown_run(data: FigureData, value: str) -> str:
-    record, spec = data.record, drawing(data.drawing)
-    cell = f"row {record.row}, column {record.column}, corpus {record.corpus}, seed {record.seed}"
-    run = f"run {record.run_id} ({cell})"
-    largest = f"the largest {record.metric} of this experiment, {value}"
-    if isinstance(spec, SeriesSpec):
-        return f"all runs; {run} has {largest}"
-    places = ", ".join(place_in_words(one) for one in shown_examples(data.example))
-    where = f"; {places}" if places else ""
-    if isinstance(spec, ComparisonSpec):
-        return f"the best run of each row{where}; {run} has {largest}"
-    return f"{run}: {largest}{where}"
-
-
-def _lines(experiment: Experiment, *remarks: str) -> tuple[str, ...]:
-    plan = experiment.drawing
-    return _nonblank(plan.caption if plan else "", *remarks, _published(experiment))
-
-
-def _published(experiment: Experiment) -> str:
-    plan = experiment.drawing
-    return f"In the paper: {plan.published}" if plan and plan.published else ""
-
-
 def _nonblank(*lines: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
 def _computed_section(
-    results_dir: Path, scale: str, experiment: Experiment, data: ComputedFigure
+    results_dir: Path, scale: str, experiment: Experiment, data: FigureData
 ) -> Section:
     command = reproduce_command(experiment, scale)
-    view = FigureView(
-        svg=figure_path(results_dir, scale, experiment.name, "svg"),
-        png=figure_path(results_dir, scale, experiment.name, "png"),
-        description=data.describe(),
-        lines=_lines(experiment),
-        run=_EXACT,
-    )
-    origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
+    assert data.origin is not None
     return Section(
         experiment=experiment,
         anchor=experiment.anchor,
@@ -429,8 +345,12 @@ def _computed_section(
         table=build_table(experiment, [], scale),
         grids=(),
         details=(),
-        figure=view,
-        facts=(("command", command), *origin),
+        figure=figure_view(results_dir, scale, experiment, data),
+        facts=(
+            ("command", command),
+            ("versions", data.origin.versions),
+            ("commit", data.origin.commit),
+        ),
         notes=tuple(experiment.notes),
     )
 

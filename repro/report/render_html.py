@@ -34,7 +34,7 @@ def html_report(document: Document) -> str:
         script=Markup(script),
         script_hash=_script_hash(script),
         linked={section.anchor for section in document.sections},
-        images=_images(document),
+        drawings=_drawings(document),
         missing=MISSING,
         pages=PAGES,
         claims_note=METHOD,
@@ -85,12 +85,12 @@ def _unbroken(text: str) -> str:
     return text.replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
-def _images(document: Document) -> dict[str, str]:
-    # An SVG in an img element can neither run scripts nor clash with the identifiers of another.
+def _drawings(document: Document) -> dict[str, Markup]:
+    """The drawings as elements of the page; they are made by this package, all text escaped."""
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
-    return {anchor: _data_uri(svg) for anchor, svg in drawn.items() if svg is not None}
-
-
-def _data_uri(svg: Path) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.read_bytes()).decode('ascii')}"
+    return {
+        anchor: Markup(svg.read_text(encoding="utf-8"))
+        for anchor, svg in drawn.items()
+        if svg is not None
+    }

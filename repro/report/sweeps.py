@@ -8,16 +8,16 @@ from statistics import fmean, stdev
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from repro.config.planning import PlannedRun
 from repro.evaluation.metrics import METRICS, metric_of
-from repro.report.canvas import INK, drawable, new_figure, plain_style, svg_bytes
 from repro.report.cell import Cell
-from repro.report.curves import COLOURS, LABEL_SIZE, TICK_SIZE, label_axes, metric_label
+from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
+from repro.report.figures.curves import metric_label
+from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows
 from repro.report.significance import Comparer, comparison_texts
-from repro.results import Archive, CellRun, Measurement, Record, atomic_write_bytes
+from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
 from repro.results.sweeps import SEED, Sweep, read_sweeps, sweep_path
 
 BEST = "▲"
@@ -77,14 +77,15 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView 
         return None
     metric = main_metric(list(records.values()))
     points = _marked(_points(sweep, records, metric, comparer), metric)
+    words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
+    description = f"{metric_label(metric)}: {'; '.join(words)}."
     figure = _figure(sweep, points, metric)
     svg = None
     if figure is not None:
         svg = sweep_path(archive.results_dir, sweep.scale, sweep.name, "svg")
         with plain_style():
-            atomic_write_bytes(svg, svg_bytes(figure()))
+            atomic_write_text(svg, figure().svg(sweep.anchor, description))
     details = (_metrics_grid(sweep, points), _tests_grid(sweep, points))
-    words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
@@ -93,7 +94,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView 
         grids=(_pivot(sweep, points, metric),),
         details=tuple(grid for grid in details if grid is not None),
         svg=svg,
-        description=f"{metric_label(metric)}: {'; '.join(words)}.",
+        description=description,
         notes=(
             f"{metric}{spread}. {BEST} best; * differs from the first combination "
             f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
@@ -216,7 +217,7 @@ def _label(sweep: Sweep, point: Point) -> str:
     return ", ".join(f"{k}={v}" for k, v in zip(sweep.keys, point.values, strict=True)) or "all"
 
 
-def _figure(sweep: Sweep, points: Sequence[Point], metric: str) -> Callable[[], Figure] | None:
+def _figure(sweep: Sweep, points: Sequence[Point], metric: str) -> Callable[[], Canvas] | None:
     """What draws the sweep: a heat map over two numeric axes, or curves over one."""
     numeric = [key for key in sweep.keys if all(_is_number(v) for v in sweep.axes[key])]
     if len(sweep.keys) == len(numeric) == 2:
@@ -234,7 +235,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Figure:
+def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Canvas:
     """Dots of the seeds, their mean and its standard deviation; a curve for each other value."""
     place = sweep.keys.index(key)
     groups: dict[str, list[tuple[float, tuple[float, ...]]]] = {}
@@ -243,10 +244,10 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Fig
         if point.cell.values:
             x = float(point.values[place])
             groups.setdefault(", ".join(rest), []).append((x, point.cell.values))
-    figure = new_figure(_CURVE, _HEIGHT)
+    figure = Canvas(_CURVE, _HEIGHT)
     axes: Axes = figure.subplots()
     for number, (name, group) in enumerate(groups.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = SERIES[number % len(SERIES)]
         xs, values = zip(*sorted(group), strict=True)
         means = [fmean(each) for each in values]
         spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
@@ -257,33 +258,33 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Fig
             low, high = np.subtract(means, spread), np.add(means, spread)
             axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
     if len(groups) > 1:
-        axes.legend(frameon=False, fontsize=TICK_SIZE, labelcolor=INK)
-    label_axes(axes, drawable(key), metric_label(metric))
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+    plain_axes(axes, drawable(key), metric_label(metric), grid=True)
     figure.tight_layout()
     return figure
 
 
-def _heat_map(sweep: Sweep, points: Sequence[Point], metric: str) -> Figure:
+def _heat_map(sweep: Sweep, points: Sequence[Point], metric: str) -> Canvas:
     """Means over the seeds, written into their cells."""
     rows, columns = (sweep.axes[key] for key in sweep.keys)
     means = np.array([np.nan if p.cell.mean is None else p.cell.mean for p in points], np.float64)
     means = means.reshape(len(rows), len(columns))
-    figure = new_figure(2.4 + _HEAT_CELL * len(columns), 1.2 + 0.55 * _HEAT_CELL * len(rows))
+    figure = Canvas(2.4 + _HEAT_CELL * len(columns), 1.2 + 0.55 * _HEAT_CELL * len(rows))
     axes: Axes = figure.subplots()
     image = axes.imshow(means, cmap="viridis", aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, fontsize=TICK_SIZE, color=INK)
-    axes.set_yticks(range(len(rows)), rows, fontsize=TICK_SIZE, color=INK)
-    axes.set_ylabel(drawable(sweep.keys[0]), fontsize=LABEL_SIZE, color=INK)
-    axes.set_xlabel(drawable(sweep.keys[1]), fontsize=LABEL_SIZE, color=INK)
+    axes.set_xticks(range(len(columns)), columns, fontsize=8, color=INK)
+    axes.set_yticks(range(len(rows)), rows, fontsize=8, color=INK)
+    axes.set_ylabel(drawable(sweep.keys[0]), fontsize=9, color=INK)
+    axes.set_xlabel(drawable(sweep.keys[1]), fontsize=9, color=INK)
     middle = (np.nanmin(means) + np.nanmax(means)) / 2
     digits = metric_of(metric).digits
     for (row, column), value in np.ndenumerate(means):
         if not np.isnan(value):
-            ink = INK if value > middle else "white"
+            ink = "#111111" if value > middle else "#fefefe"  # on shades that stay the same
             text = f"{value:.{digits}f}"
-            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=TICK_SIZE)
+            axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
     bar = figure.colorbar(image, ax=axes)
-    bar.set_label(metric_label(metric), fontsize=TICK_SIZE, color=INK)
-    bar.ax.tick_params(labelsize=TICK_SIZE)
+    bar.set_label(metric_label(metric), fontsize=8, color=INK)
+    bar.ax.tick_params(labelsize=8)
     figure.tight_layout()
     return figure

@@ -21,6 +21,13 @@ from repro.checksums import (
 )
 from repro.results.arrays import Array, read_arrays, write_arrays
 from repro.results.errors import ResultsError
+from repro.results.examples import (
+    check_attention,
+    check_candidates,
+    check_forced,
+    check_hypotheses,
+    checked,
+)
 from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
 from repro.results.layout import runs_dir
 from repro.results.record import Record, read_record
@@ -200,7 +207,9 @@ class RunFolder:
 
     def read_hypotheses(self) -> list[Row]:
         """What :meth:`write_hypotheses` wrote; no rows if the run kept none."""
-        return _read_optional(self._verified(self.hypotheses))
+        return checked(
+            self.hypotheses, _read_optional(self._verified(self.hypotheses)), check_hypotheses
+        )
 
     def write_attention(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep attention weights, one row per example."""
@@ -208,7 +217,9 @@ class RunFolder:
 
     def read_attention(self) -> list[Row]:
         """What :meth:`write_attention` wrote; no rows if the run kept none."""
-        return _read_optional(self._verified(self.attention))
+        return checked(
+            self.attention, _read_optional(self._verified(self.attention)), check_attention
+        )
 
     def write_candidates(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep candidate structures with their weights, one row per example."""
@@ -216,7 +227,9 @@ class RunFolder:
 
     def read_candidates(self) -> list[Row]:
         """What :meth:`write_candidates` wrote; no rows if the run kept none."""
-        return _read_optional(self._verified(self.candidates))
+        return checked(
+            self.candidates, _read_optional(self._verified(self.candidates)), check_candidates
+        )
 
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
         """Keep what each example adds to the metrics, by full metric name."""
@@ -237,7 +250,7 @@ class RunFolder:
 
     def read_forced(self) -> list[Row]:
         """What :meth:`write_forced` wrote; no rows if the run kept none."""
-        return _read_optional(self._verified(self.forced))
+        return checked(self.forced, _read_optional(self._verified(self.forced)), check_forced)
 
     def _verified(self, path: Path) -> Path:
         """Return ``path``, once its content is known to be that of its checksum.

@@ -13,7 +13,7 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
-from repro.report import Origin, build_report, compute_figure_data
+from repro.report import Origin, build_report, export_figure_data
 from repro.results import Archive, CellRun, figure_path, require_writable, run_folder
 from repro.results.tuning import following_runs
 from repro.runs.ensemble import evaluate_ensemble
@@ -163,7 +163,7 @@ def reproduce_with(
     for experiment in experiments:
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
-            compute_figure_data(results_dir, scale, experiment, origin)
+            export_figure_data(results_dir, scale, experiment, origin=origin)
         _evaluate_ensembles(experiment, plans[experiment.name], extra, found)
     archive = Archive(results_dir, scale, changes)
     return Reproduction(outcomes, build_report(archive, names))

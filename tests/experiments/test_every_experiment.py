@@ -10,9 +10,9 @@ from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
 from repro.evaluation.metrics import form_of
-from repro.report.choice import MISSING
 from repro.report.chosen import chosen_records
-from repro.report.figure import read_figure_data
+from repro.report.figures import read_figure_data
+from repro.report.figures.kinds import MISSING
 from repro.report.significance import Comparer, compare_rows
 from repro.results import (
     Archive,

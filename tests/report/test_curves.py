@@ -7,58 +7,84 @@ from typing import Any
 
 import numpy as np
 import pytest
+from figure_runs import figure_run
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment
-from repro.report import build_report, document, draw_figure_data
-from repro.report.accuracy_over_time import describe_times, draw_times, gather_times, remark_times
-from repro.report.alpha_sweep import describe_sweep, draw_sweep, gather_sweep, remark_sweep
-from repro.report.canvas import plain_style
-from repro.report.curves import ShownRun, curves_of, metric_label
-from repro.report.figure import FigureData, read_figure_data
-from repro.results import Archive, Measurement, ResultsError, RunFolder, run_folder
+from repro.report import build_report, document, export_figure_data
+from repro.report.figure_view import figure_view
+from repro.report.figures import FigureData, FigureRuns, read_figure_data
+from repro.report.figures.canvas import plain_style
+from repro.report.figures.curves import AccuracyOverTime, AlphaSweep, curves_of, metric_label
+from repro.results import Archive, Measurement, ResultsError, run_folder
 
 Row = dict[str, Any]
 METRIC = "dev/token_accuracy"
-NOWHERE = RunFolder(Path("nowhere"))
+SWEEPS, ACCURACIES = AlphaSweep(), AccuracyOverTime()
 
 
-def run(row: str, value: float, seed: int = 1, folder: RunFolder = NOWHERE) -> ShownRun:
-    return ShownRun(row, seed, value, folder)
+def gather_sweep(*found: tuple[float, float, float, int]) -> Row:
+    """Data of a sweep, from α of attention and output, value and seed of each run."""
+    runs = [
+        figure_run(
+            str(number),
+            value=value,
+            seed=seed,
+            config={"mapping": {"alpha": attention}, "loss": {"alpha": output}},
+        )
+        for number, (attention, output, value, seed) in enumerate(found)
+    ]
+    return SWEEPS.gather(FigureRuns(METRIC, (), runs, runs))
 
 
 SWEEP = gather_sweep(
-    [
-        run("output 2", 60.0), run("output 1", 50.0), run("output 1", 54.0, seed=2),
-        run("attention 1.5", 70.0), run("output 2", 58.0, seed=2),
-    ],
-    METRIC,
-)  # fmt: skip
+    (1.5, 2, 60.0, 1), (1.5, 1, 50.0, 1), (1.5, 1, 54.0, 2), (2, 1.5, 70.0, 1), (1.5, 2, 58.0, 2)
+)
 TIMES: Row = {
     "metric": METRIC,
     "curves": [
-        {"label": "softmax", "seed": 1, "x": [100.0, 300.0], "y": [40.0, 60.0]},
+        {
+            "label": "softmax",
+            "mapping": "softmax",
+            "seed": 1,
+            "x": [100.0, 300.0],
+            "y": [40.0, 60.0],
+        },
         {"label": "softmax", "seed": 2, "x": [150.0, 1200.0], "y": [41.0, 61.0]},
-        {"label": "sparsemax", "seed": 1, "x": [200.0, 400.0], "y": [45.0, 65.0]},
+        {
+            "label": "sparsemax",
+            "mapping": "sparsemax",
+            "seed": 1,
+            "x": [200.0, 400.0],
+            "y": [45.0, 65.0],
+        },
     ],
 }
 
 
-def test_a_sweep_has_one_curve_for_each_name_and_seed_by_rising_alpha() -> None:
-    found = {name: curves for name, curves in curves_of(SWEEP)}
-    assert [(c.seed, c.x, c.y) for c in found["output"]] == [
-        (1, (1.0, 2.0), (50.0, 60.0)), (2, (1.0, 2.0), (54.0, 58.0)),
+def test_a_sweep_has_one_curve_for_each_seed_by_rising_alpha() -> None:
+    found = curves_of(SWEEP)
+    assert [(c["seed"], c["x"], c["y"]) for c in found["output"]] == [
+        (1, [1.0, 2.0], [50.0, 60.0]), (2, [1.0, 2.0], [54.0, 58.0]),
     ]  # fmt: skip
-    assert [(c.x, c.y) for c in found["attention"]] == [((1.5,), (70.0,))]
-    with pytest.raises(ResultsError, match="row 'softmax': expected a name and a number"):
-        gather_sweep([run("softmax", 1.0)], METRIC)
+    assert [(c["x"], c["y"]) for c in found["attention"]] == [([2.0], [70.0])]
+    with pytest.raises(ResultsError, match="no run has an α of"):
+        gather_sweep((1, 2, 50.0, 1))
+
+
+def test_the_run_that_both_sweeps_share_is_in_both() -> None:
+    found = curves_of(gather_sweep((1.5, 1.5, 60.0, 1)))
+    assert {name: curves[0]["x"] for name, curves in found.items()} == {
+        "attention": [1.5],
+        "output": [1.5],
+    }
 
 
 def test_a_sweep_shows_points_mean_and_spread() -> None:
     with plain_style():
-        figure = draw_sweep(SWEEP)
-    output, attention = figure.axes
+        figure = SWEEPS.draw(SWEEP)
+    attention, output = figure.axes
     assert output.get_xlabel() == "α of the output"
-    assert output.get_ylabel() == "validation token accuracy (%)"
+    assert attention.get_ylabel() == "validation token accuracy (%)"
     assert output.get_ylim() == attention.get_ylim()
     points, mean = output.lines[:2], output.lines[2]
     assert [[*line.get_ydata()] for line in points] == [[50, 60], [54, 58]]
@@ -76,28 +102,29 @@ def test_a_sweep_shows_points_mean_and_spread() -> None:
 
 
 def test_a_sweep_in_words() -> None:
-    assert "α of the output: 1: 52.00; 2: 59.00" in describe_sweep(SWEEP)
-    told = remark_sweep(SWEEP)
-    assert told.startswith("Largest here: output α = 2 (59.00), attention α = 1.5 (70.00).")
+    assert "α of the output: 1: 52.00; 2: 59.00" in SWEEPS.describe(SWEEP)
+    told = SWEEPS.remark(SWEEP)
+    assert told.startswith("Largest here: attention α = 2 (70.00), output α = 2 (59.00).")
     assert "bands" in told
-    one_seed = SWEEP | {"curves": [SWEEP["curves"][-1]]}
-    assert "bands" not in remark_sweep(one_seed)
+    one_seed = SWEEP | {"curves": SWEEP["curves"][:1]}
+    assert "bands" not in SWEEPS.remark(one_seed)
 
 
-def test_times_come_from_the_history(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+def test_times_come_from_the_history() -> None:
     validated = {"epoch": 2, "seconds": 3.0, "dev_token_accuracy": 50.0}
-    folder.rewrite_history([{"epoch": 1, "seconds": 1.5}, validated])
-    row = gather_times([run("softmax", 50.0, folder=folder)], METRIC)
-    assert row["curves"] == [{"label": "softmax", "seed": 1, "x": [3.0], "y": [50.0]}]
-    folder.rewrite_history([{"epoch": 1, "dev_token_accuracy": 50.0}])
+    run = figure_run("a row", [{"epoch": 1, "seconds": 1.5}, validated], config={})
+    data = ACCURACIES.gather(FigureRuns(METRIC, (), [run], [run]))
+    assert data["curves"] == [
+        {"label": "a row", "seed": 1, "mapping": "", "alpha": None, "x": [3.0], "y": [50.0]}
+    ]
+    broken = figure_run("a row", [{"epoch": 1, "dev_token_accuracy": 50.0}], config={})
     with pytest.raises(ResultsError, match=r"history\.jsonl: expected rows with 'dev_token_acc"):
-        gather_times([run("softmax", 50.0, folder=folder)], METRIC)
+        ACCURACIES.gather(FigureRuns(METRIC, (), [broken], [broken]))
 
 
 def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     with plain_style():
-        axes = draw_times(TIMES).axes[0]
+        axes = ACCURACIES.draw(TIMES).axes[0]
     assert axes.get_xlabel() == "training time without validation (min)"
     first, second, other = axes.lines
     assert [*second.get_xdata()] == [2.5, 20]
@@ -107,25 +134,10 @@ def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["softmax", "sparsemax"]
     short = {**TIMES, "curves": TIMES["curves"][:1]}
     with plain_style():
-        assert draw_times(short).axes[0].get_xlabel().endswith("(s)")
-    assert "softmax (seed 2): 61.00 after 1.2e+03 s and 2 validations" in describe_times(TIMES)
-    assert "softmax 150 s, sparsemax 200 s. Further seeds" in remark_times(TIMES)
-    assert "Further seeds" not in remark_times(short)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({}, "missing or malformed"),
-        ({**TIMES, "curves": []}, "at least one"),
-        ({**TIMES, "curves": [{**TIMES["curves"][0], "x": [1.0]}]}, "as many x as y"),
-        ({**TIMES, "curves": [{**TIMES["curves"][0], "x": ["late"]}]}, "malformed"),
-        ({**TIMES, "metric": None}, "malformed"),
-    ],
-)
-def test_malformed_curves_are_refused(row: Row, message: str) -> None:
-    with pytest.raises(ResultsError, match=message):
-        curves_of(row)
+        assert ACCURACIES.draw(short).axes[0].get_xlabel().endswith("(s)")
+    assert "softmax (seed 2): 61.00 after 1.2e+03 s and 2 validations" in ACCURACIES.describe(TIMES)
+    assert "softmax 150 s, sparsemax 200 s. Further seeds" in ACCURACIES.remark(TIMES)
+    assert "Further seeds" not in ACCURACIES.remark(short)
 
 
 def test_a_metric_has_its_unit() -> None:
@@ -154,8 +166,9 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     for record in records:
         folder = run_folder(tmp_path, "demo", record.run_id)
         folder.mark_running()
+        folder.write_config("mapping: {name: entmax, alpha: 1.5}")
         folder.append_history({"epoch": 1, "seconds": 1.0, "dev_token_accuracy": record.value})
-    draw_figure_data(tmp_path, "demo", experiment, records)
+    export_figure_data(tmp_path, "demo", experiment, records)
     data = read_figure_data(tmp_path, "demo", experiment.name)
     assert data is not None
     found = [(curve["label"], curve["seed"]) for curve in data.example["curves"]]
@@ -165,41 +178,15 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     html = build_report(filled(tmp_path, "demo", {experiment.name: records})).read_text(
         encoding="utf-8"
     )
-    assert (
-        "Shown: all runs; run 12 (row output 1, column dev, corpus made-up, seed 2) has the largest"
-        in html
-    )
+    assert "Shown: all runs; run 12 (output 1, corpus made-up, seed 2)" in html
 
 
-@pytest.mark.parametrize(
-    ("drawing", "example", "words"),
-    [
-        (
-            "attention",
-            {"index": 3},
-            "run run (row 1 / a, column avg, corpus made-up, seed 1): the largest test/acc",
-        ),
-        (
-            "attention_to_translated",
-            {"index": 3, "sentences": [{"index": 3}, {"index": 0, "split": "test"}]},
-            "the best run of each row; validation example 4, test example 1; run run (row 1 / a,",
-        ),
-        (
-            "sparsity_over_training",
-            {"epochs": [1]},
-            "run run (row 1 / a, column avg, corpus made-up, seed 1): the",
-        ),
-        (
-            "alpha_sweep",
-            {"curves": []},
-            "all runs; run run (row 1 / a, column avg, corpus made-up, seed 1) has the",
-        ),
-    ],
-)
-def test_it_is_said_which_runs_are_shown(
-    drawing: str, example: Row, words: str, make_record: Callable[..., Measurement]
+def test_the_section_names_the_runs_of_every_row(
+    tmp_path: Path, figure_experiment: Experiment, make_record: Callable[..., Measurement]
 ) -> None:
-    data = FigureData("paper2020/figure9", drawing, make_record(), example)
-    shown = document._shown_run(data, "50.00")
-    assert shown.startswith(words)
-    assert ("example" in shown) == ("index" in example)
+    reason = {"missing": "Nothing fits.", "runs": {"softmax": "aa", "fusedmax": "bb"}}
+    data = FigureData("paper2020/figure9", "longer_summary", reason, record=make_record())
+    view = figure_view(tmp_path, "demo", figure_experiment, data)
+    assert view.svg is view.png is None
+    assert "softmax aa, fusedmax bb" in view.run
+    assert view.lines[0].endswith("Nothing fits.")

@@ -1,21 +1,33 @@
 import io
 import math
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib
 import matplotlib.image
 import numpy as np
 import pytest
+from figure_runs import runs_of
 from matplotlib.figure import Figure
 
-from repro.report.attention import describe_attention, draw_attention, remark_attention
-from repro.report.canvas import PNG_DPI, drawable, plain_style, png_bytes, svg_bytes, token_label
-from repro.report.drawings import DRAWINGS, drawing
-from repro.report.examples import lattice_example
-from repro.report.lattice import MOST, describe_lattice, draw_lattice, percent, remark_lattice
-from repro.report.lattice_graph import Node, build_tree, place, walk
+from repro.mappings import MAPPINGS
+from repro.report.figures import Figure as Kind
+from repro.report.figures import FigureData, draw_figure, figure_kind, figure_kinds
+from repro.report.figures.canvas import PNG_DPI, drawable, plain_style, token_label
+from repro.report.figures.lattice import (
+    MOST,
+    Node,
+    build_tree,
+    lattice_example,
+    percent,
+    place,
+    walk,
+)
+from repro.report.figures.styles import lines_of, style_of
+from repro.report.figures.svg import FAINTEST, opacity
 from repro.results import ResultsError
 
 Row = dict[str, Any]
@@ -69,7 +81,7 @@ SENTENCES: Row = {
             "gold": "c",
             "separator": " ",
             "panels": {
-                name: {"source": ["a", "b"], "output": ["c", "</s>"], "weights": [[0.5, 0.5]] * 2}
+                name: {"mapping": name, "output": ["c", "</s>"], "weights": [[0.5, 0.5]] * 2}
                 for name in ("fusedmax", "oscarmax")
             },
         }
@@ -87,23 +99,33 @@ ROWS: Mapping[str, Row] = {
     "lattice": lattice_row(),
     "dependency_arcs": {
         "index": 0,
-        "sentence": "s",
-        "words": ["a", "b"],
-        "gold": [0, 1],
-        "candidates": [{"heads": [0, 1], "weight": 0.5}, {"heads": [2, 0], "weight": 0.5}],
+        "sentences": [
+            {
+                "index": 0,
+                "sentence": "s",
+                "words": ["a", "b"],
+                "gold": [0, 1],
+                "candidates": [{"heads": [0, 1], "weight": 0.5}, {"heads": [2, 0], "weight": 0.5}],
+            }
+        ],
     },
     "premise_attention": PREMISES,
     "premise_attention_of_three": PREMISES,
     "alignment_grids": {
-        **PAIR,
-        "panels": {
-            "softmax": {
-                "predicted": "neutral",
-                "premise_to_hypothesis": [[1.0], [1.0]],
-                "hypothesis_to_premise": [[0.25, 0.75]],
-                "structures": {},
+        "index": 0,
+        "pairs": [
+            {
+                **PAIR,
+                "panels": {
+                    "softmax": {
+                        "predicted": "neutral",
+                        "premise_to_hypothesis": [[1.0], [1.0]],
+                        "hypothesis_to_premise": [[0.25, 0.75]],
+                        "structures": {},
+                    }
+                },
             }
-        },
+        ],
     },
     "forced_decoding": {
         "index": 0,
@@ -135,8 +157,12 @@ ROWS: Mapping[str, Row] = {
 }
 
 
-def pixels(figure: Figure) -> np.ndarray:
-    image = matplotlib.image.imread(io.BytesIO(png_bytes(figure)), format="png")
+ATTENTION, LATTICE = figure_kind("attention"), figure_kind("lattice")
+KINDS = [name for name, kind in figure_kinds().items() if name in ROWS]
+
+
+def pixels(figure: Any) -> np.ndarray:
+    image = matplotlib.image.imread(io.BytesIO(figure.png()), format="png")
     return np.round(image[..., :3] * 255).astype(int)
 
 
@@ -152,25 +178,9 @@ def cell_pixels(figure: Figure, image: np.ndarray, x: int, y: int, width: float)
     return image[image.shape[0] - top : image.shape[0] - bottom, left:right].reshape(-1, 3)
 
 
-def test_zero_cells_are_white_and_nonzero_ones_shaded_and_outlined() -> None:
-    row = attention_row()
-    with plain_style():
-        figure = draw_attention(row)
-        image = pixels(figure)
-    for y, line in enumerate(row["weights"]):
-        for x, weight in enumerate(line):
-            whole = cell_pixels(figure, image, x, y, 0.9)
-            middle = cell_pixels(figure, image, x, y, 0.5)
-            if weight == 0:
-                assert (whole == 255).all(), (x, y)
-            else:
-                assert (middle < 255).any(axis=1).all(), (x, y)
-                assert whole.sum(axis=1).min() < middle.sum(axis=1).min() or weight > 0.6, (x, y)
-
-
 def test_a_larger_weight_is_darker() -> None:
     with plain_style():
-        figure = draw_attention(attention_row())
+        figure = ATTENTION.draw(attention_row())
         image = pixels(figure)
     shades = [cell_pixels(figure, image, x, y, 0.5).mean() for x, y in [(0, 2), (0, 1), (2, 0)]]
     assert shades == sorted(shades, reverse=True)
@@ -179,11 +189,11 @@ def test_a_larger_weight_is_darker() -> None:
 
 
 def test_attention_labels_tokens_for_the_eye() -> None:
-    figure = draw_attention(attention_row())
+    figure = ATTENTION.draw(attention_row())
     axes = figure.axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["english", "V", "a", "␣"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b", "</s>"]
-    assert [tick.get_rotation() for tick in axes.get_xticklabels()] == [90, 0, 0, 0]
+    assert [tick.get_rotation() for tick in axes.get_xticklabels()] == [90, 90, 90, 90]
 
 
 def test_forty_source_symbols_do_not_overlap() -> None:
@@ -192,7 +202,7 @@ def test_forty_source_symbols_do_not_overlap() -> None:
     for line in weights:
         line[7] = 1.0
     with plain_style():
-        figure = draw_attention(attention_row(source=source, output=["W"] * 30, weights=weights))
+        figure = ATTENTION.draw(attention_row(source=source, output=["W"] * 30, weights=weights))
         figure.draw_without_rendering()
     boxes = [tick.get_window_extent() for tick in figure.axes[0].get_xticklabels()]
     gaps = [right.x0 - left.x1 for left, right in pairwise(boxes)]
@@ -200,28 +210,11 @@ def test_forty_source_symbols_do_not_overlap() -> None:
     assert min(box.y0 for box in boxes) > 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"weights": [[0, 0, 1, 0], [0.5, 0, 0.4, 0], [0, 1, 0, 0]]}, "output 1 are no distrib"),
-        ({"weights": [[0, 0, 1, 0], [1.5, 0, -0.5, 0], [0, 1, 0, 0]]}, "output 1 are no distrib"),
-        ({"weights": [[0, 0, 1, 0], [math.nan] * 4, [0, 1, 0, 0]]}, "output 1 are no distrib"),
-        ({"weights": [[0, 0, 1, 0]]}, "expected 3 rows of 4 weights"),
-        ({"weights": [[1.0]] * 3}, "expected 3 rows of 4 weights"),
-        ({"output": [], "weights": []}, "expected 0 rows"),
-        ({"weights": None}, "missing or malformed"),
-    ],
-)
-def test_bad_attention_is_refused(changes: Row, message: str) -> None:
-    with pytest.raises(ResultsError, match=message):
-        draw_attention(attention_row(**changes))
-
-
 def test_attention_in_words() -> None:
-    assert "5 of 12 weights are nonzero" in describe_attention(attention_row())
-    assert remark_attention(attention_row()) == ""
+    assert "5 of 12 weights are nonzero" in ATTENTION.describe(attention_row())
+    assert ATTENTION.remark(attention_row()) == ""
     dense = attention_row(gold="x", weights=[[0.25] * 4] * 3)
-    assert remark_attention(dense).startswith("The prediction shown is wrong. No weight")
+    assert ATTENTION.remark(dense).startswith("The prediction shown is wrong. No weight")
 
 
 def ends(root: Node) -> dict[str, Node]:
@@ -246,67 +239,47 @@ def written(figure: Figure) -> list[str]:
 
 
 def test_lattice_labels_branches_and_ends() -> None:
-    texts = written(draw_lattice(lattice_row()))
+    texts = written(LATTICE.draw(lattice_row()))
     percentages = sorted(text for text in texts if text.endswith("%"))
     branches, final = ["25.0 %", "25.0 %", "75.0 %", "75.0 %"], ["18.8 %", "25.0 %", "56.2 %"]
     assert percentages == sorted(branches + final)
     assert texts.count("✓ gold") == 1
     assert {"drawed", "drawn", "drew", "english: draw, V PST"} <= set(texts)
     assert texts[-1] == "Complete: 3 hypotheses with nonzero probability, all others zero."
-    assert remark_lattice(lattice_row()) == ""
-    assert "'drawed' 56.2 %; 'drew' 25.0 %; 'drawn' 18.8 %." in describe_lattice(lattice_row())
+    assert LATTICE.remark(lattice_row()) == ""
+    assert "'drawed' 56.2 %; 'drew' 25.0 %; 'drawn' 18.8 %." in LATTICE.describe(lattice_row())
 
 
 def test_a_beam_says_that_it_is_no_complete_set() -> None:
     found = [hypothesis("drawed", [0.5] + [1] * 6), hypothesis("dra", [0.5, 0.5, 0.5])]
     row = lattice_row(finite=False, hypotheses=found)
     with pytest.raises(ResultsError, match="disagree on the step"):
-        draw_lattice(row)
+        LATTICE.draw(row)
     row = lattice_row(finite=False, hypotheses=[found[0], hypothesis("xy", [0.2, 1])])
-    texts = written(draw_lattice(row))
+    texts = written(LATTICE.draw(row))
     assert "xy … (unfinished)" in texts
     assert texts[-1] == (
         "Beam only: 2 hypotheses found, 70.0 % of the probability. "
         "The gold form drawn is not among them."
     )
-    assert "not complete" in remark_lattice(row)
+    assert "not complete" in LATTICE.remark(row)
 
 
 def test_an_unfinished_hypothesis_is_never_gold() -> None:
     row = lattice_row(finite=False, hypotheses=[hypothesis("drawn", [0.9, 1, 1, 1, 1])])
     assert not lattice_example(row).has_gold
-    assert "✓ gold" not in written(draw_lattice(row))
+    assert "✓ gold" not in written(LATTICE.draw(row))
 
 
 def test_many_hypotheses_are_cut_and_say_so() -> None:
     names = [chr(ord("a") + n) for n in range(20)]
     row = lattice_row(gold="t", hypotheses=[hypothesis(name, [0.05, 1]) for name in names])
-    texts = written(draw_lattice(row))
+    texts = written(LATTICE.draw(row))
     assert "l" in texts
     assert "m" not in texts
     assert texts[-1].endswith("all others zero. Drawn: the 12 most probable.")
-    assert remark_lattice(row) == "Drawn are the 12 most probable of 20."
-    assert describe_lattice(row).endswith("; 8 more.")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"hypotheses": [hypothesis("ab", [1, 1, 1, 1])]}, "'ab' has 4 steps for 2 tokens"),
-        ({"hypotheses": [hypothesis("ab", [1])]}, "'ab' has 1 steps for 2 tokens"),
-        ({"hypotheses": [hypothesis("ab", [1, 1])]}, "holds an unfinished hypothesis"),
-        ({"hypotheses": [hypothesis("ab", [0.9, 1, 1])]}, "the complete set has total prob.* 0.9"),
-        ({"hypotheses": [hypothesis("a", [1, 1]), hypothesis("b", [1, 1])]}, "total probab.* 2.0"),
-        ({"hypotheses": [hypothesis("a", [-0.5, -2])]}, r"outside of \[0, 1\]"),
-        ({"hypotheses": [hypothesis("a", [0.5, 1])] * 2}, "'a' stands twice"),
-        ({"hypotheses": [], "finite": False}, "has no hypotheses"),
-        ({"hypotheses": [{}]}, "missing or malformed"),
-        ({"gold": None, "hypotheses": None}, "missing or malformed"),
-    ],
-)
-def test_bad_hypotheses_are_refused(changes: Row, message: str) -> None:
-    with pytest.raises(ResultsError, match=message):
-        draw_lattice(lattice_row(**changes))
+    assert LATTICE.remark(row) == "Drawn are the 12 most probable of 20."
+    assert LATTICE.describe(row).endswith("; 8 more.")
 
 
 @pytest.mark.parametrize(
@@ -327,33 +300,152 @@ def test_letters_that_the_font_lacks_become_codes() -> None:
     assert token_label("</s>") == "</s>"
 
 
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_figures_are_the_same_bytes_whatever_the_settings(name: str) -> None:
-    def draw() -> tuple[bytes, bytes]:
-        with plain_style():
-            figure = drawing(name).draw(ROWS[name])
-            return svg_bytes(figure), png_bytes(figure)
-
-    first = draw()
-    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.facecolor": "red"}):
-        second = draw()
-    assert first == second
-    assert b"<dc:date>" not in first[0]
-
-
-@pytest.mark.parametrize("name", DRAWINGS)
-def test_hostile_text_is_drawn_as_text(name: str) -> None:
-    hostile = "<script>alert(1)</script>$\\frac{1}{0}$"
-    texts = {"language": hostile, "lemma": hostile, "gold": hostile, "sentence": hostile}
-    row = {
-        key: texts.get(key, value) if isinstance(value, str) else value
-        for key, value in ROWS[name].items()
-    }
+def test_zero_cells_are_white_with_a_dot() -> None:
+    row = attention_row()
     with plain_style():
-        svg = svg_bytes(drawing(name).draw(row))
-    assert b"<script" not in svg
+        figure = ATTENTION.draw(row)
+        image = pixels(figure)
+    for y, line in enumerate(row["weights"]):
+        for x, weight in enumerate(line):
+            cell = cell_pixels(figure, image, x, y, 0.7)
+            white = (cell == 255).all(axis=1)
+            if weight == 0:
+                assert 0.8 < white.mean() < 1, (x, y)
+            else:
+                assert not white.any(), (x, y)
+
+
+def test_shades_grow_from_nothing_at_zero() -> None:
+    shares = [opacity(weight) for weight in (0.0, 1e-30, 0.1, 0.5, 0.999, 1.0)]
+    assert shares[0] == 0 < FAINTEST <= shares[1]
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 1
+
+
+def drawn(name: str, row: Row, artefact: str = "paper2020/figure9") -> str:
+    return draw_figure(FigureData(artefact, name, row))[0]
+
+
+def test_cells_say_words_and_weight_on_hovering() -> None:
+    root = ElementTree.fromstring(drawn("attention", attention_row()))
+    titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == 12
+    assert titles[2] == "a → a: 1"
+    assert titles[8:10] == ["english → </s>: 0.001", "V → </s>: 0.999"]
+    shapes = [one for one in root.iter() if "fill-opacity" in one.attrib and len(one)]
+    assert [float(one.get("fill-opacity", "")) > 0 for one in shapes] == [
+        weight > 0 for line in attention_row()["weights"] for weight in line
+    ]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_svg_is_text_that_follows_the_page(name: str) -> None:
+    svg = drawn(name, ROWS[name])
+    root = ElementTree.fromstring(svg)
+    assert [one for one in root.iter() if one.tag.endswith("}text")]
+    assert "currentColor" in svg
+    assert "font-family=" in svg
+    assert not re.search(r"<style|<metadata|<image|font-family:|Date", svg)
+    assert root.get("aria-label")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_ids_are_unique_within_a_page(name: str) -> None:
+    first, second = (drawn(name, ROWS[name], f"paper2020/figure{n}") for n in (8, 9))
+    ids = [re.findall(r'id="([^"]+)"', svg) for svg in (first, second)]
+    assert not {*ids[0]} & {*ids[1]}
+    for svg, known in zip((first, second), ids, strict=True):
+        assert len(known) == len({*known})
+        references = re.findall(r'(?:url\(#|href="#)([^")]+)', svg)
+        assert {*references} <= {*known}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_figures_are_the_same_bytes_whatever_the_settings(name: str) -> None:
+    data = FigureData("paper2020/figure9", name, ROWS[name])
+    first = draw_figure(data)
+    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.facecolor": "red"}):
+        second = draw_figure(data)
+    assert first == second
+
+
+def hostile(value: Any) -> Any:
+    """The same data with every text of it replaced."""
+    text = "<script>alert(1)</script>$\\frac{1}{0}$"
+    if isinstance(value, dict):
+        kept = ("metric", "mapping", "predicted")
+        return {k: v if k in kept else hostile(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [hostile(one) for one in value]
+    return f"{value}{text}" if isinstance(value, str) and value != "</s>" else value
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_hostile_text_is_drawn_as_text(name: str) -> None:
+    svg = drawn(name, hostile(ROWS[name]))
+    assert "<script" not in svg
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
 def test_an_unknown_drawing_is_refused() -> None:
-    with pytest.raises(ResultsError, match="no drawing 'pie'; choose from: attention, lattice"):
-        drawing("pie")
+    with pytest.raises(ResultsError, match="no drawing 'pie'; choose from: accuracy_over_time"):
+        figure_kind("pie")
+
+
+def test_data_of_another_kind_are_refused() -> None:
+    with pytest.raises(ResultsError, match="paper2020/figure9: malformed data"):
+        drawn("lattice", attention_row())
+
+
+def test_every_kind_has_an_example_or_needs_no_run() -> None:
+    others = {name: kind for name, kind in figure_kinds().items() if name not in ROWS}
+    assert {type(kind).__module__.split(".")[3] for kind in others.values()} == {"library"}
+    assert all(isinstance(kind, Kind) for kind in others.values())
+
+
+def test_mappings_have_looks_of_their_own() -> None:
+    looks = [(spec.color, spec.line) for spec in MAPPINGS.values()]
+    assert len(looks) == len({*looks})
+    assert style_of("entmax", 1.0) == style_of("softmax")
+    assert style_of("entmax", 2.0) == style_of("sparsemax")
+    same = lines_of({"newton": style_of("entmax"), "sorting": style_of("entmax")})
+    assert same["newton"].color == same["sorting"].color
+    assert same["newton"].dashes != same["sorting"].dashes
+
+
+def test_the_longest_correct_source_of_thirty_is_chosen() -> None:
+    def kept(index: int, length: int, gold: str = "a") -> Row:
+        weights = [[1.0] + [0.0] * (length - 1)]
+        return attention_row(
+            index=index, source=["x"] * length, output=["a"], gold=gold, weights=weights
+        )
+
+    def first(*rows: Row, prefer: tuple[str, ...] = ()) -> int:
+        return int(ATTENTION.gather(runs_of({"softmax": rows}, prefer))["index"])
+
+    assert first(kept(0, 10), kept(1, 30), kept(2, 31)) == 1
+    assert first(kept(0, 10), kept(1, 30, gold="b")) == 0
+    assert first(kept(5, 10), kept(4, 10)) == 4
+    assert first(kept(0, 40), kept(1, 33)) == 1
+    assert first(kept(0, 20), attention_row(index=1, source=[*"draw"]), prefer=("draw",)) == 1
+
+
+def test_the_most_even_complete_set_with_gold_is_chosen() -> None:
+    def kept(index: int, *shares: float, lemma: str = "go", gold: str = "a", **more: Any) -> Row:
+        found = [
+            {"tokens": [chr(ord("a") + n)], "probability": share, "steps": [share, 1.0]}
+            for n, share in enumerate(shares)
+        ]
+        return lattice_row(index=index, lemma=lemma, gold=gold, hypotheses=found, **more)
+
+    def first(*rows: Row, prefer: tuple[str, ...] = ()) -> int:
+        return int(LATTICE.gather(runs_of({"softmax": rows}, prefer))["index"])
+
+    even = kept(7, 0.5, 0.5)
+    for other in (
+        kept(0, 0.9, 0.1), kept(0, 1.0), kept(0, *[0.1] * 10), kept(9, 0.5, 0.5),
+        kept(0, 0.34, 0.33, 0.33, gold="z"), kept(0, 0.25, 0.25, 0.25, 0.2, finite=False),
+    ):  # fmt: skip
+        assert first(even, other) == first(other, even) == 7
+    assert first(even, kept(9, 0.25, 0.25, 0.25, 0.25)) == 9
+    assert first(even, kept(1, 1.0, lemma="draw"), prefer=("none", "draw")) == 1

@@ -3,19 +3,14 @@
 from typing import Any
 
 import pytest
+from figure_runs import runs_of
 
-from repro.report.canvas import plain_style
-from repro.report.forced_decoding import (
-    COMPLETED,
-    ZERO,
-    describe_forced,
-    draw_forced,
-    remark_forced,
-)
-from repro.report.forced_steps import choose_forced, forced_example
+from repro.report.figures.canvas import plain_style
+from repro.report.figures.forced_decoding import COMPLETED, ZERO, ForcedDecoding
 from repro.results import ResultsError
 
 Row = dict[str, Any]
+FORCED = ForcedDecoding()
 
 
 def step(probability: float, support: int, **shares: float) -> Row:
@@ -36,13 +31,17 @@ def row(index: int, target: str, *steps: Row, source: str = "le ta@@ ble") -> Ro
     }  # fmt: skip
 
 
+def first(rows: list[Row], prefer: list[str]) -> int:
+    return int(FORCED.gather(runs_of({"x": rows}, prefer))["index"])
+
+
 CHOICE = step(0.25, 2, a=0.75, the=0.25)
 PAPER = row(3, "the tree of life", CHOICE, sure("tree"), sure("of"), sure("life"))
 
 
 def test_steps_without_a_choice_share_a_shaded_box() -> None:
     with plain_style():
-        axes = draw_forced(PAPER).axes[0]
+        axes = FORCED.draw(PAPER).axes[0]
     first, second = axes.patches
     assert first.get_facecolor() == (1, 1, 1, 1)
     assert second.get_facecolor()[:3] == pytest.approx(
@@ -54,37 +53,37 @@ def test_steps_without_a_choice_share_a_shaded_box() -> None:
         ("a", "normal"), ("75.0 %", "normal"), ("the", "bold"), ("25.0 %", "normal"),
         ("tree of life", "bold"),
     ]  # fmt: skip
-    assert remark_forced(PAPER) == "3 of 4 steps have no alternative."
-    assert "'the' 25.0 % of 2; 'tree' 100.0 % of 1" in describe_forced(PAPER)
+    assert FORCED.remark(PAPER) == "3 of 4 steps have no alternative."
+    assert "'the' 25.0 % of 2; 'tree' 100.0 % of 1" in FORCED.describe(PAPER)
 
 
 def test_an_impossible_target_is_listed_and_red() -> None:
     found = row(0, "x", step(0.0, 1, a=1.0))
     with plain_style():
-        axes = draw_forced(found).axes[0]
+        axes = FORCED.draw(found).axes[0]
     texts = {text.get_text(): text for text in axes.texts}
     assert texts["x"].get_color() == ZERO
     assert "0.0 %" in texts
     assert len(axes.patches) == 1
     assert axes.patches[0].get_facecolor() == (1, 1, 1, 1)
-    assert remark_forced(found).endswith("1 symbols of the target have probability exactly zero.")
+    assert FORCED.remark(found).endswith("1 symbols of the target have probability exactly zero.")
 
 
 def test_what_is_not_listed_is_counted() -> None:
     shares = {f"w{n}": 0.05 for n in range(10)}
     found = row(0, "rare", step(0.001, 30, **shares))
     with plain_style():
-        texts = [text.get_text() for text in draw_forced(found).axes[0].texts]
+        texts = [text.get_text() for text in FORCED.draw(found).axes[0].texts]
     assert "w7" in texts
     assert "w8" not in texts
     assert {"rare", "0.1 %", "and 21 more"} <= set(texts)
-    assert remark_forced(found).endswith("are only counted.")
+    assert FORCED.remark(found).endswith("are only counted.")
 
 
 def test_boxes_stay_inside_and_apart() -> None:
     steps = [CHOICE if n % 3 else sure("the") for n in range(40)] + [sure("the")] * 60
     with plain_style():
-        figure = draw_forced(row(0, "the " * 100, *steps))
+        figure = FORCED.draw(row(0, "the " * 100, *steps))
         figure.draw_without_rendering()
     axes = figure.axes[0]
     found = [patch.get_window_extent() for patch in axes.patches]
@@ -104,28 +103,9 @@ def test_the_target_that_changes_most_is_shown() -> None:
     impossible = row(2, "the b x b", CHOICE, sure("b"), step(0.0, 2, a=0.5, b=0.5), sure("b"))
     long = row(4, "the b " * 9, *[CHOICE, sure("b")] * 9)
     rows = [plain, impossible, long, turns, PAPER]
-    assert choose_forced(rows, []) == 3
-    assert choose_forced(rows[:3], []) == 0
-    assert choose_forced([long, impossible], []) == 1
-    assert choose_forced([*rows, row(5, "a", sure("a"), source="Un autre .")], ["un autre"]) == 5
-    with pytest.raises(ResultsError, match="kept no forced decoding"):
-        choose_forced([], [])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"steps": []}, "missing or malformed"),
-        ({"target": [], "steps": []}, "at least one step"),
-        ({"target": None}, "missing or malformed"),
-        ({"steps": [step(0.5, 1, a=1.0)]}, "step 0: 'a' has two probabilities"),
-        ({"steps": [step(float("nan"), 1, a=1.0)]}, "step 0: expected probabilities"),
-        ({"steps": [step(1.0, 0, a=1.0)]}, "at most 0 of them"),
-        ({"steps": [step(1.0, 1)]}, "at most 1 of them"),
-        ({"steps": [step(0.5, 2, a=0.5, b=0.1)]}, "sum to 0.6"),
-        ({"steps": [step(0.9, 2, a=0.9, b=0.9)]}, "expected probabilities"),
-    ],
-)
-def test_bad_steps_are_refused(changes: Row, message: str) -> None:
-    with pytest.raises(ResultsError, match=message):
-        forced_example({**row(0, "a", sure("a")), **changes})
+    assert first(rows, []) == 1
+    assert first(rows[:3], []) == 0
+    assert first([long, impossible], []) == 2
+    assert first([*rows, row(5, "a", sure("a"), source="Un autre .")], ["un autre"]) == 5
+    with pytest.raises(ResultsError, match="kept no examples"):
+        first([], [])

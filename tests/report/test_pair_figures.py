@@ -7,25 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.colors import to_hex
+from figure_runs import runs_of
 
 from repro.config.experiment import Axis, Drawing, Experiment
-from repro.report import draw_figure_data
-from repro.report.alignment_grids import (
-    describe_alignments,
-    draw_alignments,
-    gather_alignment,
-    remark_alignments,
-)
-from repro.report.canvas import plain_style, svg_bytes
-from repro.report.compared_pairs import common_pairs
-from repro.report.premise_attention import (
-    describe_premises,
-    draw_premises,
-    gather_premises,
-    remark_premises,
-)
-from repro.report.strips import ZERO, segments
+from repro.report import export_figure_data
+from repro.report.figures.alignments import Alignments
+from repro.report.figures.canvas import plain_style
+from repro.report.figures.comparison import choose_pairs
+from repro.report.figures.heatmap import segments
+from repro.report.figures.premises import Premises
 from repro.results import Measurement, ResultsError, run_folder
 
 Row = dict[str, Any]
@@ -45,6 +35,18 @@ def attended(
     }
 
 
+def common_pairs(kept: Any) -> list[Row]:
+    return choose_pairs(runs_of(kept), lambda pair: (0,), 9, "")["pairs"]
+
+
+def gather_premises(kept: Any, prefer: list[str], count: int) -> Row:
+    return Premises(count).gather(runs_of(kept, prefer))
+
+
+def gather_alignment(kept: Any, prefer: list[str]) -> Row:
+    return Alignments().gather(runs_of(kept, prefer))
+
+
 SHORT = attended(0, "a b", [0.5, 0.5])
 LONG = attended(1, "a b c", [0.0, 0.5, 0.5])
 UNKNOWN = attended(2, "a b c d", [1.0, 0.0, 0.0, 0.0], predicted="entailment")
@@ -55,16 +57,18 @@ def test_runs_are_joined_by_pair_and_keep_what_they_say() -> None:
     (row,) = common_pairs({"x": [SHORT, LONG], "y": [other]})
     assert (row["index"], row["premise"]) == (1, ["a", "b", "c"])
     assert row["panels"]["x"]["weights"] == LONG["weights"]
-    assert row["panels"]["y"] == {"predicted": "neutral", "weights": [1.0, 0.0, 0.0]}
+    assert row["panels"]["y"] == {
+        "predicted": "neutral",
+        "weights": [1.0, 0.0, 0.0],
+        "mapping": "y",
+    }
 
 
 def test_runs_that_cannot_be_joined_are_refused() -> None:
-    with pytest.raises(ResultsError, match="no pair in common"):
+    with pytest.raises(ResultsError, match="kept no examples"):
         common_pairs({"x": [SHORT], "y": [LONG]})
-    with pytest.raises(ResultsError, match="run y read other words"):
+    with pytest.raises(ResultsError, match="read different texts"):
         common_pairs({"x": [SHORT], "y": [{**SHORT, "premise": ["z", "b"]}]})
-    with pytest.raises(ResultsError, match="malformed: 'gold'"):
-        common_pairs({"x": [{key: SHORT[key] for key in SHORT if key != "gold"}]})
 
 
 def shown(kept: list[Row], prefer: list[str], count: int = 1) -> list[int]:
@@ -98,34 +102,24 @@ def test_lines_stand_where_neighbours_differ() -> None:
     assert segments([third, 1 - third - third, third]) == []
 
 
-def test_strips_are_grey_at_zero_and_separated_where_weights_differ() -> None:
+def test_the_remark_names_runs_and_mistakes() -> None:
+    row = gather_premises({"x": [UNKNOWN]}, [], 1)
+    assert Premises(1).remark(row) == "The label of 'said 2' is not predicted by: x."
+    assert "x: 1 of 4 words" in Premises(1).describe(row)
+    assert row["runs"] == {"x": "x-1"}
+
+
+def test_strips_have_a_dot_at_zero_and_lines_where_weights_differ() -> None:
     row = gather_premises({"x": [LONG], "y": [{**LONG, "weights": [0.2, 0.3, 0.5]}]}, [], 1)
     with plain_style():
-        figure = draw_premises(row)
-        assert svg_bytes(figure) == svg_bytes(draw_premises(row))
-    axes = figure.axes[0]
-    colours = [to_hex(patch.get_facecolor()) for patch in axes.patches]
-    assert colours[0] == ZERO
-    assert colours[1] == colours[2] != ZERO
-    assert len(set(colours[3:]) | {ZERO}) == 4
-    upright = [line.get_xdata()[0] for line in axes.lines if line.get_xdata()[0] > 0]
-    assert upright == [1, 1, 2]
+        axes = Premises(1).draw(row).axes[0]
+    zeros, borders = axes.lines
+    assert [*zip(zeros.get_xdata(), zeros.get_ydata(), strict=True)] == [(0.5, 0.5)]
+    upright = [x for x, y in zip(borders.get_xdata(), borders.get_ydata(), strict=True) if y < 1]
+    assert upright == [1]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["a", "b", "c"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["x", "y"]
     assert [text.get_text() for text in axes.texts] == ["neutral", "neutral"]
-
-
-def test_the_remark_names_runs_and_mistakes() -> None:
-    row = {**gather_premises({"x": [UNKNOWN]}, [], 1), "runs": {"x": "abc"}}
-    assert remark_premises(row) == "Runs: x abc. The label of 'said 2' is not predicted by: x."
-    assert "x: 1 of 4 words" in describe_premises(row)
-
-
-@pytest.mark.parametrize("weights", [[0.5, 0.6], [1.0], [-0.5, 1.5], [float("nan"), 1.0], None])
-def test_weights_that_are_no_distribution_are_refused(weights: Any) -> None:
-    row = gather_premises({"x": [{**SHORT, "weights": weights}]}, [], 1)
-    with pytest.raises(ResultsError, match="pair 0, x"):
-        draw_premises(row)
 
 
 def aligned(index: int, words: tuple[str, str], panel: Row, **changes: Any) -> Row:
@@ -176,32 +170,38 @@ THREE = {
 def test_alignments_show_cells_paths_and_matchings() -> None:
     row = gather_alignment(THREE, [])
     with plain_style():
-        figure = draw_alignments(row)
-        assert svg_bytes(figure) == svg_bytes(draw_alignments(row))
-    dense_up, dense_low, path_up, path_low, matched, *small = figure.axes
-    cells = [len(axes.patches) for axes in (dense_up, dense_low, path_up, path_low, matched)]
-    assert cells == [6, 5, 2, 4, 3]
-    assert [len(axes.lines) for axes in figure.axes[:5]] == [0, 0, 1, 2, 0]
-    (up,) = path_up.lines
-    assert list(up.get_xdata()) == [0.5, 1.5]
-    assert list(up.get_ydata()) == [0.5, 2.5]
-    widths = [line.get_linewidth() for line in path_low.lines]
+        figure = Alignments().draw(row)
+    *maps, _ = figure.cells
+    nonzero = [sum(w > 0 for line in one.weights for w in line) for one in maps]
+    assert nonzero == [6, 5, 2, 4, 3]
+    path_up, path_low = maps[2].axes, maps[3].axes
+    (up,) = (line for line in path_up.lines if line.get_marker() == "o")
+    assert [*up.get_xdata()] == [0.5, 1.5]
+    assert [*up.get_ydata()] == [0.5, 2.5]
+    low = [line for line in path_low.lines if line.get_marker() == "o"]
+    widths = [line.get_linewidth() for line in low]
     assert widths == sorted(widths), "the lightest path first, under the others"
-    assert [list(line.get_ydata()) for line in path_low.lines] == [[0.5, 1.5, 2.5]] * 2
+    small = [axes for axes in figure.axes if axes.get_ylabel() == "premise"]
     assert [axes.get_title() for axes in small] == ["0.60", "0.40"]
     assert [len(axes.patches) for axes in small] == [2, 2]
-    text = describe_alignments(row)
+    told = {text.get_text() for text in figure.texts}
+    assert {"0.75", "0.25", "1.00"} <= told
+    assert "premise: a b c\nhypothesis: x y\ngold: neutral" in told
+    text = Alignments().describe(row)
     assert "softmax: 11 of 12 weights are nonzero;" in text
     assert "sequential: 6 of 12 weights are nonzero, 3 structures" in text
 
 
 def test_columns_of_the_upper_grid_are_words_of_the_hypothesis() -> None:
-    figure = draw_alignments(gather_alignment({"sequential": THREE["sequential"]}, []))
-    upper = figure.axes[0]
-    places = {(round(p.get_x() - 0.06), round(p.get_y() - 0.06)) for p in upper.patches}
-    assert places == {(0, 0), (1, 2)}
-    assert [tick.get_text() for tick in upper.get_xticklabels()] == ["x", "y"]
-    assert [tick.get_text() for tick in upper.get_yticklabels()] == ["a", "b", "c"]
+    figure = Alignments().draw(gather_alignment({"sequential": THREE["sequential"]}, []))
+    upper = figure.cells[0]
+    assert [[w > 0 for w in line] for line in upper.weights] == [
+        [True, False],
+        [False, False],
+        [False, True],
+    ]
+    assert [tick.get_text() for tick in upper.axes.get_xticklabels()] == ["x", "y"]
+    assert [tick.get_text() for tick in upper.axes.get_yticklabels()] == ["a", "b", "c"]
 
 
 def test_a_neutral_pair_that_fits_is_shown() -> None:
@@ -221,23 +221,9 @@ def test_more_structures_than_are_drawn_are_counted() -> None:
     many = [{"weight": 0.125, "partners": [0, -1, 1]} for _ in range(8)]
     panel = {**MATCHED, "structures": {"premise_to_hypothesis": many}}
     row = gather_alignment({"matching": [aligned(0, WORDS, panel)]}, [])
-    assert "matching: the 2 lightest structures are not drawn." in remark_alignments(row)
-    assert len(draw_alignments(row).axes) == 1 + 6
-
-
-@pytest.mark.parametrize(
-    ("panel", "expected"),
-    [
-        ({**DENSE, "premise_to_hypothesis": [[0.5, 0.4]] * 3}, "sum to 0.9"),
-        ({**DENSE, "premise_to_hypothesis": [[1.0, 0.0]]}, "expected 3 rows of 2 weights"),
-        ({**DENSE, "structures": None}, "malformed"),
-        ({**PATH, "structures": selected(1.0, [0, 2, 0])}, "expected 3 partners among 2"),
-        ({**MATCHED, "structures": selected(0.5, [0, -1, 1])}, "sum to 0.5"),
-    ],
-)  # fmt: skip
-def test_malformed_alignments_are_refused(panel: Row, expected: str) -> None:
-    with pytest.raises(ResultsError, match=expected):
-        draw_alignments(gather_alignment({"x": [aligned(0, WORDS, panel)]}, []))
+    assert "matching: the 2 lightest structures are not drawn." in Alignments().remark(row)
+    small = [one for one in Alignments().draw(row).axes if one.get_ylabel() == "premise"]
+    assert len(small) == 6
 
 
 def test_a_comparison_takes_the_best_run_of_each_row(
@@ -255,28 +241,17 @@ def test_a_comparison_takes_the_best_run_of_each_row(
         records.append(make_record(run_id=run, value=value, metric=metric, **changes))
         weights = [1.0, 0.0] if run == "bb" else [0.5, 0.5]
         kept = [{**SHORT, "weights": weights}, LONG]
-        run_folder(tmp_path, "demo", run).write_attention(kept)
-    path = draw_figure_data(tmp_path, "demo", experiment, records)
+        folder = run_folder(tmp_path, "demo", run)
+        folder.write_attention(kept)
+        folder.write_config(f"mapping: {{name: {'sparsemax' if run == 'bb' else 'softmax'}}}")
+    path = export_figure_data(tmp_path, "demo", experiment, records)
     content = json.loads(path.read_text("utf-8"))
     example = content["example"]
     assert content["record"]["run_id"] == "bb"
     assert example["runs"] == {"x": "bb", "y": "cc"}
     (pair,) = example["pairs"]
+    assert [one["mapping"] for one in pair["panels"].values()] == ["sparsemax", "softmax"]
     assert {label: one["weights"] for label, one in pair["panels"].items()} == {
         "x": [1.0, 0.0],
         "y": [0.5, 0.5],
     }
-
-
-def test_alignments_print_premise_hypothesis_and_label() -> None:
-    weights = {"premise_to_hypothesis": [[1.0]] * 2, "hypothesis_to_premise": [[0.25, 0.75]]}
-    panel = {"predicted": "neutral", "structures": {}, **weights}
-    row = {
-        "index": 0, "pair": "p", "premise": ["A", "man"], "hypothesis": ["Sleeps"],
-        "gold": "neutral", "panels": {"softmax": panel},
-    }  # fmt: skip
-    with plain_style():
-        (text,) = draw_alignments(row).texts
-    assert text.get_text().splitlines() == [
-        "premise: A man", "hypothesis: Sleeps", "gold: neutral",
-    ]  # fmt: skip

@@ -1,42 +1,19 @@
 """Figures that show what several runs make of the same sentence."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from matplotlib.colors import to_hex
+from figure_runs import runs_of
 
-from repro.report.attention_panels import (
-    REPETITIONS,
-    describe_attention_panels,
-    draw_attention_panels,
-    remark_attention_panels,
-    repeated_words,
-)
-from repro.report.canvas import plain_style
-from repro.report.choice import MISSING, OWN, RULE, choice_in_words
-from repro.report.compared_sentences import (
-    SINK,
-    common_sentences,
-    compared_sentence,
-    shown_sentences,
-)
-from repro.report.panel_choice import (
-    gather_longer_summary,
-    gather_sentences,
-    gather_shorter_summary,
-    remark_summaries,
-)
-from repro.report.strips import ZERO, clusters
-from repro.report.translations import (
-    MISSED,
-    MISTAKEN,
-    common_words,
-    describe_translations,
-    draw_translations,
-    gather_translations,
-    remark_translations,
-)
+from repro.report.figures import figure_kind
+from repro.report.figures.canvas import plain_style
+from repro.report.figures.comparison import SINK, Sentence, choose_sentences, shown_sentences
+from repro.report.figures.heatmap import clusters
+from repro.report.figures.kinds import MISSING, OWN, RULE, choice_in_words
+from repro.report.figures.sentence_panels import SentencePanels, repeated_words
+from repro.report.figures.translations import MISSED, MISTAKEN, Translations, common_words
 from repro.results import ResultsError
 
 Row = dict[str, Any]
@@ -51,6 +28,17 @@ def kept(index: int, source: str, output: str, gold: str = "x y", **changes: Any
         "separator": " ", "weights": weights,
     }  # fmt: skip
     return row | changes
+
+
+LONGER, SHORTER = figure_kind("longer_summary"), figure_kind("shorter_summary")
+
+
+def gather_sentences(kept: Any, prefer: Sequence[str], count: int, longest: int) -> Any:
+    return SentencePanels(count, longest).gather(runs_of(kept, prefer))
+
+
+def common(kept: Any) -> list[Sentence]:
+    return shown_sentences(choose_sentences(runs_of(kept), lambda one: (one.row["index"],), 9, ""))
 
 
 def shown(found: Mapping[str, Any]) -> list[int]:
@@ -74,42 +62,33 @@ def test_equal_weights_are_one_cluster_wherever_they_stand() -> None:
 
 
 def test_sentences_are_joined_by_their_place_and_keep_what_each_run_says() -> None:
-    found = common_sentences(
-        {"x": [kept(0, "a b", "p"), kept(1, "c", "q")], "y": [kept(1, "c", "r")]}
-    )
-    (row,) = found
-    sentence = compared_sentence(row)
-    assert (sentence.index, sentence.source) == (1, ("c",))
-    assert {name: sentence.words(name) for name in "xy"} == {"x": ["q"], "y": ["r"]}
+    found = {"x": [kept(0, "a b", "p"), kept(1, "c", "q")], "y": [kept(1, "c", "r")]}
+    (sentence,) = common(found)
+    assert (sentence.row["index"], sentence.source) == (1, ["c"])
+    assert {p.label: (p.mapping, p.words) for p in sentence.panels} == {
+        "x": ("x", ["q"]),
+        "y": ("y", ["r"]),
+    }
 
 
 def test_a_sink_is_no_word_of_the_sentence() -> None:
     free, bounded = kept(0, "a b", "p"), kept(0, f"a b {SINK}", "q")
-    sentence = compared_sentence(common_sentences({"bounded": [bounded], "free": [free]})[0])
-    assert sentence.source == ("a", "b")
-    assert sentence.panels["bounded"].source[-1] == SINK
+    (sentence,) = common({"bounded": [bounded], "free": [free]})
+    assert sentence.source == ["a", "b"]
+    assert [[*panel.columns] for panel in sentence.panels] == [["a", "b", SINK], ["a", "b"]]
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ([kept(5, "a b", "p")], "no sentence in common"),
-        ([kept(0, "a b", "p", gold="z")], "read other sentences"),
-        ([{"index": 0}], "missing or malformed"),
-        ([{}], "missing or malformed"),
+        ([kept(5, "a b", "p")], "kept no examples"),
+        ([kept(0, "a b", "p", gold="z")], "read different texts"),
+        ([kept(0, "a c", "p")], "read different texts"),
     ],
 )
 def test_runs_that_cannot_be_joined_are_refused(other: list[Row], message: str) -> None:
     with pytest.raises(ResultsError, match=message):
-        common_sentences({"x": [kept(0, "a b", "p")], "y": other})
-
-
-@pytest.mark.parametrize("source", ["a c", f"a b {SINK} {SINK}"])
-def test_runs_of_other_words_are_refused(source: str) -> None:
-    (row,) = common_sentences({"x": [kept(0, "a b", "p")]})
-    row["panels"]["y"] = kept(0, source, "p")
-    with pytest.raises(ResultsError, match="all of them of the same source"):
-        compared_sentence(row)
+        common({"x": [kept(0, "a b", "p")], "y": other})
 
 
 def test_the_longest_sources_that_fit_are_shown_once() -> None:
@@ -124,16 +103,16 @@ def test_the_longest_sources_that_fit_are_shown_once() -> None:
 
 def test_the_longer_summary_is_where_fusedmax_says_most_more() -> None:
     found = runs("a a|a a a a|a a", "a|a a a|a a", "a|a|a a a")
-    assert shown(gather_longer_summary(found, [], 9)) == [1]  # 4 - 3 = 2 - 1, the longer source
+    assert shown(LONGER.gather(runs_of(found, []))) == [1]  # 4 - 3 = 2 - 1, the longer source
     found = runs("a a|a a a|a a", "a|a a a|a a", "a|a|a a a")
-    assert shown(gather_longer_summary(found, [], 9)) == [0]
+    assert shown(LONGER.gather(runs_of(found, []))) == [0]
 
 
 def test_the_shorter_summary_is_where_both_say_least() -> None:
     found = runs("a|a a|a", "a a|a a|a a a", "a a a|a a a a|a a")
-    assert shown(gather_shorter_summary(found, [], 9)) == [1]
-    row = gather_shorter_summary(found, [], 9)
-    assert remark_summaries(row) == (
+    assert shown(SHORTER.gather(runs_of(found, []))) == [1]
+    row = SHORTER.gather(runs_of(found, []))
+    assert SHORTER.remark(row) == (
         "Words of the outputs: fusedmax 2, oscarmax 2, softmax 4. "
         "Weights of softmax below the least single-precision number are zero."
     )
@@ -141,13 +120,15 @@ def test_the_shorter_summary_is_where_both_say_least() -> None:
 
 def test_a_figure_without_a_sentence_that_shows_its_point_has_no_example() -> None:
     found = runs("a|b|c", "a|b|c", "a|b|c", names=("fusedmax", "oscarmax", "sparsemax"))
-    for gather in (gather_longer_summary, gather_shorter_summary):
-        assert gather(found, [], 9).keys() == {MISSING}
-        preferred = gather(found, ["w w w"], 9)
+    for kind in (LONGER, SHORTER):
+        assert kind.gather(runs_of(found)).keys() == {MISSING}
+        preferred = kind.gather(runs_of(found, ["w w w"]))
         assert (shown(preferred), preferred["sentences"][0][OWN]) == ([1], True)
     longer = runs("a|a a a|a", "a|a|a", "a|a|a")
-    assert shown(gather_longer_summary(longer, [], 3)) == [1]
-    assert gather_longer_summary(longer, [], 2).keys() == {MISSING}  # the sentence does not fit
+    assert shown(replace(LONGER, longest=3).gather(runs_of(longer))) == [1]
+    assert replace(LONGER, longest=2).gather(runs_of(longer)).keys() == {
+        MISSING
+    }  # the sentence does not fit
 
 
 def test_sentences_of_other_splits_are_shown_on_request_only() -> None:
@@ -168,41 +149,9 @@ def test_sentences_of_other_splits_are_shown_on_request_only() -> None:
         )
 
 
-def test_repeated_words_are_bold_and_zeros_white() -> None:
-    said, gold = "die al@@ te , al@@ te , die stadt", "die stadt die , la@@ st"
-    rows = {"softmax": [kept(0, "a b", said, gold=gold)]}
-    row = gather_sentences(rows, [], 1, 9)
-    (sentence,) = shown_sentences(row)
-    assert repeated_words(sentence.words("softmax"), sentence) == ["alte"]
-    with plain_style():
-        axes = draw_attention_panels(row, REPETITIONS).axes[0]
-    bold = [label.get_text() for label in axes.get_yticklabels() if label.get_weight() == "bold"]
-    assert bold == ["al@@", "te", "al@@", "te"]
-    assert {to_hex(patch.get_facecolor()) for patch in axes.patches[1:2]} == {"#ffffff"}
-    assert "alte" in remark_attention_panels(row, REPETITIONS)
-    assert "alte" not in remark_attention_panels(row)
-
-
 def test_rules_need_the_runs_they_speak_of() -> None:
-    with pytest.raises(ResultsError, match="no run is labelled oscarmax"):
-        gather_shorter_summary({"fusedmax": [kept(0, "a", "p")]}, [], 9)
-
-
-def test_panels_are_grey_at_zero_without_borders_inside_groups() -> None:
-    line = [0.0, 0.3, 0.3, 0.4, 0.0]
-    rows = {name: [kept(0, "a b c d e", "", weights=[line])] for name in ("fusedmax", "oscarmax")}
-    with plain_style():
-        figure = draw_attention_panels(gather_sentences(rows, [], 1, 9))
-    first, second = figure.axes[:2]
-    for axes in (first, second):
-        colours = [to_hex(patch.get_facecolor()) for patch in axes.patches]
-        assert colours[0] == colours[4] == ZERO
-        assert colours[1] == colours[2] not in (ZERO, colours[3])
-        upright = {line.get_xdata()[0] for line in axes.lines if len({*line.get_xdata()}) == 1}
-        assert upright == {1, 3, 4}
-    marked = [[*line.get_xdata()] for line in second.lines if line.get_marker() == "o"]
-    assert marked == [[1.5, 2.5]]
-    assert not [line for line in first.lines if line.get_marker() == "o"]
+    with pytest.raises(ResultsError, match="no run uses fusedmax or oscarmax"):
+        SHORTER.gather(runs_of({"softmax": [kept(0, "a", "p")]}))
 
 
 def boxes(figure: Any) -> list[Any]:
@@ -230,7 +179,7 @@ def test_texts_do_not_overlap_and_stay_inside(words: int, names: list[str]) -> N
         for name in names
     }
     with plain_style():
-        figure = draw_attention_panels(gather_sentences(rows, [], 3, 24))
+        figure = SentencePanels(3, 24).draw(gather_sentences(rows, [], 3, 24))
         found = boxes(figure)
     for number, one in enumerate(found):
         assert figure.bbox.x0 <= one.x0 <= one.x1 <= figure.bbox.x1
@@ -239,22 +188,54 @@ def test_texts_do_not_overlap_and_stay_inside(words: int, names: list[str]) -> N
 
 
 def test_panels_in_words() -> None:
-    row = gather_sentences(runs("a|b|c", "a|b|d", "a|b|c"), [], 2, 9) | {"runs": {"fusedmax": "f1"}}
-    assert "'w w w w' (a to b): fusedmax: 'c', 2 of 8 weights are nonzero; oscarmax: 'd'" in (
-        describe_attention_panels(row)
-    )
-    assert remark_attention_panels(row) == (
-        "Weights of softmax below the least single-precision number are zero. Runs: fusedmax f1."
-    )
+    kind = SentencePanels(2, 9)
+    row = gather_sentences(runs("a|b|c", "a|b|d", "a|b|c"), [], 2, 9)
+    assert "2 sentences. Nonzero weights: fusedmax: 4 of 14; oscarmax" in kind.describe(row)
+    assert "oscarmax gives" not in kind.remark(row)
+    assert "softmax below the least" in kind.remark(row)
 
 
-def test_malformed_panels_are_refused() -> None:
-    with pytest.raises(ResultsError, match="at least one sentence"):
-        draw_attention_panels({"sentences": []})
-    row = gather_sentences({"x": [kept(0, "a b", "p")]}, [], 1, 9)
-    row["sentences"][0]["panels"]["x"]["weights"] = [[1.0, 0.5]] * 2
-    with pytest.raises(ResultsError, match="no distribution"):
-        draw_attention_panels(row)
+def test_groups_of_oscarmax_have_bullets_and_no_lines_inside() -> None:
+    line = [0.0, 0.3, 0.3, 0.4, 0.0]
+    rows = {name: [kept(0, "a b c d e", "", weights=[line])] for name in ("fusedmax", "oscarmax")}
+    row = gather_sentences(rows, [], 1, 9)
+    with plain_style():
+        figure = SentencePanels(1, 9).draw(row)
+    fused, oscar, _ = figure.axes
+    for axes in (fused, oscar):
+        zeros, borders = axes.lines[:2]
+        assert [*zeros.get_xdata()] == [0.5, 4.5]
+        assert {x for x in borders.get_xdata() if x == x} == {1, 3, 4}
+    assert [[*one.get_xdata()] for one in oscar.lines[2:]] == [[1.5, 2.5]]
+    assert len(fused.lines) == 2
+    assert "bear the same bullet" in SentencePanels(1, 9).remark(row)
+
+
+def test_repeated_words_are_bold() -> None:
+    said, gold = "die al@@ te , al@@ te , die stadt", "die stadt die , la@@ st"
+    row = gather_sentences({"softmax": [kept(0, "a b", said, gold=gold)]}, [], 1, 9)
+    (sentence,) = shown_sentences(row)
+    assert repeated_words(sentence.panels[0].words, sentence) == ["alte"]
+    kind = SentencePanels(1, 9, repetitions=True)
+    with plain_style():
+        axes = kind.draw(row).axes[0]
+    bold = [label.get_text() for label in axes.get_yticklabels() if label.get_weight() == "bold"]
+    assert bold == ["al@@", "te", "al@@", "te"]
+    assert "alte" in kind.remark(row)
+    assert "alte" not in SentencePanels(1, 9).remark(row)
+
+
+def test_four_panels_stand_two_by_two_where_four_are_too_wide() -> None:
+    words = " ".join(["word"] * 20)
+    rows = {name: [kept(0, words, "p q r")] for name in "abcd"}
+    with plain_style():
+        *panels, _ = SentencePanels(1, 20).draw(gather_sentences(rows, [], 1, 20)).axes
+    places = [
+        (round(axes.get_position().x0, 3), round(axes.get_position().y0, 3)) for axes in panels
+    ]
+    assert len({x for x, _ in places}) == len({y for _, y in places}) == 2
+    named = [bool(axes.get_xticklabels()) for axes in panels]
+    assert named == [False, False, True, True]
 
 
 def brute_force_length(one: Sequence[str], other: Sequence[str]) -> int:
@@ -280,19 +261,21 @@ def test_the_sentences_about_which_runs_differ_most_are_shown_first() -> None:
         "x": [kept(0, "a", "x y"), kept(1, "b", "x y"), kept(2, "c", "x y")],
         "y": [kept(0, "a", "x y"), kept(1, "b", "z"), kept(2, "c", "x z")],
     }
-    assert shown(gather_translations(found, [])) == [1, 2, 0]
-    assert shown(gather_translations(found, ["A"])) == [0, 1, 2]
+    assert shown(Translations().gather(runs_of(found))) == [1, 2, 0]
+    assert shown(Translations().gather(runs_of(found, ["A"]))) == [0, 1, 2]
 
 
 def test_missing_words_are_blue_and_wrong_ones_red() -> None:
     found = {"x": [kept(0, "a@@ b c", "x y y")], "y": [kept(0, "a@@ b c", "y")]}
-    row = gather_translations(found, [])
+    row = Translations().gather(runs_of(found))
     with plain_style():
-        figure = draw_translations(row)
+        figure = Translations().draw(row)
         assert all(box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes(figure))
     texts = [(text.get_text(), text.get_color()) for text in figure.axes[0].texts]
     coloured = [(text, colour) for text, colour in texts if colour in (MISSED, MISTAKEN)]
     assert coloured == [("x", MISSED), ("y", MISTAKEN)]
-    assert [text for text, _ in texts][:6] == ["input", "ab", "c", "reference", "x", "y"]
-    assert "'ab c': reference: 'x y'; x: 'x y y'; y: 'y'" in describe_translations(row)
-    assert remark_translations(row) == "Immediate repetitions: x 1, y 0."
+    assert [text for text, _ in texts][:5] == ["input", "ab c", "reference", "x", "y"]
+    assert "1 sentences with their reference and translations by x, y" in Translations().describe(
+        row
+    )
+    assert Translations().remark(row) == "Immediate repetitions: x 1, y 0."

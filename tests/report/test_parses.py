@@ -3,26 +3,29 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from figure_runs import runs_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from repro.report.canvas import plain_style, svg_bytes
-from repro.report.dependency_arcs import (
-    describe_dependency_arcs,
-    draw_dependency_arcs,
-    remark_dependency_arcs,
-)
-from repro.report.parses import choose_parses, parsed_sentence
-from repro.report.sparsity_over_training import (
-    box_of,
-    choose_sparsity,
-    describe_sparsity,
-    draw_sparsity,
-    quantile,
-    remark_sparsity,
-)
+from repro.report.figures.canvas import plain_style
+from repro.report.figures.dependency_arcs import DependencyArcs, parsed_sentence
+from repro.report.figures.sparsity_over_training import SparsityOverTraining, box_of, quantile
 from repro.results import ResultsError
 
 Row = dict[str, Any]
+
+
+def drawn(*rows: Row) -> Any:
+    return DependencyArcs().draw({"sentences": rows})
+
+
+def told(*rows: Row) -> tuple[str, str]:
+    kind, data = DependencyArcs(), {"sentences": rows}
+    return kind.describe(data), kind.remark(data)
+
+
+def first(rows: list[Row], prefer: list[str]) -> int:
+    data = DependencyArcs().gather(runs_of({"SparseMAP": rows}, prefer))
+    return int(data["sentences"][0]["index"])
 
 
 def row(*candidates: tuple[list[int], float], index: int = 0, **changes: Any) -> Row:
@@ -53,7 +56,7 @@ def test_weights_whose_rounded_sum_exceeds_one_are_drawn() -> None:
     rounded = row((OTHER, 0.75), (GOLD, 0.25 + 1e-7))
     assert max(parsed_sentence(rounded).marginals.values()) > 1
     with plain_style():
-        svg_bytes(draw_dependency_arcs(rounded))
+        drawn(rounded).svg("name")
 
 
 @pytest.mark.parametrize(
@@ -71,17 +74,14 @@ def test_weights_whose_rounded_sum_exceeds_one_are_drawn() -> None:
 )  # fmt: skip
 def test_the_most_even_ambiguous_sentence_wins(others: list[Row]) -> None:
     for rows in ([AMBIGUOUS, *others], [*others, AMBIGUOUS]):
-        examples = [parsed_sentence(one) for one in rows]
-        assert examples[choose_parses(examples, [])].index == 0
-    assert examples[choose_parses(examples, ["none", "s1"])].index == 1
+        assert first(rows, []) == 0
+        assert first(rows, ["none", "s1"]) == 1
 
 
 def test_the_drawing_shows_arcs_words_and_weights() -> None:
     with plain_style():
-        figure = draw_dependency_arcs(AMBIGUOUS)
+        figure = drawn(AMBIGUOUS)
         texts = [text.get_text() for text in figure.axes[0].texts]
-        again = svg_bytes(draw_dependency_arcs(AMBIGUOUS))
-        assert svg_bytes(figure) == again
     assert texts[:4] == ["root", "a", "b", "c"]
     assert texts[4:] == ["0.25", "0.75", "s0   2 trees: 0.75, 0.25 (gold)"]
     paths = [patch.get_path().vertices for patch in figure.axes[0].patches]
@@ -101,7 +101,7 @@ def crowded(words: int, seed: int) -> Row:
 @pytest.mark.parametrize("words", [3, 14, 30])
 def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: int) -> None:
     with plain_style():
-        figure = draw_dependency_arcs(crowded(words, seed))
+        figure = drawn(crowded(words, seed))
         renderer = FigureCanvasAgg(figure).get_renderer()
         *texts, _title = figure.axes[0].texts
         boxes = [text.get_window_extent(renderer) for text in texts]
@@ -111,39 +111,23 @@ def test_labels_of_arcs_do_not_touch_each_other_or_the_words(words: int, seed: i
 
 def test_the_title_lists_the_heaviest_trees_only() -> None:
     with plain_style():
-        title = draw_dependency_arcs(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
+        title = drawn(row(*[(GOLD, 0.1)] * 10)).axes[0].texts[-1].get_text()
     assert title == f"s0   10 trees: 0.10 (gold), {'0.10, ' * 7}…"
 
 
 def test_the_words_say_what_is_in_doubt() -> None:
-    text = describe_dependency_arcs(AMBIGUOUS)
+    text, remark = told(AMBIGUOUS)
     assert "2 with nonzero weight" in text
     assert "'c' below 'a' (0.75)" in text
-    assert remark_dependency_arcs(AMBIGUOUS) == ""
+    assert remark == ""
     single = row((OTHER, 1.0))
-    assert "No arc is in doubt" in describe_dependency_arcs(single)
-    assert remark_dependency_arcs(single).count(".") == 3
+    assert "No arc is in doubt" in told(single)[0]
+    assert told(single)[1].count(".") == 3
     with plain_style():
-        assert len(draw_dependency_arcs(row((GOLD, 1.0))).axes[0].patches) == 3
+        assert len(drawn(row((GOLD, 1.0))).axes[0].patches) == 3
 
 
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        ({"index": 1}, "missing or malformed"),
-        (row((GOLD, 0.5)), "are no distribution"),
-        (row((GOLD, 1.5), (OTHER, -0.5)), "are no distribution"),
-        (row((GOLD, float("nan"))), "are no distribution"),
-        (row(), "are no distribution"),
-        (row(([2, 0], 1.0)), "expected a head among 3 words each"),
-        (row(([2, 0, 4], 1.0)), "expected a head among 3 words each"),
-    ],
-)
-def test_damaged_candidates_are_refused(broken: Row, message: str) -> None:
-    with pytest.raises(ResultsError, match=message):
-        parsed_sentence(broken)
-
-
+SPARSITY = SparsityOverTraining()
 HISTORY: Row = {
     "epochs": [1, 2],
     "trees": [[[1, 1], [4, 2], [9, 1]], [[1, 3], [2, 1]]],
@@ -164,7 +148,7 @@ def test_sparsity_is_drawn_as_boxes_and_told() -> None:
         "training_parents": [[[1.5, 4]], [[1.25, 8]]],
     }
     with plain_style():
-        alone, compared = draw_sparsity(HISTORY).axes, draw_sparsity(both).axes
+        alone, compared = SPARSITY.draw(HISTORY).axes, SPARSITY.draw(both).axes
     assert [len(axes.patches) for axes in (*alone, *compared)] == [2, 2, 4, 4]
     legend = compared[0].get_legend()
     assert legend is not None
@@ -174,47 +158,34 @@ def test_sparsity_is_drawn_as_boxes_and_told() -> None:
     assert box_of([(1.0, 1), (4.0, 2), (9.0, 1)]) == {
         "whislo": 1, "q1": 1, "med": 4, "q3": 4, "whishi": 9, "fliers": [],
     }  # fmt: skip
-    told = describe_sparsity(both)
-    assert "validation sentences, epoch 1: median of 4 trees and 1.5 heads per word" in told
-    assert "training sentences, epoch 2: median of 2 trees and 1.25 heads per word" in told
-    assert "3 of 4 validation sentences and 2 of 8 training sentences" in remark_sparsity(both)
-    assert "training" not in remark_sparsity(HISTORY)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"epochs": [1]},
-        {"training_trees": [[[1, 1]]]},
-        {"trees": [[], []]},
-        {"parents": [[[1, 0]], [[1, 1]]]},
-        {"trees": 3},
-    ],
-)
-def test_a_damaged_history_is_refused(change: Row) -> None:
-    with pytest.raises(ResultsError, match="sparsity over training"):
-        draw_sparsity(HISTORY | change)
-
-
-def test_a_run_has_one_history_or_none() -> None:
-    assert choose_sparsity([HISTORY], []) == 0
-    for rows, prefer in (([], []), ([HISTORY], ["s1"])):
-        with pytest.raises(ResultsError, match="kept no numbers of trees"):
-            choose_sparsity(rows, prefer)
+    words = SPARSITY.describe(both)
+    assert "validation sentences, epoch 1: median of 4 trees and 1.5 heads per word" in words
+    assert "training sentences, epoch 2: median of 2 trees and 1.25 heads per word" in words
+    assert "2 of 8 training sentences and 3 of 4 validation sentences" in SPARSITY.remark(both)
+    assert "training" not in SPARSITY.remark(HISTORY)
 
 
 def test_two_sentences_stand_below_each_other() -> None:
-    two = {"index": 0, "sentences": [AMBIGUOUS, row((OTHER, 1.0), index=1)]}
+    two = (AMBIGUOUS, row((OTHER, 1.0), index=1))
     with plain_style():
-        upper, lower = draw_dependency_arcs(two).axes
-        alone = draw_dependency_arcs(AMBIGUOUS).axes[0]
+        upper, lower = drawn(*two).axes
+        alone = drawn(AMBIGUOUS).axes[0]
     assert [t.get_text() for t in upper.texts] == [t.get_text() for t in alone.texts]
     assert upper.get_position().y0 == pytest.approx(lower.get_position().y1)
-    assert describe_dependency_arcs(two).count("Dependency trees of") == 2
-    assert remark_dependency_arcs(two).count("s1") == 3
+    assert told(*two)[0].count("Dependency trees of") == 2
+    assert told(*two)[1].count("s1") == 3
 
 
 def test_sentences_are_asked_for_by_their_words() -> None:
     other = row((GOLD, 1.0), words=["A", "b", "d"], index=1)
-    examples = [parsed_sentence(one) for one in (AMBIGUOUS, other)]
-    assert choose_parses(examples, ["x", "a b d."]) == 1
+    assert first([AMBIGUOUS, other], ["x", "a b d."]) == 1
+    with pytest.raises(ResultsError, match="kept no examples"):
+        first([], [])
+
+
+def test_a_history_without_numbers_of_trees_is_refused() -> None:
+    counted = {"epoch": 2, "dev_trees_counts": [[1, 3]], "dev_parents_counts": [[1.0, 3]]}
+    data = SPARSITY.gather(runs_of({"SparseMAP": [{"epoch": 1}, counted]}))
+    assert data == {"epochs": [2], "trees": [[[1, 3]]], "parents": [[[1.0, 3]]]}
+    with pytest.raises(ResultsError, match="kept no numbers of trees"):
+        SPARSITY.gather(runs_of({"SparseMAP": [{"epoch": 1}]}))

@@ -9,87 +9,11 @@ import pytest
 
 from repro.checksums import DamagedFileError, sidecar
 from repro.config.experiment import Drawing, Experiment
-from repro.report import draw_figure_data
-from repro.report.choose import choose_attention, choose_lattice
-from repro.report.examples import AttentionExample, Hypothesis, LatticeExample
-from repro.report.figure import read_figure_data, render_figure
-from repro.report.select import best_record
+from repro.report.figures import export_figure_data, read_figure_data, render_figure
+from repro.report.figures.kinds import best_record
 from repro.results import Measurement, ResultsError, figure_path, run_folder
 
 Make = Callable[..., Measurement]
-
-
-def lattice(
-    index: int, *shares: float, lemma: str = "go", finite: bool = True, gold: str = "a"
-) -> LatticeExample:
-    hypotheses = tuple(
-        Hypothesis((chr(ord("a") + n),), share, (share, 1.0)) for n, share in enumerate(shares)
-    )
-    return LatticeExample(index, "english", lemma, ("V",), gold, finite, hypotheses)
-
-
-def attention(index: int, length: int, *, gold: str = "a", lemma: str = "") -> AttentionExample:
-    source = tuple(lemma or "x" * length)
-    weights = ((1.0,) + (0.0,) * (len(source) - 1),)
-    return AttentionExample(index, "english", source, ("a",), gold, weights)
-
-
-EVEN = lattice(7, 0.5, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("others", "winner"),
-    [
-        ([lattice(0, 0.9, 0.1)], 7),
-        ([lattice(0, 1.0)], 7),
-        ([lattice(0, *[0.1] * 10)], 7),
-        ([lattice(0, 0.34, 0.33, 0.33, gold="z")], 7),
-        ([lattice(0, 0.25, 0.25, 0.25, 0.2, finite=False)], 7),
-        ([lattice(3, 0.5, 0.5)], 3),
-        ([lattice(9, 0.5, 0.5)], 7),
-        ([lattice(9, 0.25, 0.25, 0.25, 0.25)], 9),
-    ],
-)
-def test_the_most_even_complete_set_with_gold_wins(
-    others: list[LatticeExample], winner: int
-) -> None:
-    for examples in ([EVEN, *others], [*others, EVEN]):
-        assert examples[choose_lattice(examples, [])].index == winner
-
-
-def test_a_preferred_lemma_wins_and_the_first_preference_first() -> None:
-    examples = [EVEN, lattice(1, 1.0, lemma="draw"), lattice(2, 1.0, lemma="see")]
-    assert choose_lattice(examples, ["none", "see", "draw"]) == 2
-    assert choose_lattice(examples, ["draw", "see"]) == 1
-    assert choose_lattice(examples, ["none"]) == 0
-    two = [lattice(1, 0.9, 0.1, lemma="draw"), lattice(2, 0.5, 0.5, lemma="draw")]
-    assert choose_lattice(two, ["draw"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("examples", "winner"),
-    [
-        ([attention(0, 10), attention(1, 30), attention(2, 31)], 1),
-        ([attention(0, 10), attention(1, 30, gold="b")], 0),
-        ([attention(5, 10), attention(4, 10)], 1),
-        ([attention(0, 40), attention(1, 33)], 1),
-        ([attention(0, 10, gold="b"), attention(1, 20, gold="b")], 1),
-    ],
-)
-def test_the_longest_correct_source_of_thirty_wins(
-    examples: list[AttentionExample], winner: int
-) -> None:
-    assert choose_attention(examples, []) == winner
-
-
-def test_a_preferred_source_wins() -> None:
-    examples = [attention(0, 20), attention(1, 0, lemma="draw")]
-    assert choose_attention(examples, ["draw"]) == 1
-
-
-def test_no_examples_are_refused() -> None:
-    with pytest.raises(ResultsError, match="kept no examples"):
-        choose_lattice([], [])
 
 
 def test_the_best_run_and_the_smallest_name(make_record: Make) -> None:
@@ -122,7 +46,7 @@ def test_figure_data_hold_the_example_and_its_provenance(
     tmp_path: Path, figure_experiment: Experiment, make_record: Make
 ) -> None:
     records = store_runs(tmp_path, make_record)
-    path = draw_figure_data(tmp_path, "demo", figure_experiment, records)
+    path = export_figure_data(tmp_path, "demo", figure_experiment, records)
     assert path == tmp_path / "demo" / "figures" / "paper2020" / "figure9.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["example"]["run"] == "bb"
@@ -132,21 +56,50 @@ def test_figure_data_hold_the_example_and_its_provenance(
     data = read_figure_data(tmp_path, "demo", figure_experiment.name)
     assert data is not None
     paths = render_figure(tmp_path, "demo", data)
-    assert paths["svg"].read_bytes().startswith(b"<?xml")
+    assert "<svg" in paths["svg"].read_text(encoding="utf-8")
     assert paths["png"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unchanged_figure_is_not_drawn_again(
+    tmp_path: Path,
+    figure_experiment: Experiment,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = store_runs(tmp_path, make_record)
+    export_figure_data(tmp_path, "demo", figure_experiment, records)
+    data = read_figure_data(tmp_path, "demo", figure_experiment.name)
+    assert data is not None
+    svg, png = (render_figure(tmp_path, "demo", data)[suffix] for suffix in ("svg", "png"))
+    before = svg.read_bytes(), png.read_bytes()
+
+    def refuse(_data: object) -> None:
+        raise AssertionError("drawn again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("repro.report.figures.data.draw_figure", refuse)
+        render_figure(tmp_path, "demo", data)
+        with pytest.raises(AssertionError, match="drawn again"):
+            render_figure(tmp_path, "demo", replace(data, example={**data.example, "gold": "b"}))
+        patched.setattr("repro.report.figures.data._code_digest", lambda: "other code")
+        with pytest.raises(AssertionError, match="drawn again"):
+            render_figure(tmp_path, "demo", data)
+    png.write_bytes(b"another picture")
+    render_figure(tmp_path, "demo", data)
+    assert (svg.read_bytes(), png.read_bytes()) == before
 
 
 def test_what_cannot_be_drawn_is_refused(
     tmp_path: Path, experiment: Experiment, figure_experiment: Experiment, make_record: Make
 ) -> None:
     with pytest.raises(ResultsError, match="is a table"):
-        draw_figure_data(tmp_path, "demo", experiment, [])
+        export_figure_data(tmp_path, "demo", experiment, [])
     with pytest.raises(ResultsError, match="no run has a record"):
-        draw_figure_data(tmp_path, "demo", figure_experiment, [])
+        export_figure_data(tmp_path, "demo", figure_experiment, [])
     records = store_runs(tmp_path, make_record)
     heatmap = replace(figure_experiment, drawing=Drawing("attention"))
-    with pytest.raises(ResultsError, match="run bb: the run kept no examples"):
-        draw_figure_data(tmp_path, "demo", heatmap, records)
+    with pytest.raises(ResultsError, match="kept no examples"):
+        export_figure_data(tmp_path, "demo", heatmap, records)
     assert not figure_path(tmp_path, "demo", figure_experiment.name, "json").exists()
 
 
@@ -156,7 +109,7 @@ def test_damaged_figure_data_are_refused(
     name = figure_experiment.name
     assert read_figure_data(tmp_path, "demo", name) is None
     records = store_runs(tmp_path, make_record)
-    path = draw_figure_data(tmp_path, "demo", figure_experiment, records)
+    path = export_figure_data(tmp_path, "demo", figure_experiment, records)
     good = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(good))
     with pytest.raises(DamagedFileError, match=path.name):
@@ -167,7 +120,7 @@ def test_damaged_figure_data_are_refused(
         ("{", "not JSON"),
         ("[]", "expected an object with the keys"),
         (json.dumps({**good, "extra": 1}), "expected an object with the keys"),
-        (json.dumps({**good, "example": 3}), "must be objects"),
+        (json.dumps({**good, "example": 3}), "must be an object"),
         (json.dumps({**good, "record": record}), "field 'value' is nan"),
         (json.dumps({**good, "experiment": "other/figure1"}), "belongs to 'other/figure1'"),
     ]:

@@ -4,19 +4,22 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from repro.report.library import polytopes, solver_race
+from repro.report.figures.kinds import NO_RUNS
+from repro.report.figures.library import polytopes, solver_race
+from repro.report.figures.library.polytopes import Polytopes
+from repro.report.figures.library.solver_race import SolverRace
 
 CONDITIONAL = ("vanilla", "away", "pairwise")
 
 
 @pytest.fixture(scope="module")
 def places() -> dict:
-    return polytopes.compute()
+    return Polytopes().gather(NO_RUNS)
 
 
 @pytest.fixture(scope="module")
 def race() -> dict:
-    return solver_race.compute()
+    return SolverRace().gather(NO_RUNS)
 
 
 def test_choices_by_hand(places: dict) -> None:
@@ -66,7 +69,7 @@ def texts(figure: Figure) -> set[str]:
 
 def test_every_solution_is_named(places: dict) -> None:
     named = {"argmax", "sparsemax", "softmax", "MAP", "SparseMAP", "marginal"}
-    assert texts(polytopes.draw(places)) == named
+    assert texts(Polytopes().draw(places)) == named
 
 
 def test_the_active_set_is_exact_and_sparse(race: dict) -> None:
@@ -109,7 +112,7 @@ def test_times_belong_to_the_iterations(race: dict) -> None:
 
 
 def test_every_solver_is_drawn_in_every_panel(race: dict) -> None:
-    figure = solver_race.draw(race)
+    figure = SolverRace().draw(race)
     for axes in figure.axes:
         labels = {line.get_label() for line in axes.lines}
         assert {"active set", "vanilla CG", "away-step CG", "pairwise CG"} <= labels

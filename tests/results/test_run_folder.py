@@ -113,8 +113,9 @@ def test_history_keeps_a_diverged_loss(folder: RunFolder) -> None:
 def test_other_files_round_trip(folder: RunFolder) -> None:
     assert folder.read_attention() == []
     assert folder.read_hypotheses() == []
-    attention = [{"index": 0, "source": ["<lang:x>", "ß\u2028"], "weights": [[0.1, 0.9]]}]
-    hypotheses = [{"index": 0, "finite": True, "hypotheses": []}]
+    source = ["<lang:x>", "ß\u2028"]
+    attention = [{"index": 0, "source": source, "output": ["a"], "weights": [[0.1, 0.9]]}]
+    hypotheses = [{"index": 0, "finite": False, "hypotheses": []}]
     folder.write_attention(attention)
     folder.write_hypotheses(hypotheses)
     folder.write_config("seed: 1\n")

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from figure_runs import runs_in
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
 from repro.models.entailment import MatchingAligner, SequentialAligner, WordAligner
-from repro.report.drawings import ComparisonSpec, drawing
+from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks.nli_alignment import NliAlignmentTask
@@ -103,11 +104,10 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
     assert {"test/label_accuracy", "test/alignment_nonzeros", "train/pairs_per_second"} <= (
         outcome.scores.keys()
     )
-    spec = drawing("alignment_grids")
-    assert isinstance(spec, ComparisonSpec)
-    example = spec.gather({alignment: spec.read(RunFolder(outcome.folder))}, [])
-    assert spec.describe(example)
-    assert spec.draw(example).axes
+    kind = figure_kind("alignment_grids")
+    example = kind.gather(runs_in(**{alignment: RunFolder(outcome.folder)}))
+    assert kind.describe(example)
+    assert kind.draw(example).axes
 
 
 @pytest.mark.parametrize("alignment", ["sequential", "matching"])

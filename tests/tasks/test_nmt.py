@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from figure_runs import runs_in
 from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
@@ -21,7 +22,7 @@ from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.translation import Translations
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
 from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
-from repro.report.drawings import drawing
+from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks import nmt
@@ -107,8 +108,8 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert rows[0]["source"][-1] == SINK
     assert rows[0]["gold"] == next(read_pairs(data.texts["dev"]))[1]
-    spec = drawing("attention")
-    assert spec.describe(rows[spec.choose(rows, [])])
+    kind = figure_kind("attention")
+    assert kind.describe(kind.gather(runs_in(csparsemax=folder)))
 
 
 def test_greedy_search_is_a_beam_of_one(root: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from figure_runs import runs_in
 from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
@@ -14,7 +15,7 @@ from repro.data.errors import DataError
 from repro.data.trees import collate_trees
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
-from repro.report.drawings import drawing
+from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.runs.ensemble import ensemble_evaluation
 from repro.runs.execute import execute, locate
@@ -176,9 +177,8 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[0]["gold"] == treebank.dev[0].heads
     for name in ("dependency_arcs", "sparsity_over_training"):
-        spec = drawing(name)
-        kept = spec.read(folder)
-        assert spec.describe(kept[spec.choose(kept, [])])
+        kind = figure_kind(name)
+        assert kind.describe(kind.gather(runs_in(SparseMAP=folder)))
 
 
 def numbers(scores: Any) -> dict[str, float]:

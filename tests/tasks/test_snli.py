@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+from figure_runs import runs_in
 from stored_statistics import assert_sums_give_the_records
 
 from repro.config import ConfigError
@@ -15,7 +16,7 @@ from repro.data.nli import LABELS
 from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import score_outputs
 from repro.evaluation.metrics.labels import Labels
-from repro.report.drawings import ComparisonSpec, drawing
+from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.jsonl import read_rows
 from repro.runs.execute import execute, locate
@@ -124,9 +125,8 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
     assert_sums_give_the_records(folder)
     signatures = folder.read_record().signatures
     assert "label:neutral" in signatures["dev/label_recall/neutral"]
-    spec = drawing("premise_attention")
-    assert isinstance(spec, ComparisonSpec)
-    assert spec.describe(spec.gather({"fusedmax": spec.read(folder)}, []))
+    kind = figure_kind("premise_attention")
+    assert kind.describe(kind.gather(runs_in(fusedmax=folder)))
 
 
 def numbers(scores: Any) -> dict[str, float]:

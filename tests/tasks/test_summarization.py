@@ -6,7 +6,7 @@ from stored_statistics import assert_sums_give_the_records
 
 from repro.config.compose import compose_run
 from repro.evaluation.rouge import rouge
-from repro.report.examples import attention_example
+from repro.report.figures.attention import prediction_of
 from repro.results import RunFolder
 from repro.runs.execute import Outcome, execute
 from repro.tasks.summarization import build, summary_corpus
@@ -56,9 +56,9 @@ def test_attention_joins_words(outcome: Outcome) -> None:
     rows = RunFolder(outcome.folder).read_attention()
     assert [row["separator"] for row in rows] == [" ", " "]
     assert rows[0]["language"] == "article to title"
-    shown = attention_example(rows[0])
-    assert shown.prediction == " ".join(symbol for symbol in rows[0]["output"] if symbol != "</s>")
-    assert shown.gold == references(outcome, "dev")[0][0].lower()
+    said = " ".join(symbol for symbol in rows[0]["output"] if symbol != "</s>")
+    assert prediction_of(rows[0]) == said
+    assert rows[0]["gold"] == references(outcome, "dev")[0][0].lower()
 
 
 def test_rouge_tunes_penalties(outcome: Outcome) -> None:

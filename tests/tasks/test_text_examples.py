@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from repro.report.figures.forced_decoding import steps_of
 
 from repro.config.compose import compose_run
 from repro.data.batching import collate
 from repro.data.parallel import read_pairs
 from repro.data.vocabulary import Vocabulary
-from repro.report.forced_steps import forced_example
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks.nmt import build
@@ -52,7 +52,7 @@ def test_forced_decoding_is_what_teacher_forcing_says(
             assert len(shares) == min(found["support"], ALTERNATIVES)
             for token, share in found["alternatives"]:
                 assert share == pytest.approx(float(wanted[tokens.index(token)]), abs=1e-4)
-        assert forced_example(row).index == row["index"]
+        assert [step.target for step in steps_of(row)] == row["target"]
     supports = {step["support"] for row in rows for step in row["steps"]}
     assert (max(supports) < len(tokens)) == (alpha > 1)
 

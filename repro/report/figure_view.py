@@ -1,0 +1,87 @@
+"""A figure as a section of the report shows it: its files, and the words that go with it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from repro.config.experiment import Experiment
+from repro.evaluation.metrics import metric_of
+from repro.report.figures import FigureData
+from repro.report.figures.kinds import (
+    MISSING,
+    choice_in_words,
+    place_in_words,
+    shown_examples,
+)
+from repro.results import Measurement, figure_path
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """A figure with the words that go with it.
+
+    Attributes:
+        svg: file of the drawing; None where no example shows what the figure is about.
+        png: the same as pixels.
+        data: file of what is drawn.
+        description: for those who cannot see it.
+        lines: caption with everything that a reader must know, and the paper's figure in words;
+            those that are blank left out.
+        run: which run is shown and why, or that there is none.
+    """
+
+    svg: Path | None
+    png: Path | None
+    data: Path
+    description: str
+    lines: tuple[str, ...]
+    run: str
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """Names and addresses, relative to the report, of the drawing and of its data."""
+        files = (("SVG", self.svg), ("PNG", self.png), ("data", self.data))
+        return tuple((name, "/".join(path.parts[-3:])) for name, path in files if path)
+
+
+def figure_view(
+    results_dir: Path, scale: str, experiment: Experiment, data: FigureData
+) -> FigureView:
+    """Put together what the report says of a figure."""
+    kind, plan = data.kind, experiment.drawing
+    published = f"In the paper: {plan.published}" if plan and plan.published else ""
+    svg, png, stored = (
+        figure_path(results_dir, scale, experiment.name, suffix)
+        for suffix in ("svg", "png", "json")
+    )
+    if MISSING in data.example:
+        reason = f"No figure at this scale: {data.example[MISSING]}"
+        lines = tuple(filter(None, (reason, published)))
+        return FigureView(None, None, stored, reason, lines, _shown(data))
+    caption = plan.caption if plan else ""
+    said = (caption, kind.remark(data.example), choice_in_words(data.example))
+    lines = tuple(filter(None, (" ".join(filter(None, said)), published)))
+    return FigureView(svg, png, stored, kind.describe(data.example), lines, _shown(data))
+
+
+def _shown(data: FigureData) -> str:
+    """Which runs are shown and why; of the library, that there are none."""
+    if data.record is None:
+        measured = " but for the measured times, which belong to one machine"
+        return (
+            "values computed by the library alone, without corpus and training; the same at every "
+            f"scale{measured if data.kind.measured else ''}"
+        )
+    best = _best(data.record)
+    if not data.kind.shows:
+        places = ", ".join(place_in_words(one) for one in shown_examples(data.example))
+        return f"{best}{f'; {places}' if places else ''}"
+    runs = ", ".join(f"{label} {run}" for label, run in data.example.get("runs", {}).items())
+    return f"{data.kind.shows}{f' ({runs})' if runs else ''}; {best}"
+
+
+def _best(record: Measurement) -> str:
+    value = f"{record.value:.{metric_of(record.metric).digits}f}"
+    return (
+        f"run {record.run_id} ({record.row}, corpus {record.corpus}, seed {record.seed}), with the "
+        f"largest {record.metric}, {value}"
+    )

@@ -1,0 +1,221 @@
+"""Alignments of one pair by several runs, as in Niculae et al. (2018), Figure 5."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable
+from repro.report.figures.comparison import (
+    choose_pairs,
+    hypothesis_of,
+    wrong_in_words,
+    wrong_runs,
+)
+from repro.report.figures.heatmap import FOOT, MARGIN, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.svg import FRAME
+
+LONGEST = (14, 12)
+"""Words of a premise and of a hypothesis that fit."""
+WANTED = "neutral"
+"""Label of the paper's example."""
+CELL = 0.2
+GAP, LETTER, LINE, TITLE, WEIGHTS = 0.3, 0.078, 0.17, 0.35, 0.3
+PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
+MOST = 6
+"""Paths or matchings that are drawn, the heaviest ones."""
+_FORTH, _BACK = "premise_to_hypothesis", "hypothesis_to_premise"
+
+
+@dataclass(frozen=True)
+class AlignmentPanel:
+    """What one run aligns.
+
+    Attributes:
+        forth: weights of the hypothesis for each word of the premise: rows sum to one.
+        back: weights of the premise for each word of the hypothesis, transposed: columns do.
+        forth_structures: the selected paths through the premise, or the selected matchings: the
+            partner of each word, -1 for none, with the weight, the heaviest first.
+        back_structures: the selected paths through the hypothesis.
+    """
+
+    forth: Sequence[Sequence[float]]
+    back: Sequence[Sequence[float]]
+    forth_structures: Sequence[Row]
+    back_structures: Sequence[Row]
+
+    @property
+    def symmetrical(self) -> bool:
+        """Whether one structure serves both directions."""
+        return bool(self.forth_structures) and not self.back_structures
+
+
+class Alignments(Figure):
+    """The premise downwards and the hypothesis to the right, one column for each run.
+
+    Above, columns sum to one; below, rows do. Selected paths are lines. A symmetrical alignment
+    is drawn once, above its selected matchings.
+    """
+
+    shows: ClassVar[str] = "the best run of each row"
+    rule = (
+        f"a neutral pair of at most {LONGEST[0]} by {LONGEST[1]} words that every model predicts "
+        "correctly, the most cells"
+    )
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        def rank(pair: Row) -> tuple[int, ...]:
+            m, n = len(pair["premise"]), len(pair["hypothesis"])
+            fits = m <= LONGEST[0] and n <= LONGEST[1]
+            size = -m * n if fits else m * n
+            return not fits, len(wrong_runs(pair)), pair["gold"] != WANTED, size
+
+        return choose_pairs(runs, rank, 1, self.rule)
+
+    def draw(self, data: Row) -> Canvas:
+        (pair,) = data["pairs"]
+        premise, hypothesis = pair["premise"], pair["hypothesis"]
+        panels = panels_of(pair)
+        left, foot = MARGIN + room(premise), room(hypothesis) + WEIGHTS
+        across, down = CELL * len(hypothesis), CELL * len(premise)
+        width = max(left + len(panels) * (across + GAP), bar_room())
+        texts = _texts(pair, width)
+        head = 0.1 + LINE * len(texts) + TITLE
+        canvas = Canvas(width, head + 2 * (down + foot) + FOOT)
+        canvas.write(MARGIN, 0.1, "\n".join(texts), fontsize=9, color=MUTED_INK, linespacing=1.3)
+        for number, (label, panel) in enumerate(panels.items()):
+            x = left + number * (across + GAP)
+            maps = [(panel.back, panel.back_structures, False)]
+            maps += [] if panel.symmetrical else [(panel.forth, panel.forth_structures, True)]
+            for place, (weights, structures, downwards) in enumerate(maps):
+                axes = draw_heatmap(
+                    canvas, x, head + place * (down + foot), weights, premise, hypothesis,
+                    cell=(CELL, CELL), name_rows=number == 0,
+                )  # fmt: skip
+                _draw_paths(axes, structures, downwards=downwards)
+                below = head + place * (down + foot) + down + foot - WEIGHTS
+                _write_weights(canvas, x, below, structures)
+                if place == 0:
+                    axes.set_title(drawable(label), fontsize=10, color=INK, pad=6)
+            if panel.symmetrical:
+                box = (x, head + down + foot, across, down)
+                _draw_matchings(canvas, panel.forth_structures, box, pair)
+        draw_bar(canvas)
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        (pair,) = data["pairs"]
+        cells = 2 * len(pair["premise"]) * len(pair["hypothesis"])
+        found = []
+        for label, panel in panels_of(pair).items():
+            lines = (line for weights in (panel.forth, panel.back) for line in weights)
+            nonzero = sum(weight > 0 for line in lines for weight in line)
+            selected = len(panel.forth_structures) + len(panel.back_structures)
+            structures = f", {selected} structures" if selected else ""
+            found.append(f"{label}: {nonzero} of {cells} weights are nonzero{structures}")
+        premise = " ".join(pair["premise"])
+        return (
+            f"Alignments of {premise!r} with {hypothesis_of(pair)!r} ({pair['gold']}). "
+            f"{'; '.join(found)}."
+        )
+
+    def remark(self, data: Row) -> str:
+        (pair,) = data["pairs"]
+        panels = panels_of(pair)
+        paths = any(panel.back_structures for panel in panels.values())
+        matchings = [label for label, panel in panels.items() if panel.symmetrical]
+        parts = [
+            "Lines are the selected paths with their weights below." if paths else "",
+            f"{' and '.join(matchings)}: symmetrical, so drawn once, above the selected matchings "
+            "with their weights."
+            if matchings
+            else "",
+            wrong_in_words([pair]),
+        ]
+        for label, panel in panels.items():
+            selected = (panel.forth_structures, panel.back_structures)
+            if hidden := sum(max(len(structures) - MOST, 0) for structures in selected):
+                parts.append(f"{label}: the {hidden} lightest structures are not drawn.")
+        return " ".join(filter(None, parts))
+
+
+def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
+    """What each run aligns, by its label."""
+    return {
+        label: AlignmentPanel(
+            one[_FORTH],
+            [*zip(*one[_BACK], strict=True)],
+            *(
+                sorted(one["structures"].get(way, []), key=lambda found: -found["weight"])
+                for way in (_FORTH, _BACK)
+            ),
+        )
+        for label, one in pair["panels"].items()
+    }
+
+
+def _texts(pair: Row, width: float) -> list[str]:
+    """Premise, hypothesis and label, in lines that fit into the width."""
+    texts = (
+        f"premise: {' '.join(pair['premise'])}",
+        f"hypothesis: {hypothesis_of(pair)}",
+        f"gold: {pair['gold']}",
+    )
+    letters = int((width - 2 * MARGIN) / LETTER)
+    return [line for text in texts for line in textwrap.wrap(drawable(text), letters)]
+
+
+def _draw_paths(axes: Axes, structures: Sequence[Row], *, downwards: bool) -> None:
+    """Lines through the partners of the words, beside each other, as thick as their weight."""
+    for number, one in reversed([*enumerate(structures[:MOST])]):
+        shift = 0.5 + 0.09 * ((number + 1) // 2) * (-1) ** number
+        along = [place + 0.5 for place in range(len(one["partners"]))]
+        beside = [partner + min(max(shift, 0.1), 0.9) for partner in one["partners"]]
+        points = (beside, along) if downwards else (along, beside)
+        color = PATHS[number % len(PATHS)]
+        axes.plot(
+            *points, color=color, linewidth=0.6 + 2.2 * one["weight"],
+            solid_capstyle="round", marker="o", markersize=1.8,
+        )  # fmt: skip
+
+
+def _write_weights(canvas: Canvas, left: float, down: float, structures: Sequence[Row]) -> None:
+    """The weights of the paths in their colours."""
+    for number, one in enumerate(structures[:MOST]):
+        color = PATHS[number % len(PATHS)]
+        canvas.write(left + 0.36 * number, down, f"{one['weight']:.2f}", fontsize=8, color=color)
+
+
+def _draw_matchings(
+    canvas: Canvas,
+    structures: Sequence[Row],
+    box: tuple[float, float, float, float],
+    pair: Row,
+) -> None:
+    """The heaviest matchings in small grids, two beside each other."""
+    left, top, across, down = box
+    width, height = 0.4 * across, 0.24 * down
+    for number, one in enumerate(structures[:MOST]):
+        row, column = divmod(number, 2)
+        x, y = left + (0.08 + 0.52 * column) * across, top + row * 0.42 * down
+        axes = canvas.box(x, canvas.get_size_inches()[1] - y - height, width, height)
+        axes.set_xlim(0, len(pair["hypothesis"]))
+        axes.set_ylim(len(pair["premise"]), 0)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        for spine in axes.spines.values():
+            spine.set_color(FRAME)
+            spine.set_linewidth(0.5)
+        for place, partner in enumerate(one["partners"]):
+            if partner >= 0:
+                axes.add_patch(Rectangle((partner, place), 1, 1, facecolor=PATHS[0]))
+        axes.set_title(f"{one['weight']:.2f}", fontsize=8, color=INK, pad=2)
+        axes.set_xlabel("hypothesis", fontsize=6.5, color=MUTED_INK, labelpad=1)
+        axes.set_ylabel("premise", fontsize=6.5, color=MUTED_INK, labelpad=1)
+
+
+FIGURES = {"alignment_grids": Alignments()}

@@ -1,0 +1,79 @@
+"""Attention of one run to one source, as in Peters et al. (2019), Figure 5."""
+
+from typing import Any
+
+from repro.report.figures.canvas import Canvas, drawable, is_mark, text_width
+from repro.report.figures.comparison import END
+from repro.report.figures.heatmap import FOOT, MARGIN, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
+
+LONGEST = 30
+CELL = 0.25
+TITLE, TITLE_SIZE = 0.35, 10
+
+
+class Attention(Figure):
+    """A heat map of one prediction: source symbols are columns, output symbols rows."""
+
+    rule = f"the longest source of at most {LONGEST} symbols that is predicted correctly"
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        def rank(row: Row) -> tuple[float, ...]:
+            length = len(row["source"])
+            fits = length <= LONGEST
+            return not (fits and is_correct(row)), not fits, -length if fits else length
+
+        rows = runs.best.folder.read_attention()
+        return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
+
+    def draw(self, data: Row) -> Canvas:
+        left, foot = MARGIN + room(data["output"]), room(data["source"])
+        width, height = CELL * len(data["source"]), CELL * len(data["output"])
+        title = _title(data)
+        canvas = Canvas(
+            max(left + width, bar_room(), MARGIN + text_width(title, TITLE_SIZE)) + MARGIN,
+            TITLE + height + foot + FOOT,
+        )
+        canvas.write(MARGIN, 0.1, title, fontsize=TITLE_SIZE)
+        draw_heatmap(
+            canvas, left, TITLE, data["weights"], data["output"], data["source"], cell=(CELL, CELL)
+        )
+        draw_bar(canvas)
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        nonzero = sum(weight > 0 for line in data["weights"] for weight in line)
+        return (
+            f"Heat map for {prediction_of(data)!r} ({data['language']}): {len(data['output'])} "
+            f"output by {len(data['source'])} source symbols; {nonzero} of "
+            f"{len(data['output']) * len(data['source'])} weights are nonzero."
+        )
+
+    def remark(self, data: Row) -> str:
+        wrong = "" if is_correct(data) else "The prediction shown is wrong. "
+        dense = all(weight > 0 for line in data["weights"] for weight in line)
+        return f"{wrong}{'No weight of this example is exactly zero.' if dense else ''}".strip()
+
+
+def prediction_of(row: Row) -> str:
+    """The predicted string."""
+    return str(row.get("separator", "")).join(one for one in row["output"] if one != END)
+
+
+def is_correct(row: Row) -> bool:
+    """Whether the prediction is the gold string."""
+    return prediction_of(row) == str(row["gold"])
+
+
+def names_of(row: Row) -> tuple[str, ...]:
+    """Texts by which a figure may ask for it: lemma, or sentence, and its gold output."""
+    text = "".join(token for token in row["source"] if not is_mark(token))
+    return text, f"{text} {row['gold']}", *([row["gold"]] if row.get("separator") else [])
+
+
+def _title(row: Row) -> str:
+    verdict = "correct" if is_correct(row) else f"gold: {row['gold']}"
+    return drawable(f"{row['language']}: {prediction_of(row)} ({verdict})")
+
+
+FIGURES = {"attention": Attention()}

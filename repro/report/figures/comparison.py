@@ -1,0 +1,190 @@
+"""Examples that several runs read: what each run makes of them, and which are shown."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from repro.data.segmentation import join_subwords
+from repro.report.figures.kinds import RULE, VALIDATION, FigureRuns, Row, ordered_examples, place_of
+from repro.results import ResultsError
+
+END, SINK = "</s>", "<SINK>"
+"""Last symbol of an output; last word that runs with bounded attention read besides the source."""
+_SENTENCE = ("index", "language", "source", "gold", "separator", "split")
+_PAIR = ("index", "pair", "premise", "hypothesis", "gold")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one run makes of a sentence.
+
+    Attributes:
+        label: row of the run.
+        mapping: name of its mapping.
+        columns: words that it attends to: those of the source, and a sink if there is one.
+        output: symbols of its output.
+        weights: one line per symbol of the output.
+    """
+
+    label: str
+    mapping: str
+    columns: Sequence[str]
+    output: Sequence[str]
+    weights: Sequence[Sequence[float]]
+
+    @property
+    def words(self) -> list[str]:
+        """Whole words of the output."""
+        return join_subwords([symbol for symbol in self.output if symbol != END])
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source with its reference, and what each run makes of it."""
+
+    row: Row
+
+    @property
+    def source(self) -> Sequence[str]:
+        """Symbols of the source."""
+        return [str(symbol) for symbol in self.row["source"]]
+
+    @property
+    def text(self) -> str:
+        """The source in whole words."""
+        return " ".join(join_subwords(self.source))
+
+    @property
+    def reference(self) -> list[str]:
+        """Whole words of the reference."""
+        return join_subwords(str(self.row["gold"]).split())
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Texts by which a figure may ask for it: the source and the reference."""
+        return self.text, str(self.row["gold"])
+
+    @property
+    def panels(self) -> list[Panel]:
+        """One for each run."""
+        source = self.source
+        return [
+            Panel(
+                label,
+                str(one.get("mapping", "")),
+                source if len(one["weights"][0]) == len(source) else [*source, SINK],
+                one["output"],
+                one["weights"],
+            )
+            for label, one in self.row["panels"].items()
+        ]
+
+
+def shown_sentences(data: Row) -> list[Sentence]:
+    """The sentences of a figure."""
+    return [Sentence(row) for row in data["sentences"]]
+
+
+def choose_sentences(
+    runs: FigureRuns, rank: Callable[[Sentence], tuple[int, ...]], count: int, rule: str
+) -> dict[str, Any]:
+    """The data of a figure: preferred sentences, then validation sentences by rank.
+
+    No source is shown twice.
+
+    Raises:
+        ResultsError: the runs kept no sentence in common.
+    """
+
+    def place(row: Row) -> tuple[str, int]:
+        row["source"][:] = [word for word in row["source"] if word != SINK]
+        return place_of(row)
+
+    rows = [
+        {"split": VALIDATION, "separator": "", **row} for row in _shared(runs, place, _SENTENCE)
+    ]
+    return _data(
+        runs,
+        ordered_examples(
+            rows, runs.prefer, lambda row: Sentence(row).names, lambda row: rank(Sentence(row))
+        ),
+        lambda row: (tuple(row["source"]),),
+        count,
+        ("sentences", rule),
+    )
+
+
+def choose_pairs(
+    runs: FigureRuns, rank: Callable[[Row], tuple[int, ...]], count: int, rule: str
+) -> dict[str, Any]:
+    """The data of a figure: pairs of preferred hypotheses, then pairs by rank.
+
+    No premise and no hypothesis is shown twice.
+
+    Raises:
+        ResultsError: the runs kept no pair in common.
+    """
+    rows = _shared(runs, lambda row: row["pair"], _PAIR)
+    ordered = ordered_examples(rows, runs.prefer, lambda row: [hypothesis_of(row)], rank)
+    texts = lambda row: (tuple(row["premise"]), hypothesis_of(row))  # noqa: E731
+    return _data(runs, ordered, texts, count, ("pairs", rule))
+
+
+def hypothesis_of(pair: Row) -> str:
+    """The hypothesis as a text."""
+    return " ".join(pair["hypothesis"])
+
+
+def wrong_runs(pair: Row) -> list[str]:
+    """Labels of the runs that do not predict the gold label."""
+    return [label for label, one in pair["panels"].items() if one["predicted"] != pair["gold"]]
+
+
+def wrong_in_words(pairs: Sequence[Row]) -> str:
+    """Which runs are wrong about a pair; blank if none is."""
+    return " ".join(
+        f"The label of {hypothesis_of(pair)!r} is not predicted by: {', '.join(wrong)}."
+        for pair in pairs
+        if (wrong := wrong_runs(pair))
+    )
+
+
+def _shared(
+    runs: FigureRuns, place: Callable[[Row], Hashable], keys: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The examples that the best run of every row kept; ``panels`` holds what each run says."""
+    kept = {
+        run.row: {place(row): row | {"mapping": run.mapping} for row in run.folder.read_attention()}
+        for run in runs.best_of_rows
+    }
+    common = set.intersection(*({*rows} for rows in kept.values())) if kept else set()
+    return [_join({label: rows[one] for label, rows in kept.items()}, keys) for one in common]
+
+
+def _join(rows: Mapping[str, Row], keys: Sequence[str]) -> dict[str, Any]:
+    heads = [{key: row[key] for key in keys if key in row} for row in rows.values()]
+    if any(head != heads[0] for head in heads):
+        raise ResultsError(f"example {heads[0]['index']}: the runs read different texts")
+    panels = {
+        label: {key: value for key, value in row.items() if key not in keys}
+        for label, row in rows.items()
+    }
+    return {**heads[0], "panels": panels}
+
+
+def _data(
+    runs: FigureRuns,
+    ordered: Sequence[Row],
+    texts: Callable[[Row], tuple[Hashable, ...]],
+    count: int,
+    names: tuple[str, str],
+) -> dict[str, Any]:
+    """The first examples that share no text, with the runs and the rule by which they go first."""
+    shown: list[Row] = []
+    seen: set[Hashable] = set()
+    for row in ordered:
+        if len(shown) < count and not seen.intersection(texts(row)):
+            shown.append(row)
+            seen.update(texts(row))
+    ids = {run.row: run.folder.run_id for run in runs.best_of_rows}
+    return {"index": shown[0]["index"], names[0]: shown, "runs": ids, RULE: names[1]}

@@ -1,0 +1,205 @@
+"""Curves over all runs of an experiment, as in Peters et al. (2019), Figures 4 and 6."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import fmean, stdev
+from typing import Any, ClassVar
+
+from matplotlib.axes import Axes
+
+from repro.evaluation.metrics import metric_of
+from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes
+from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, Row
+from repro.report.figures.styles import Style, lines_of, style_of
+from repro.results import ResultsError
+
+FIXED = 1.5
+"""The α of the output while that of the attention varies, and the other way round."""
+PANEL, HEIGHT, LEFT = 3.5, 3.3, 0.9
+UNITS = ((2 * 3600.0, 3600.0, "h"), (600.0, 60.0, "min"), (0.0, 1.0, "s"))
+"""From so many seconds on, the seconds of a unit, and its sign."""
+TIMES = (6.4, 4.2)
+
+
+class AlphaSweep(Figure):
+    """A metric against the α of the attention, and against that of the output.
+
+    Points are seeds, lines their mean; with several seeds a band shows the standard deviation.
+    """
+
+    shows: ClassVar[str] = "all runs"
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        alphas = [(run, _alpha(run, "mapping"), _alpha(run, "loss")) for run in runs.every]
+        panels = {
+            "attention": [(run, varied) for run, varied, fixed in alphas if fixed == FIXED],
+            "output": [(run, varied) for run, fixed, varied in alphas if fixed == FIXED],
+        }
+        curves = []
+        for label, found in panels.items():
+            for seed in sorted({run.seed for run, _ in found}):
+                points = {alpha: run.value for run, alpha in found if run.seed == seed}
+                x, y = zip(*sorted(points.items()), strict=True)
+                curves.append({"label": label, "seed": seed, "x": [*x], "y": [*y]})
+        if not curves:
+            raise ResultsError(f"no run has an α of {FIXED} for attention or output")
+        return {"metric": runs.metric, "curves": curves}
+
+    def draw(self, data: Row) -> Canvas:
+        panels = curves_of(data)
+        canvas = Canvas(LEFT + PANEL * len(panels), HEIGHT)
+        found = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
+            _draw_spread(axes, curves)
+            y = metric_label(data["metric"]) if number == 0 else ""
+            plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
+            axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+        canvas.tight_layout()
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        parts = []
+        for name, curves in curves_of(data).items():
+            points = [f"{alpha:g}: {fmean(values):.2f}" for alpha, values in by_alpha(curves)]
+            parts.append(f"α of the {name}: {'; '.join(points)}")
+        return f"Curves of {metric_label(data['metric'])}. {'. '.join(parts)}."
+
+    def remark(self, data: Row) -> str:
+        best = []
+        for name, curves in curves_of(data).items():
+            alpha, values = max(by_alpha(curves), key=lambda point: fmean(point[1]))
+            best.append(f"{name} α = {alpha:g} ({fmean(values):.2f})")
+        several = any(len(curves) > 1 for curves in curves_of(data).values())
+        spread = (
+            " Dots are seeds, lines their means, bands one standard deviation on either side."
+            if several
+            else ""
+        )
+        return f"Largest here: {', '.join(best)}.{spread}"
+
+
+class AccuracyOverTime(Figure):
+    """A validation metric against the seconds of training: a colour for each mapping.
+
+    The first seed of each row has markers, one for each validation.
+    """
+
+    shows: ClassVar[str] = "all runs"
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        key = runs.metric.replace("/", "_")
+        curves = []
+        for run in runs.every:
+            rows = [row for row in run.folder.read_history() if key in row]
+            if not rows or any("seconds" not in row for row in rows):
+                raise ResultsError(
+                    f"{run.folder.history}: expected rows with {key!r} and 'seconds'"
+                )
+            curves.append(
+                {
+                    "label": run.row,
+                    "seed": run.seed,
+                    "mapping": run.mapping,
+                    "alpha": _alpha(run, "mapping"),
+                    "x": [float(row["seconds"]) for row in rows],
+                    "y": [float(row[key]) for row in rows],
+                }
+            )
+        return {"metric": runs.metric, "curves": curves}
+
+    def draw(self, data: Row) -> Canvas:
+        groups = curves_of(data)
+        size, unit = _unit(max(curve["x"][-1] for curve in data["curves"]))
+        styles = lines_of({label: _style(curves[0]) for label, curves in groups.items()})
+        canvas = Canvas(*TIMES)
+        axes = canvas.subplots()
+        for label, (first, *others) in groups.items():
+            line = {"color": styles[label].color, "linestyle": styles[label].dashes}
+            axes.plot(
+                [x / size for x in first["x"]], first["y"], **line, linewidth=1.2,
+                marker=styles[label].marker, markersize=3.5, label=drawable(label),
+            )  # fmt: skip
+            for curve in others:
+                axes.plot([x / size for x in curve["x"]], curve["y"], **line, lw=0.9, alpha=0.5)
+        axes.set_xlim(left=0)
+        x = f"training time without validation ({unit})"
+        plain_axes(axes, x, metric_label(data["metric"]), grid=True)
+        axes.legend(frameon=False, fontsize=8, labelcolor=INK)
+        canvas.tight_layout()
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        parts = [
+            f"{one['label']} (seed {one['seed']}): {one['y'][-1]:.2f} after {one['x'][-1]:.3g} s "
+            f"and {len(one['x'])} validations"
+            for one in data["curves"]
+        ]
+        return f"Curves of {metric_label(data['metric'])} over training time. {'; '.join(parts)}."
+
+    def remark(self, data: Row) -> str:
+        groups = curves_of(data)
+        times = [
+            f"{label} {first['x'][-1] / len(first['x']):.3g} s"
+            for label, (first, *_) in groups.items()
+        ]
+        several = any(len(curves) > 1 for curves in groups.values())
+        thin = " Further seeds are thin lines without markers." if several else ""
+        return f"Mean training time between validations: {', '.join(times)}.{thin}"
+
+
+def curves_of(data: Row) -> dict[str, list[Row]]:
+    """The curves of each label, those of one label in a row, by seed."""
+    groups = groupby(data["curves"], key=lambda curve: str(curve["label"]))
+    return {label: [*curves] for label, curves in groups}
+
+
+def by_alpha(curves: Sequence[Row]) -> list[tuple[float, list[float]]]:
+    """Each α with the values of all seeds that have it."""
+    found: dict[float, list[float]] = {}
+    for curve in curves:
+        for alpha, value in zip(curve["x"], curve["y"], strict=True):
+            found.setdefault(alpha, []).append(value)
+    return sorted(found.items())
+
+
+def metric_label(full_name: str) -> str:
+    """``validation token accuracy (%)`` for ``dev/token_accuracy``."""
+    split, name = full_name.split("/")[:2]
+    unit = metric_of(full_name).unit
+    words = f"{'validation' if split == 'dev' else split} {name.replace('_', ' ')}"
+    return f"{words} ({unit})" if unit else words
+
+
+def _alpha(run: FigureRun, group: str) -> float | None:
+    """The α of a mapping or loss; None where it has none."""
+    settings: Mapping[str, Any] = run.config.get(group) or {}
+    return None if settings.get("alpha") is None else float(settings["alpha"])
+
+
+def _style(curve: Row) -> Style:
+    return style_of(curve.get("mapping") or "entmax", curve.get("alpha"))
+
+
+def _draw_spread(axes: Axes, curves: Sequence[Row]) -> None:
+    colour = style_of("entmax").color
+    alphas, values = zip(*by_alpha(curves), strict=True)
+    means = [fmean(each) for each in values]
+    for curve in curves:
+        axes.plot(curve["x"], curve["y"], "o", color=colour, markersize=3.5, alpha=0.5)
+    several = len(curves) > 1
+    label = f"mean of {len(curves)} seeds" if several else f"seed {curves[0]['seed']}"
+    axes.plot(alphas, means, color=colour, linewidth=1.4, label=label)
+    if several:
+        spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
+        low = [mean - one for mean, one in zip(means, spread, strict=True)]
+        high = [mean + one for mean, one in zip(means, spread, strict=True)]
+        axes.fill_between(
+            alphas, low, high, color=colour, alpha=0.18, linewidth=0, label="± standard deviation"
+        )
+
+
+def _unit(longest: float) -> tuple[float, str]:
+    return next((size, unit) for least, size, unit in UNITS if longest >= least)
+
+
+FIGURES = {"alpha_sweep": AlphaSweep(), "accuracy_over_time": AccuracyOverTime()}

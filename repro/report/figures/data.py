@@ -1,0 +1,228 @@
+"""Data of figures: written once from the runs, then enough to draw the figure again."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from repro.checksums import verify
+from repro.config.experiment import Drawing, Experiment
+from repro.mappings import registry
+from repro.report.figures.kinds import NO_RUNS, Figure, FigureRun, FigureRuns, best_record
+from repro.report.figures.registry import figure_kind
+from repro.results import (
+    Measurement,
+    ResultsError,
+    atomic_write_bytes,
+    atomic_write_json,
+    atomic_write_text,
+    figure_path,
+    from_dict,
+    run_folder,
+)
+
+KEYS = {"experiment", "drawing", "example", "record", "origin"}
+DIGEST = "Digest"
+_MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What computed a figure of the library: versions of the libraries, commit of the source."""
+
+    versions: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """What ``figures/<paper>/<artefact>.json`` holds.
+
+    Attributes:
+        experiment: ``<paper>/<artefact>``.
+        drawing: name of a kind of figure.
+        example: what is drawn.
+        record: the record by which the run was chosen, with its provenance; None for a figure of
+            the library.
+        origin: what computed a figure of the library; None for one of runs.
+    """
+
+    experiment: str
+    drawing: str
+    example: Mapping[str, Any]
+    record: Measurement | None = None
+    origin: Origin | None = None
+
+    @property
+    def kind(self) -> Figure:
+        """The kind of figure."""
+        return figure_kind(self.drawing)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what a drawing depends on: data, kind of figure and the code that draws."""
+        content = json.dumps([self.experiment, self.drawing, self.example], sort_keys=True)
+        return hashlib.sha256(f"{_code_digest()} {content}".encode()).hexdigest()
+
+
+def export_figure_data(
+    results_dir: Path,
+    scale: str,
+    experiment: Experiment,
+    records: Sequence[Measurement] = (),
+    origin: Origin | None = None,
+) -> Path:
+    """Choose the runs and the examples that a figure shows, and write them down.
+
+    Needs the folders of the runs; drawing the figure again later needs the data only.
+
+    Args:
+        results_dir: holds the folders of the runs.
+        scale: scale of the runs.
+        experiment: has a ``drawing``.
+        records: of the experiment; a figure of the library needs none.
+        origin: what computes the values of a figure of the library; such figures need no run.
+
+    Returns:
+        ``figures/<paper>/<artefact>.json``.
+
+    Raises:
+        ResultsError: the experiment is no figure, or has no run with examples at this scale.
+    """
+    plan = experiment.drawing
+    if plan is None:
+        raise ResultsError(f"{experiment.name} is a table, it has no drawing")
+    kind = figure_kind(plan.name)
+    if experiment.computed:
+        data = FigureData(experiment.name, plan.name, kind.gather(NO_RUNS), origin=origin)
+    else:
+        best = best_record(records, plan.best, experiment.name)
+        example = kind.gather(figure_runs(results_dir, scale, experiment, records, plan))
+        data = FigureData(experiment.name, plan.name, example, record=best)
+    path = figure_path(results_dir, scale, experiment.name, "json")
+    atomic_write_json(path, asdict(data), checksum=True)
+    return path
+
+
+def figure_runs(
+    results_dir: Path,
+    scale: str,
+    experiment: Experiment,
+    records: Sequence[Measurement],
+    plan: Drawing,
+) -> FigureRuns:
+    """The runs of an experiment with a record of the drawn metric."""
+    labels = experiment.row_labels()
+    mine = [r for r in records if (r.kind, r.metric) == ("run", plan.best) and r.row in labels]
+
+    def run(record: Measurement) -> FigureRun:
+        folder = run_folder(results_dir, scale, record.run_id)
+        return FigureRun(record.row, record.seed or 0, record.value, folder)
+
+    def best(found: Sequence[Measurement]) -> FigureRun:
+        return run(best_record(found, plan.best, experiment.name))
+
+    rows = [[record for record in mine if record.row == label] for label in labels]
+    ordered = sorted(mine, key=lambda record: (labels.index(record.row), record.seed or 0))
+    return FigureRuns(
+        plan.best, plan.prefer, [*map(best, filter(None, rows))], [*map(run, ordered)]
+    )
+
+
+def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> FigureData | None:
+    """Read the data of a figure; None if it was not drawn at this scale.
+
+    Raises:
+        DamagedFileError: the file differs from its checksum.
+        ResultsError: the file is malformed or belongs elsewhere.
+    """
+    path = figure_path(results_dir, scale, experiment_name, "json")
+    if not path.exists():
+        return None
+    verify(path)
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
+        raise ResultsError(f"{path}: not JSON ({error})") from error
+    if not isinstance(content, dict) or content.keys() != KEYS:
+        raise ResultsError(f"{path}: expected an object with the keys {', '.join(sorted(KEYS))}")
+    if content["experiment"] != experiment_name:
+        raise ResultsError(f"{path}: belongs to {content['experiment']!r}")
+    if not isinstance(content["example"], dict):
+        raise ResultsError(f"{path}: 'example' must be an object")
+    try:
+        record, origin = content["record"], content["origin"]
+        return FigureData(
+            experiment_name,
+            str(content["drawing"]),
+            content["example"],
+            record and from_dict(Measurement, record, f"{path}: record"),
+            origin and Origin(**origin),
+        )
+    except TypeError as error:
+        raise ResultsError(f"{path}: malformed ({error})") from error
+
+
+def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, Path]:
+    """Draw a figure from its data alone, unless its files are those of the same data and code.
+
+    Returns:
+        The files, by ``"svg"`` and ``"png"``; the same data give the same bytes.
+
+    Raises:
+        ResultsError: the data are not those of this kind of figure.
+    """
+    paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png")}
+    if all(_drawn_digest(path) == data.digest for path in paths.values()):
+        return paths
+    svg, png = draw_figure(data)
+    atomic_write_bytes(paths["png"], png)
+    atomic_write_text(paths["svg"], svg)
+    return paths
+
+
+def draw_figure(data: FigureData) -> tuple[str, bytes]:
+    """The figure as inline SVG and as PNG, both with the digest of their data.
+
+    Raises:
+        ResultsError: the data are not those of this kind of figure.
+    """
+    from repro.report.figures.canvas import plain_style
+
+    try:
+        with plain_style():
+            canvas = data.kind.draw(data.example)
+            svg = canvas.svg(data.experiment, data.kind.describe(data.example))
+            png = canvas.png(**{DIGEST: data.digest})
+    except ResultsError:
+        raise
+    except _MALFORMED as error:
+        raise ResultsError(f"{data.experiment}: malformed data ({error!r})") from error
+    return f"<!-- {DIGEST}: {data.digest} -->\n{svg}", png
+
+
+def _drawn_digest(path: Path) -> str:
+    """The digest that a file of a figure bears; blank if there is none."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as stream:
+        head = stream.read(512)
+    place = head.find(DIGEST.encode())
+    digest = head[place + len(DIGEST) :].lstrip(b":\0 ")[:64]
+    return digest.decode("ascii", "replace") if place >= 0 else ""
+
+
+@cache
+def _code_digest() -> str:
+    """SHA-256 of the code that draws: that of this folder, the mappings' styles, matplotlib."""
+    import repro.report.figures as package
+
+    files = sorted(path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
+    found = hashlib.sha256(version("matplotlib").encode())
+    for path in [*files, Path(str(registry.__file__))]:
+        found.update(path.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,293 @@
+"""A sentence between its gold tree and SparseMAP's arcs, as in Niculae et al. (2018), Figure 3."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+from repro.report.figures.canvas import INK, MUTED_INK, PAPER, Canvas, drawable, text_width
+from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
+
+LONGEST, SIZES, COUNT = 14, range(2, 5), 2
+"""Words that fit, numbers of candidates of an ambiguous sentence, sentences that are shown."""
+WORD_SIZE, GAP = 10, 0.16
+LEVEL = 0.3
+WORD_HEIGHT = 0.36
+TITLE_HEIGHT = 0.3
+ROOT = "root"
+WRONG = "#b3422d"
+FAINTEST = 0.35
+HEADROOM = 0.15
+MOST_WEIGHTS = 8
+"""Weights of trees that the title lists."""
+LABEL = (0.27, 0.14)
+"""Width and height of a probability and the space around it, in inches."""
+
+
+Arc = tuple[int, int]
+"""Head and modifier, counted from one; the head 0 is the root."""
+
+
+@dataclass(frozen=True)
+class Parse:
+    """A tree by the head of each word, and its weight."""
+
+    heads: tuple[int, ...]
+    weight: float
+
+    @property
+    def arcs(self) -> frozenset[Arc]:
+        """Its arcs."""
+        return frozenset((head, place) for place, head in enumerate(self.heads, start=1))
+
+
+@dataclass(frozen=True)
+class ParsedSentence:
+    """A sentence with its gold tree and the trees of nonzero weight, the heaviest first."""
+
+    index: int
+    sentence: str
+    words: tuple[str, ...]
+    gold: Parse
+    candidates: tuple[Parse, ...]
+
+    @property
+    def marginals(self) -> dict[Arc, float]:
+        """Probability of every arc of a candidate."""
+        arcs = {arc for parse in self.candidates for arc in parse.arcs}
+        return {
+            arc: sum(parse.weight for parse in self.candidates if arc in parse.arcs)
+            for arc in sorted(arcs)
+        }
+
+    @property
+    def gold_place(self) -> int | None:
+        """Place of the gold tree among the candidates, from zero; None if it is none of them."""
+        places = [n for n, parse in enumerate(self.candidates) if parse.heads == self.gold.heads]
+        return places[0] if places else None
+
+
+class DependencyArcs(Figure):
+    """Sentences with the gold tree above the words and other arcs of the solution below.
+
+    Gold arcs that no candidate holds are dashed. Arcs that are not certain show their probability.
+    """
+
+    rule = (
+        f"at most {LONGEST} words and two to four candidates, the gold tree among them and not the "
+        "heaviest, the most even weights"
+    )
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        rows = runs.best.folder.read_candidates()
+        shown = ordered_examples(rows, runs.prefer, names_of, _rank)[:COUNT]
+        return {"index": shown[0]["index"], "sentences": shown, RULE: self.rule}
+
+    def draw(self, data: Row) -> Canvas:
+        panels = [_Panel(parsed_sentence(one)) for one in data["sentences"]]
+        height = sum(panel.height for panel in panels)
+        canvas = Canvas(max(panel.width for panel in panels), height)
+        for panel in panels:
+            height -= panel.height
+            panel.draw(canvas.box(0.0, height, panel.width, panel.height))
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        return " ".join(_in_words(parsed_sentence(one)) for one in data["sentences"])
+
+    def remark(self, data: Row) -> str:
+        return " ".join(r for one in data["sentences"] for r in _remarks(parsed_sentence(one)))
+
+
+def names_of(row: Row) -> tuple[str, str]:
+    """Texts by which a figure may ask for it: its identifier, and its words."""
+    return str(row["sentence"]), " ".join(row["words"])
+
+
+def parsed_sentence(row: Row) -> ParsedSentence:
+    """One row of ``candidates.jsonl``."""
+    return ParsedSentence(
+        index=row["index"],
+        sentence=str(row["sentence"]),
+        words=tuple(row["words"]),
+        gold=Parse(tuple(row["gold"]), 1.0),
+        candidates=tuple(Parse(tuple(one["heads"]), one["weight"]) for one in row["candidates"]),
+    )
+
+
+def _rank(row: Row) -> tuple[float, ...]:
+    example = parsed_sentence(row)
+    several, short = len(example.candidates) in SIZES, len(example.words) <= LONGEST
+    place = example.gold_place
+    fits = several and short and place is not None and place > 0
+    entropy = -sum(parse.weight * math.log(parse.weight) for parse in example.candidates)
+    return not fits, not several, not short, place is None, -entropy
+
+
+def _in_words(example: ParsedSentence) -> str:
+    doubtful = [
+        f"{_word(example, modifier)} below {_word(example, head)} ({weight:.2f})"
+        for (head, modifier), weight in example.marginals.items()
+        if weight < 1 - 1e-6
+    ]
+    listed = f" Arcs in doubt: {'; '.join(doubtful)}." if doubtful else " No arc is in doubt."
+    return (
+        f"Dependency trees of {' '.join(example.words)!r}: {len(example.candidates)} with nonzero "
+        f"weight.{listed}"
+    )
+
+
+def _remarks(example: ParsedSentence) -> Iterator[str]:
+    if not example.gold.arcs <= example.marginals.keys():
+        yield f"Dashed arcs of {example.sentence} have probability zero."
+    if len(example.candidates) == 1:
+        yield f"The solution for {example.sentence} is a single tree."
+    if example.gold_place is None:
+        yield f"The gold tree of {example.sentence} is not among the candidates."
+
+
+class _Panel:
+    """One sentence between its arcs; all measures are inches."""
+
+    def __init__(self, example: ParsedSentence) -> None:
+        self.example = example
+        self.labels = [ROOT, *(drawable(word) for word in example.words)]
+        self.centres = _centres(self.labels)
+        marginals = example.marginals
+        self.gold = {arc: marginals.get(arc, 0.0) for arc in example.gold.arcs}
+        self.others = {arc: weight for arc, weight in marginals.items() if arc not in self.gold}
+        self.above = _height(self.gold) + WORD_HEIGHT / 2 + TITLE_HEIGHT
+        self.below = (_height(self.others) if self.others else 0.1) + WORD_HEIGHT / 2
+        right = self.centres[-1] + text_width(self.labels[-1], WORD_SIZE) / 2 + GAP
+        title = text_width(_title(example), 9) + 2 * GAP
+        self.width, self.height = max(right, title), self.above + self.below
+
+    def draw(self, axes: Axes) -> None:
+        """Draw into axes of this panel's size."""
+        axes.set_axis_off()
+        axes.set_xlim(0, self.width)
+        axes.set_ylim(-self.below, self.above)
+        for x, label in zip(self.centres, self.labels, strict=True):
+            colour = MUTED_INK if label is self.labels[0] else INK
+            axes.text(x, 0, label, ha="center", va="center", fontsize=WORD_SIZE, color=colour)
+        _draw_arcs(axes, self.centres, self.gold, 1, INK)
+        _draw_arcs(axes, self.centres, self.others, -1, WRONG)
+        title = _title(self.example)
+        axes.text(0.1, self.above - 0.1, title, fontsize=9, color=INK, va="top")
+
+
+def _centres(labels: Sequence[str]) -> list[float]:
+    """Middle of each word, left to right."""
+    centres, left = [], GAP
+    for label in labels:
+        width = max(text_width(label, WORD_SIZE), 0.16)
+        centres.append(left + width / 2)
+        left += width + GAP
+    return centres
+
+
+def _height(arcs: Mapping[Arc, float]) -> float:
+    return HEADROOM + LEVEL * max(_level(arc) for arc in arcs)
+
+
+def _level(arc: Arc) -> float:
+    """Longer arcs stand higher, ever more slowly."""
+    return float(abs(arc[0] - arc[1]) ** 0.75)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """A cubic curve from word to word, in inches; it comes as near as 3/4 of its controls."""
+
+    start: float
+    end: float
+    base: float
+    control: float
+
+    @property
+    def path(self) -> Path:
+        """What is drawn."""
+        points = [
+            (self.start, self.base), (self.start, self.control),
+            (self.end, self.control), (self.end, self.base),
+        ]  # fmt: skip
+        return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+
+    def at(self, t: float) -> tuple[float, float]:
+        """The point after a share ``t`` of the way."""
+        share, rise = t * t * (3 - 2 * t), 3 * t * (1 - t)
+        x = self.start + share * (self.end - self.start)
+        return x, self.base + rise * (self.control - self.base)
+
+
+def _draw_arcs(
+    axes: Axes, centres: Sequence[float], arcs: Mapping[Arc, float], side: int, colour: str
+) -> None:
+    """Draw the arcs of one side, then the probabilities of those that are not certain."""
+    taken: list[tuple[float, float]] = []
+    for arc, weight in sorted(arcs.items()):
+        curve = _curve(centres, arc, side)
+        _draw_arc(axes, curve, weight, side, colour)
+        if 0 < weight < 1 - 1e-6:
+            taken.append(_free_place(curve, taken, side))
+            axes.text(
+                *taken[-1], f"{weight:.2f}", ha="center", va="center", fontsize=8, color=colour,
+                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
+            )  # fmt: skip
+
+
+def _curve(centres: Sequence[float], arc: Arc, side: int) -> _Curve:
+    start, end = (centres[place] for place in arc)
+    end += 0.04 if start > end else -0.04
+    base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
+    return _Curve(start, end, base, base + 4 / 3 * (peak - base))
+
+
+def _draw_arc(axes: Axes, curve: _Curve, weight: float, side: int, colour: str) -> None:
+    strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
+    style = "solid" if weight > 0 else (0, (3, 2))
+    axes.add_patch(
+        PathPatch(curve.path, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
+    )
+    tip = "v" if side > 0 else "^"
+    axes.plot([curve.end], [curve.base], tip, markersize=4, color=colour, alpha=strength)
+
+
+def _free_place(
+    curve: _Curve, taken: Sequence[tuple[float, float]], side: int
+) -> tuple[float, float]:
+    """The middle of a label on its curve, near the top, clear of those that are there already.
+
+    Where the whole curve is taken the label moves outward from the top.
+    """
+    places = [curve.at(0.5 + sign * step / 50) for step in range(20) for sign in (1, -1)]
+    x, y = curve.at(0.5)
+    outward = 1.01 * side * LABEL[1]
+    places += [(x, y + outward * step) for step in range(1, 2 * len(taken) + 2)]
+    return next(place for place in places if all(_apart(place, other) for other in taken))
+
+
+def _apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
+    """Whether labels at two places do not touch."""
+    return any(abs(a - b) > size for a, b, size in zip(first, second, LABEL, strict=True))
+
+
+def _title(example: ParsedSentence) -> str:
+    weights = [f"{parse.weight:.2f}" for parse in example.candidates]
+    if example.gold_place is not None:
+        weights[example.gold_place] += " (gold)"
+    count = f"{len(weights)} trees" if len(weights) > 1 else "1 tree"
+    if len(weights) > MOST_WEIGHTS:
+        weights[MOST_WEIGHTS:] = ["…"]
+    return drawable(f"{example.sentence}   {count}: {', '.join(weights)}")
+
+
+def _word(example: ParsedSentence, place: int) -> str:
+    return repr(example.words[place - 1]) if place else "the root"
+
+
+FIGURES = {"dependency_arcs": DependencyArcs()}

@@ -1,0 +1,246 @@
+"""What a model would say next along a given target, as in Peters et al. (2019), Figure 2."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from repro.data.segmentation import join_subwords
+from repro.report.figures.canvas import INK, MUTED_INK, PAPER, Canvas, drawable, text_width
+from repro.report.figures.comparison import END
+from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
+from repro.report.figures.lattice import percent
+
+LONGEST = 16
+"""Steps of a target that fit."""
+MOST = 8
+"""Continuations of a step that are listed, the most probable ones."""
+WIDTH, LETTERS = 9.6, 90
+SIZE, LINE, PAD, GAP, MARGIN = 9.0, 0.19, 0.09, 0.07, 0.15
+SLACK = 1.04
+"""How much wider letters are at most once they are drawn on whole pixels."""
+COMPLETED, BORDER, ZERO = "#dcefe2", "#7d8a96", "#b3422d"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step along the target.
+
+    Attributes:
+        target: the given symbol.
+        probability: its probability.
+        support: how many symbols have nonzero probability.
+        alternatives: the most probable of these with their probabilities, by falling probability.
+    """
+
+    target: str
+    probability: float
+    support: int
+    alternatives: Sequence[tuple[str, float]]
+
+    @property
+    def completed(self) -> bool:
+        """Whether the target is the only continuation."""
+        return self.support == 1 and self.probability > 0
+
+
+@dataclass(frozen=True)
+class Box:
+    """One box of the figure: the target's words, and what else might stand there.
+
+    Attributes:
+        lines: text, probability in words, and whether it is the target.
+    """
+
+    lines: tuple[tuple[str, str, bool], ...]
+    completed: bool
+
+    @property
+    def width(self) -> float:
+        """In inches, with its padding."""
+        texts = [
+            SLACK * text_width(text, SIZE, bold=target) + _beside(share)
+            for text, share, target in self.lines
+        ]
+        return max(texts) + 2 * PAD
+
+    @property
+    def height(self) -> float:
+        """In inches, with its padding."""
+        return LINE * len(self.lines) + PAD
+
+
+class ForcedDecoding(Figure):
+    """A box for each step with every continuation; steps without a choice share a box."""
+
+    rule = (
+        f"of translations of at most {LONGEST} symbols with nonzero probability the one where "
+        "single continuations and choices take turns most often"
+    )
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        def rank(row: Row) -> tuple[float, ...]:
+            steps = steps_of(row)
+            possible = all(step.probability > 0 for step in steps)
+            changes = sum(one.completed != other.completed for one, other in pairwise(steps))
+            return len(steps) > LONGEST, not possible, -changes
+
+        rows = runs.best.folder.read_forced()
+        return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
+
+    def draw(self, data: Row) -> Canvas:
+        lines = _flow(_boxes(steps_of(data)))
+        heights = [max(box.height for box in line) + 2 * GAP for line in lines]
+        source = textwrap.wrap(drawable(f"{data['language']}: {names_of(data)[0]}"), 105) or [""]
+        head = LINE * len(source) + MARGIN
+        canvas = Canvas(WIDTH, head + sum(heights) + LINE + MARGIN)
+        axes = canvas.page()
+        for number, text in enumerate(source):
+            _write(axes, MARGIN, MARGIN + LINE * number, text)
+        top = head + GAP
+        for line, tall in zip(lines, heights, strict=True):
+            _draw_line(axes, line, top)
+            top += tall
+        shaded = (
+            " · shaded: no other continuation"
+            if any(box.completed for line in lines for box in line)
+            else ""
+        )
+        note = f"bold: the given target · boxes: every continuation{shaded}"
+        _write(axes, MARGIN, top + LINE / 2, note, size=8, color=MUTED_INK)
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        steps = [
+            f"{step.target!r} {percent(step.probability)} of {step.support}"
+            for step in steps_of(data)
+        ]
+        return (
+            f"Forced decoding of {names_of(data)[0]!r} ({data['language']}); each symbol of the "
+            f"target with its probability and the number of continuations: {'; '.join(steps)}."
+        )
+
+    def remark(self, data: Row) -> str:
+        steps = steps_of(data)
+        remarks = [f"{sum(s.completed for s in steps)} of {len(steps)} steps have no alternative."]
+        if impossible := sum(step.probability == 0 for step in steps):
+            remarks.append(f"{impossible} symbols of the target have probability exactly zero.")
+        if any(_hidden(step) for step in steps):
+            remarks.append("The least probable continuations of some steps are only counted.")
+        return " ".join(remarks)
+
+
+def steps_of(row: Row) -> list[Step]:
+    """The steps along the target."""
+    return [
+        Step(
+            target,
+            step["probability"],
+            step["support"],
+            [(token, share) for token, share in step["alternatives"]],
+        )
+        for target, step in zip(row["target"], row["steps"], strict=True)
+    ]
+
+
+def names_of(row: Row) -> tuple[str, str]:
+    """Texts by which a figure may ask for it: the source and the target, in whole words."""
+    target = [symbol for symbol in row["target"] if symbol != END]
+    return " ".join(join_subwords(row["source"])), " ".join(join_subwords(target))
+
+
+def _boxes(example_steps: Sequence[Step]) -> list[Box]:
+    boxes = []
+    for completed, steps in groupby(example_steps, key=lambda step: step.completed):
+        if completed:
+            text = drawable(" ".join(step.target for step in steps))
+            boxes += [
+                Box(((part, "", True),), True)
+                for part in textwrap.wrap(text, LETTERS, break_on_hyphens=False)
+            ]
+        else:
+            boxes += [_choice(step) for step in steps]
+    return boxes
+
+
+def _choice(step: Step) -> Box:
+    """The continuations by falling probability; the target is always listed."""
+    listed = list(step.alternatives[:MOST])
+    if step.target not in dict(listed):
+        listed.append((step.target, step.probability))
+    lines = [(drawable(token), percent(share), token == step.target) for token, share in listed]
+    more = [(f"and {_hidden(step)} more", "", False)] if _hidden(step) else []
+    return Box((*lines, *more), False)
+
+
+def _hidden(step: Step) -> int:
+    """How many continuations are not listed."""
+    listed = {token for token, _ in step.alternatives[:MOST]}
+    return step.support - len(listed | ({step.target} if step.probability > 0 else set()))
+
+
+def _flow(boxes: Sequence[Box]) -> list[list[Box]]:
+    """Boxes in lines that fit into the width."""
+    lines: list[list[Box]] = [[]]
+    room = WIDTH - 2 * MARGIN
+    for box in boxes:
+        if lines[-1] and box.width > room:
+            lines.append([])
+            room = WIDTH - 2 * MARGIN
+        lines[-1].append(box)
+        room -= box.width + GAP
+    return lines
+
+
+def _draw_line(axes: Axes, line: Sequence[Box], top: float) -> None:
+    left = MARGIN
+    for box in line:
+        colour = COMPLETED if box.completed else PAPER
+        axes.add_patch(
+            Rectangle(
+                (left, top), box.width, box.height, facecolor=colour, edgecolor=BORDER,
+                linewidth=0.8,
+            )
+        )  # fmt: skip
+        for number, (text, share, target) in enumerate(box.lines):
+            _draw_text(axes, left, top + PAD / 2 + LINE * (number + 0.5), box, text, share, target)
+        left += box.width + GAP
+
+
+def _draw_text(
+    axes: Axes, left: float, y: float, box: Box, text: str, share: str, target: bool
+) -> None:
+    weight = "bold" if target else "normal"
+    impossible = target and share == percent(0.0)
+    _write(axes, left + PAD, y, text, weight=weight, color=ZERO if impossible else INK)
+    axes.text(
+        left + box.width - PAD, y, share, fontsize=SIZE - 1.5, color=MUTED_INK, ha="right",
+        va="center",
+    )  # fmt: skip
+
+
+def _beside(share: str) -> float:
+    """Room of a probability with the gap before it."""
+    return text_width(share, SIZE - 1.5) + 0.12 if share else 0.0
+
+
+def _write(
+    axes: Axes,
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: float = SIZE,
+    weight: str = "normal",
+    color: str = INK,
+) -> None:
+    axes.text(
+        x, y, text, fontsize=size, weight=weight, color=color, va="center"
+    )  # fmt: skip
+
+
+FIGURES = {"forced_decoding": ForcedDecoding()}

@@ -1,0 +1,191 @@
+"""Heat maps: weights between words, exact zeros white with a dot, shades from zero to one."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+
+from repro.report.figures.canvas import (
+    INK,
+    MUTED_INK,
+    PAPER,
+    Canvas,
+    is_mark,
+    text_width,
+    token_label,
+)
+from repro.report.figures.svg import FRAME, WEIGHT, Cells, opacity
+
+CELL = 0.15
+"""Width and height of a cell in inches: just enough for its words."""
+WORD_SIZE, NOTE_SIZE = 8.0, 8.0
+SAME = 1e-6
+"""Weights that differ by less than this share of the larger one are equal."""
+BAR_WIDTH, BAR_HEIGHT, BAR_STEPS, FOOT = 1.6, 0.1, 32, 0.55
+MARGIN = 0.15
+BULLETS = [(shape, filled) for filled in (True, False) for shape in "o^sDvPX*"]
+"""Marks of groups of equal weights: shape, and whether it is filled."""
+
+
+def room(words: Sequence[str]) -> float:
+    """Inches beside a heat map that the longest of its words takes."""
+    return 0.08 + max((text_width(token_label(w), WORD_SIZE) for w in words), default=0.0)
+
+
+def draw_heatmap(
+    canvas: Canvas,
+    left: float,
+    down: float,
+    weights: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    cell: tuple[float, float] = (CELL, CELL),
+    name_rows: bool = True,
+    name_columns: bool = True,
+) -> Axes:
+    """Draw a grid of weights with its words: rows on the left, columns below.
+
+    Neighbours in a row are separated by a line where their weights differ.
+
+    Args:
+        canvas: what to draw on.
+        left: edge of the first column, in inches.
+        down: upper edge of the first row, in inches from the top of the canvas.
+        weights: one line per row, from 0 to 1.
+        rows: words of the rows.
+        columns: words of the columns.
+        cell: width and height of a cell in inches.
+        name_rows: whether the words of the rows are written.
+        name_columns: whether the words of the columns are written.
+
+    Returns:
+        Axes in which each cell is one unit wide and high, rows downwards.
+    """
+    width, height = cell[0] * len(columns), cell[1] * len(rows)
+    axes = canvas.box(left, canvas.get_size_inches()[1] - down - height, width, height)
+    axes.set_xlim(0, len(columns))
+    axes.set_ylim(len(rows), 0)
+    gid = f"cells{len(canvas.cells)}"
+    canvas.cells.append(
+        Cells(gid, axes, weights, [*map(token_label, rows)], [*map(token_label, columns)])
+    )
+    _shade(axes, weights, gid)
+    zeros = [
+        (x + 0.5, y + 0.5) for y, line in enumerate(weights) for x, w in enumerate(line) if not w
+    ]
+    if zeros:
+        dots = axes.plot(*zip(*zeros, strict=True), ".", color=MUTED_INK, markersize=1.6)
+        dots[0].set_gid(f"{gid}-dots")
+    _draw_borders(axes, weights)
+    axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
+    _name(axes, "x", columns if name_columns else [])
+    _name(axes, "y", rows if name_rows else [])
+    for spine in axes.spines.values():
+        spine.set_color(FRAME)
+        spine.set_linewidth(0.5)
+    return axes
+
+
+def draw_bar(canvas: Canvas, note: str = "") -> None:
+    """Draw the scale of shades at the foot of a canvas, with its meaning beside it."""
+    height = canvas.get_size_inches()[1]
+    axes = canvas.box(MARGIN, 0.26, BAR_WIDTH, BAR_HEIGHT)
+    shares = [(step + 0.5) / BAR_STEPS for step in range(BAR_STEPS)]
+    gid = f"cells{len(canvas.cells)}"
+    axes.set_xlim(0, BAR_STEPS)
+    axes.set_ylim(1, 0)
+    canvas.cells.append(Cells(gid, axes, [shares]))
+    _shade(axes, [shares], gid)
+    ticks = [(share * BAR_STEPS, text) for share, text in ((0, "> 0"), (0.5, "0.5"), (1, "1"))]
+    axes.set_xticks(*zip(*ticks, strict=True))
+    axes.set_yticks([])
+    axes.tick_params(length=2, labelsize=7, labelcolor=INK, color=MUTED_INK)
+    for spine in axes.spines.values():
+        spine.set_color(FRAME)
+        spine.set_linewidth(0.5)
+    canvas.write(
+        MARGIN + BAR_WIDTH + 0.2, height - 0.26 - BAR_HEIGHT / 2, legend(note), va="center",
+        fontsize=NOTE_SIZE, color=MUTED_INK,
+    )  # fmt: skip
+
+
+def legend(note: str = "") -> str:
+    """What shades and dots mean, and a further note."""
+    return f"weight · dot: exactly zero{f' · {note}' if note else ''}"
+
+
+def bar_room(note: str = "") -> float:
+    """Inches that the scale of shades takes with its meaning."""
+    return MARGIN + BAR_WIDTH + 0.2 + text_width(legend(note), NOTE_SIZE) * 1.05 + MARGIN
+
+
+def segments(line: Sequence[float]) -> list[int]:
+    """Places after which a weight differs from the one before."""
+    return [n for n, (a, b) in enumerate(pairwise(line), start=1) if abs(a - b) > SAME * max(a, b)]
+
+
+def clusters(line: Sequence[float]) -> list[list[int]]:
+    """Places of equal nonzero weights, neighbours or not: every group of at least two.
+
+    Returns:
+        Places of each group from left to right, the group of the largest weight first.
+    """
+    order = sorted((n for n, weight in enumerate(line) if weight > 0), key=lambda n: -line[n])
+    groups: list[list[int]] = []
+    for place in order:
+        before = line[groups[-1][-1]] if groups else 0.0
+        if groups and before - line[place] <= SAME * before:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return [sorted(group) for group in groups if len(group) > 1]
+
+
+def draw_bullets(axes: Axes, y: int, line: Sequence[float]) -> None:
+    """Mark equal weights of a row by the same bullet, every group by a shape of its own.
+
+    References:
+        Niculae & Blondel (2017), Figure 4 and C.3.
+    """
+    for places, (shape, filled) in zip(clusters(line), BULLETS, strict=False):
+        colour = PAPER if line[places[0]] > 0.4 else INK
+        axes.plot(
+            [place + 0.5 for place in places], [y + 0.5] * len(places), shape, markersize=3.2,
+            markerfacecolor=colour if filled else "none", markeredgecolor=colour,
+            markeredgewidth=0.7, linestyle="none",
+        )  # fmt: skip
+
+
+def _shade(axes: Axes, weights: Sequence[Sequence[float]], gid: str) -> None:
+    shares = np.array([[opacity(weight) for weight in line] for line in weights])
+    colours = 1 - shares[..., None] * (1 - np.array(to_rgb(WEIGHT)))
+    axes.pcolormesh(colours, antialiased=False, linewidth=0, gid=gid)
+
+
+def _draw_borders(axes: Axes, weights: Sequence[Sequence[float]]) -> None:
+    """One broken line: between rows, and between neighbours of different weights."""
+    gap = (float("nan"), float("nan"))
+    points: list[tuple[float, float]] = []
+    for y, line in enumerate(weights):
+        points += [(0.0, y), (len(line), y), gap] if y else []
+        for x in segments(line):
+            points += [(x, y), (x, y + 1), gap]
+    if points:
+        axes.plot(*zip(*points, strict=True), color=FRAME, linewidth=0.5, solid_capstyle="butt")
+
+
+def _name(axes: Axes, side: str, words: Sequence[str]) -> None:
+    labels = [token_label(word) for word in words]
+    places = [n + 0.5 for n in range(len(labels))]
+    if side == "y":
+        axes.set_yticks(places, labels)
+        ticks = axes.get_yticklabels()
+    else:
+        long = any(text_width(label, WORD_SIZE) > CELL for label in labels)
+        axes.set_xticks(places, labels, rotation=90 if long else 0)
+        ticks = axes.get_xticklabels()
+    for tick, word in zip(ticks, words, strict=True):
+        tick.set_color(MUTED_INK if is_mark(word) else INK)

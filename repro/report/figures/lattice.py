@@ -1,0 +1,374 @@
+"""Lattice of hypotheses in the manner of Peters et al. (2019), Figure 1."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from repro.report.figures.canvas import (
+    INK,
+    MUTED_INK,
+    SPACE,
+    Canvas,
+    drawable,
+    text_width,
+    token_label,
+)
+from repro.report.figures.comparison import END
+from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
+from repro.results import ResultsError
+
+STEP, BRANCH, TRUNK, LINE = 0.22, 0.8, 0.1, 0.42
+MARGIN, HEADER, FOOTER = 0.2, 0.5, 0.4
+SIZES = range(2, 5)
+TOLERANCE = 1e-3
+HALF_LETTER = 0.055
+LETTER = 0.095
+PERCENT, GAP, GOLD_MARK = 0.78, 0.1, 0.66
+END_ROOM = PERCENT + GAP + GOLD_MARK
+MOST = 12
+CERTAIN = 0.9995
+ROUNDING = 1e-6
+GOLD = "#1a7f37"
+ARROW = "#7d8a96"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output string: its tokens, its probability, and that of each step.
+
+    The last step is the end, unless the search stopped before it: then there is none.
+    """
+
+    tokens: tuple[str, ...]
+    probability: float
+    steps: tuple[float, ...]
+
+    @property
+    def text(self) -> str:
+        """The output string, or the part of it that the search reached."""
+        return "".join(self.tokens)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return len(self.steps) > len(self.tokens)
+
+
+@dataclass(frozen=True)
+class LatticeExample:
+    """Hypotheses of one example; ``finite`` says that every other string has probability zero."""
+
+    index: int
+    language: str
+    lemma: str
+    tags: tuple[str, ...]
+    gold: str
+    finite: bool
+    hypotheses: tuple[Hypothesis, ...]
+
+    @property
+    def ranked(self) -> tuple[Hypothesis, ...]:
+        """The hypotheses, the most probable one first."""
+        return tuple(sorted(self.hypotheses, key=lambda one: (-one.probability, one.tokens)))
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether the gold string is among the hypotheses."""
+        return any(self.is_gold(hypothesis) for hypothesis in self.hypotheses)
+
+    def is_gold(self, hypothesis: Hypothesis) -> bool:
+        """Whether a hypothesis is the whole gold string."""
+        return hypothesis.finished and hypothesis.text == self.gold
+
+
+@dataclass
+class Node:
+    """A prefix of hypotheses.
+
+    Attributes:
+        token: its last token; blank for the start and for an end.
+        step: probability of the step into this node.
+        hypothesis: the complete hypothesis, at an end only.
+        children: continuations, the most probable one first after :func:`build_tree`.
+        mass: probability of all hypotheses that pass here.
+        half: half the width of its letters, in inches.
+        x: position along the string, from :func:`place`.
+        y: line, from :func:`place`; the most probable continuation stays on the line.
+    """
+
+    token: str
+    step: float
+    hypothesis: Hypothesis | None = None
+    children: list["Node"] = field(default_factory=list)
+    mass: float = 0.0
+    half: float = 0.0
+    x: float = 0.0
+    y: int = 0
+
+    @property
+    def branches(self) -> bool:
+        """Whether more than one continuation is listed."""
+        return len(self.children) > 1
+
+
+class Lattice(Figure):
+    """Hypotheses as a tree: shared prefixes once, a line per hypothesis.
+
+    A branching arrow bears the probability of its step; an end bears the string and its
+    probability, the gold string marked.
+    """
+
+    rule = "the most even complete set of two to four hypotheses with the gold form"
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        def rank(row: Row) -> tuple[float, ...]:
+            one = lattice_example(row)
+            right_size = len(one.hypotheses) in SIZES
+            fits = one.finite and right_size and one.has_gold
+            # A hypothesis of another size than wanted may have any entropy: size counts first.
+            return not fits, not one.finite, not right_size, not one.has_gold, -entropy(one)
+
+        rows = runs.best.folder.read_hypotheses()
+        return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
+
+    def draw(self, data: Row) -> Canvas:
+        example = lattice_example(data)
+        root = build_tree(example, MOST)
+        lines = place(root, step=STEP, branch=BRANCH)
+        texts = (_header(example), _footer(example))
+        widths = [text_width(text, size) for text, size in zip(texts, (10, 8.5), strict=True)]
+        width = max(_tree_width(root), MARGIN * 2 + max(widths))
+        height = HEADER + lines * LINE + FOOTER
+        canvas = Canvas(width, height)
+        axes = canvas.page()
+        axes.set_xlim(-MARGIN, width - MARGIN)
+        axes.set_ylim(height - HEADER - LINE / 2, -HEADER - LINE / 2)
+        for parent, child in walk(root):
+            _draw_arrow(axes, parent, child)
+            _draw_node(axes, child, example)
+        axes.plot([root.x], [root.y], "o", markersize=4, color=INK)
+        _write(axes, -0.05, -HEADER - LINE / 2 + 0.22, texts[0], size=10, color=INK)
+        below = height - HEADER - LINE / 2 - 0.2
+        _write(axes, -0.05, below, texts[1], size=8.5, color=MUTED_INK)
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        example = lattice_example(data)
+        ranked = example.ranked
+        listed = "; ".join(f"{h.text!r} {percent(h.probability)}" for h in ranked[:MOST])
+        more = f"; {len(ranked) - MOST} more" if len(ranked) > MOST else ""
+        place = f"{example.lemma!r} ({example.language})"
+        return f"Hypotheses for {place}, gold {example.gold!r}: {listed}{more}."
+
+    def remark(self, data: Row) -> str:
+        example = lattice_example(data)
+        if example.finite:
+            count = len(example.hypotheses)
+            return f"Drawn are the {MOST} most probable of {count}." if count > MOST else ""
+        return (
+            "This figure shows the hypotheses of the beam only: the set is not complete, other "
+            "strings may have nonzero probability."
+        )
+
+
+def names_of(row: Row) -> tuple[str, str]:
+    """Texts by which a figure may ask for it: the lemma, alone and with the gold form."""
+    return str(row["lemma"]), f"{row['lemma']} {row['gold']}"
+
+
+def lattice_example(row: Row) -> LatticeExample:
+    """One row of ``hypotheses.jsonl``."""
+    tags = row["tags"]
+    return LatticeExample(
+        index=row["index"],
+        language=str(row["language"]),
+        lemma=str(row["lemma"]),
+        tags=tuple(tags.split(";") if isinstance(tags, str) else tags),
+        gold=str(row["gold"]),
+        finite=bool(row["finite"]),
+        hypotheses=tuple(
+            Hypothesis(
+                tuple(one["tokens"][:-1] if one["tokens"][-1:] == [END] else one["tokens"]),
+                one["probability"],
+                tuple(one["steps"]),
+            )
+            for one in row["hypotheses"]
+        ),
+    )
+
+
+def entropy(example: LatticeExample) -> float:
+    """Shannon entropy in nats of the listed hypotheses, their mass scaled to one."""
+    total = sum(hypothesis.probability for hypothesis in example.hypotheses)
+    shares = [hypothesis.probability / total for hypothesis in example.hypotheses if total]
+    return -sum(share * math.log(share) for share in shares if share > 0)
+
+
+def build_tree(example: LatticeExample, most: int) -> Node:
+    """Merge the most probable hypotheses by their common prefixes.
+
+    Args:
+        example: its hypotheses, in any order.
+        most: how many of them to keep.
+
+    Raises:
+        ResultsError: there is no hypothesis, one is listed twice, or two disagree on the
+            probability of a step that they share.
+    """
+    if not example.hypotheses:
+        raise ResultsError(f"example {example.index} has no hypotheses")
+    root = Node("", 1.0, half=HALF_LETTER)
+    for hypothesis in example.ranked[:most]:
+        _insert(root, hypothesis, example.index)
+    _sort(root)
+    return root
+
+
+def place(root: Node, *, step: float, branch: float) -> int:
+    """Set the position of every node below ``root``.
+
+    Args:
+        root: placed at zero.
+        step: length of an arrow, in inches.
+        branch: length of an arrow that leaves a branching node, where a label needs room.
+
+    Returns:
+        How many lines the tree takes.
+    """
+    line = root.y
+    for child in root.children:
+        child.half = HALF_LETTER * (len(token_label(child.token)) + 1)
+        child.x = root.x + root.half + (branch if root.branches else step) + child.half
+        child.y = line
+        line += place(child, step=step, branch=branch)
+    return max(line - root.y, 1)
+
+
+def walk(root: Node) -> Iterator[tuple[Node, Node]]:
+    """Every arrow of the tree as (parent, child), parents first."""
+    for child in root.children:
+        yield root, child
+        yield from walk(child)
+
+
+def _insert(root: Node, hypothesis: Hypothesis, index: int) -> None:
+    node = root
+    node.mass += hypothesis.probability
+    for token, step in zip(hypothesis.tokens, hypothesis.steps, strict=False):
+        node = _child(node, token, step, index)
+        node.mass += hypothesis.probability
+    ends = [child.hypothesis for child in node.children if child.hypothesis is not None]
+    if any(end.finished == hypothesis.finished for end in ends):
+        raise ResultsError(f"example {index}: the hypothesis {hypothesis.text!r} is listed twice")
+    step = hypothesis.steps[-1] if hypothesis.finished else 1.0
+    node.children.append(Node("", step, hypothesis, mass=hypothesis.probability))
+
+
+def _child(node: Node, token: str, step: float, index: int) -> Node:
+    for child in node.children:
+        if child.hypothesis is None and child.token == token:
+            if abs(child.step - step) > TOLERANCE:
+                raise ResultsError(
+                    f"example {index}: hypotheses disagree on the step to {token!r}: "
+                    f"{child.step:.4f} and {step:.4f}"
+                )
+            return child
+    node.children.append(Node(token, step))
+    return node.children[-1]
+
+
+def _sort(node: Node) -> None:
+    node.children.sort(key=lambda child: (-child.mass, child.token))
+    for child in node.children:
+        _sort(child)
+
+
+def percent(probability: float) -> str:
+    """``66.4 %``; a probability above zero never reads as zero, one below one never as one."""
+    if 0 < probability < 0.0005:
+        return "<0.1 %"
+    if CERTAIN <= probability < 1 - ROUNDING:
+        return ">99.9 %"
+    return f"{100 * probability:.1f} %"
+
+
+def _tree_width(root: Node) -> float:
+    ends = [child for _, child in walk(root) if child.hypothesis is not None]
+    return max(end.x + LETTER * len(_end_text(end)) for end in ends) + END_ROOM + 2 * MARGIN
+
+
+def _header(example: LatticeExample) -> str:
+    tags = " ".join(example.tags)
+    return drawable(f"{example.language}: {example.lemma}, {tags}")
+
+
+def _footer(example: LatticeExample) -> str:
+    count = len(example.hypotheses)
+    noun = "hypothesis" if count == 1 else "hypotheses"
+    total = percent(min(sum(h.probability for h in example.hypotheses), 1.0))
+    if example.finite:
+        text = f"Complete: {count} {noun} with nonzero probability, all others zero."
+        missing = "has probability zero"
+    else:
+        text = f"Beam only: {count} {noun} found, {total} of the probability."
+        missing = "is not among them"
+    text += f" Drawn: the {MOST} most probable." if count > MOST else ""
+    return drawable(text if example.has_gold else f"{text} The gold form {example.gold} {missing}.")
+
+
+def _end_text(end: Node) -> str:
+    assert end.hypothesis is not None
+    text = drawable(end.hypothesis.text.replace(" ", SPACE)) or "(empty)"
+    return text if end.hypothesis.finished else f"{text} … (unfinished)"
+
+
+def _draw_arrow(axes: Axes, parent: Node, child: Node) -> None:
+    weight = 0.8 + 1.4 * child.mass
+    trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
+    if child.y == parent.y:
+        trunk -= TRUNK
+    else:
+        axes.plot([trunk, trunk], [parent.y * LINE, y], color=ARROW, linewidth=weight)
+    style = {"arrowstyle": "-|>", "color": ARROW, "linewidth": weight, "mutation_scale": 9}
+    axes.annotate("", (end, y), (trunk, y), arrowprops={**style, "shrinkA": 0, "shrinkB": 0})
+    if parent.branches and child.step < CERTAIN:
+        x = (parent.x + parent.half + TRUNK + end) / 2 - 0.03
+        _write(axes, x, y - 0.1, percent(child.step), size=7.5, color=INK, align="center")
+
+
+def _draw_node(axes: Axes, node: Node, example: LatticeExample) -> None:
+    y = node.y * LINE
+    if node.hypothesis is None:
+        _write(axes, node.x, y, token_label(node.token), size=12, color=INK, align="center")
+        return
+    gold = example.is_gold(node.hypothesis)
+    color, weight = (GOLD, "bold") if gold else (INK, "normal")
+    axes.plot([node.x], [y], "s", markersize=4.5, color=color)
+    probability = percent(node.hypothesis.probability)
+    write = partial(_write, axes, y=y, size=10, color=color, weight=weight)
+    # Each text by itself: the string may run from right to left.
+    write(x=node.x + PERCENT, text=probability, align="right")
+    if gold:
+        write(x=node.x + PERCENT + GAP, text="✓ gold")
+    write(x=node.x + PERCENT + GAP + (GOLD_MARK if gold else 0), text=_end_text(node))
+
+
+def _write(
+    axes: Axes,
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: float,
+    color: str,
+    align: str = "left",
+    weight: str = "normal",
+) -> None:
+    axes.text(x, y, text, fontsize=size, color=color, ha=align, va="center", weight=weight)
+
+
+FIGURES = {"lattice": Lattice()}

@@ -1,0 +1,1 @@
+"""Figures that show the library itself: computed anew, no run behind them."""

@@ -1,0 +1,64 @@
+"""α-entmax of two scores, in the manner of Peters et al. (2019), Figure 3."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from repro.mappings import entmax
+from repro.report.figures.canvas import INK, Canvas, plain_axes
+from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.library.values import as_numbers, even_grid
+from repro.report.figures.styles import DASHES, style_of
+
+DESCRIPTION = (
+    "Five curves of the first probability against the lead t of the first score, all through one "
+    "half at t = 0. Softmax never reaches 0 or 1; the others do at t = ±1/(α − 1), sparsemax in a "
+    "straight line, α = 4 in the steepest curve."
+)
+ALPHAS = (1.0, 1.25, 1.5, 2.0, 4.0)
+REACH = 4.5
+STEPS = 360
+_STYLES = {
+    1.0: ("α = 1 (softmax)", style_of("softmax")),
+    1.25: ("α = 1.25", replace(style_of("entmax"), dashes=DASHES[2])),
+    1.5: ("α = 1.5", style_of("entmax")),
+    2.0: ("α = 2 (sparsemax)", style_of("sparsemax")),
+    4.0: ("α = 4", style_of("normmax")),
+}
+"""Label and look of each alpha; 4 has no mapping of its own and looks like normmax."""
+
+
+class EntmaxCurves(Figure):
+    """Draw one line per alpha."""
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        """``α-entmax([t, 0])_1`` on a grid of ``t``."""
+        leads = even_grid(-REACH, REACH, STEPS)
+        scores = torch.stack((leads, torch.zeros_like(leads)), -1)
+        curves = [
+            {"alpha": alpha, "probability": as_numbers(entmax(scores, alpha)[:, 0])}
+            for alpha in ALPHAS
+        ]
+        return {"t": as_numbers(leads), "curves": curves}
+
+    def draw(self, data: Row) -> Canvas:
+        canvas = Canvas(5.2, 3.3)
+        axes = canvas.add_subplot()
+        for curve in data["curves"]:
+            label, style = _STYLES[curve["alpha"]]
+            line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
+            axes.plot(data["t"], curve["probability"], label=label, **line)
+        plain_axes(axes, "t", "α-entmax([t, 0])₁")
+        axes.set_xlim(-REACH, REACH)
+        axes.set_xticks(range(-4, 5))
+        axes.set_yticks([0, 0.5, 1])
+        axes.legend(frameon=False, labelcolor=INK, fontsize=8, loc="upper left", handlelength=2.6)
+        canvas.tight_layout()
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        return DESCRIPTION
+
+
+FIGURES = {"entmax_curves": EntmaxCurves()}

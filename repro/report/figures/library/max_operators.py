@@ -1,0 +1,96 @@
+"""Smoothed maxima of two scores and their gradients: Niculae & Blondel (2017), Figure 2."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from matplotlib.axes import Axes
+
+from repro.mappings import Fusedmax, ProbabilityMap, Softmax, Sparsemax, SqPnormMax
+from repro.report.figures.canvas import INK, MUTED_INK, Canvas, plain_axes
+from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.library.values import as_numbers, even_grid
+from repro.report.figures.styles import style_of
+
+DESCRIPTION = (
+    "Left: max(t, 0) and four smooth curves above it that meet it far from t = 0, softmax from "
+    "above only in the limit. Right: their gradients, which rise from 0 to 1. Softmax reaches "
+    "neither; fusedmax stays at one half around t = 0; sq-pnorm-max follows sparsemax with rounded "
+    "corners, which an inset magnifies."
+)
+LAMBDA, NORM = 0.2, 1.5
+REACH = 4.0
+STEPS = 320
+ZOOM = (0.6, 1.3, 0.82, 1.01)
+_MAPS: dict[str, tuple[str, ProbabilityMap]] = {
+    "softmax": ("softmax", Softmax()),
+    "sparsemax": ("sparsemax", Sparsemax()),
+    "sq_pnorm_max": (f"sq-pnorm-max, p = {NORM}", SqPnormMax(NORM)),
+    "fusedmax": (f"fusedmax, λ = {LAMBDA}", Fusedmax(LAMBDA)),
+}
+
+
+class MaxOperators(Figure):
+    """Draw the maxima on the left and the mappings, magnified at a corner, on the right."""
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        """``max_Ω([t, 0])``, less the constant that keeps it from ``t``, and ``Π_Ω([t, 0])_1``.
+
+        That constant is ``-Ω(e_1)``.
+        """
+        leads = even_grid(-REACH, REACH, STEPS)
+        scores = torch.stack((leads, torch.zeros_like(leads)), -1)
+        certain = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        curves = {}
+        for name, (_, mapping) in _MAPS.items():
+            maximum = mapping.value(scores) + mapping.omega(certain)
+            curves[name] = {
+                "maximum": as_numbers(maximum),
+                "probability": as_numbers(mapping(scores)[:, 0]),
+            }
+        return {"t": as_numbers(leads), "curves": curves}
+
+    def draw(self, data: Row) -> Canvas:
+        canvas = Canvas(8.2, 3.4)
+        left, right = canvas.subplots(1, 2)
+        plain_axes(left, "t", title="regularised maximum of [t, 0] + constant")
+        plain_axes(right, "t", title="first probability of its gradient")
+        hinge = [max(t, 0.0) for t in data["t"]]
+        left.plot(data["t"], hinge, color=MUTED_INK, lw=1.0, label="max(t, 0)")
+        inset = right.inset_axes((0.66, 0.13, 0.34, 0.42))
+        _draw_curves(left, data, "maximum")
+        _draw_curves(right, data, "probability")
+        _draw_curves(inset, data, "probability")
+        _magnify(right, inset)
+        left.set_ylim(-0.1, 4)
+        right.set_yticks([0, 0.5, 1])
+        for axes in (left, right):
+            axes.set_xlim(-REACH, REACH)
+        left.legend(frameon=False, labelcolor=INK, fontsize=8, loc="upper left", handlelength=2.6)
+        canvas.tight_layout(w_pad=2.5)
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        return DESCRIPTION
+
+
+def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
+    for name, curve in values["curves"].items():
+        label, _ = _MAPS[name]
+        style = style_of(name)
+        line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
+        axes.plot(values["t"], curve[key], label=label, **line)
+
+
+def _magnify(axes: Axes, inset: Axes) -> None:
+    inset.set_xlim(*ZOOM[:2])
+    inset.set_ylim(*ZOOM[2:])
+    inset.set_xticks([])
+    inset.set_yticks([])
+    for spine in inset.spines.values():
+        spine.set_color(MUTED_INK)
+        spine.set_linewidth(0.7)
+    axes.indicate_inset_zoom(inset, edgecolor=MUTED_INK, alpha=0.8, linewidth=0.7)
+
+
+FIGURES = {"max_operators": MaxOperators()}

@@ -1,0 +1,212 @@
+"""Choosing one of three, and one of nine trees: Niculae et al. (2018), Figure 1."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyArrowPatch
+from scipy.spatial import ConvexHull
+from torch import Tensor
+
+from repro.mappings import softmax, sparsemax
+from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas
+from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.library.values import DIGITS, as_numbers
+from repro.report.figures.styles import Style, style_of
+
+if TYPE_CHECKING:
+    from repro.structures import Arborescence
+
+DESCRIPTION = (
+    "Left: a triangle whose corners are three choices. Argmax is at a corner, sparsemax on an edge "
+    "and softmax inside. Right: a polygon, the shadow of the polytope of dependency trees of three "
+    "words; at its corners the nine trees with one root. MAP inference is at a corner, SparseMAP "
+    "on the line between the two trees that it mixes, and marginal inference inside, a mixture of "
+    "all nine."
+)
+CHOICES = (1.0, 0.7, -0.2)
+"""Scores on the left."""
+ARCS = (
+    (0.0, 1.4, 0.1, -0.2),
+    (0.0, 0.0, 1.4, 0.9),
+    (0.0, -0.2, 0.0, 1.2),
+    (0.0, -0.2, -0.2, 0.0),
+)
+"""Scores on the right: row = head, column = modifier, 0 = the root."""
+VIEW = (
+    (
+        (0.0, 0.54, -0.24, -0.3),
+        (0.0, 0.0, 0.25, 0.52),
+        (0.0, -0.42, 0.0, -0.22),
+        (0.0, -0.11, -0.01, 0.0),
+    ),
+    (
+        (0.0, 0.03, -0.1, 0.07),
+        (0.0, 0.0, 0.44, -0.4),
+        (0.0, -0.47, 0.0, 0.33),
+        (0.0, 0.44, -0.34, 0.0),
+    ),
+)
+"""The direction of every arc in the drawing, a view in which most trees are at corners."""
+_CORNERS = torch.tensor(((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5)), dtype=torch.float64)
+_CERTAIN, _SPARSE, _DENSE = (
+    Style("#b3123f", "D", "-"),
+    style_of("sparsemax"),
+    style_of("softmax"),
+)
+_STYLES = {
+    "argmax": _CERTAIN,
+    "MAP": _CERTAIN,
+    "sparsemax": _SPARSE,
+    "SparseMAP": _SPARSE,
+    "softmax": _DENSE,
+    "marginal": _DENSE,
+}
+_LABELS = {
+    "argmax": (0.0, -0.07, "center"),
+    "sparsemax": (0.0, -0.07, "center"),
+    "softmax": (0.0, 0.07, "center"),
+    "MAP": (-0.08, -0.04, "right"),
+    "SparseMAP": (0.07, 0.05, "left"),
+    "marginal": (-0.08, 0.0, "right"),
+}
+"""Where names stand, seen from their points."""
+
+
+def _choices() -> dict[str, Any]:
+    scores = torch.tensor(CHOICES, dtype=torch.float64)
+    solutions = {
+        "argmax": torch.eye(len(CHOICES), dtype=torch.float64)[scores.argmax()],
+        "sparsemax": sparsemax(scores),
+        "softmax": softmax(scores),
+    }
+    return {
+        "corners": [as_numbers(corner) for corner in _CORNERS],
+        "solutions": {name: as_numbers(shares @ _CORNERS) for name, shares in solutions.items()},
+        "shares": {name: as_numbers(shares) for name, shares in solutions.items()},
+    }
+
+
+def _trees() -> dict[str, Any]:
+    from repro.structures import Arborescence, sparsemap
+
+    structure, scores = Arborescence(single_root=True), torch.tensor([ARCS], dtype=torch.float64)
+    vertices = _all_trees(structure, scores)
+    corners = _place(structure.indicator(vertices, scores.expand(len(vertices), -1, -1)))
+    mixture = sparsemap(structure, scores)
+    solutions = {
+        "MAP": structure.indicator(structure.map(scores), scores),
+        "SparseMAP": mixture.marginals,
+        "marginal": structure.marginals(scores)[0],
+    }
+    return {
+        "heads": vertices[:, 1:].tolist(),
+        "corners": [as_numbers(corner) for corner in corners],
+        "solutions": {name: as_numbers(_place(u)[0]) for name, u in solutions.items()},
+        "mixed": [
+            {"heads": tree[1:], "weight": round(weight, DIGITS)}
+            for tree, weight in zip(
+                mixture.structures[0].tolist(), mixture.weights[0].tolist(), strict=True
+            )
+        ],
+    }
+
+
+def _all_trees(structure: "Arborescence", scores: Tensor) -> Tensor:
+    """Heads of every tree with one root, -1 for the root itself."""
+    words, found = scores.size(-1) - 1, []
+    for heads in product(range(words + 1), repeat=words):
+        vertex = torch.tensor([[-1, *heads]])
+        alone = structure.indicator(vertex, scores).log()
+        if structure.log_partition(alone)[0] == 0:
+            found.append(vertex)
+    return torch.cat(found)
+
+
+def _place(parts: Tensor) -> Tensor:
+    """Positions ``(B, 2)`` of points ``(B, n+1, n+1)`` of the polytope."""
+    return parts.flatten(1) @ torch.tensor(VIEW, dtype=torch.float64).flatten(1).mT
+
+
+class Polytopes(Figure):
+    """Draw the triangle on the left and the shadow of the polytope on the right."""
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        """Where corners and solutions lie in the drawing, and which trees SparseMAP mixes."""
+        return {"choices": _choices(), "trees": _trees()}
+
+    def draw(self, data: Row) -> Canvas:
+        canvas = Canvas(9.2, 4.6)
+        left, right = canvas.subplots(1, 2, width_ratios=(2, 3))
+        _draw_region(left, data["choices"]["corners"])
+        _draw_solutions(left, data["choices"]["solutions"])
+        trees = data["trees"]
+        outer = _draw_region(right, trees["corners"])
+        for k, (corner, heads) in enumerate(zip(trees["corners"], trees["heads"], strict=True)):
+            _draw_tree(right, _beside(corner, k in outer), heads)
+        _draw_solutions(right, trees["solutions"])
+        left.set_title("three choices", fontsize=10, color=INK)
+        right.set_title("dependency trees of three words", fontsize=10, color=INK)
+        for axes in (left, right):
+            axes.set_aspect("equal")
+            axes.margins(0.08)
+            axes.axis("off")
+        canvas.tight_layout(w_pad=1.0)
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        return DESCRIPTION
+
+
+def _draw_region(axes: Axes, corners: Sequence[Sequence[float]]) -> set[int]:
+    """Draw corners and their convex hull; return the corners of the hull."""
+    outer = ConvexHull(corners).vertices.tolist()
+    outline = zip(*(corners[k] for k in outer), strict=True)
+    axes.fill(*outline, facecolor=SHADE, edgecolor=MUTED_INK, lw=0.9)
+    axes.plot(*zip(*corners, strict=True), color=MUTED_INK, marker="o", ms=3.5, ls="none")
+    return set(outer)
+
+
+def _draw_solutions(axes: Axes, solutions: Mapping[str, Sequence[float]]) -> None:
+    for name, (x, y) in solutions.items():
+        color, marker = _STYLES[name].color, _STYLES[name].marker
+        right, up, side = _LABELS[name]
+        axes.plot(x, y, color=color, marker=marker, ms=8, mec=PAPER, mew=0.8, zorder=4)
+        axes.text(x + right, y + up, name, color=color, fontsize=9, ha=side, va="center")
+
+
+def _beside(corner: Sequence[float], outer: bool) -> tuple[float, float]:
+    """Where the picture of a tree stands: outside of an outer corner, below an inner one."""
+    x, y = corner
+    if not outer:
+        return x, y - 0.2
+    away = 1 + 0.24 / (x**2 + y**2) ** 0.5
+    return away * x, away * y
+
+
+def _draw_tree(axes: Axes, centre: tuple[float, float], heads: Sequence[int]) -> None:
+    """A small picture of a tree: words as dots, arcs above them."""
+    x, y = centre
+    places = [(x + 0.1 * (word - len(heads) / 2 + 0.5), y - 0.05) for word in range(len(heads))]
+    axes.plot(*zip(*places, strict=True), color=INK, marker="o", ms=2.2, ls="none")
+    for place, head in zip(places, heads, strict=True):
+        start = places[head - 1] if head else (place[0], place[1] + 0.15)
+        bend = 0.0 if not head else (-0.7 if start[0] < place[0] else 0.7)
+        axes.add_patch(
+            FancyArrowPatch(
+                start,
+                place,
+                arrowstyle="-|>",
+                mutation_scale=4,
+                lw=0.7,
+                color=INK,
+                connectionstyle=f"arc3,rad={bend}",
+                shrinkA=0.5,
+                shrinkB=1.2,
+            )
+        )
+
+
+FIGURES = {"polytopes": Polytopes()}

@@ -1,0 +1,130 @@
+"""Trees and heads with nonzero probability over training, as in Niculae et al. (2018), Figure 4."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator, NullFormatter
+
+from repro.report.figures.canvas import INK, Canvas, plain_axes
+from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.results import ResultsError
+
+Distribution = Sequence[tuple[float, int]]
+"""Values with how often they occur, by rising value."""
+
+WHISKERS, QUARTILES = (0.05, 0.95), (0.25, 0.75)
+COLOURS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
+"""Sets of sentences, in the order in which they are drawn."""
+_PREFIXES = {"training": "training_", "validation": ""}
+MEDIAN, EDGE = "#1f5f9e", "#5a6673"
+WIDTH, PER_EPOCH, HEIGHT = 5.2, 0.28, 4.4
+
+
+class SparsityOverTraining(Figure):
+    """Box plots after each epoch: numbers of trees above, heads per word below.
+
+    Boxes reach from the first to the third quartile, whiskers from 5 % to 95 % of the sentences.
+    """
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        history = runs.best.folder.read_history()
+        rows = [row for row in history if "dev_trees_counts" in row]
+        if not rows:
+            raise ResultsError(f"run {runs.best.folder.run_id} kept no numbers of trees")
+        found: dict[str, Any] = {"epochs": [row["epoch"] for row in rows]}
+        for prefix in _PREFIXES.values():
+            for name in ("trees", "parents"):
+                key = f"dev_{prefix}{name}_counts"
+                if all(key in row for row in rows):
+                    found[f"{prefix}{name}"] = [row[key] for row in rows]
+        return found
+
+    def draw(self, data: Row) -> Canvas:
+        canvas = Canvas(max(WIDTH, 1.2 + PER_EPOCH * len(data["epochs"])), HEIGHT)
+        above, below = canvas.subplots(2, 1, sharex=True)
+        _draw_boxes(above, data["epochs"], distributions(data, "trees"))
+        _draw_boxes(below, data["epochs"], distributions(data, "parents"))
+        above.set_yscale("log")
+        above.yaxis.set_major_formatter("{x:g}")
+        above.yaxis.set_minor_formatter(NullFormatter())
+        plain_axes(above, y="trees")
+        plain_axes(below, "epoch", "heads per word")
+        patches = [
+            Patch(facecolor=COLOURS[name], edgecolor=EDGE, linewidth=0.6, label=f"{name} sentences")
+            for name in distributions(data, "trees")
+        ]
+        above.legend(
+            handles=patches, frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+        )  # fmt: skip
+        canvas.tight_layout()
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        parents = distributions(data, "parents")
+        parts = [
+            f"{name} sentences, epoch {data['epochs'][n]}: median of {quantile(trees[n], 0.5):g} "
+            f"trees and {quantile(parents[name][n], 0.5):g} heads per word"
+            for name, trees in distributions(data, "trees").items()
+            for n in (0, -1)
+        ]
+        return f"Box plots of the sparsity of SparseMAP solutions. {'; '.join(parts)}."
+
+    def remark(self, data: Row) -> str:
+        parts = []
+        for name, trees in distributions(data, "trees").items():
+            single = sum(count for value, count in trees[-1] if value == 1)
+            parts.append(f"{single} of {_total(trees[-1])} {name} sentences")
+        return f"In the last epoch a single tree is left for {' and '.join(parts)}."
+
+
+def distributions(data: Row, name: str) -> dict[str, list[Distribution]]:
+    """``trees`` or ``parents`` of every epoch, by set of sentences, in the order of drawing."""
+    return {
+        which: [sorted((value, count) for value, count in one) for one in data[f"{prefix}{name}"]]
+        for which, prefix in _PREFIXES.items()
+        if f"{prefix}{name}" in data
+    }
+
+
+def box_of(distribution: Distribution) -> dict[str, Any]:
+    """Median, quartiles and whiskers of a box, by the names of :meth:`Axes.bxp`."""
+    low, high = (quantile(distribution, share) for share in WHISKERS)
+    first, third = (quantile(distribution, share) for share in QUARTILES)
+    median = quantile(distribution, 0.5)
+    return {"whislo": low, "q1": first, "med": median, "q3": third, "whishi": high, "fliers": []}
+
+
+def quantile(distribution: Distribution, share: float) -> float:
+    """The smallest value that at least this share of the observations does not exceed."""
+    reached, wanted = 0, share * _total(distribution)
+    for value, count in distribution:
+        reached += count
+        if reached >= wanted:
+            return value
+    return distribution[-1][0]
+
+
+def _draw_boxes(
+    axes: Axes, epochs: Sequence[int], found: Mapping[str, Sequence[Distribution]]
+) -> None:
+    width = 0.7 / len(found)
+    line = {"color": EDGE, "linewidth": 0.6}
+    for number, (name, ours) in enumerate(found.items()):
+        shift = width * (number - (len(found) - 1) / 2)
+        axes.bxp(
+            [box_of(one) for one in ours], positions=[epoch + shift for epoch in epochs],
+            widths=0.85 * width, showfliers=False, patch_artist=True, manage_ticks=False,
+            boxprops={"facecolor": COLOURS[name], "edgecolor": EDGE, "linewidth": 0.6},
+            whiskerprops=line, capprops=line, medianprops={"color": MEDIAN, "linewidth": 1.6},
+        )  # fmt: skip
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _total(distribution: Distribution) -> int:
+    return sum(count for _, count in distribution)
+
+
+FIGURES = {"sparsity_over_training": SparsityOverTraining()}

@@ -1,0 +1,45 @@
+"""Colours and line styles of mappings, from their list."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from repro.mappings import MAPPINGS
+
+DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+"""Tell apart lines of the same mapping, such as its solvers."""
+
+
+SERIES = ("#1f5f9e", "#c8502f", "#2f8f6b", "#7a4fa3", "#b8860b", "#555555")
+"""Colours of series that are no mappings, such as the values of a swept setting."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the points and lines of a mapping look."""
+
+    color: str
+    marker: str
+    dashes: Any
+
+
+def style_of(mapping: str, alpha: float | None = None) -> Style:
+    """Style of a mapping by its name; α-entmax with α = 1 or 2 looks like softmax or sparsemax.
+
+    Raises:
+        KeyError: there is no such mapping.
+    """
+    special = {1.0: "softmax", 2.0: "sparsemax"}
+    name = special.get(alpha or 0.0, mapping) if mapping == "entmax" else mapping
+    spec = MAPPINGS[name]
+    return Style(spec.color, spec.marker, spec.line)
+
+
+def lines_of(mappings: Mapping[str, Style]) -> dict[str, Style]:
+    """The styles by label, where a repeated colour and line gets dashes of its own."""
+    found: dict[str, Style] = {}
+    for label, style in mappings.items():
+        taken = {(one.color, one.dashes) for one in found.values()}
+        free = (d for d in (style.dashes, *DASHES) if (style.color, d) not in taken)
+        found[label] = Style(style.color, style.marker, next(free, style.dashes))
+    return found

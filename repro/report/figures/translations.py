@@ -1,0 +1,166 @@
+"""Translations by several runs side by side, as in Malaviya et al. (2018), Appendix B."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any, ClassVar
+
+from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable, text_width
+from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
+from repro.report.figures.heatmap import FOOT, draw_bar
+from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.sentence_panels import Block, underflow
+
+COUNT = 8
+"""Sentences that are shown."""
+LONGEST = 24
+"""Symbols of a source that fit."""
+MISSED, MISTAKEN = "#1f5f9e", "#b3422d"
+WIDTH, NAMES, SIZE, LINE, MARGIN, GAP = 9.6, 1.15, 9.0, 0.19, 0.15, 0.14
+SPACE = 0.04
+"""Between two words, in inches."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text, and whether it is marked."""
+
+    text: str
+    marked: bool
+
+
+class Translations(Figure):
+    """Source, reference and translations as text, below them the attention to one sentence.
+
+    Words of the reference that a run lacks are blue, words of a translation that the reference
+    lacks are red.
+    """
+
+    shows: ClassVar[str] = "the best run of each row"
+    rule = (
+        f"of sources of at most {LONGEST} symbols the one where the best translation finds most "
+        "words of the reference that the worst one lacks"
+    )
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        def rank(sentence: Sentence) -> tuple[int, ...]:
+            found = [
+                len(common_words(sentence.reference, panel.words)[0]) for panel in sentence.panels
+            ]
+            return len(sentence.source) > LONGEST, min(found) - max(found)
+
+        return choose_sentences(runs, rank, COUNT, self.rule)
+
+    def draw(self, data: Row) -> Canvas:
+        sentences = shown_sentences(data)
+        texts = [list(_lines(sentence)) for sentence in sentences]
+        block = Block(mapped_sentence(sentences))
+        written = sum(LINE * len(lines) + GAP for lines in texts) + MARGIN
+        width = max(WIDTH, block.width)
+        canvas = Canvas(width, written + block.height(WIDTH) + FOOT)
+        _write_texts(canvas, texts)
+        block.draw(canvas, written, WIDTH)
+        draw_bar(canvas, "no line between equal weights")
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        sentences = shown_sentences(data)
+        labels = ", ".join(panel.label for panel in sentences[0].panels)
+        return f"{len(sentences)} sentences with their reference and translations by {labels}."
+
+    def remark(self, data: Row) -> str:
+        sentences = shown_sentences(data)
+        counts: dict[str, int] = {}
+        for panel in (panel for one in sentences for panel in one.panels):
+            counts[panel.label] = counts.get(panel.label, 0) + _repeats(panel.words)
+        found = ", ".join(f"{label} {count}" for label, count in counts.items())
+        zeros = underflow([mapped_sentence(sentences)])
+        return f"Immediate repetitions: {found}. {zeros}".strip()
+
+
+def mapped_sentence(sentences: Sequence[Sentence]) -> Sentence:
+    """The sentence whose attention is drawn: the first of the shortest sources."""
+    return min(sentences, key=lambda sentence: len(sentence.source))
+
+
+def common_words(one: Sequence[str], other: Sequence[str]) -> tuple[set[int], set[int]]:
+    """Places of a longest common subsequence in both texts; the leftmost where there are several.
+
+    Returns:
+        Places in ``one`` and places in ``other``.
+    """
+    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i in reversed(range(len(one))):
+        for j in reversed(range(len(other))):
+            same = one[i] == other[j]
+            skipped = max(table[i + 1][j], table[i][j + 1])
+            table[i][j] = 1 + table[i + 1][j + 1] if same else skipped
+    places: tuple[set[int], set[int]] = (set(), set())
+    i = j = 0
+    while i < len(one) and j < len(other):
+        if one[i] == other[j]:
+            places[0].add(i)
+            places[1].add(j)
+            i, j = i + 1, j + 1
+        elif table[i + 1][j] >= table[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return places
+
+
+def _lines(sentence: Sentence) -> Iterator[tuple[str, list[Word], str]]:
+    """Every line of a sentence's texts: a name or none, its words, and the colour of marks."""
+    reference = sentence.reference
+    found = [common_words(reference, panel.words) for panel in sentence.panels]
+    shared = set.intersection(*(places for places, _ in found))
+    texts = [("input", [Word(word, False) for word in sentence.text.split()], INK)]
+    marks = [Word(word, n not in shared) for n, word in enumerate(reference)]
+    texts.append(("reference", marks, MISSED))
+    for panel, (_, places) in zip(sentence.panels, found, strict=True):
+        marks = [Word(word, n not in places) for n, word in enumerate(panel.words)]
+        texts.append((panel.label, marks, MISTAKEN))
+    for name, words, colour in texts:
+        for number, line in enumerate(_wrapped(words)):
+            yield (name if number == 0 else ""), line, colour
+
+
+def _wrapped(words: Sequence[Word]) -> list[list[Word]]:
+    """Words in lines that fit into the width."""
+    lines: list[list[Word]] = [[]]
+    room = WIDTH - NAMES - 2 * MARGIN
+    for word in words:
+        width = _advance(word)
+        if lines[-1] and width > room:
+            lines.append([])
+            room = WIDTH - NAMES - 2 * MARGIN
+        lines[-1].append(word)
+        room -= width
+    return lines
+
+
+def _advance(word: Word) -> float:
+    """Width of a word with the space behind it."""
+    return text_width(drawable(word.text), SIZE) + SPACE
+
+
+def _write_texts(canvas: Canvas, texts: Sequence[Sequence[tuple[str, list[Word], str]]]) -> None:
+    page = canvas.page()
+    y = MARGIN + LINE / 2
+    for lines in texts:
+        for name, words, colour in lines:
+            page.text(MARGIN, y, drawable(name), fontsize=SIZE, color=MUTED_INK, va="center")
+            x = MARGIN + NAMES
+            for marked, group in groupby(words, key=lambda word: word.marked):
+                text = " ".join(drawable(word.text) for word in group)
+                page.text(x, y, text, fontsize=SIZE, color=colour if marked else INK, va="center")
+                x += text_width(text, SIZE) + SPACE
+            y += LINE
+        y += GAP
+
+
+def _repeats(words: Sequence[str]) -> int:
+    return sum(word == before for before, word in pairwise(words))
+
+
+FIGURES = {"translations": Translations()}
