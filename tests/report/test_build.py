@@ -76,8 +76,8 @@ def test_report_is_built_without_the_runs(archive: Archive, results: Path) -> No
     }
     html = page.read_text(encoding="utf-8")
     assert html.count("<svg") == 1
-    assert "run abc (row 1 / a, column dev, corpus made-up, seed 1)" in html
-    assert "the largest dev/accuracy of this experiment, 80.00; validation example 6" in html
+    assert "run abc (1 / a, corpus made-up, seed 1)" in html
+    assert "with the largest dev/accuracy, 80.00; validation example 6" in html
     assert "A caption." in html
     assert "In the paper: A figure." in html
     assert html.count('<p class="banner"') == 1

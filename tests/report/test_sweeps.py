@@ -61,7 +61,7 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     assert "*" not in texts[0][1]
     assert "*" in texts[1][1]
     assert view.svg is not None
-    assert view.svg.read_bytes().startswith(b"<?xml")
+    assert view.svg.read_bytes().startswith(b"<svg")
     every, tests = view.details
     assert [column.title for column in every.columns[1:]] == ["accuracy", "accuracy"]
     assert [row.texts[:4] for row in tests.rows] == [
@@ -105,7 +105,7 @@ def test_the_report_and_a_page_of_its_own_show_a_sweep(
     for make in build:
         page = make().read_text(encoding="utf-8")
         assert 'id="sweep-made"' in page
-        assert page.count("data:image/svg+xml;base64,") == 1
+        assert page.count("<svg") == 1
     assert "### made" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
     with pytest.raises(ResultsError, match="no sweep 'other'"):
         build_sweep_report(archive, "other")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from repro.report.figures.forced_decoding import steps_of
 
 from repro.config.compose import compose_run
 from repro.data.batching import collate
 from repro.data.parallel import read_pairs
 from repro.data.vocabulary import Vocabulary
+from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks.nmt import build
