@@ -36,12 +36,6 @@ class FigureView:
     lines: tuple[str, ...]
     run: str
 
-    @property
-    def links(self) -> tuple[tuple[str, str], ...]:
-        """Names and addresses, relative to the report, of the drawing and of its data."""
-        files = (("SVG", self.svg), ("PNG", self.png), ("data", self.data))
-        return tuple((name, "/".join(path.parts[-3:])) for name, path in files if path)
-
 
 def figure_view(
     results_dir: Path, scale: str, experiment: Experiment, data: FigureData
