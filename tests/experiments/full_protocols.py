@@ -123,7 +123,7 @@ TEXT = silent(
     "OpenNMT's defaults", data__vocabulary=50_000, data__shared=False, data__max_length=50,
     decoding__max_length=100, data__max_test_length=None, model__coverage_vector=False,
 ) | silent("selection by the toolkit's accuracy", training__select="token_accuracy")  # fmt: skip
-PLAIN_TEXT = silent("whole corpora", data__subset=False, data__strip_diacritics="none")
+PLAIN_TEXT = silent("whole corpora", data__check_size=True, data__strip_diacritics="none")
 BY_EPOCHS = silent(
     "bounded by epochs", training__max_steps=None, training__validate_every_steps=None,
 )  # fmt: skip
@@ -253,14 +253,14 @@ RO_EN = pair("wmt16_ro", "ro", "en") | CASED
 
 PAIRS = silent(
     "as provided", data__corpus="nli", data__lowercase=False, data__tokenization="provided",
-    data__expected="official", data__min_count=1, data__glove="glove.840B.300d.txt",
+    data__check_size=True, data__min_count=1, data__glove="glove.840B.300d.txt",
     data__text=[], data__max_words=None, model__vectors="glove", model__vector_deviation=0.1,
     training__max_grad_norm=5.0, training__min_learning_rate=0.0, training__batch_size=32,
     training__validate_every=1, training__select="label_accuracy", precision="fp32",
 )  # fmt: skip
 SNLI = PAIRS | BY_EPOCHS | CROSS_ENTROPY | printed(
     "Niculae & Blondel (2017), C.2", task__name="snli", data__source="snli",
-    data__tokenization="provided", data__expected="official", model__vector_size=300,
+    data__tokenization="provided", data__check_size=True, model__vector_size=300,
     model__trainable_vectors=False, model__vectors="glove", model__dropout=0.1,
     training__optimizer="adam", training__learning_rate=3e-4, training__max_epochs=200,
 ) | silent(

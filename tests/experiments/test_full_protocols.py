@@ -15,8 +15,9 @@ COMPUTED_ELSEWHERE = (
     "hardware.", "logger.", "data_dir", "results_dir", "fail_fast", "scale.", "seed",
     "training.checkpoint_minutes", "data.generated", "data.seed", "data.premises",
     "task.analysed", "task.compared", "task.shown", "task.evaluation_", "task.schedule.",
+    "data.folder", "data.tokenised", "name",
 )  # fmt: skip
-"""Keys that decide where and how a run is computed, what is stored of it, or generated corpora."""
+"""Keys that decide where and how a run is computed, what is stored of it, or other corpora."""
 
 
 def flattened(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
