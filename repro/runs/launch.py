@@ -268,8 +268,12 @@ def sweep_grid(
     if dry_run:
         print_plan(jobs)
         return []
+    try:
+        outcomes = run_jobs(jobs, launcher, master)
+    except KeyboardInterrupt:
+        record_sweeps(asked)
+        raise
     record_sweeps(asked)
-    outcomes = run_jobs(jobs, launcher, master)
     list_artefacts(outcomes)
     return outcomes
 
