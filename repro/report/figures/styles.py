@@ -26,11 +26,12 @@ class Style:
 def style_of(mapping: str, alpha: float | None = None) -> Style:
     """Style of a mapping by its name; α-entmax with α = 1 or 2 looks like softmax or sparsemax.
 
-    Raises:
-        KeyError: there is no such mapping.
+    Mappings of extensions look alike.
     """
     special = {1.0: "softmax", 2.0: "sparsemax"}
     name = special.get(alpha or 0.0, mapping) if mapping == "entmax" else mapping
+    if name not in MAPPINGS:
+        return Style(SERIES[-1], "*", "-")
     spec = MAPPINGS[name]
     return Style(spec.color, spec.marker, spec.line)
 
