@@ -76,6 +76,9 @@ def slurm_node(folder: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["scancel", "--full", "--user", "root"], check=False, capture_output=True)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and _run("squeue", "-h"):  # their processes end first
+            time.sleep(0.5)
         for path in pids:
             if path.exists():
                 os.kill(int(path.read_text()), 15)
