@@ -187,6 +187,10 @@ def to_yaml(run: schema.RunConfig) -> str:
     return OmegaConf.to_yaml(OmegaConf.structured(run))
 
 
+_KINDS = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false"}
+"""Types as OmegaConf names them."""
+
+
 def explain(error: BaseException) -> str:
     """Say what was wrong in one message, with the valid choices.
 
@@ -208,6 +212,12 @@ def explain(error: BaseException) -> str:
     unused = re.search(r"Could not override '(\w+)'", text)
     if unused:
         return _unused_group(unused.group(1))
+    wrong = re.search(
+        r"override ([^\s=]+)=.*Value '(.*)' of type '\w+' could not be converted to (\w+)", text
+    )
+    if wrong:
+        key, value, kind = wrong.groups()
+        return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
     return ": ".join(dict.fromkeys(lines)) + _full_key(text)
 

@@ -79,8 +79,8 @@ def chosen_artefacts(names: Sequence[str]) -> list[str]:
         if not matches:
             papers = {one.partition("/")[0] for one in known}
             near = difflib.get_close_matches(name.lower(), [*papers, *known], n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ConfigError(f"no experiment {name!r}{hint}; choose from: {', '.join(known)}")
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
+            raise ConfigError(f"no experiment {name!r}; {hint}")
         found += matches
     return [*dict.fromkeys(found)]
 

@@ -65,7 +65,7 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
         ("mapping=entmx", "entmax, fusedmax, learned_alpha_entmax, normmax, oscarmax, softmax"),
         ("mapping.alpha=0.5", "mapping.alpha is 0.5; expected a number >= 1"),
         ("loss.alpha=0.99", "loss.alpha is 0.99"),
-        ("mapping.alpha=two", "could not be converted to Float"),
+        ("mapping.alpha=two", "mapping.alpha is 'two'; expected a number"),
         ("hardwre=cpu", "did you mean 'hardware'"),
         ("hardware=tpu", "auto, cpu, cuda"),
         ("task.setting=low", "one of medium, high"),
