@@ -17,14 +17,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-
-import submitit
+from typing import TYPE_CHECKING
 
 from repro.config.errors import ConfigError
 from repro.results import atomic_write_json
 from repro.runs.execute import record_death
 from repro.runs.launch import Backend, Batch, Job, backend_of, launch_jobs, prepare_jobs, read_sweep
 from repro.runs.locking import is_claimed
+
+if TYPE_CHECKING:
+    import submitit
 
 _KILLED_WITHIN = 900.0
 """Seconds that a preempted job waits to be killed: Slurm does not requeue one that ended itself."""
@@ -93,7 +95,9 @@ def _elements(batch: Batch) -> list[list[Job]]:
     return [[job for group in chunk for job in group] for chunk in chunks]
 
 
-def _executor(folder: Path, name: str, settings: dict[str, object]) -> submitit.SlurmExecutor:
+def _executor(folder: Path, name: str, settings: dict[str, object]) -> "submitit.SlurmExecutor":
+    import submitit
+
     try:
         executor = submitit.SlurmExecutor(folder / "logs")
     except RuntimeError as error:
@@ -120,6 +124,8 @@ def _executor(folder: Path, name: str, settings: dict[str, object]) -> submitit.
 @contextmanager
 def _submission() -> Iterator[None]:
     """Submit as if from outside, also within a job, whose limits would be inherited."""
+    import submitit
+
     place = os.environ.get("SLURM_CONF")
     try:
         with submitit.helpers.clean_env():
@@ -135,6 +141,8 @@ def _submit_continuation(folder: Path, ids: Sequence[str], settings: dict[str, o
 
     It finds their runs done or failed, starts what follows from them, or writes the report.
     """
+    import submitit
+
     executor = _executor(folder, "repro-report", settings | {"gpus_per_job": 0})
     executor.update_parameters(
         dependency=f"afterany:{ids[0].partition('_')[0]}",

@@ -172,7 +172,7 @@ def _seed(run: Path) -> str:
     [
         (["run", "mapping.alfa=2"], "did you mean 'alpha'"),
         (["run", "task=nope"], "choose task= one of"),
-        (["reproduce", "peters2019/table9"], "choose from: "),
+        (["reproduce", "peters2019/table9"], "did you mean 'peters2019/table"),
         (
             ["reproduce", "peters2019/table1", "scale=huge"],
             "scale= one of demo, full, small",
