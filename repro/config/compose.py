@@ -213,7 +213,8 @@ def explain(error: BaseException) -> str:
     if unused:
         return _unused_group(unused.group(1))
     wrong = re.search(
-        r"override ([^\s=]+)=[\s\S]*Value '(.*)' of type '\w+' could not be converted to (\w+)", text
+        r"override ([^\s=]+)=[\s\S]*Value '(.*)' of type '\w+' could not be converted to (\w+)",
+        text,
     )
     if wrong:
         key, value, kind = wrong.groups()
