@@ -187,6 +187,9 @@ def to_yaml(run: schema.RunConfig) -> str:
     return OmegaConf.to_yaml(OmegaConf.structured(run))
 
 
+_WRONG_TYPE = re.compile(
+    r"override ([^\s=]+)=[\s\S]*Value '(.*)' of type '\w+' could not be converted to (\w+)"
+)
 _KINDS = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false"}
 """Types as OmegaConf names them."""
 
@@ -212,10 +215,7 @@ def explain(error: BaseException) -> str:
     unused = re.search(r"Could not override '(\w+)'", text)
     if unused:
         return _unused_group(unused.group(1))
-    wrong = re.search(
-        r"override ([^\s=]+)=[\s\S]*Value '(.*)' of type '\w+' could not be converted to (\w+)",
-        text,
-    )
+    wrong = _WRONG_TYPE.search(text)
     if wrong:
         key, value, kind = wrong.groups()
         return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"
