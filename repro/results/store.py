@@ -15,6 +15,7 @@ from repro.checksums import (
     checksums_of,
     damaged_files,
     format_manifest,
+    read_manifest,
     remove,
     sidecar,
     verify,
@@ -115,7 +116,12 @@ class RunFolder:
 
     def damaged_files(self) -> list[str]:
         """List the files of a finished run that are missing or differ from what it wrote."""
-        return damaged_files(self.path) if self.done.exists() else []
+        if not self.done.exists():
+            return []
+        found = damaged_files(self.path)
+        # DONE is listed last: a manifest that was cut between two lines lacks it.
+        cut = not found and (self.path / MANIFEST).exists()
+        return [MANIFEST] if cut and self.done.name not in read_manifest(self.path) else found
 
     def reopen_if_damaged(self) -> None:
         """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.

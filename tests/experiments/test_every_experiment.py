@@ -88,7 +88,6 @@ def test_every_experiment_takes_one_step(
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}
     tiny = [*ONE_STEP, *made_small(task.removeprefix("task=")), f"results_dir={shared}"]
     done = reproduce([name], "demo", tiny)
-    assert done.outcomes
     assert {outcome.status for outcome in done.outcomes} <= {"done", "skipped"}
     experiment = _with_two_seeds(name)
     archive = Archive(shared, "demo", {name: tiny})

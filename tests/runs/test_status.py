@@ -20,13 +20,13 @@ def test_a_sweep_is_found_and_its_failed_run_listed(
 ) -> None:
     short = [*tiny, "training.max_steps=1", "task.analysed=1"]
     assert main(["run", "-m", *short, "seed=1,2", "-q"]) == 0
-    assert capsys.readouterr().err == ""
+    assert len(capsys.readouterr().err.splitlines()) == 1  # the name of the sweep
     assert main(["status", f"results_dir={tmp_path}"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "2 done"
     folder = RunFolder(next((tmp_path / "demo" / "runs").iterdir()))
     folder.done.unlink()
     folder.mark_failed("Traceback\nValueError: too large\n")
-    (sweep,) = (tmp_path / "demo" / "sweeps").iterdir()
+    (sweep,) = (one for one in (tmp_path / "demo" / "sweeps").iterdir() if one.is_dir())
     assert main(["status", sweep.name[:8], f"results_dir={tmp_path}"]) == 1
     printed = capsys.readouterr().out
     (line,) = [line for line in printed.splitlines() if line.startswith(folder.run_id)]
@@ -75,7 +75,7 @@ def test_the_doctor_names_what_is_missing_and_what_is_broken(
     [
         ("repro rep", ["report ", "reproduce "]),
         ("repro run mapping=s", [f"mapping={n}" for n in group_choices("mapping") if n[0] == "s"]),
-        ("repro run hydra/launcher=", ["joblib", "local", "slurm"]),
+        ("repro run hydra/launcher=s", ["slurm"]),
         ("repro run task=parsing model.lst", ["model.lstm_size="]),
         ("repro reproduce peters2019/", [n for n in list_experiments() if n[0] == "p"]),
         ("repro show x", []),
