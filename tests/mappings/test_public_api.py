@@ -50,6 +50,7 @@ SIGNATURES = {
         "marker",
         "bounded=False",
         "sequential=False",
+        "line=-",
     ],
 }
 KEYWORD_ONLY = {
