@@ -96,6 +96,8 @@ def test_every_experiment_takes_one_step(
     records = chosen_records(experiment, measured, "demo")
     for row in experiment.rows_at("demo"):
         for column in experiment.columns_at("demo"):
+            if column.metric == "train/speed_gain":
+                continue  # needs two epochs
             kind = "ensemble" if column.over == "ensemble" else "run"
             found = [
                 record
