@@ -12,7 +12,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test lint types tests format bench stats gpu clean $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench stats gpu clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -54,6 +54,10 @@ types: $(STAMP) ## Check types
 
 tests: $(STAMP) ## Run the test suite
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+test-cluster: $(STAMP) ## Test the Slurm launcher on a cluster of this machine (as root, with slurm-wlm)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[slurm]'
+	REPRO_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 tests/cluster
 
 format: $(STAMP) ## Rewrite style
 	$(BIN)/ruff check --fix .

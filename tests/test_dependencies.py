@@ -35,7 +35,7 @@ def imported(*folders: Path, without: Path | None = None) -> dict[str, Path]:
         if without is not None and without in (path, *path.parents):
             continue
         for module in imports(path.read_text(encoding="utf-8")) - sys.stdlib_module_names - own:
-            for owner in owners[module]:
+            for owner in owners.get(module, [module]):  # an optional package may be missing
                 found.setdefault(normalised(owner), path)
     return found
 

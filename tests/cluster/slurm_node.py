@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
@@ -36,7 +38,9 @@ PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def why_not() -> str:
-    """What the machine lacks for a cluster of its own; empty if nothing."""
+    """Why no cluster is started here; empty if one can be."""
+    if not os.environ.get("REPRO_TEST_CLUSTER"):
+        return "takes a quarter of an hour: `make test-cluster`, or REPRO_TEST_CLUSTER=1"
     os.environ["PATH"] += os.pathsep + "/usr/sbin"
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
@@ -46,7 +50,11 @@ def why_not() -> str:
 
 @contextmanager
 def slurm_node(folder: Path) -> Iterator[None]:
-    """Run a controller and a node while the block runs; ``SLURM_CONF`` names them."""
+    """Run a controller and a node while the block runs; ``SLURM_CONF`` names them.
+
+    Every process of the cluster and of the block ends with the block, also if this process is
+    killed: a guard, which waits for the end of a pipe, ends whatever has our ``SLURM_CONF``.
+    """
     folder.chmod(0o755)
     for name in ("state", "spool"):
         (folder / name).mkdir()
@@ -61,12 +69,13 @@ def slurm_node(folder: Path) -> Iterator[None]:
             host=host, folder=folder, first_port=first, second_port=second, cpus=os.cpu_count()
         )
     )
-    places = [f"--{name}={folder}/munge.{name}" for name in ("socket", "log", "seed")]
-    pids = [folder / f"{name}.pid" for name in ("slurmd", "slurmctld", "munge")]
+    places = [f"--{name}={folder}/munge.{name}" for name in ("pid-file", "socket", "log", "seed")]
+    command = [sys.executable, __file__, str(configuration)]
+    guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(configuration)
     try:
-        _run("munged", "--force", f"--key-file={key}", f"--pid-file={pids[-1]}", *places)
+        _run("munged", "--force", f"--key-file={key}", *places)
         _run("slurmctld", "-f", str(configuration))
         _run("slurmd", "-f", str(configuration))
         deadline = time.monotonic() + 60
@@ -75,17 +84,30 @@ def slurm_node(folder: Path) -> Iterator[None]:
             time.sleep(0.5)
         yield
     finally:
-        subprocess.run(["scancel", "--full", "--user", "root"], check=False, capture_output=True)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and _run("squeue", "-h"):  # their processes end first
-            time.sleep(0.5)
-        for path in pids:
-            if path.exists():
-                os.kill(int(path.read_text()), 15)
+        guard.communicate()
         if before is None:
             del os.environ["SLURM_CONF"]
         else:
             os.environ["SLURM_CONF"] = before
+
+
+def end_processes(configuration: str) -> None:
+    """End the processes started with a ``SLURM_CONF``: politely, and after ten seconds at once."""
+    ours = f"SLURM_CONF={configuration}".encode()
+    deadline = time.monotonic() + 10
+    while found := [
+        pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has(pid, ours)
+    ]:
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+        time.sleep(1)
+
+
+def _has(pid: int, variable: bytes) -> bool:
+    with suppress(OSError):
+        return variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return False
 
 
 def _run(*command: str) -> str:
@@ -97,3 +119,8 @@ def _free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    end_processes(sys.argv[1])

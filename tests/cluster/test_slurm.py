@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,10 +34,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def start(*arguments: str, results: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "repro", *arguments, *TINY, f"results_dir={results}"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, env={**os.environ, "COLUMNS": "300"}, **pipes)
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a command; it and its jobs end with the test."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start_command(*arguments: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "repro", *arguments, *TINY, f"results_dir={tmp_path}"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        environment = {**os.environ, "COLUMNS": "300"}
+        processes.append(subprocess.Popen(command, text=True, env=environment, **pipes))
+        return processes[-1]
+
+    yield start_command
+    for process in processes:
+        process.kill()
+        process.communicate()
+    subprocess.run(["scancel", "--full", "--user", "root"], check=True)
 
 
 def numbers(folder: RunFolder) -> dict[str, float]:
@@ -57,14 +73,14 @@ def wait_for_a_checkpoint(results: Path, but: Path) -> RunFolder:
 
 
 @pytest.mark.parametrize("how", ["requeue", "time limit"])
-def test_a_table_with_a_requeued_and_a_failing_job(how: str, tmp_path: Path) -> None:
+def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_path: Path) -> None:
     table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
     long = [
         "mapping.alpha=1.5",
         "loss.alpha=1.5",
         "training.max_epochs=70",
     ]  # one row, three seeds
-    sweep = start(*table, *SLURM, *long, results=tmp_path)
+    sweep = start(*table, *SLURM, *long)
     while not list(tmp_path.glob("demo/sweeps/*/array-0.json")):
         assert sweep.poll() is None, sweep.communicate()
         time.sleep(0.1)
@@ -105,10 +121,10 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, tmp_path: Path) -> 
     ]
 
 
-def test_a_detached_table_goes_on_to_its_report(tmp_path: Path) -> None:
+def test_a_detached_table_goes_on_to_its_report(start: Start, tmp_path: Path) -> None:
     table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
     short = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=1"]
-    sweep = start(*table, *SLURM, *short, "--detach", results=tmp_path)
+    sweep = start(*table, *SLURM, *short, "--detach")
     report, errors = sweep.communicate(timeout=200)
     assert sweep.returncode == 0, errors
     assert report == ""
@@ -120,10 +136,10 @@ def test_a_detached_table_goes_on_to_its_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cancel", [True, False])
-def test_ctrl_c_cancels_the_jobs_or_leaves_them(cancel: bool, tmp_path: Path) -> None:
+def test_ctrl_c_cancels_the_jobs_or_leaves_them(cancel: bool, start: Start, tmp_path: Path) -> None:
     long = ["training.max_epochs=5000", "task.setting=medium", "seed=1,2"]
     setting = f"hydra.launcher.cancel={str(cancel).lower()}"
-    sweep = start("run", "-m", *SLURM, setting, *long, results=tmp_path)
+    sweep = start("run", "-m", *SLURM, setting, *long)
     run = wait_for_a_checkpoint(tmp_path, tmp_path)
     sweep.send_signal(signal.SIGINT)
     _, errors = sweep.communicate(timeout=100)
@@ -133,4 +149,3 @@ def test_ctrl_c_cancels_the_jobs_or_leaves_them(cancel: bool, tmp_path: Path) ->
     queued = subprocess.run(["squeue", "-h", "-r"], capture_output=True, text=True).stdout
     assert bool(queued.strip()) is not cancel
     assert run.checkpoint.exists()
-    subprocess.run(["scancel", "--user", "root"], check=True)
