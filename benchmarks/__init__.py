@@ -1,1 +1,1 @@
-"""How long the mappings and losses take, beside what they replace, behind a gate of tests."""
+"""Times of the mappings and losses, beside the code that they replace, behind a gate of tests."""

@@ -26,7 +26,7 @@ _CASE_SHARE = 6
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be measured.
+    """Measurements to take.
 
     Attributes:
         rows: of the table.

@@ -38,7 +38,7 @@ _MEGABYTE = 1 << 20
 
 @dataclass
 class Usage:
-    """What a preparation took.
+    """Time and memory that a preparation took.
 
     Attributes:
         pairs: of training.

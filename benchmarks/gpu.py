@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a step.
+    """Outcome of a step.
 
     Attributes:
         name: of the step.

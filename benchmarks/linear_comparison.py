@@ -11,14 +11,14 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class LinearComparison:
-    """What each path costs."""
+    """Costs of each path."""
 
     setting: Setting
     costs: dict[str, Cost]
 
     @property
     def title(self) -> str:
-        """What was measured."""
+        """Title of the measurement."""
         size = f"{self.setting.tokens}x{self.setting.vocabulary}"
         return (
             f"Linear layer of {self.setting.size} units and {self.setting.alpha:g}-entmax loss, "

@@ -32,7 +32,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured.
+    """Setting of a measurement.
 
     Attributes:
         tokens: hidden states with one target each.

@@ -1,4 +1,4 @@
-"""What a table says about the machine it was measured on."""
+"""Description of the machine of a measurement for its table."""
 
 import os
 import platform
@@ -34,7 +34,7 @@ class Machine:
 
     @property
     def busy(self) -> bool:
-        """Whether something else was running, which makes times long and ratios noisy."""
+        """Return whether something else was running, which makes times long and ratios noisy."""
         return self.load > _QUIET * self.processors
 
 

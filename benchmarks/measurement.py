@@ -48,7 +48,7 @@ class Measurement:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None without one."""
+        """Return whether the target is met; None without one."""
         return None if self.target is None else self.target.met(self.ratio)
 
 

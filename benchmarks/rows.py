@@ -55,7 +55,7 @@ class Row:
     color: str
 
     def takes(self, shape: Shape) -> bool:
-        """Whether the row is measured at a shape."""
+        """Return whether the row is measured at a shape."""
         return self.kind != "peer" or shape.size >= _VOCABULARY
 
 

@@ -92,7 +92,7 @@ class Solved:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median keeps the target; None without one."""
+        """Return whether the median keeps the target; None without one."""
         return None if self.target is None else self.target.met(self.milliseconds)
 
 

@@ -107,7 +107,7 @@ def solved_cells(found: Solved) -> list[str]:
 
 
 def progress(line: Sequence[str]) -> str:
-    """The same line, or the header, for a terminal."""
+    """Format a line of the table, or its header, for a terminal."""
     names, numbers = zip(line[:2], _WIDTHS, strict=False), zip(line[2:], _WIDTHS[2:], strict=True)
     padded = [f"{text:<{width}}" for text, width in names]
     return "  ".join([*padded, *(f"{text:>{width}}" for text, width in numbers)])

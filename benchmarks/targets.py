@@ -11,7 +11,7 @@ class Target:
     at_least: bool = False
 
     def met(self, ratio: float) -> bool:
-        """Whether a ratio keeps the bound."""
+        """Return whether a ratio keeps the bound."""
         return ratio >= self.limit if self.at_least else ratio <= self.limit
 
     def __str__(self) -> str:

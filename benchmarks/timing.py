@@ -38,7 +38,7 @@ class Timing:
 
 
 def clock_for(device: torch.device) -> Clock:
-    """How passes are timed on a device."""
+    """Choose how passes are timed on a device."""
     return _cuda_clock(device) if device.type == "cuda" else cpu_seconds
 
 

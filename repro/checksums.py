@@ -30,12 +30,12 @@ def sha256_of_file(path: Path) -> str:
 
 
 def sidecar(path: Path) -> Path:
-    """Where the checksum of a single file is kept."""
+    """Path of the file that holds the checksum of a single file."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def pending_sidecar(path: Path) -> Path:
-    """Where the checksum of the next content is kept until that content is in place."""
+    """Path that holds the checksum of the next content until that content is in place."""
     return path.with_name(f"{path.name}.sha256.new")
 
 

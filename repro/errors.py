@@ -1,4 +1,4 @@
-"""What the command line shows as one line instead of a traceback."""
+"""Errors that the command line shows as one line instead of a traceback."""
 
 
 class UserError(Exception):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def is_tree(heads: tuple[int, ...]) -> bool:
-    """Whether every word reaches the root by its heads; ``heads[m - 1]`` is the head of ``m``."""
+    """Return whether all words reach the root; ``heads[m - 1]`` is the head of ``m``."""
     for word in range(1, len(heads) + 1):
         place, steps = word, 0
         while place and steps <= len(heads):

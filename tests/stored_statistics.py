@@ -1,4 +1,4 @@
-"""What a run keeps of each example must give the metrics that it records."""
+"""The statistics that a run keeps of each example give the metrics that it records."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the package imports is what ``pyproject.toml`` declares: no more, no less."""
+"""The package imports what ``pyproject.toml`` declares: no more, no less."""
 
 import ast
 import re

@@ -31,7 +31,7 @@ def imports() -> Iterator[tuple[Path, str, str]]:
 
 
 def wrong(stage: str, imported: str) -> bool:
-    """Whether a stage must not import another; metadata such as ``__version__`` is no stage."""
+    """Return whether a stage must not import another; ``__version__`` etc. are no stage."""
     if imported == stage or imported in ("__version__", "NUMERIC_EPOCH"):
         return False
     if stage == "mappings":

@@ -21,7 +21,7 @@ _HYDRA = ("hydra/launcher", "hydra/sweeper")
 
 
 def complete(line: str, commands: Sequence[str]) -> list[str]:
-    """What the last word of a command line may become.
+    """List the words that may complete the last word of a command line.
 
     Args:
         line: up to the cursor.

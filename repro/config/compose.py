@@ -109,7 +109,7 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
 
 
 def _is_plain(item: Override) -> bool:
-    """Whether it is a choice of a group, or sets one key that is there."""
+    """Return whether it is a choice of a group, or sets one key that is there."""
     if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
         return False
     return item.key_or_group not in registered_schemas() or isinstance(item.value(), str)

@@ -85,7 +85,7 @@ class Published:
 
 @dataclass
 class Departure:
-    """Where the full scale departs from the paper's protocol.
+    """A departure of the full scale from the paper's protocol.
 
     Attributes:
         reason: what differs, and why.
@@ -101,14 +101,14 @@ class Departure:
     incomparable: bool = False
 
     def concerns(self, row: str, column: Column) -> bool:
-        """Whether a cell is among those that depart."""
+        """Return whether a cell is among those that depart."""
         columns = not self.columns or bool(column.chosen(self.columns))
         return row in (self.rows or [row]) and columns
 
 
 @dataclass
 class Drawing:
-    """How a figure is drawn: the drawing's name and which run of the experiment it shows.
+    """Name of a figure's drawing and the run of the experiment that it shows.
 
     Attributes:
         name: key in the report's list of drawings, for example ``"lattice"``.
@@ -151,7 +151,7 @@ class Tuning:
 
 @dataclass
 class ScalePlan:
-    """What one scale changes.
+    """Settings and seeds that one scale changes.
 
     Attributes:
         overrides: further overrides of every run.
@@ -220,7 +220,7 @@ class Experiment:
 
     @property
     def computed(self) -> bool:
-        """Whether it shows what the library computes, without any run."""
+        """Return whether it shows what the library computes, without any run."""
         return not self.columns
 
     def row_labels(self) -> list[str]:
@@ -251,7 +251,7 @@ class Experiment:
         ]
 
     def tuning_of(self, row: str) -> Tuning | None:
-        """How the cells of a row are tuned; ``None`` if they are not."""
+        """Return the tuning of the cells of a row; ``None`` if they are not tuned."""
         tuned = self.tune is not None and row in (self.tune.rows or [row])
         return self.tune if tuned else None
 
@@ -262,7 +262,7 @@ class Experiment:
         return sorted(plan.column_tuned.get(column) or plan.tuned or self.tune.values)
 
     def extensions_at(self, scale: str) -> int:
-        """How many values this scale may add to the grid of a cell."""
+        """Return how many values this scale may add to the grid of a cell."""
         assert self.tune is not None
         own = self.scales[scale].extensions
         return self.tune.extensions if own is None else own

@@ -1,4 +1,4 @@
-"""What ``repro run --help`` says: the groups, their choices, and the composed configuration.
+"""Text of ``repro run --help``: the groups, their choices, and the composed configuration.
 
 Hydra's own help copies its whole repository of configurations once per group; this reads the names
 of the files.

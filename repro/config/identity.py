@@ -67,7 +67,7 @@ def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any
 
 
 def schema_defaults(run: RunConfig, prefix: str = "") -> dict[str, Any]:
-    """What the schemas of a run declare for settings that nobody states, with dotted keys."""
+    """Collect the defaults of settings that a configuration leaves out, with dotted keys."""
     return dict(_defaults(run, prefix))
 
 

@@ -1,4 +1,4 @@
-"""Whether a recorded run is the one that an experiment plans, judged by configuration alone."""
+"""Matching of recorded runs with planned ones by their configuration alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def planned(overrides: Sequence[str]) -> Planned:
 
 
 def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
-    """Whether no override contradicts a recorded configuration; quick, composes nothing."""
+    """Return whether no override contradicts a recorded configuration; quick, composes nothing."""
     for key, text in _stated(overrides).items():
         name = f"{key}.name" if key in ("task", "scale") else key
         if name in recorded and not _says(text, recorded[name]):
@@ -92,7 +92,7 @@ def _stated(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _says(text: str, value: Any) -> bool:
-    """Whether an override's text may mean a value; true where that is not easily told."""
+    """Return whether an override's text may mean a value; true where that is not easily told."""
     try:
         parsed = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -1,4 +1,4 @@
-"""Where the configuration, the experiments, the corpora and the results lie."""
+"""Locations of the configuration, the experiments, the corpora and the results."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ _CHECKOUT = _PACKAGE.parent
 
 
 def in_checkout() -> bool:
-    """Whether the package runs from a source checkout (else from an installed wheel)."""
+    """Return whether the package runs from a source checkout (else from an installed wheel)."""
     return (_CHECKOUT / "pyproject.toml").is_file() and (_CHECKOUT / "conf").is_dir()
 
 

@@ -31,12 +31,12 @@ class PlannedRun:
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """What makes the run's configuration."""
+        """Overrides that compose the run's configuration."""
         tuned = () if self.value is None else (f"{self.setting}={self.value:.12g}",)
         return (*self.cell, *tuned, f"seed={self.seed}")
 
     def repeated(self, *, seed: int | None = None, value: float | None = None) -> "PlannedRun":
-        """The same run with another seed or another tuned value."""
+        """Return a copy of this run with another seed or another tuned value."""
         return replace(
             self,
             seed=self.seed if seed is None else seed,

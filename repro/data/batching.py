@@ -46,7 +46,7 @@ class Seq2SeqBatch:
         return positions < self.source_lengths.unsqueeze(1)
 
     def to(self, device: torch.device | str) -> "Seq2SeqBatch":
-        """The same batch on ``device``."""
+        """Copy the batch to ``device``."""
         return Seq2SeqBatch(
             source=self.source.to(device),
             source_lengths=self.source_lengths.to(device),

@@ -1,4 +1,4 @@
-"""What ``repro data list``, ``fetch`` and ``verify`` do."""
+"""Commands ``repro data list``, ``fetch`` and ``verify``."""
 
 from collections.abc import Mapping
 from pathlib import Path

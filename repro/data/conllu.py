@@ -54,7 +54,7 @@ class Sentence:
 
     @property
     def identifier(self) -> str:
-        """What the comment ``# sent_id = …`` says; empty without one."""
+        """Value of the comment ``# sent_id = …``; empty without one."""
         found = (re.fullmatch(r"#\s*sent_id\s*=\s*(.*)", line) for line in self.comments)
         return next((match.group(1) for match in found if match), "")
 

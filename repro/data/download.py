@@ -46,7 +46,7 @@ class Verification:
 
     @property
     def complete(self) -> bool:
-        """Whether every file is there with the right bytes."""
+        """Return whether every file is there with the right bytes."""
         return not self.missing and not self.corrupt
 
 
@@ -170,7 +170,7 @@ def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a fetch left, kept beside the files as ``<corpus>.fetched.json``.
+    """Record of a fetch, kept beside the files as ``<corpus>.fetched.json``.
 
     Attributes:
         origins: address to what identifies its content: SHA-256, or a commit.
@@ -182,7 +182,7 @@ class Receipt:
 
 
 def receipt_path(corpus: Corpus, data_dir: Path, hub: bool = False) -> Path:
-    """Where the receipt of a corpus, or of the Hub's copy of it, is kept."""
+    """Path of the receipt of a corpus, or of the Hub's copy of it."""
     return data_dir / f"{corpus.name}{'@hub' if hub else ''}.fetched.json"
 
 
@@ -217,7 +217,7 @@ def read_receipt(path: Path) -> Receipt:
 
 
 def is_plain_path(path: str) -> bool:
-    """Whether ``path`` is relative and made of plain names, never ``..``."""
+    """Return whether ``path`` is relative and made of plain names, never ``..``."""
     return all(_SAFE_PART.fullmatch(part) for part in path.split("/"))
 
 

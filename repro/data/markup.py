@@ -74,7 +74,7 @@ def _resolved(parts: list[str]) -> str:
 
 
 def first_column(path: Path) -> Iterator[str]:
-    """What stands before ``|||`` on every line.
+    """Yield the text before ``|||`` on every line.
 
     Raises:
         DataError: the file is missing, or a line does not have two columns.
@@ -83,7 +83,7 @@ def first_column(path: Path) -> Iterator[str]:
 
 
 def second_column(path: Path) -> Iterator[str]:
-    """What stands behind ``|||`` on every line; errors as of :func:`first_column`."""
+    """Yield the text behind ``|||`` on every line; errors as of :func:`first_column`."""
     return _column(path, 1)
 
 

@@ -36,7 +36,7 @@ class NliBatch:
         return self.labels.shape[0]
 
     def to(self, device: torch.device | str) -> "NliBatch":
-        """The same batch on ``device``."""
+        """Copy the batch to ``device``."""
         return NliBatch(
             premise=self.premise.to(device),
             premise_lengths=self.premise_lengths.to(device),

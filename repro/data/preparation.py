@@ -1,4 +1,4 @@
-"""From a parallel corpus to vocabularies and ids, in cached stages.
+"""Preparation of a parallel corpus in cached stages: vocabularies and ids.
 
 Text is normalised and tokenised, split into subwords, counted into vocabularies and encoded. Each
 stage is kept in a folder named by the corpus and all settings up to it.
@@ -31,7 +31,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class PreparedCorpus:
-    """What a model reads.
+    """Corpus as a model reads it: vocabularies and ids.
 
     Attributes:
         corpus: whose it is.
@@ -103,7 +103,7 @@ def stage_name(
 
 
 def _unknown(corpus: ParallelCorpus) -> dict[str, object]:
-    """What an identity says of a corpus's unknown words; nothing where it has none."""
+    """Part of an identity that describes a corpus's unknown words; empty where it has none."""
     return {"unknown": list(corpus.unknown)} if corpus.unknown else {}
 
 

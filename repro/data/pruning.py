@@ -79,7 +79,7 @@ def _write(corpus: ParallelCorpus, words: TextSettings, longest: int, folder: Pa
 def _short(
     corpus: ParallelCorpus, text: ParallelText, words: TextSettings, longest: int
 ) -> Iterator[bool]:
-    """Whether both sides of each pair have at most ``longest`` tokens."""
+    """Return whether both sides of each pair have at most ``longest`` tokens."""
     tokenise = normalisers(corpus, words)
     for pair in read_pairs(text):
         yield all(len(t(side).split()) <= longest for t, side in zip(tokenise, pair, strict=True))

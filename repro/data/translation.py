@@ -105,7 +105,7 @@ def _assembled(
 
 
 def locate(recipe: Recipe, data_dir: Path) -> dict[str, Path]:
-    """Where each file of a recipe lies.
+    """Find the path of each file of a recipe.
 
     Raises:
         FileNotFoundError: files are missing; names all of them.

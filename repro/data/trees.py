@@ -88,7 +88,7 @@ class TreeBatch:
         return self.words.shape[0]
 
     def to(self, device: torch.device | str) -> "TreeBatch":
-        """The same batch on ``device``."""
+        """Copy the batch to ``device``."""
         moved = (self.words.to(device), self.tags.to(device), self.heads.to(device))
         return TreeBatch(*moved, self.lengths, self.indices)
 

@@ -42,7 +42,7 @@ class Treebank:
 
 
 def treebank_folder(data_dir: Path, release: str, treebank: str) -> Path:
-    """Where a treebank of a release lies below ``data_dir``."""
+    """Folder of a treebank of a release below ``data_dir``."""
     return data_dir / f"ud-treebanks-v{release}" / treebank
 
 

@@ -23,7 +23,7 @@ IMPOSSIBLE = float("-inf")
 
 @dataclass(frozen=True)
 class BeamResult:
-    """What beam search found for one sentence.
+    """Hypotheses and certificates of beam search for one sentence.
 
     Attributes:
         hypotheses: best first. Finished ones only, unless none finished within ``max_length``;
@@ -47,7 +47,7 @@ class BeamResult:
 
     @property
     def single(self) -> bool:
-        """Whether all mass is on one sequence, and proven to be."""
+        """Return whether all mass is on one sequence, and proven to be."""
         return self.certified and len(self.hypotheses) == 1
 
 

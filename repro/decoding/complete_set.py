@@ -35,7 +35,7 @@ class CompleteSet:
 
     @property
     def normalised(self) -> bool:
-        """Whether the mass is one, up to rounding; so it is for a finite set of a proper model."""
+        """Return whether the mass is one, up to rounding (true of a proper model's finite set)."""
         return abs(self.mass - 1.0) <= MASS_TOLERANCE
 
 

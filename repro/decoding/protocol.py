@@ -1,4 +1,4 @@
-"""What decoding asks of a model: encode a batch once, then one distribution per row and step.
+"""Interface of models to decoding: encode a batch once, then one distribution per row and step.
 
 A *row* is one prefix being extended. Decoding chooses which rows live on with ``State.select``.
 """

@@ -1,4 +1,4 @@
-"""What every search shares: its first step, and reading the model's distributions."""
+"""First step of every search, and access to the model's distributions."""
 
 import torch
 from torch import Tensor

@@ -62,7 +62,7 @@ def _ngrams(words: Words, order: int) -> Counter[tuple[str, ...]]:
 
 
 def _doubled(words: Words) -> Counter[tuple[str, ...]]:
-    """How often each word follows itself."""
+    """Count how often each word follows itself."""
     return Counter((first,) for first, second in pairwise(words) if first == second)
 
 

@@ -130,7 +130,7 @@ def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
 
 
 class _NoSynonyms:
-    """In place of WordNet, which NLTK would have to download: no word has a synonym."""
+    """Replacement of WordNet, which NLTK would have to download: no word has a synonym."""
 
     def synsets(self, word: str) -> list[str]:
         """No synonyms of ``word``."""

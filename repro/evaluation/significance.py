@@ -146,7 +146,7 @@ class _Pair:
         return self._difference([draw(generator, part, trials) for part in self.parts])
 
     def _difference(self, sums: Sequence[Array]) -> Array:
-        """From sums of every group, ``(..., columns)``, to differences ``(...)``."""
+        """Compute differences ``(...)`` from sums of every group, ``(..., columns)``."""
         each = [self.form(one.reshape(*one.shape[:-1], *self.shape)) for one in sums]
         values: Array = np.mean(each, axis=0).mean(-1)
         return values[..., 0] - values[..., 1]

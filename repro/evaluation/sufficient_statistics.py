@@ -20,7 +20,7 @@ GROUPS = ".groups"
 
 
 class Statistics(NamedTuple):
-    """What the examples of a split add to one metric.
+    """Contributions of the examples of a split to one metric.
 
     Attributes:
         rows: shape ``(examples, k)``.

@@ -1,4 +1,4 @@
-"""Which value of a tuned setting is best, judged on validation data."""
+"""Choice of the best value of a tuned setting, judged on validation data."""
 
 from collections.abc import Mapping
 

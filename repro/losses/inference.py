@@ -12,7 +12,7 @@ from repro.structures import ConvergenceWarning, Solution, Structure, sparsemap
 
 @dataclass(frozen=True)
 class Prediction:
-    """What inference finds at some scores.
+    """Result of inference at some scores.
 
     Attributes:
         marginals: ``u``, like the scores.

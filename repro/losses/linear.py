@@ -134,7 +134,7 @@ def check_numbers(alpha: float, chunk_size: int | None) -> float:
 def _as_autocast(
     hidden: Tensor, weight: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """What autocast would make of the arguments of a linear layer."""
+    """Cast the arguments of a linear layer as autocast would."""
     device = hidden.device.type
     if not torch.is_autocast_enabled(device) or hidden.dtype == torch.float64:
         return hidden, weight, bias

@@ -108,7 +108,7 @@ class StructuredLoss(nn.Module):
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
     ) -> Prediction:
-        """What this loss trains: inference at the scores, without any cost.
+        """Run the inference that this loss trains: at the scores, without any cost.
 
         Args:
             scores: as in :meth:`forward`.

@@ -44,7 +44,7 @@ def checked_target(
 
 
 def _exists(tree: bool, target: Tensor, lengths: Tensor | None) -> Tensor:
-    """Which entries stand for something that is decided: items, words, rows."""
+    """Mask of the entries that are decided: items, words, rows."""
     places = torch.arange(target.size(1), device=target.device)
     inside = (places >= int(tree)).expand_as(target)
     if lengths is None:

@@ -1,4 +1,4 @@
-"""How the mappings are tied to autograd, and how they choose between kernels and PyTorch."""
+"""Binding of the mappings to autograd, and the choice between kernels and PyTorch."""
 
 import inspect
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class DifferentiableFunction(Function):
 
 
 def _tracked(arguments: tuple[Any, ...]) -> bool:
-    """Whether an argument needs a gradient; the first, a tensor, is the one that mostly does."""
+    """Return whether an argument needs a gradient; the first, a tensor, mostly does."""
     first: Tensor = arguments[0]
     return first.requires_grad or any(
         isinstance(given, Tensor) and given.requires_grad for given in arguments[1:]

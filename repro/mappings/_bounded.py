@@ -1,4 +1,4 @@
-"""What bounded mappings share: checks, the derivative, and the maximum with its multipliers."""
+"""Shared parts of bounded mappings: checks, the derivative, the maximum with its multipliers."""
 
 import math
 from typing import Any, NoReturn

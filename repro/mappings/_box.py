@@ -103,7 +103,7 @@ def _anchored(
 
 
 def _threshold(centred: Tensor, bound: Tensor, limit: Tensor, dim: int) -> Tensor:
-    """Where the entries sum to the limit, up to rounding.
+    """Find the threshold at which the entries sum to the limit, up to rounding.
 
     The sum is piecewise linear: going down, an entry joins at ``x`` and leaves, full, at
     ``x - u``. The corners are sorted and the sum followed from one to the next.
@@ -120,7 +120,7 @@ def _threshold(centred: Tensor, bound: Tensor, limit: Tensor, dim: int) -> Tenso
 
 
 def _saturated(centred: Tensor, upper: Tensor, limit: Tensor, dim: int) -> Tensor:
-    """Whether an entry is full.
+    """Return whether an entry is full.
 
     In the order of ``z - log u`` the full entries come first; each is tested against what those
     before it leave over. Doubtful ones are left to the caller: entries are easily added to the

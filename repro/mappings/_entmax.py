@@ -138,7 +138,7 @@ class EntmaxFunction(DifferentiableFunction):
 
 
 def _has_kernel(order: float | Tensor) -> bool:
-    """Whether the order is not that of softmax, which torch computes itself."""
+    """Return whether the order is not that of softmax, which torch computes itself."""
     return isinstance(order, Tensor) or order != 0.0
 
 
@@ -208,7 +208,7 @@ def apply_jacobian(
 
 
 def _above_two(order: float | Tensor) -> bool:
-    """Whether an order may be above one; tensors are not read."""
+    """Return whether an order may be above one; tensors are not read."""
     return isinstance(order, Tensor) or order > 1
 
 

@@ -32,7 +32,7 @@ def check_lam(lam: float) -> float:
 
 
 def is_present(centred: Tensor) -> Tensor:
-    """Which centred scores belong to entries that are allowed."""
+    """Mask of the centred scores whose entries are allowed."""
     return ~(centred <= -torch.finfo(centred.dtype).max)
 
 

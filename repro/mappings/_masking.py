@@ -1,4 +1,4 @@
-"""What every mapping does with its input: check it, forbid masked entries, centre each row."""
+"""Treatment of every mapping's input: check it, forbid masked entries, centre each row."""
 
 import torch
 from torch import Tensor
@@ -53,7 +53,7 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
 
 
 def broadcasts_to(small: Tensor, large: Tensor) -> bool:
-    """Whether ``small`` expands to the shape of ``large``."""
+    """Return whether ``small`` expands to the shape of ``large``."""
     if small.shape == large.shape:
         return True
     if small.dim() > large.dim():
@@ -118,7 +118,7 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether Python may look at values: on the CPU, not while compiling, not under ``vmap``.
+    """Return whether Python may look at values: on the CPU, neither compiling nor under ``vmap``.
 
     Batched gradients (``is_grads_batched``, ``vectorize=True``) count as ``vmap``.
     """
@@ -128,7 +128,7 @@ def readable(tensor: Tensor) -> bool:
 
 
 def under_vmap(tensor: Tensor) -> bool:
-    """Whether a tensor has a mapped dimension, of ``torch.func`` or of batched gradients."""
+    """Return whether a tensor has a mapped dimension, of ``torch.func`` or of batched gradients."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
             return True

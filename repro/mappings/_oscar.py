@@ -136,7 +136,7 @@ class OscarFunction(GroupedFunction):
 
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-        """On the simplex the penalty is ``-λ Σ k p_[k]`` and a constant; in float64."""
+        """Solve in float64; on the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant."""
         if dispatch.usable(scores):
             return launch("oscarmax_forward", scores, lam)
         centred, top = centre(scores, -1)

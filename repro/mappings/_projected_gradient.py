@@ -20,7 +20,7 @@ _SHRINK = 0.9
 
 @dataclass(frozen=True)
 class Problem:
-    """What to minimise; the arguments are those of :func:`regularized`."""
+    """Function to minimise; the arguments are those of :func:`regularized`."""
 
     omega: Regulariser
     gamma: float

@@ -40,7 +40,7 @@ class _Pieces:
         return slopes * self.knots[:, near] - (total - self.heights[:, near]), live
 
     def crossing(self, piece: Tensor, bound: float, count: Tensor, total: Tensor) -> Tensor:
-        """Where the line of a piece reaches ``bound``."""
+        """Find where the line of a piece reaches ``bound``."""
         run = count - self.times.gather(1, piece)
         return (total + bound - self.heights.gather(1, piece)) / run.clamp(min=1)
 
@@ -125,7 +125,7 @@ def _advance(
 
 
 def _trace_back(level: Tensor, lows: list[Tensor], highs: list[Tensor]) -> Tensor:
-    """From the last level back to the first; only where it jumps is of interest."""
+    """Trace the solution back from the last level to the first; only jumps matter."""
     jumps = [torch.zeros_like(level, dtype=torch.int8)]
     for low, high in zip(reversed(lows[:-1]), reversed(highs[:-1]), strict=True):
         falls, rises = level < low, level > high

@@ -121,7 +121,7 @@ class Sparsemax(ProbabilityMap):
 
 
 class _TsallisMap(ProbabilityMap):
-    """What the fixed and the learned α-entmax share: everything but where alpha comes from."""
+    """Common base of the fixed and the learned α-entmax, which differ in the source of alpha."""
 
     alpha: float | Tensor
 

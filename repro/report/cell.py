@@ -51,13 +51,13 @@ class Cell:
 
     @property
     def significant(self) -> bool:
-        """Whether both tests find a difference from the baseline."""
+        """Return whether both tests find a difference from the baseline."""
         one = self.comparison
         return one is not None and max(one.p_bootstrap, one.p_randomisation) < LEVEL
 
     @property
     def found(self) -> int:
-        """How many values there are."""
+        """Number of values that are there."""
         return len(self.values)
 
     @property
@@ -141,7 +141,7 @@ def measured(
 
 
 def wanted_values(column: Column, seeds: Sequence[int]) -> int:
-    """How many values a complete cell of this column has."""
+    """Count the values of a complete cell of this column."""
     return 1 if column.over == "ensemble" else len(seeds)
 
 

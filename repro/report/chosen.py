@@ -1,4 +1,4 @@
-"""Which records of a tuned experiment count: those of the value chosen on validation data."""
+"""Selection of the records of a tuned experiment that have the value chosen on validation data."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -62,12 +62,12 @@ class Section:
 
     @property
     def narrow(self) -> bool:
-        """Whether its grids fit beside each other."""
+        """Return whether its grids fit beside each other."""
         return all(len(grid.columns) <= NARROW for grid in self.grids)
 
     @property
     def stacked(self) -> bool:
-        """Whether its grids share their columns, so that the second continues the first."""
+        """Return whether its grids share their columns, so that the second continues the first."""
         return len(self.grids) == 2 and self.grids[1].muted and not self.narrow
 
     @property
@@ -99,7 +99,7 @@ class Absent:
 
     @property
     def exceptional(self) -> bool:
-        """Whether the reason is another than that nobody has run it."""
+        """Return whether the reason is another than that nobody has run it."""
         return self.reason != NOT_RUN
 
 
@@ -114,7 +114,7 @@ class PaperView:
 
     @property
     def coverage(self) -> str:
-        """How many runs its artefacts rest on, and how many columns have values."""
+        """Count of the runs behind its artefacts, and of the columns that have values."""
         tables = [one.table for one in self.sections if one.experiment.kind == "table"]
         found = sum(len(table.columns_found) for table in tables)
         wanted = sum(len(table.experiment.columns) for table in tables)
@@ -258,7 +258,7 @@ def _runs_are_there(archive: Archive, records: Sequence[Measurement]) -> bool:
 
 
 def _earlier_note(records: Sequence[Measurement]) -> str:
-    """Which values an earlier version of the code computed, and what it did differently."""
+    """Name the values that an earlier version of the code computed, and what it did differently."""
     earlier = [record for record in records if record.earlier]
     if not earlier:
         return ""

@@ -58,7 +58,7 @@ def figure_view(
 
 
 def _shown(data: FigureData) -> str:
-    """Which runs are shown and why; of the library, that there are none."""
+    """Name the runs that are shown and why; for a figure of the library, say there are none."""
     if data.record is None:
         measured = " but for the measured times, which belong to one machine"
         return (

@@ -72,12 +72,12 @@ class Grid:
 
     @property
     def grouped(self) -> bool:
-        """Whether any column stands under a group."""
+        """Return whether any column stands under a group."""
         return any(column.group for column in self.columns)
 
     @property
     def wide(self) -> bool:
-        """Whether there are so many columns that they are drawn smaller."""
+        """Return whether there are so many columns that they are drawn smaller."""
         return len(self.columns) > WIDE
 
 

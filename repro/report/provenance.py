@@ -1,4 +1,4 @@
-"""Where the values of one artefact come from: corpora, machines, versions, commits, runs."""
+"""Provenance of the values of one artefact: corpora, machines, versions, commits, runs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SCALE_MEANING = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the records of one artefact say about themselves, each value once.
+    """Distinct origins of the records of one artefact.
 
     Attributes:
         corpora: name and beginning of the fingerprint.
@@ -64,7 +64,7 @@ def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
 
 
 def reproduce_command(experiment: Experiment, scale: str) -> str:
-    """What to type to make this artefact again."""
+    """Return the command that makes this artefact again."""
     return f"make reproduce-{experiment.name.replace('/', '-')} SCALE={scale}"
 
 

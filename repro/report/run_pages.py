@@ -33,7 +33,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class RunPage:
-    """What the page of a run shows.
+    """Content of the page of a run.
 
     Attributes:
         record: the run's record.

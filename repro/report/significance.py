@@ -216,7 +216,7 @@ def significance_grid(table: Table) -> Grid | None:
 
 
 def significance_note(table: Table) -> str:
-    """What the sign means and how it was found; blank if nothing was compared."""
+    """Explain the sign and the tests behind it; blank if nothing was compared."""
     if not table.comparisons:
         return ""
     signatures = " · ".join(dict.fromkeys(one.signature for one in table.comparisons))

@@ -218,7 +218,7 @@ def _label(sweep: Sweep, point: Point) -> str:
 
 
 def _figure(sweep: Sweep, points: Sequence[Point], metric: str) -> Callable[[], Canvas] | None:
-    """What draws the sweep: a heat map over two numeric axes, or curves over one."""
+    """Return the drawing of a sweep: a heat map over two numeric axes, or curves over one."""
     numeric = [key for key in sweep.keys if all(_is_number(v) for v in sweep.axes[key])]
     if len(sweep.keys) == len(numeric) == 2:
         return lambda: _heat_map(sweep, points, metric)

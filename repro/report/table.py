@@ -38,7 +38,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class Table:
-    """What a renderer needs to know.
+    """Table of an artefact, independent of the output format.
 
     Attributes:
         experiment: its title, place, axes, columns and notes.
@@ -60,7 +60,7 @@ class Table:
 
     @property
     def comparable(self) -> bool:
-        """Whether the runs follow the paper's protocol."""
+        """Return whether the runs follow the paper's protocol."""
         return self.scale == FULL_SCALE
 
     @property

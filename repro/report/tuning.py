@@ -1,4 +1,4 @@
-"""How the values of a tuned setting compared, and what to know about the choice."""
+"""Comparison of the values of a tuned setting, and remarks on the choice."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,7 @@ def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: s
 
 
 def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale: str) -> list[str]:
-    """What a reader must know: how the value was chosen, and cells whose grid is incomplete."""
+    """Explain how the value was chosen, and name the cells whose grid is incomplete."""
     tune = experiment.tune
     if tune is None:
         return []
@@ -57,7 +57,7 @@ def _columns_by_grid(grids: Mapping[str, Sequence[float]]) -> dict[tuple[float, 
 
 
 def _choice(tune: Tuning, columns: Sequence[str], grid: Sequence[float]) -> str:
-    """How the value was chosen in columns that share a grid."""
+    """Explain how the value was chosen in columns that share a grid."""
     where = f" ({'; '.join([*tune.rows, *columns])})"
     if len(grid) == 1:
         return f"{tune.key} is {grid[0]:g}, not tuned{where}."

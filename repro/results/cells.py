@@ -1,4 +1,4 @@
-"""Which recorded runs fill the cells of an artefact: those of the configurations that it plans."""
+"""Assignment of recorded runs to the cells of an artefact, by the configurations that it plans."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ class Measurement:
 
     @property
     def earlier(self) -> bool:
-        """Whether the run is of an earlier numeric epoch or protocol than the code."""
+        """Return whether the run is of an earlier numeric epoch or protocol than the code."""
         return self.epoch != NUMERIC_EPOCH or bool(self.departs)
 
 

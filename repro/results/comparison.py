@@ -52,7 +52,7 @@ class Comparison:
 
     @property
     def identity(self) -> Identity:
-        """What decides the numbers: the same identity gives the same numbers."""
+        """Identity of the comparison; equal identities give equal numbers."""
         return (self.metric, self.runs, self.baseline_runs, self.signature)
 
 
@@ -71,7 +71,7 @@ def write_comparisons(results_dir: Path, scale: str, comparisons: Iterable[Compa
 
 
 def read_comparisons(results_dir: Path, scale: str) -> dict[Identity, Comparison]:
-    """What :func:`write_comparisons` wrote; none if there is no file.
+    """Read the output of :func:`write_comparisons`; empty if there is no file.
 
     Raises:
         DamagedFileError: the file differs from its checksum.

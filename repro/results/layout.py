@@ -1,4 +1,4 @@
-"""Where everything lies below the results folder; no other module joins these paths."""
+"""Layout of the results folder; no other module joins these paths."""
 
 import os
 from pathlib import Path

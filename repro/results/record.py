@@ -96,7 +96,7 @@ class Record:
 
     @cached_property
     def overrides(self) -> list[str]:
-        """What was typed after ``repro run`` to get the configuration; nothing for an ensemble."""
+        """Overrides of ``repro run`` that composed the configuration; none for an ensemble."""
         words = shlex.split(self.command)
         return words[2:] if words[:2] == ["repro", "run"] else []
 

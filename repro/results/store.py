@@ -154,7 +154,7 @@ class RunFolder:
                 self.failed.touch()
 
     def read_done(self) -> dict[str, Any]:
-        """What :meth:`mark_done` wrote: ``run_id``, ``finished`` (UTC, ISO 8601), ``summary``."""
+        """Read what :meth:`mark_done` wrote: ``run_id``, ``finished``, ``summary``."""
         return _read_object(self._verified(self.done))
 
     def write_config(self, text: str) -> None:
@@ -170,7 +170,7 @@ class RunFolder:
         atomic_write_json(self.environment, dict(environment))
 
     def read_environment(self) -> dict[str, Any]:
-        """What :meth:`write_environment` wrote."""
+        """Read the output of :meth:`write_environment`."""
         return _read_object(self._verified(self.environment))
 
     def write_record(self, record: Record) -> None:
@@ -190,7 +190,7 @@ class RunFolder:
         atomic_write_json(self.training, dict(training), checksum=True)
 
     def read_training(self) -> dict[str, Any]:
-        """What :meth:`write_training` wrote; nothing if training has not ended."""
+        """Read the output of :meth:`write_training`; empty if training has not ended."""
         self._verified(self.training)
         return _read_object(self.training) if self.training.exists() else {}
 
@@ -212,7 +212,7 @@ class RunFolder:
         write_rows(self.hypotheses, rows)
 
     def read_hypotheses(self) -> list[Row]:
-        """What :meth:`write_hypotheses` wrote; no rows if the run kept none."""
+        """Read the output of :meth:`write_hypotheses`; no rows if the run kept none."""
         return checked(
             self.hypotheses, _read_optional(self._verified(self.hypotheses)), check_hypotheses
         )
@@ -222,7 +222,7 @@ class RunFolder:
         write_rows(self.attention, rows)
 
     def read_attention(self) -> list[Row]:
-        """What :meth:`write_attention` wrote; no rows if the run kept none."""
+        """Read the output of :meth:`write_attention`; no rows if the run kept none."""
         return checked(
             self.attention, _read_optional(self._verified(self.attention)), check_attention
         )
@@ -232,7 +232,7 @@ class RunFolder:
         write_rows(self.candidates, rows)
 
     def read_candidates(self) -> list[Row]:
-        """What :meth:`write_candidates` wrote; no rows if the run kept none."""
+        """Read the output of :meth:`write_candidates`; no rows if the run kept none."""
         return checked(
             self.candidates, _read_optional(self._verified(self.candidates)), check_candidates
         )
@@ -242,7 +242,7 @@ class RunFolder:
         write_arrays(self.statistics, arrays)
 
     def read_statistics(self) -> dict[str, Array]:
-        """What :meth:`write_statistics` wrote; nothing if the run kept none.
+        """Read the output of :meth:`write_statistics`; empty if the run kept none.
 
         Raises:
             ResultsError: the file is damaged.
@@ -255,7 +255,7 @@ class RunFolder:
         write_rows(self.forced, rows)
 
     def read_forced(self) -> list[Row]:
-        """What :meth:`write_forced` wrote; no rows if the run kept none."""
+        """Read the output of :meth:`write_forced`; no rows if the run kept none."""
         return checked(self.forced, _read_optional(self._verified(self.forced)), check_forced)
 
     def _verified(self, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What is to run next where a setting is tuned: a wider grid, or the other seeds."""
+"""Planning of the next runs of a tuned setting: a wider grid, or the other seeds."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby

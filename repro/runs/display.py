@@ -39,7 +39,7 @@ log = logging.getLogger("repro")
 
 @dataclass
 class RunState:
-    """What the display knows of one run.
+    """State of one run on the display.
 
     Attributes:
         folder: of the run.
@@ -71,7 +71,7 @@ class RunState:
 
 
 def read_progress(folder: RunFolder) -> dict[str, Any]:
-    """Where a run stands, as it last said; empty before it says anything."""
+    """Read the latest progress of a run; empty before it writes any."""
     with suppress(OSError, ValueError):
         found = json.loads(folder.progress.read_bytes())
         if isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""What this machine has of what the suite can use, and what to do about the rest."""
+"""Report of the hardware, software and corpora found here, and how to get missing ones."""
 
 import os
 import platform
@@ -83,7 +83,7 @@ def _libraries() -> Iterator[Finding]:
 
 
 def _numba_cache() -> Finding:
-    """Whether compiled kernels can be kept between processes."""
+    """Return whether compiled kernels can be kept between processes."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     spec = find_spec("repro")
     assert spec is not None

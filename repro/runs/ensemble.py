@@ -23,7 +23,7 @@ from repro.training.checkpoint import load_weights
 
 
 def ensemble_evaluation(task: str) -> EnsembleEvaluation:
-    """How a task evaluates an ensemble.
+    """Return the function by which a task evaluates an ensemble.
 
     Raises:
         ConfigError: the task has no ensembles.

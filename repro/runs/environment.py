@@ -1,4 +1,4 @@
-"""What a run was computed with: commit, device, versions."""
+"""Environment of a run: commit, device, versions."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""What finished runs are evidence for: the sweep that asked for them, and cells of artefacts."""
+"""Uses of finished runs: the sweep that asked for them, and cells of artefacts."""
 
 import sys
 from collections import Counter

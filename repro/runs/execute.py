@@ -54,7 +54,7 @@ class RunFailedError(RuntimeError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one run ended.
+    """Outcome of one run.
 
     Attributes:
         status: ``"done"``, ``"skipped"`` (it was done before, or meanwhile by another process),
@@ -230,7 +230,7 @@ def follow(config: RunConfig) -> None:
 
 
 def _standing(config: TrainingConfig, progress: Checkpoint, batches: int) -> dict[str, Any]:
-    """Where a training stands: its share that is done, epoch, and latest validation."""
+    """Progress of a training: the share that is done, epoch, and latest validation."""
     epoch = progress.epoch + progress.batch / max(1, batches)
     shares = [
         done / limit

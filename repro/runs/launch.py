@@ -89,7 +89,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Backend:
-    """What a launcher does.
+    """Capabilities of a launcher.
 
     Attributes:
         run: brings the runs of a batch to their end.
@@ -207,7 +207,7 @@ def keep_sweep(folder: Path, jobs: Sequence[Job], labels: Sequence[str]) -> None
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:
-    """What a sweep keeps: ``command``, ``runs`` (labels by identity) and ``jobs`` of a cluster."""
+    """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster."""
     path = folder / "sweep.json"
     if not path.exists():
         return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": []}
@@ -304,7 +304,7 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, master: DictConfig) -> lis
 
 
 def outcome_of(job: Job, was_done: bool = False) -> Outcome:
-    """How a run ended, as its folder says."""
+    """Read from its folder how a run ended."""
     folder, label = job.run.folder, " ".join(job.overrides)
     if folder.status == "done":
         return Outcome(folder.run_id, label, "skipped" if was_done else "done", folder.path)
@@ -314,7 +314,7 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
 
 
 def is_detached(master: DictConfig) -> bool:
-    """Whether the launcher of a sweep leaves before the runs have ended."""
+    """Return whether the launcher of a sweep leaves before the runs have ended."""
     return bool(master.hydra.launcher.get("detach", False))
 
 

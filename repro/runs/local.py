@@ -32,7 +32,7 @@ BACKEND = Backend(run_locally, watch=False)
 
 
 def parallel_runs(batch: Batch) -> int:
-    """How many runs go side by side on this machine; one on a GPU."""
+    """Return how many runs go side by side on this machine; one on a GPU."""
     hardware = batch.jobs[0].config.hardware
     jobs = batch.settings["jobs"]
     if jobs is None:
@@ -76,7 +76,7 @@ class _Queue:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a worker needs to know of a run."""
+    """Description of a run for a worker."""
 
     job: Job
     awaited: bool

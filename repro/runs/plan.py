@@ -1,4 +1,4 @@
-"""What a reproduction would do: runs to do and done, time, disk space and missing data."""
+"""Plan of a reproduction: runs to do and done, time, disk space and missing data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from repro.tasks import task_spec
 
 @dataclass(frozen=True)
 class ArtefactPlan:
-    """What one artefact needs.
+    """Requirements of one artefact.
 
     Attributes:
         name: ``<paper>/<artefact>``.
@@ -34,7 +34,7 @@ class ArtefactPlan:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What some runs take.
+    """Estimated cost of some runs.
 
     Attributes:
         seconds: of the runs with a similar one, one after the other.

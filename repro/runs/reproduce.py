@@ -33,7 +33,7 @@ from repro.runs.launch import (
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction did: how its runs ended, and the report that shows them.
+    """Outcome of a reproduction: the outcomes of its runs, and the report that shows them.
 
     There is no report where runs were only listed or submitted.
     """
@@ -44,7 +44,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be reproduced.
+    """Arguments of a reproduction.
 
     Attributes:
         names: ``<paper>/<artefact>`` each, at least one.

@@ -18,7 +18,7 @@ from repro.structures.structure import (
 
 @runtime_checkable
 class MapOracle(Protocol):
-    """What a structure must offer to be used by :func:`repro.structures.sparsemap`.
+    """Interface of a structure for :func:`repro.structures.sparsemap`.
 
     Attributes:
         unary_parts: number of parts whose marginals the quadratic term of SparseMAP counts.

@@ -72,13 +72,13 @@ class Arborescence(Structure):
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> Tensor:
-        """By the Matrix-Tree theorem; see the base class."""
+        """Compute the log-partition function by the Matrix-Tree theorem; see the base class."""
         no_additional(additional, "Arborescence")
         return tree_log_partition(unary, lengths, self.single_root)
 
     def marginals(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, None]:
-        """By the Matrix-Tree theorem; see the base class."""
+        """Compute the marginals by the Matrix-Tree theorem; see the base class."""
         no_additional(additional, "Arborescence")
         return tree_marginals(unary, lengths, self.single_root), None

@@ -81,7 +81,7 @@ def conditional_gradient(
 
 
 def descend(problem: Problem, variant: Variant, max_iter: int, tol: float) -> Descent:
-    """The same for a checked problem of one instance, in double precision on the CPU.
+    """Run conditional gradient on a checked problem of one instance, in float64 on the CPU.
 
     Args:
         problem: as ``structure.problem`` returns it.

@@ -100,7 +100,7 @@ class ActiveSets:
 
     @property
     def converged(self) -> Tensor:
-        """Whether the gap is small enough, ``(B,)``."""
+        """Return whether the gap is small enough, ``(B,)``."""
         return self.gap <= self.limit
 
     def where(self, rows: Tensor, other: "ActiveSets") -> "ActiveSets":
@@ -145,7 +145,7 @@ class SequenceScores:
         return total + pairs.masked_fill(~self.inside[:, 1:], 0).sum(-1)
 
     def rounding(self, tags: Tensor) -> Tensor:
-        """What rounding may do to the scores of sequences like these, ``(B,)``."""
+        """Bound on the effect of rounding on the scores of sequences like these, ``(B,)``."""
         pairs = None if self.transitions is None else self.transitions.abs()
         sizes = SequenceScores(self.unary.abs(), pairs, self.inside).score(tags)
         return 2.0**-50 * (sizes + self.inside.sum(-1))
@@ -340,7 +340,7 @@ def _remove(state: ActiveSets, slot: Tensor, where: Tensor) -> None:
 
 
 def _shared(scores: SequenceScores, state: ActiveSets, tags: Tensor) -> Tensor:
-    """How many tags a sequence has in common with each slot's, ``(B, K)``; 0 for free slots."""
+    """Count the tags that a sequence shares with each slot's, ``(B, K)``; 0 for free slots."""
     same = (state.tags == tags.unsqueeze(1)) & scores.inside.unsqueeze(1)
     return (same.sum(-1) * state.active).to(state.weights.dtype)
 

@@ -35,7 +35,7 @@ class Mixed:
 
 
 def solves(problem: Problem, unary: Tensor) -> bool:
-    """Whether this solver serves a problem: tag sequences whose scores are on a device."""
+    """Return whether this solver serves a problem: tag sequences whose scores are on a device."""
     return problem.code == SEQUENCE and unary.is_cuda and len(unary) > 0
 
 
@@ -117,7 +117,7 @@ def _sorted(state: ActiveSets, inside: Tensor) -> Mixed:
 def _selection(
     problem: Problem, scores: SequenceScores, state: ActiveSets, mixed: Mixed
 ) -> Selection:
-    """What is known of the solution, on the CPU; the inverses are not needed there."""
+    """Copy the known solution to the CPU; the inverses are not needed there."""
     impossible = (scores.score(mixed.tags[:, 0].clamp(min=0)) == -torch.inf).nonzero()
     if impossible.numel():
         first = int(impossible[0])

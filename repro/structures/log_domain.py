@@ -10,7 +10,7 @@ LOWEST = -1e30
 
 
 def possible(logarithm: Tensor) -> Tensor:
-    """Where a logarithm is not that of zero; NaN counts as possible."""
+    """Mask of logarithms that are not that of zero; NaN counts as possible."""
     return ~(logarithm.detach() <= LOWEST / 2)
 
 

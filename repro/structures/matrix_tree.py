@@ -93,7 +93,7 @@ def _forbid(scores: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def _words(size: int, lengths: Tensor) -> Tensor:
-    """Which of ``size`` positions hold words, ``(B, size)``."""
+    """Mask of the ``size`` positions that hold words, ``(B, size)``."""
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
 

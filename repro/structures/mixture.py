@@ -48,7 +48,7 @@ class Mixture:
     def read(
         self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None
     ) -> Array:
-        """What each structure gets: its parts of two arrays, and its own number."""
+        """Sum for each structure its parts of two arrays and its own weight."""
         selection = self.selection
         pulled = np.zeros(len(selection.vertices))
         if weights is not None:
@@ -160,7 +160,7 @@ def _behind(selection: Selection, parts: int) -> tuple[Array, Array]:
 
 
 class _Forward(Function):
-    """From changes of scores to changes of marginals and weights; at first, their values."""
+    """Forward derivative: scores to marginals and weights; the first call returns their values."""
 
     @staticmethod
     def forward(
@@ -183,7 +183,7 @@ class _Forward(Function):
 
 
 class _Transposed(Function):
-    """From gradients of marginals and weights to gradients of scores."""
+    """Transposed derivative: gradients of marginals and weights to gradients of scores."""
 
     @staticmethod
     def forward(

@@ -1,4 +1,4 @@
-"""What solvers select: the structures of a batch, in the form of the kernels."""
+"""Selections of solvers: the structures of a batch, in the form of the kernels."""
 
 from dataclasses import dataclass
 
@@ -85,5 +85,5 @@ class Selection:
 
 
 def starts(counts: Array) -> Array:
-    """Where each group begins, and the end of the last."""
+    """Start offsets of the groups, then the end of the last."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

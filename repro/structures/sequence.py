@@ -79,13 +79,13 @@ class Sequence(Structure):
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> Tensor:
-        """By the forward algorithm; see the base class."""
+        """Compute the log-partition function by the forward algorithm; see the base class."""
         return sequence_log_partition(unary, additional, lengths)
 
     def marginals(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """By the forward-backward algorithm; see the base class."""
+        """Compute the marginals by the forward-backward algorithm; see the base class."""
         return sequence_marginals(unary, additional, lengths)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What SparseMAP returns."""
+"""Solutions of SparseMAP."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,7 +56,7 @@ class Solution:
 
     @property
     def converged(self) -> Tensor:
-        """Whether the gap is small enough ``(B,)``, up to the rounding of the scores."""
+        """Return whether the gap is small enough ``(B,)``, up to the rounding of the scores."""
         return self._tensor(self.selection.converged)
 
     @cached_property

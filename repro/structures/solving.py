@@ -1,4 +1,4 @@
-"""From checked problems to their solutions: batches, threads, and what went wrong."""
+"""Solution of checked problems: batches, threads, and errors."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""What a structure is: a set of 0/1 vectors of parts, and an oracle for the best of them."""
+"""Base class of structures: a set of 0/1 vectors of parts, and an oracle for the best of them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

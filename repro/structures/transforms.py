@@ -9,7 +9,7 @@ from torch.autograd import Function
 
 
 class Inputs(NamedTuple):
-    """What structured inference takes.
+    """Arguments of structured inference.
 
     Attributes:
         unary: scores ``(B, ...)``.

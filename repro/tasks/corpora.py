@@ -1,4 +1,4 @@
-"""Which corpus a configuration names."""
+"""Lookup of the corpus that a configuration names."""
 
 from pathlib import Path
 

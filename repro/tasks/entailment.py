@@ -1,4 +1,4 @@
-"""What the tasks of natural language inference share: batches, loss, predictions, weights."""
+"""Shared parts of the tasks of natural language inference: batches, loss, predictions, weights."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ NO_LABEL = -1
 
 
 class ScoredLabels(Protocol):
-    """What a model returns for a batch: at least the scores of the labels, ``(B, 3)``."""
+    """Output of a model for a batch: at least the scores of the labels, ``(B, 3)``."""
 
     logits: Tensor
 
@@ -40,7 +40,7 @@ RunT = TypeVar("RunT", bound=PairRun)
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the model predicts of a split.
+    """Predictions of the model for a split.
 
     Attributes:
         predicted: label of each pair.
@@ -95,11 +95,11 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     @staticmethod
     @abstractmethod
     def weighting(config: RunT) -> nn.Module:
-        """What turns scores of words into weights: the last argument of the model."""
+        """Module that turns scores of words into weights: the last argument of the model."""
 
     @abstractmethod
     def count_weights(self, found: FoundT, batch: NliBatch) -> tuple[int, int]:
-        """How many weights of a batch are not zero, and how many there are."""
+        """Count the nonzero weights of a batch, and all of them."""
 
     @abstractmethod
     def describe_weights(self, found: FoundT, batch: NliBatch) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         return total / count, count
 
     def read(self, batch: NliBatch) -> FoundT:
-        """What the model says about a batch."""
+        """Run the model on a batch."""
         with autocast(self.config, self.device):
             found: FoundT = self.model(batch)
         return found

@@ -1,4 +1,4 @@
-"""What running an experiment asks of a task."""
+"""Interface of tasks to the runner of experiments."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True)
 class CorpusIdentity:
-    """Which data a run reads: a name, and a hash over all of its files."""
+    """Identity of the data that a run reads: a name, and a hash over all of its files."""
 
     name: str
     fingerprint: str
@@ -39,7 +39,7 @@ RunT = TypeVar("RunT", bound=RunConfig)
 
 @dataclass(frozen=True)
 class TaskSpec(Generic[RunT]):
-    """How a task is built.
+    """Entry of a task: its schema and how it is built.
 
     Attributes:
         identify: finds (or generates) the corpus of a configuration; parses it if there is no

@@ -154,7 +154,7 @@ class Seq2SeqTraining:
 
 
 def build_normalizer(config: MappingConfig, has_fertility: bool = False) -> AttentionNormalizer:
-    """From scores to attention weights, as a ``mapping`` configuration says.
+    """Build the module from scores to attention weights that a ``mapping`` configuration names.
 
     Raises:
         ConfigError: there is no mapping of this name, or it needs fertilities.

@@ -21,7 +21,7 @@ ValueT = TypeVar("ValueT")
 
 
 def is_asked() -> bool:
-    """Whether ``torchrun`` has started this process as one of several."""
+    """Return whether ``torchrun`` has started this process as one of several."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
@@ -130,7 +130,7 @@ class SharedTask(Generic[BatchT]):
 
     @property
     def tally(self) -> Mapping[str, float]:
-        """That of this process, times their number."""
+        """Counts of this process, times the number of processes."""
         return {key: value * size() for key, value in self.task.tally.items()}
 
     def batches(self, epoch: int) -> Sequence[Share]:

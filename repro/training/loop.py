@@ -35,7 +35,7 @@ Progress = Callable[[Checkpoint, int], None]
 
 @dataclass(frozen=True)
 class Files:
-    """Where a fit keeps its checkpoint and its best weights."""
+    """Paths of a fit's checkpoint and of its best weights."""
 
     checkpoint: Path
     weights: Path
@@ -143,7 +143,7 @@ class Fit(Generic[BatchT]):
         return progress.steps_since_row > 0 and progress.step % every == 0
 
     def _is_last(self, epoch_is_over: bool) -> bool:
-        """Whether the schedule allows no further update."""
+        """Return whether the schedule allows no further update."""
         last_epoch = epoch_is_over and self.progress.epoch + 1 == self.config.max_epochs
         return last_epoch or self._step_limit()
 
@@ -243,7 +243,7 @@ class Fit(Generic[BatchT]):
                 save_weights(self.files.weights, self.task.model)
 
     def _is_exhausted(self) -> bool:
-        """Whether the learning rate is too small, or the best value too long ago."""
+        """Return whether the learning rate is too small, or the best value too long ago."""
         best, patience = self.progress.best_step or 0, self.config.patience
         later = [r for r in self.progress.history if r["step"] > best and "dev_loss" in r]
         impatient = patience is not None and len(later) >= patience

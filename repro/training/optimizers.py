@@ -19,7 +19,7 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 
 
 def is_decay_due(config: TrainingConfig, progress: Checkpoint, row: Mapping[str, Any]) -> bool:
-    """Whether the learning rate decays at a row of the history.
+    """Return whether the learning rate decays at a row of the history.
 
     Args:
         config: names the rule.

@@ -1,4 +1,4 @@
-"""What the training loop asks of a task."""
+"""Interface of tasks to the training loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is printed and written."""
+"""Printed and written benchmark tables."""
 
 import csv
 from dataclasses import replace

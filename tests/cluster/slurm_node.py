@@ -38,7 +38,7 @@ PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def why_not() -> str:
-    """Why no cluster is started here; empty if one can be."""
+    """Return the reason why no cluster is started here; empty if one can be."""
     if not os.environ.get("REPRO_TEST_CLUSTER"):
         return "takes a quarter of an hour: `make test-cluster`, or REPRO_TEST_CLUSTER=1"
     os.environ["PATH"] += os.pathsep + "/usr/sbin"

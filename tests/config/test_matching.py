@@ -1,4 +1,4 @@
-"""Which recorded runs count as a planned one."""
+"""Recorded runs count as a planned one by their configuration."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -58,7 +58,7 @@ def _leaves(hint: Any) -> set[Any]:
 
 
 def refuses(schema: type, declared: Field[Any], value: Any) -> bool:
-    """Whether one value of a field is refused, all other fields being left out."""
+    """Return whether one value of a field is refused, all other fields being left out."""
     is_list = typing.get_origin(typing.get_type_hints(schema)[declared.name]) is list
     node = object.__new__(schema)
     for other in fields(schema):

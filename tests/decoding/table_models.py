@@ -138,7 +138,7 @@ def enumerate_strings(model: TableModel, kind: int, max_length: int) -> Enumerat
 
 @dataclass(frozen=True)
 class Reference:
-    """What a beam search written with lists returns: strings with EOS, best first."""
+    """Result of a beam search written with lists: strings with EOS, best first."""
 
     strings: list[tuple[int, ...]]
     certified: bool

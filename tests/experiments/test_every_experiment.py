@@ -74,7 +74,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shared(runs: Path) -> Iterator[Path]:
-    """That folder, with no artefact in it: the report would draw those of all tests so far anew."""
+    """Remove all artefacts from the shared folder: the report would draw them anew every time."""
     yield runs
     for folder in ("records", "tables", "figures"):
         shutil.rmtree(runs / "demo" / folder, ignore_errors=True)

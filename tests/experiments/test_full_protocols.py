@@ -42,7 +42,7 @@ def settings_of(run: PlannedRun) -> dict[str, Any]:
 
 
 def expected_of(protocol: Protocol, run: PlannedRun) -> dict[str, Any]:
-    """What the tables say about a run, as far as it reads it."""
+    """Collect the settings that the tables state for a run."""
     rows, columns = protocol.rows[run.row], protocol.columns[run.column]
     settings = {key: one.value for key, one in (protocol.base | columns | rows).items()}
     settings.pop(run.setting, None)  # of the grid

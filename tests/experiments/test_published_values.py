@@ -25,7 +25,7 @@ def test_published_numbers_are_those_of_the_paper(name: str) -> None:
 
 
 def test_the_transcription_is_complete() -> None:
-    """As many numbers as the tables of each paper have, counted in the papers."""
+    """The transcription has as many numbers as the tables of each paper, counted in the papers."""
     counts = {name: len(cells) for name, cells in PUBLISHED.items()}
     assert counts == {
         "niculae2017/table1": 4, "niculae2017/table2": 5 * 6, "niculae2017/table3": 4 * 4,

@@ -51,7 +51,7 @@ def test_vmap_and_hessians(loss):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("argument", [0, 1, 2])
 def test_jacobians_of_the_linear_loss(argument, smoothing, way):
-    """In the hidden states, the weight and the bias."""
+    """Jacobians in the hidden states, the weight and the bias."""
     arguments = [SCORES, torch.linspace(-1, 1, 35).double().view(7, 5).sin(), SCORES[0].new_ones(7)]
 
     def function(point):

@@ -11,7 +11,7 @@ def supports(size: int) -> list[list[int]]:
 
 
 def sparsemax_by_enumeration(scores: Tensor) -> Tensor:
-    """Of all points that project onto the face of some support, the nearest feasible one."""
+    """Nearest feasible point among the projections onto the face of some support."""
     feasible = []
     for kept in supports(scores.numel()):
         point = torch.zeros_like(scores)

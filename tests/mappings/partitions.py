@@ -10,13 +10,13 @@ _ROOM = 1e-12
 
 
 def box_by_enumeration(scores: Tensor, upper: Tensor, total: float) -> Tensor:
-    """Of all feasible points with free entries at one common distance, the nearest."""
+    """Nearest of all feasible points whose free entries are at one common distance."""
     points = [p for p in _points(scores, upper, total, _level) if _feasible(p, upper, total)]
     return min(points, key=lambda point: float((point - scores).square().sum()))
 
 
 def csoftmax_by_enumeration(scores: Tensor, upper: Tensor) -> Tensor:
-    """Of all feasible points with free entries proportional to ``exp(z)``, the closest."""
+    """Closest of all feasible points whose free entries are proportional to ``exp(z)``."""
     target = scores.softmax(-1)
     points = [p for p in _points(scores, upper, 1.0, _proportional) if _feasible(p, upper, 1.0)]
     return min(points, key=lambda point: float(torch.xlogy(point, point / target).sum()))

@@ -1,4 +1,4 @@
-"""When a mapping becomes a node of the graph: where an input, whichever, needs a gradient."""
+"""A mapping becomes a node of the graph where any of its inputs needs a gradient."""
 
 import pytest
 import torch

@@ -246,7 +246,7 @@ def test_rounding_of_the_bounds_is_forgiven(function):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_fertilities_can_be_spent_to_the_end(function, dtype):
-    """As many rounds as words: rounding accumulates in the bounds, and no round is refused."""
+    """Rounding accumulates in the bounds over as many rounds as words; no round is refused."""
     words = 25
     spent = torch.zeros(4, words, dtype=dtype)
     for _ in range(words):

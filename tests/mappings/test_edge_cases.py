@@ -1,4 +1,4 @@
-"""What happens with infinities, NaN, masks, half precision, empty rows and bad arguments."""
+"""Infinities, NaN, masks, half precision, empty rows and bad arguments."""
 
 import math
 

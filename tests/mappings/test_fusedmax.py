@@ -86,7 +86,7 @@ def test_flat_rows_are_uniform_and_do_not_move():
 
 
 def test_segments_are_exactly_equal():
-    """By hand: levels (1 - λ) / 2, 2 λ and (.55 - λ) / 2; the threshold is .55 / 5."""
+    """Levels by hand: (1 - λ) / 2, 2 λ and (.55 - λ) / 2; the threshold is .55 / 5."""
     probs = fusedmax(torch.tensor([0.5, 0.5, 0.0, 0.3, 0.25]), 0.1)
     assert_close(probs, torch.tensor([0.34, 0.34, 0.09, 0.115, 0.115]), ABSOLUTE)
     assert probs[0] == probs[1]

@@ -33,7 +33,7 @@ def plain_attend(
 def plain_decode(
     decoder: InputFeedingDecoder, state: DecoderState, embedded: Tensor, masks: Tensor
 ) -> Decoded:
-    """What the decoder computes; ``masks``: ``(steps, layers, rows, units)``."""
+    """Compute the decoder's output step by step; ``masks``: ``(steps, layers, rows, units)``."""
     outputs, attention = [], []
     for symbol, mask in zip(embedded.unbind(1), masks, strict=True):
         below, hidden, cell = torch.cat([symbol, state.feed], dim=-1), [], []

@@ -370,7 +370,7 @@ def test_figures_are_the_same_bytes_whatever_the_settings(name: str) -> None:
 
 
 def hostile(value: Any) -> Any:
-    """The same data with every text of it replaced."""
+    """Copy the data with every text of it replaced."""
     text = "<script>alert(1)</script>$\\frac{1}{0}$"
     if isinstance(value, dict):
         kept = ("metric", "mapping", "predicted")

@@ -28,7 +28,7 @@ ROUNDED = 10.0**-DIGITS
 
 
 class Values(dict[str, Any]):
-    """What each drawing shows, computed when a test first asks for it."""
+    """Values that each drawing shows, computed when a test first asks for them."""
 
     def __missing__(self, name: str) -> Any:
         self[name] = LIBRARY[name].gather(NO_RUNS)

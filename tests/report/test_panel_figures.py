@@ -155,7 +155,7 @@ def test_rules_need_the_runs_they_speak_of() -> None:
 
 
 def boxes(figure: Any) -> list[Any]:
-    """Where all texts of a figure stand."""
+    """Bounding boxes of all texts of a figure."""
     figure.draw_without_rendering()
     ticks = [
         t for a in figure.axes if a.axison for t in (*a.get_xticklabels(), *a.get_yticklabels())

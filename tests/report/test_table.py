@@ -168,7 +168,7 @@ def test_a_relative_column_divides_by_the_row_of_the_same_seed(
 
 @pytest.fixture
 def departing(experiment: Experiment) -> Experiment:
-    """Its first departure concerns one row, its second one column, with another measure."""
+    """Add two departures: one of a row, one of a column with another measure."""
     departures = [
         Departure("another size", rows=["1 / a"]),
         Departure("another measure", columns=["ens"], incomparable=True),

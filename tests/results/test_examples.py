@@ -1,4 +1,4 @@
-"""What a run keeps for figures is checked where its folder is read."""
+"""Examples that a run keeps for figures are checked where its folder is read."""
 
 from pathlib import Path
 from typing import Any

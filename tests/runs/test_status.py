@@ -1,4 +1,4 @@
-"""What is said about sweeps, machines and command lines."""
+"""Status of sweeps, machines and command lines."""
 
 from pathlib import Path
 

@@ -41,7 +41,7 @@ def trees(n: int, single_root: bool) -> Enumerated:
 
 
 def is_tree(heads: tuple[int, ...], single_root: bool) -> bool:
-    """Whether every word is below the root."""
+    """Return whether every word is below the root."""
     for word in range(1, len(heads)):
         seen = set()
         while word != 0:

@@ -42,7 +42,7 @@ def chain_problem(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def certified_gap(unary: Tensor, pairs: Tensor, marginals: Tensor, additional: Tensor) -> float:
-    """How far marginals are from the optimum at most: the Frank-Wolfe gap from its definition."""
+    """Bound the distance of marginals from the optimum by the Frank-Wolfe gap's definition."""
     lowered = unary - marginals
     best = Sequence().score(Sequence().map(lowered, pairs), lowered, pairs)
     mean = (lowered * marginals).sum() + (pairs * additional).sum()

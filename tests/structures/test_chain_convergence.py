@@ -30,7 +30,7 @@ def test_iterations_of_both_phases_are_bounded_together() -> None:
 
 @pytest.mark.parametrize("scale", [1e-4, 1e-3, 1e-2])
 def test_small_scores_converge_within_a_thousand_calls(scale: float) -> None:
-    """As those of an untrained aligner, whose default bound is 1,000."""
+    """Scores as of an untrained aligner converge within 1,000 calls, the solver's default bound."""
     generator = torch.Generator().manual_seed(1)
     unary = torch.randn(8, 14, 9, generator=generator, dtype=torch.float64) * scale
     pairs = torch.randn(8, 13, 9, 9, generator=generator, dtype=torch.float64) * scale / 10

@@ -96,7 +96,7 @@ def test_away_and_pairwise_steps_drop_structures() -> None:
 
 
 def test_transitions_count_in_the_gap() -> None:
-    """At the solution no sequence of all is better than the gap says."""
+    """No sequence is better at the solution than the gap says."""
     structure, unary, pairs = random_problem("sequences")
     run = conditional_gradient(structure, unary, pairs, variant="pairwise", tol=1e-8)
     parts = [sequence_parts(s, 5, 4) for s in all_tag_sequences(5, 4)]

@@ -45,7 +45,7 @@ def enumerate_parts(scores: SequenceScores, instance: int) -> tuple[Tensor, Tens
 
 
 def certified_gap(scores: SequenceScores, state: ActiveSets, instance: int) -> float:
-    """How far a mixture is from the optimum at most, over all sequences; it must be a mixture."""
+    """Check that a mixture is one, and bound its distance from the optimum over all sequences."""
     matrix, theta = enumerate_parts(scores, instance)
     length, tags = int(scores.inside[instance].sum()), scores.unary.size(-1)
     places = {s: k for k, s in enumerate(all_tag_sequences(length, tags))}

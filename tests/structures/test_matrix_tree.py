@@ -103,7 +103,7 @@ def test_a_word_that_only_the_root_can_lead() -> None:
 @ROOTS
 @pytest.mark.parametrize("gap", [30.0, 700.0, 1e4, 1e6])
 def test_best_heads_in_a_cycle(gap: float, single_root: bool) -> None:
-    """By hand: two words prefer each other, so the determinant is far below its products.
+    """Two words that prefer each other have a determinant far below its products.
 
     The trees are 0→1→2 and 0→2→1, and 0→1, 0→2 where the root may have two children.
     """

@@ -1,4 +1,4 @@
-"""What other libraries get wrong: convergence, history, memory, threads, bad input."""
+"""Known weaknesses of other libraries: convergence, history, memory, threads, bad input."""
 
 import gc
 import resource
@@ -21,7 +21,7 @@ STRUCTURES = [Sequence(), Matching(), Arborescence()]
 
 
 def test_matchings_are_feasible_and_converge_by_default() -> None:
-    """Also at scores of 1e8, where only the best matching is left."""
+    """Matchings converge at scores of 1e8, too, where only the best one is left."""
     unary = torch.randn(8, 30, 30)
     for scale in (1.0, 1e8):
         solution = sparsemap(Matching(), unary * scale)

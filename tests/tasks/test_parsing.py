@@ -212,7 +212,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
 
 def offsets_baseline(data: Any) -> float:
-    """For each tag the most frequent distance to the head, learned on the training data."""
+    """Accuracy of each tag's most frequent distance to the head, learned on the training data."""
     counts: dict[int, Counter[int]] = {}
     for tree in data.train:
         for place, (tag, head) in enumerate(zip(tree.tags, tree.heads, strict=True), start=1):

@@ -1,4 +1,4 @@
-"""What tasks on source-target pairs share."""
+"""Shared training of tasks on source-target pairs."""
 
 import pytest
 import torch

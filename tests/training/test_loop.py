@@ -313,7 +313,7 @@ def test_a_step_limit_ends_training_with_a_validation(tmp_path: Path) -> None:
 
 
 class Compiling(Regression):
-    """Its first update in a process takes long."""
+    """Task whose first update in a process takes long."""
 
     def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
         time.sleep(0.3 if self.updates == 0 else 0.002)

@@ -21,7 +21,7 @@ _LEAST, _LARGEST = 1.18e-38, 3.4e38
 
 @dataclass(frozen=True)
 class Accepts:
-    """Which values a setting takes; a list has at least one value, and each is checked.
+    """Constraint on the values of a setting; a list has at least one value, each of them checked.
 
     Attributes:
         holds: whether one value is accepted.
@@ -167,7 +167,7 @@ def _require(condition: bool, key: str, value: object, expected: str) -> None:
 
 
 def _is_held(value: Any) -> bool:
-    """Whether a value is no number, or one that single precision or 32 bits can hold."""
+    """Return whether a value is no number, or one that single precision or 32 bits can hold."""
     if isinstance(value, float):
         return value == 0 or _LEAST <= abs(value) <= _LARGEST  # false for NaN
     return not isinstance(value, int) or abs(value) <= _LARGEST_INT

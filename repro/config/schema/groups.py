@@ -27,7 +27,7 @@ class TaskConfig:
 
 @dataclass
 class DataConfig:
-    """Which corpus is read.
+    """Settings of the corpus.
 
     Attributes:
         corpus: its name.
@@ -51,7 +51,7 @@ class ModelConfig:
 
 @dataclass
 class DecodingConfig:
-    """How outputs are searched for."""
+    """Settings of the search for outputs."""
 
 
 SCHEMAS: dict[str, dict[str, type]] = {"data": {"data": DataConfig}}

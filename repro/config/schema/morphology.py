@@ -13,7 +13,7 @@ from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
 
 @dataclass
 class ScheduleConfig:
-    """How long a data setting trains: epochs, and epochs between validations."""
+    """Length of training for one data setting: epochs, and epochs between validations."""
 
     max_epochs: int = number("(0, inf)")
     validate_every: int = number("(0, inf)")

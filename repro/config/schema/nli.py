@@ -14,7 +14,7 @@ from repro.config.schema.run import RunConfig
 
 @dataclass(unsafe_hash=True)
 class NliReading:
-    """How sentence pairs are read.
+    """Settings for reading sentence pairs.
 
     Attributes:
         tokenization: ``provided`` takes the leaves of the binary parse, or, where a line has none,
@@ -55,7 +55,7 @@ class PairCorpusConfig(NliReading, DataConfig):
 
 @dataclass
 class WordVectorConfig:
-    """Which word vectors a model starts from.
+    """Word vectors that a model starts from.
 
     Attributes:
         vectors: ``glove`` reads a file; ``text`` decomposes co-occurrences in plain text, see

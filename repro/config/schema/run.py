@@ -24,7 +24,7 @@ class ScaleConfig:
 
 @dataclass
 class HardwareConfig:
-    """Where a run is computed; no part of its identity.
+    """Device and parallelism of a run; no part of its identity.
 
     Attributes:
         device: ``auto`` takes CUDA where there is one.
@@ -41,7 +41,7 @@ class HardwareConfig:
 
 @dataclass
 class LoggerConfig:
-    """Where training curves go besides ``history.jsonl``."""
+    """Destination of training curves besides ``history.jsonl``."""
 
     name: str = choice(("none", "tensorboard", "csv", "mlflow", "wandb"))
 

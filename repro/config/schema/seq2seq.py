@@ -36,7 +36,7 @@ class Seq2SeqConfig(ModelConfig):
 
 @dataclass
 class FertilityConfig:
-    """How much attention a source word may get in all; read by bounded mappings only.
+    """Upper bound on the total attention to a source word; read by bounded mappings only.
 
     The defaults are those of Malaviya et al. (2018), §4, and of their released program.
 

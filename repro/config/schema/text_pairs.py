@@ -14,7 +14,7 @@ DIACRITICS = ("none", "source", "target", "both")
 
 @dataclass
 class TextSettings:
-    """How text becomes tokens.
+    """Settings for turning text into tokens.
 
     Attributes:
         lowercase: both sides, before anything else.
@@ -32,7 +32,7 @@ class TextSettings:
 
 @dataclass
 class EncodingSettings:
-    """How tokens become ids.
+    """Settings for turning tokens into ids.
 
     Attributes:
         vocabulary: most symbols of a side that are kept, special ones not counted.

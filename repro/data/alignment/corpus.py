@@ -66,7 +66,7 @@ class FlatCorpus:
         return len(self.source_starts) - 1
 
     def turned(self) -> "FlatCorpus":
-        """The same pairs with the sides exchanged; the arrays are shared."""
+        """Exchange source and target; the arrays are shared."""
         return FlatCorpus(self.target, self.source, self.target_starts, self.source_starts)
 
 

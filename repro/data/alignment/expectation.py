@@ -41,7 +41,7 @@ def find(keys, key):
 
 @njit(nogil=True)
 def _grown(keys):
-    """The same keys in a table twice as large."""
+    """Copy the keys to a table of twice the size."""
     larger = np.full(2 * len(keys), _EMPTY, np.int64)
     for key in keys:
         if key != _EMPTY:

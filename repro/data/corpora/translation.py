@@ -55,7 +55,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the files of a campaign become splits.
+    """Rules by which the files of a campaign become splits.
 
     Files are found by name anywhere below the folder, so that an archive may be unpacked as it is.
 

@@ -64,11 +64,11 @@ class Concept:
     modifiers: frozenset[str]
 
     def within(self, other: "Concept") -> bool:
-        """Whether the lexicon makes this a part of ``other``."""
+        """Return whether the lexicon makes this a part of ``other``."""
         return other.head in ancestry(self.head) and other.modifiers <= self.modifiers
 
     def excludes(self, other: "Concept") -> bool:
-        """Whether the lexicon lets nothing be both."""
+        """Return whether the lexicon lets nothing be both."""
         nested = other.head in ancestry(self.head) or self.head in ancestry(other.head)
         return not nested or any(OPPOSITES[word] in other.modifiers for word in self.modifiers)
 
@@ -109,7 +109,7 @@ class Clause:
 
     @property
     def fact(self) -> Fact:
-        """What it says: *no* and *not every* become a negated scope."""
+        """Logical content: *no* and *not every* become a negated scope."""
         quantity, keeps = QUANTIFIERS[self.quantifier]
         return Fact(quantity, self.restrictor, self.scope, keeps != self.negated)
 
@@ -120,7 +120,7 @@ class Clause:
 
 
 def entails(premise: Fact, hypothesis: Fact) -> bool:
-    """Whether ``hypothesis`` holds wherever ``premise`` does.
+    """Return whether ``hypothesis`` holds wherever ``premise`` does.
 
     Every quantity allows a wider scope. *Every* allows a narrower class, numbers a wider one,
     *most* neither.

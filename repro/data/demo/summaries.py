@@ -39,7 +39,7 @@ SPEAKERS = ("a spokesman", "two officials", "local papers", "its president", "an
 
 @dataclass(frozen=True)
 class Event:
-    """What happened."""
+    """An event that an article reports."""
 
     actor: tuple[str, str, str]
     deed: str

@@ -116,7 +116,7 @@ def metric_of(name: str) -> Metric:
 
 
 def form_of(name: str) -> Form | None:
-    """How the metric of a full name is computed from sums; ``None`` if it is not, or of a part."""
+    """Return how a metric is computed from sums; ``None`` if it is not or ``name`` is a part."""
     parts = name.split("/")
     metric = METRICS.get(parts[1]) if len(parts) == 2 else None
     return None if metric is None or metric.recorded == "parts" else metric.of_sums

@@ -79,7 +79,7 @@ def _by_form(compare: Callable[[str, str], float], forms: InflectedForms) -> Sta
 
 
 def _certificate(name: str, forms: InflectedForms) -> Statistics | None:
-    """Whether the search proved a property of each example, in groups by language.
+    """Return whether the search proved a property of each example, in groups by language.
 
     References:
         Peters et al. (2019), §4.1; their released analysis averages over languages, too.

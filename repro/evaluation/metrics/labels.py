@@ -27,12 +27,12 @@ class Labels:
 
 
 def label_accuracy(labels: Labels) -> Statistics:
-    """Whether each label is right."""
+    """Return whether each label is right."""
     return Statistics(ratios([a == b for a, b in zip(labels.gold, labels.predicted, strict=True)]))
 
 
 def label_recall(labels: Labels) -> Statistics:
-    """Whether each label is right, in groups by gold label."""
+    """Return whether each label is right, in groups by gold label."""
     return label_accuracy(labels)._replace(groups=labels.gold)
 
 

@@ -51,7 +51,7 @@ def uas(parsed: ParsedSentences) -> Statistics:
 
 
 def exact_trees(parsed: ParsedSentences) -> Statistics:
-    """Whether every head of each sentence is right."""
+    """Return whether every head of each sentence is right."""
     pairs = zip(parsed.correct, parsed.gold, strict=True)
     return Statistics(ratios([right == len(heads) for right, heads in pairs]))
 

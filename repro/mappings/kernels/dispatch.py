@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 
 def _numba_compiles() -> bool:
-    """Whether numba is installed, and not told by ``NUMBA_DISABLE_JIT`` to leave code in Python.
+    """Return whether numba is installed and compiles (``NUMBA_DISABLE_JIT`` is not set).
 
     The variable is read here, as importing numba to ask it takes longer than importing this
     package.
@@ -39,7 +39,7 @@ launchers: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
 def usable(tensor: Tensor) -> bool:
-    """Whether kernels take a tensor: single or double, no subclass, not under ``vmap``.
+    """Return whether kernels take a tensor: single or double, no subclass, not under ``vmap``.
 
     Batched gradients (``is_grads_batched``, ``vectorize=True``) come as tensors of an older
     ``vmap``, which have the plain type but no storage.
@@ -58,7 +58,7 @@ def usable(tensor: Tensor) -> bool:
 
 
 def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
-    """Whether a backward pass may use kernels: nobody asks for the derivative of its result."""
+    """Return whether a backward pass may use kernels: its result needs no derivative."""
     return not torch.is_grad_enabled() and usable(probs) and usable(grad)
 
 

@@ -35,12 +35,12 @@ class Alignment:
 
     @property
     def unsolved(self) -> int:
-        """How many solutions stopped at the bound on the solver's iterations."""
+        """Number of solutions that stopped at the bound on the solver's iterations."""
         return sum(int((~solution.converged).sum()) for solution in self.solutions)
 
     @property
     def nonzeros(self) -> Tensor:
-        """How many of them are not zero, shape ``(B,)``."""
+        """Number of nonzero weights, shape ``(B,)``."""
         forth = (self.premise_to_hypothesis != 0).sum((1, 2))
         return forth + (self.hypothesis_to_premise != 0).sum((1, 2))
 

@@ -18,7 +18,7 @@ from repro.models.entailment.recurrence import (
 
 @dataclass
 class AttendedLabels:
-    """What the classifier says about a batch.
+    """Output of the classifier for a batch.
 
     Attributes:
         logits: scores of the labels, shape ``(B, labels)``.

@@ -18,7 +18,7 @@ from repro.models.entailment.recurrence import (
 
 @dataclass
 class AlignedLabels:
-    """What the model says about a batch.
+    """Output of the model for a batch.
 
     Attributes:
         logits: scores of the labels, shape ``(B, labels)``.

@@ -155,7 +155,7 @@ class GlobalAttention(nn.Module):
 
     @property
     def reads_coverage(self) -> bool:
-        """Whether steps depend on the cumulative attention."""
+        """Return whether steps depend on the cumulative attention."""
         return self.coverage is not None or self.weighting.reads_coverage
 
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:

@@ -13,7 +13,7 @@ from repro.models.seq2seq.step_products import sum_dtype
 
 @dataclass
 class Encoding:
-    """What the encoder hands to the decoder.
+    """Output of the encoder for the decoder.
 
     Attributes:
         memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding; in

@@ -38,7 +38,7 @@ class Fertility(nn.Module, ABC):
 
 
 class ConstantFertility(Fertility):
-    """The same bound for every word.
+    """One bound for every word.
 
     References:
         Malaviya et al. (2018), §4, CONSTANT.

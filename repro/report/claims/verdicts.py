@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 
 class Verdict(StrEnum):
-    """What the measured values say about a claim."""
+    """Outcome of comparing the measured values with a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -60,7 +60,7 @@ class Judged:
 
     @property
     def untested(self) -> bool:
-        """Whether the verdict rests on the measured values alone, their spread being unknown."""
+        """Return whether the verdict rests on measured values whose spread is unknown."""
         return bool(self.contrasts) and self.p is None
 
     @property
@@ -142,5 +142,5 @@ def _verdict(measured: bool, share: float | None) -> Verdict:
 
 
 def count_verdicts(judged: Sequence[Judged]) -> dict[Verdict, int]:
-    """How many claims have each verdict, in the order of :class:`Verdict`."""
+    """Count the claims of each verdict, in the order of :class:`Verdict`."""
     return {verdict: sum(one.verdict is verdict for one in judged) for verdict in Verdict}

@@ -33,7 +33,7 @@ _FORTH, _BACK = "premise_to_hypothesis", "hypothesis_to_premise"
 
 @dataclass(frozen=True)
 class AlignmentPanel:
-    """What one run aligns.
+    """Word alignment of one run.
 
     Attributes:
         forth: weights of the hypothesis for each word of the premise: rows sum to one.
@@ -50,7 +50,7 @@ class AlignmentPanel:
 
     @property
     def symmetrical(self) -> bool:
-        """Whether one structure serves both directions."""
+        """Return whether one structure serves both directions."""
         return bool(self.forth_structures) and not self.back_structures
 
 
@@ -144,7 +144,7 @@ class Alignments(Figure):
 
 
 def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
-    """What each run aligns, by its label."""
+    """Return the alignment panel of each run, by its label."""
     return {
         label: AlignmentPanel(
             one[_FORTH],

@@ -61,7 +61,7 @@ def prediction_of(row: Row) -> str:
 
 
 def is_correct(row: Row) -> bool:
-    """Whether the prediction is the gold string."""
+    """Return whether the prediction is the gold string."""
     return prediction_of(row) == str(row["gold"])
 
 

@@ -118,7 +118,7 @@ def token_label(token: str) -> str:
 
 
 def is_mark(token: str) -> bool:
-    """Whether a token names a language or a tag rather than a letter."""
+    """Return whether a token names a language or a tag rather than a letter."""
     return token.startswith(("<lang:", "<tag:")) and token.endswith(">")
 
 

@@ -16,7 +16,7 @@ _PAIR = ("index", "pair", "premise", "hypothesis", "gold")
 
 @dataclass(frozen=True)
 class Panel:
-    """What one run makes of a sentence.
+    """Output and weights of one run for a sentence.
 
     Attributes:
         label: row of the run.
@@ -141,7 +141,7 @@ def wrong_runs(pair: Row) -> list[str]:
 
 
 def wrong_in_words(pairs: Sequence[Row]) -> str:
-    """Which runs are wrong about a pair; blank if none is."""
+    """Name the runs that are wrong about a pair; blank if none is."""
     return " ".join(
         f"The label of {hypothesis_of(pair)!r} is not predicted by: {', '.join(wrong)}."
         for pair in pairs

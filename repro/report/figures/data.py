@@ -32,7 +32,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 @dataclass(frozen=True)
 class Origin:
-    """What computed a figure of the library: versions of the libraries, commit of the source."""
+    """Origin of a figure of the library: versions of the libraries, commit of the source."""
 
     versions: str
     commit: str
@@ -40,7 +40,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class FigureData:
-    """What ``figures/<paper>/<artefact>.json`` holds.
+    """Content of ``figures/<paper>/<artefact>.json``.
 
     Attributes:
         experiment: ``<paper>/<artefact>``.

@@ -41,7 +41,7 @@ class Parse:
 
     @property
     def arcs(self) -> frozenset[Arc]:
-        """Its arcs."""
+        """Arcs of the tree."""
         return frozenset((head, place) for place, head in enumerate(self.heads, start=1))
 
 
@@ -210,7 +210,7 @@ class _Curve:
 
     @property
     def path(self) -> Path:
-        """What is drawn."""
+        """Outline that is drawn."""
         points = [
             (self.start, self.base), (self.start, self.control),
             (self.end, self.control), (self.end, self.base),
@@ -272,7 +272,7 @@ def _free_place(
 
 
 def _apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
-    """Whether labels at two places do not touch."""
+    """Return whether labels at two places do not touch."""
     return any(abs(a - b) > size for a, b, size in zip(first, second, LABEL, strict=True))
 
 

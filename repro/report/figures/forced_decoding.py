@@ -1,4 +1,4 @@
-"""What a model would say next along a given target, as in Peters et al. (2019), Figure 2."""
+"""Continuations that a model allows along a given target: Peters et al. (2019), Figure 2."""
 
 import textwrap
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Step:
 
     @property
     def completed(self) -> bool:
-        """Whether the target is the only continuation."""
+        """Return whether the target is the only continuation."""
         return self.support == 1 and self.probability > 0
 
 
@@ -61,7 +61,7 @@ class Box:
 
     @property
     def width(self) -> float:
-        """In inches, with its padding."""
+        """Width in inches, padding included."""
         texts = [
             SLACK * text_width(text, SIZE, bold=target) + _beside(share)
             for text, share, target in self.lines
@@ -70,7 +70,7 @@ class Box:
 
     @property
     def height(self) -> float:
-        """In inches, with its padding."""
+        """Height in inches, padding included."""
         return LINE * len(self.lines) + PAD
 
 
@@ -178,7 +178,7 @@ def _choice(step: Step) -> Box:
 
 
 def _hidden(step: Step) -> int:
-    """How many continuations are not listed."""
+    """Count the continuations that are not listed."""
     listed = {token for token, _ in step.alternatives[:MOST]}
     return step.support - len(listed | ({step.target} if step.probability > 0 else set()))
 

@@ -113,7 +113,7 @@ def draw_bar(canvas: Canvas, note: str = "") -> None:
 
 
 def legend(note: str = "") -> str:
-    """What shades and dots mean, and a further note."""
+    """Explain shades and dots, with a further note."""
     return f"weight · dot: exactly zero{f' · {note}' if note else ''}"
 
 

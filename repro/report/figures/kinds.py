@@ -1,4 +1,4 @@
-"""What a kind of figure is: which runs it shows, which of their data, drawn and told in words."""
+"""Kinds of figures: the runs that they show, the data of those runs, drawing and text."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class FigureRun:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """Its settings, as the folder keeps them."""
+        """Settings of the run, as its folder keeps them."""
         found = yaml.safe_load(self.folder.config.read_text(encoding="utf-8"))
         assert isinstance(found, dict)
         return found
@@ -86,7 +86,7 @@ class Figure(ABC):
 
     @abstractmethod
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """What is drawn, as JSON can hold it; a figure of the library alone needs no runs.
+        """Collect the data to draw, as JSON can hold it; a figure of the library needs no runs.
 
         Raises:
             ResultsError: the runs kept nothing that the figure could show.
@@ -101,7 +101,7 @@ class Figure(ABC):
         """The figure in a few words, for those who cannot see it."""
 
     def remark(self, data: Row) -> str:
-        """What a reader must know besides the caption: marks that are drawn, what is missing."""
+        """Note for the reader besides the caption: marks that are drawn, missing parts."""
         return ""
 
 

@@ -54,7 +54,7 @@ class Hypothesis:
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end."""
+        """Return whether it came to its end."""
         return len(self.steps) > len(self.tokens)
 
 
@@ -77,11 +77,11 @@ class LatticeExample:
 
     @property
     def has_gold(self) -> bool:
-        """Whether the gold string is among the hypotheses."""
+        """Return whether the gold string is among the hypotheses."""
         return any(self.is_gold(hypothesis) for hypothesis in self.hypotheses)
 
     def is_gold(self, hypothesis: Hypothesis) -> bool:
-        """Whether a hypothesis is the whole gold string."""
+        """Return whether a hypothesis is the whole gold string."""
         return hypothesis.finished and hypothesis.text == self.gold
 
 
@@ -111,7 +111,7 @@ class Node:
 
     @property
     def branches(self) -> bool:
-        """Whether more than one continuation is listed."""
+        """Return whether more than one continuation is listed."""
         return len(self.children) > 1
 
 

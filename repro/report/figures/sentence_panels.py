@@ -138,11 +138,11 @@ class Block:
 
     @property
     def width(self) -> float:
-        """Of all columns, with margins."""
+        """Width of all columns, with margins."""
         return MARGIN + self._step * self._across
 
     def height(self, width: float) -> float:
-        """With title, source words and the space below."""
+        """Height with title, source words and the space below."""
         return TITLE_LINE * len(self._title(width)) + 0.06 + sum(self._heights) + 0.1
 
     def draw(self, canvas: Canvas, down: float, width: float) -> None:
@@ -191,7 +191,7 @@ class Block:
 
     @property
     def _heights(self) -> list[float]:
-        """Of each line of panels."""
+        """Heights of the rows of panels."""
         panels, across = self.sentence.panels, self._across
         heights = []
         for start in range(0, len(panels), across):
@@ -202,7 +202,7 @@ class Block:
         return heights
 
     def _named(self, number: int) -> bool:
-        """Whether the source words are written below a panel."""
+        """Return whether the source words are written below a panel."""
         panels = self.sentence.panels
         below = panels[number + self._across :: self._across][:1]
         return not below or len(below[0].columns) != len(panels[number].columns)
@@ -224,7 +224,7 @@ def nonzero_weights(sentences: Sequence[Sentence]) -> list[tuple[str, int, int]]
 
 
 def has_bullets(sentences: Sequence[Sentence]) -> bool:
-    """Whether a row of a panel has groups of equal weights that are marked."""
+    """Return whether a row of a panel has groups of equal weights that are marked."""
     panels = [p for one in sentences for p in one.panels if p.mapping == CLUSTERED]
     return any(clusters(line) for panel in panels for line in panel.weights)
 
@@ -257,7 +257,7 @@ def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:
 
 
 def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:
-    """Whether each output symbol belongs to a repeated word."""
+    """Return whether each output symbol belongs to a repeated word."""
     tokens = [token for token in panel.output if token != END]
     words = join_subwords(tokens)
     repeated = {*repeated_words(words, sentence)}
@@ -282,13 +282,13 @@ def _lengths(sentence: Sentence, mappings: Sequence[str]) -> tuple[list[int], li
 
 
 def longer(sentence: Sentence) -> int:
-    """By how many symbols the output of fusedmax exceeds the longest of the others."""
+    """Number of symbols by which the output of fusedmax exceeds the longest of the others."""
     ours, others = _lengths(sentence, ["fusedmax"])
     return min(ours) - max(others, default=0)
 
 
 def shorter(sentence: Sentence) -> int:
-    """By how many symbols the shortest of the others exceeds fusedmax and oscarmax."""
+    """Number of symbols by which the shortest of the others exceeds fusedmax and oscarmax."""
     ours, others = _lengths(sentence, ["fusedmax", "oscarmax"])
     return min(others, default=0) - max(ours)
 

@@ -16,7 +16,7 @@ SERIES = ("#1f5f9e", "#c8502f", "#2f8f6b", "#7a4fa3", "#b8860b", "#555555")
 
 @dataclass(frozen=True)
 class Style:
-    """How the points and lines of a mapping look."""
+    """Appearance of the points and lines of a mapping."""
 
     color: str
     marker: str

@@ -50,7 +50,7 @@ class Cells:
 
 
 def opacity(weight: float) -> float:
-    """How strongly a cell is filled: not at all for exact zeros, fully for a weight of one."""
+    """Opacity of a cell: none for exact zeros, full for a weight of one."""
     return FAINTEST + (1 - FAINTEST) * min(weight, 1.0) if weight > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""How the kernels of the structures are compiled and kept on disk."""
+"""Compilation of the kernels of the structures, and their cache on disk."""
 
 import hashlib
 from collections.abc import Callable

@@ -35,7 +35,7 @@ def reserved(array: Array, used: int, wanted: int) -> Array:
 
 @inner
 def below_infinity(scores: Array) -> bool:
-    """Whether no score is NaN or +inf."""
+    """Return whether no score is NaN or +inf."""
     wrong = 0
     for a in range(scores.shape[0]):
         for b in range(scores.shape[1]):

@@ -37,7 +37,7 @@ def overlap(marginals: Array, vertex: Array) -> float:
 
 @inner
 def find(mixture: Mixture, vertex: Array) -> int:
-    """Where a structure is in the mixture; one behind the last where it is not."""
+    """Find the index of a structure in the mixture; one behind the last where it is not in it."""
     size, slots = int(mixture.totals[SIZE]), vertex.shape[0]
     for s in range(size):
         if shared_parts(mixture.vertices[s], vertex, slots) == slots:
@@ -122,7 +122,7 @@ def step_away(mixture: Mixture, w: int, gain: float) -> None:
 
 @allocating
 def step_pairwise(mixture: Mixture, w: int, vertex: Array, theta: float, gain: float) -> None:
-    """From one structure of the mixture to another one."""
+    """Move weight from one structure of the mixture to another one."""
     slots = vertex.shape[0]
     curvature = 2.0 * (slots - shared_parts(mixture.vertices[w], vertex, slots))
     largest = mixture.weights[w]

@@ -1,4 +1,4 @@
-"""What Python calls: kernels over a batch, compiled once and kept on disk.
+"""Entry points for Python: kernels over a batch, compiled once and kept on disk.
 
 Each entry refers to the fingerprint of all sources, which makes it a part of the entry's key.
 """

@@ -56,13 +56,13 @@ def empty_state(room: int, width: int, slots: int) -> State:
 
 @inlined
 def full(state: State) -> bool:
-    """Whether one more structure would not fit."""
+    """Return whether one more structure would not fit."""
     return bool(state.counts[SIZE] == state.theta.shape[0])
 
 
 @allocating
 def with_room(state: State) -> State:
-    """The same active set, with twice the room where one more structure would not fit."""
+    """Return the active set, with twice the room where one more structure would not fit."""
     if not full(state):
         return state
     size = state.counts[SIZE]

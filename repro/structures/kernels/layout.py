@@ -1,4 +1,4 @@
-"""How a structure is stored: as one value for each of its slots.
+"""Layout of a structure: one value for each of its slots.
 
 A slot is what must be decided once: the tag of an item, the head of a word, the partner of a row.
 The scores of the values of a slot lie side by side in memory. Where Python's matrix of scores has

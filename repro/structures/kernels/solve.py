@@ -32,7 +32,7 @@ def lower(slots: Array, state: State, reduced: Array) -> None:
 
 @inner
 def fits(vertex: Array, slots: Array) -> bool:
-    """Whether all values of a structure, which may be one of other scores, exist in these."""
+    """Return whether all values of a structure (perhaps of other scores) exist in these scores."""
     outside = 0
     for i in range(slots.shape[0]):
         outside += vertex[i] < 0 or vertex[i] >= slots.shape[1]

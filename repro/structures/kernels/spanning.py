@@ -70,7 +70,7 @@ def enter_word(arcs: Array, lost: float, word: int, gains: Array, ends: Array) -
 
 @oracle
 def enter_cycle(arcs: Array, lost: float, below: Array, gains: Array, ends: Array) -> None:
-    """The same for a node that is a cycle itself; its arcs end at words below."""
+    """Redirect the arcs that enter a node which is a cycle itself to words below it."""
     for u in range(arcs.shape[0]):
         gain = arcs[u] - lost
         better = gain > gains[u]

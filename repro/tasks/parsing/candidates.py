@@ -43,7 +43,7 @@ class CandidateStatistics:
         }
 
     def distributions(self) -> dict[str, Distribution]:
-        """How often each number of trees occurs, and each number of parents, to 0.01."""
+        """Shares of examples by number of trees, and by number of parents, to 0.01."""
         parents = [round(value, 2) for value in self.parents]
         return {
             "trees_counts": _distribution(self.trees),

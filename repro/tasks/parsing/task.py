@@ -35,7 +35,7 @@ from repro.training.protocol import Validation
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the model says about a split.
+    """Output of the model for a split.
 
     Attributes:
         heads: of the best tree of each sentence.

@@ -80,7 +80,7 @@ def label(premise: str, hypothesis: str) -> str:
 
 
 def consistent(kind: frozenset[str], words: set[str]) -> bool:
-    """Whether the lexicon allows a thing with exactly these of the used words."""
+    """Return whether the lexicon allows a thing with exactly these of the used words."""
     closed = all(w in kind for narrow in kind for w in words if is_below(narrow, w))
     clash = any(
         a != b and not is_below(a, b) and not is_below(b, a)
@@ -125,7 +125,7 @@ class Kinds:
         }[statement.quantifier]
 
     def satisfiable(self, inequalities: list[tuple[np.ndarray, int]]) -> bool:
-        """Whether counts meet all of them, with members in every subject that the pair names."""
+        """Return whether counts meet all facts, with members in every subject of the pair."""
         rows = [row for row, _ in inequalities] + self.presupposed
         least = [bound for _, bound in inequalities] + [1] * len(self.presupposed)
         constraint = LinearConstraint(np.stack(rows), lb=np.array(least, dtype=float))

@@ -97,7 +97,7 @@ def test_the_corpus_is_a_function_of_the_seed(source: SentencePairs) -> None:
 
 
 def counts(examples: list[NliExample], words: list[str]) -> Tensor:
-    """How often each word stands in the premise, and in the hypothesis."""
+    """Count each word in the premise, and in the hypothesis."""
     table = torch.zeros(len(examples), 2 * len(words))
     index = {word: place for place, word in enumerate(words)}
     for row, example in zip(table, examples, strict=True):

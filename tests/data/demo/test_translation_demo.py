@@ -94,7 +94,7 @@ def nominals(source):
 
 
 def longest_run(source):
-    """How often in a row the items of a list name the same thing."""
+    """Length of the longest run of items that name one thing."""
     return max(
         len(list(run))
         for words in nominals(source)

@@ -199,7 +199,7 @@ def test_numba_waits_for_the_first_call():
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux does")
 def test_a_small_call_starts_no_thread():
-    """But what the first call imports may: libraries of linear algebra start some of their own."""
+    """Importing may start threads all the same: some libraries of linear algebra do."""
     program = (
         "import os, torch; torch.set_num_threads(2); from repro.mappings import entmax;"
         "count = lambda: len(os.listdir('/proc/self/task')); scores = torch.randn(64, 20);"

@@ -113,7 +113,7 @@ def results(function, scores, parameters, transform=lambda tensor: tensor):
 
 
 def in_torch(*arguments):
-    """The same without kernels."""
+    """Compute a mapping without kernels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatch, "usable", lambda tensor: False)
         for solver in ("_total_variation", "_isotonic"):

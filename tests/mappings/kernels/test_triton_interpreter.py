@@ -12,7 +12,7 @@ CHECKS = Path(__file__).with_name("triton_interpreter_checks.py")
 
 
 def test_launchers_in_the_interpreter():
-    """In a process of its own: whether kernels are interpreted is settled at triton's import."""
+    """Run in a process of its own: triton decides at import whether to interpret kernels."""
     tests = CHECKS.parents[2]
     paths = [str(tests), str(tests / "mappings"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {

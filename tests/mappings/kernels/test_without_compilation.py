@@ -1,4 +1,4 @@
-"""Where numba is told not to compile, PyTorch takes over."""
+"""PyTorch takes over where numba is told not to compile."""
 
 import os
 import subprocess

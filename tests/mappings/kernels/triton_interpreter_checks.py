@@ -87,7 +87,7 @@ def short_chunks(monkeypatch):
 
 @pytest.fixture(params=["held", "chunks"])
 def count(request):
-    """How many rows: several in a program that holds them, or a few that are read in chunks."""
+    """Number of rows: several in a program that holds them, or a few that are read in chunks."""
     if request.param == "held":
         return 9
     request.getfixturevalue("short_chunks")

@@ -72,7 +72,7 @@ def _smallest(probs, grads):
 def _references(
     probs, grads, base, grad_base, inside, n, order, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """What slopes and gradients are taken relative to: above ``r = 1`` the smallest share."""
+    """Reference of slopes and gradients: above ``r = 1`` the smallest share."""
     floor, reference = _smallest(probs, grads)
     if not HELD:
         for start in range(N, n, N):

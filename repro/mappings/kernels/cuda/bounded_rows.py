@@ -42,7 +42,7 @@ def _ratio(
     held, bounds, base, uppers, inside, n, limit, anchor, offset,
     MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """What free shares of softmax are multiplied with to spend exactly what is left."""
+    """Factor of the free shares of softmax that makes them spend exactly the remaining mass."""
     score, bound = capped(held, bounds, limit, MODE)
     spent, mass = _masses(bounds, limit, score, bound, anchor, offset, MODE)
     if not HELD:

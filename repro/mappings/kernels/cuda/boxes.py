@@ -27,7 +27,7 @@ def load_bounds(uppers, scores, inside, start, n, MODE: tl.constexpr, N: tl.cons
 
 @triton.jit
 def _tile_survey(scores, upper, slack, total):
-    """Of a tile: sum of the bounds, lowest and highest threshold, allowed entries, faults, NaN."""
+    """Survey a tile: sum of bounds, lowest and highest threshold, allowed entries, faults, NaN."""
     largest = largest_of(scores.dtype)
     allowed = scores != -float("inf")
     nan = scores != scores
@@ -74,7 +74,7 @@ def capped(scores, upper, limit, MODE: tl.constexpr):
 
 @triton.jit
 def _line(score, bound, anchor, offset):
-    """At a threshold: full and free mass, entries that move to its left and right, next corners."""
+    """Full and free mass at a threshold, entries that move to its left and right, next corners."""
     largest = largest_of(score.dtype)
     usable = bound > 0.0
     distance = (score - anchor[:, None]) - offset[:, None]
@@ -94,7 +94,7 @@ def _line_of_rows(
     held, bounds, base, uppers, inside, n, limit, anchor, offset,
     MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Of whole rows: excess over the limit, free mass, entries that move, and the next corner."""
+    """Excess of whole rows over the limit, free mass, entries that move, and the next corner."""
     score, bound = capped(held, bounds, limit, MODE)
     spent, mass, left, right, below, above = _line(score, bound, anchor, offset)
     if not HELD:

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def pairwise_kernel(probs, groups, grads, out, n, N: tl.constexpr, K: tl.constexpr):
-    """On the support, the mean of ``g`` over the group less that over the support; else zero.
+    """Write the mean of ``g`` over the group less that over the support; zero outside the support.
 
     Beside the arguments that ``rows.py`` describes:
 

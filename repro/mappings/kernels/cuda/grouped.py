@@ -1,4 +1,4 @@
-"""From tensors to the kernels of fusedmax and oscarmax: rows, grids and memory."""
+"""Launchers of the kernels of fusedmax and oscarmax: rows, grids and memory."""
 
 import torch
 from torch import Tensor
@@ -53,7 +53,7 @@ def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:
 
 
 def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
-    """On the support, the mean of ``g`` over the group less that over the support; else zero."""
+    """Mean of ``g`` over the group less that over the support; zero outside the support."""
     rows, numbers, grads = rows_of(probs), rows_of(groups), rows_of(grad)
     out = torch.empty_like(rows)
     count, length = extent(rows)

@@ -1,4 +1,4 @@
-"""What every launcher does: rows, grids, and numbers in full precision."""
+"""Shared steps of the launchers: rows, grids, and numbers in full precision."""
 
 import struct
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ def start(kernel: Any, grid: tuple[int, int], arguments: tuple[Any, ...], named:
 
 
 def programs_for(count: int, each: int) -> int:
-    """How many programs take ``count`` rows, ``each`` at a time."""
+    """Number of programs that ``count`` rows take, ``each`` at a time."""
     return -(-count // each)
 
 

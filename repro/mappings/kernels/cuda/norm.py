@@ -1,4 +1,4 @@
-"""From tensors to the kernels of α-normmax and sq-pnorm-max: rows, grids and memory."""
+"""Launchers of the kernels of α-normmax and sq-pnorm-max: rows, grids and memory."""
 
 import torch
 from torch import Tensor

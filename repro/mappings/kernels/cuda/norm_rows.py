@@ -223,7 +223,7 @@ def _sizes(held, base, inside, n, N: tl.constexpr, HELD: tl.constexpr):
 def _normmax_sums_of_rows(
     held, grads, base, grad_base, inside, n, size, alpha, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """The same sums over whole rows."""
+    """Sums of :func:`_normmax_sums` over whole rows."""
     powers, slopes, tilted, inner, logs, tilted_logs, power_logs = _normmax_sums(
         held, grads, size, alpha
     )

@@ -1,4 +1,4 @@
-"""How kernels are cut into programs: every block size and number of warps stands here.
+"""Division of kernels into programs: all block sizes and numbers of warps.
 
 Mappings are limited by memory: the floor of a forward pass is one read and one write of every
 entry. A row that fits is held in registers, so that it is read once however often the solver looks
@@ -27,7 +27,7 @@ PAIRWISE_TILE, PAIRWISE_WARPS = 4096, 4
 
 
 class Work(NamedTuple):
-    """What a kernel does with an entry, which decides how many registers it needs beside its own.
+    """Work of a kernel per entry, which decides how many registers it needs beside its own.
 
     Attributes:
         held: size of the longest row that is held.
@@ -100,5 +100,5 @@ def pairwise(length: int) -> tuple[int, int]:
 
 
 def workspace_rows(length: int, each: int) -> int:
-    """How many rows with ``each`` bytes per entry the workspace holds; one at least."""
+    """Number of rows with ``each`` bytes per entry that the workspace holds; one at least."""
     return max(1, WORKSPACE_BYTES // (length * each))

@@ -97,7 +97,7 @@ def scaled(scores, shift, scale, COMPUTE: tl.constexpr):
 
 @triton.jit
 def normaliser(total, empty, bad):
-    """What makes shares sum to one, correctly rounded; zero in an empty row, NaN in a bad one."""
+    """Correctly rounded factor that makes shares sum to one; zero if empty, NaN if bad."""
     factor = 1.0 / tl.where(empty, 1.0, total).to(tl.float64)
     factor = tl.where(empty, 0.0, factor)
     return tl.where(bad, float("nan"), factor).to(total.dtype)
@@ -105,7 +105,7 @@ def normaliser(total, empty, bad):
 
 @triton.jit
 def any_of(flags):
-    """Whether any row still moves."""
+    """Return whether any row still moves."""
     return tl.sum(flags.to(tl.int32), 0) > 0
 
 

@@ -71,7 +71,7 @@ def _sums(
 
 @triton.jit
 def _excess(first, second, RULE: tl.constexpr):
-    """By how much Newton lowers ``c``."""
+    """Amount by which a Newton step lowers ``c``."""
     if RULE == 1:
         excess = (first - 1.0) / tl.maximum(second, 1.0)
     else:

@@ -114,7 +114,7 @@ def _draw_triangle(
 
 
 def _place(shares: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Where a distribution over three words lies in the triangle."""
+    """Map a distribution over three words to its position in the triangle."""
     pairs = list(zip(shares, _CORNERS, strict=True))
     return [sum(p * x for p, (x, _) in pairs)], [sum(p * y for p, (_, y) in pairs)]
 

@@ -91,7 +91,7 @@ def _draw_surface(
 
 
 def _shades(color: str) -> LinearSegmentedColormap:
-    """From a tint to a shade of one colour."""
+    """Make a colormap from a tint to a shade of one colour."""
     middle = np.array(to_rgb(color))
     return LinearSegmentedColormap.from_list(
         "shades", [1 - 0.25 * (1 - middle), middle, 0.6 * middle]

@@ -134,7 +134,7 @@ class Polytopes(Figure):
     """Draw the triangle on the left and the shadow of the polytope on the right."""
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """Where corners and solutions lie in the drawing, and which trees SparseMAP mixes."""
+        """Locate corners and solutions in the drawing, and list the trees that SparseMAP mixes."""
         return {"choices": _choices(), "trees": _trees()}
 
     def draw(self, data: Row) -> Canvas:
@@ -178,7 +178,7 @@ def _draw_solutions(axes: Axes, solutions: Mapping[str, Sequence[float]]) -> Non
 
 
 def _beside(corner: Sequence[float], outer: bool) -> tuple[float, float]:
-    """Where the picture of a tree stands: outside of an outer corner, below an inner one."""
+    """Place the picture of a tree: outside of an outer corner, below an inner one."""
     x, y = corner
     if not outer:
         return x, y - 0.2

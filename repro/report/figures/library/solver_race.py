@@ -69,7 +69,7 @@ def _history(objectives: Sequence[float], trees: Sequence[int], best: float) -> 
 
 
 def _solver(problem: "Problem", name: str) -> Callable[[int], object]:
-    """What runs a solver for so many iterations."""
+    """Return a function that runs a solver for a number of iterations."""
     from repro.structures.conditional_gradient import VARIANTS, descend
     from repro.structures.solving import solve
 
