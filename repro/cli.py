@@ -281,12 +281,19 @@ def _report(parsed: argparse.Namespace) -> int:
     from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
     from repro.report import build_report, build_sweep_report
-    from repro.results import Archive
+    from repro.results import Archive, ResultsError, has_figure_data, require_writable, scale_dir
 
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
     archive = Archive(_results_dir(rest, "scale=... and "), scale)
+    require_writable(archive.results_dir)
+    if not archive.records and not has_figure_data(archive.results_dir, scale):
+        place = scale_dir(archive.results_dir, scale)
+        raise ResultsError(
+            f"no results in {place}; `repro reproduce peters2019/figure3 scale={scale}` makes "
+            "some, and `repro plan` lists what else there is"
+        )
     print(build_sweep_report(archive, parsed.sweep) if parsed.sweep else build_report(archive))
     return 0
 

@@ -1,13 +1,20 @@
 """Matching of recorded runs with planned ones by their configuration alone."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from repro.atomic import atomic_write_text
 from repro.config.compose import compose_run
 from repro.config.identity import flattened, recorded_names, schema_defaults, settings
+from repro.config.paths import conf_dirs, extension_dirs
 
 GROUPS = ("task", "data", "mapping", "loss", "model", "training", "decoding", "scale")
 
@@ -38,6 +45,55 @@ def planned(overrides: Sequence[str]) -> Planned:
     run = compose_run(overrides)
     content = flattened(settings(run))
     return Planned(overrides, content, schema_defaults(run), recorded_names(run))
+
+
+class Plans:
+    """Planned configurations, kept in a file because Hydra takes a fifth of a second for each.
+
+    The file counts only for the configuration files and the code that it was made with; a damaged
+    one is made anew.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._grown = path, False
+
+    def __getitem__(self, overrides: tuple[str, ...]) -> Planned:
+        key = json.dumps(overrides)
+        if key not in self._known:
+            self._known[key], self._grown = planned(overrides), True
+        return self._known[key]
+
+    def save(self) -> None:
+        """Write the file if there is a new configuration."""
+        if self._grown:
+            plans = {key: vars(plan) for key, plan in self._known.items()}
+            content = {"of": self._source, "plans": plans}
+            atomic_write_text(self._path, json.dumps(content, separators=(",", ":")))
+            self._grown = False
+
+    @cached_property
+    def _known(self) -> dict[str, Planned]:
+        try:
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+            if content["of"] != self._source:
+                return {}
+            return {key: Planned(**plan) for key, plan in content["plans"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    @cached_property
+    def _source(self) -> str:
+        """Digest of everything that a composed configuration depends on."""
+        folders = [Path(__file__).parent, *(one / "repro" for one in extension_dirs())]
+        code = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+        conf = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+        digest = sha256(f"{version('hydra-core')} {version('omegaconf')}".encode())
+        for path in (*code, *conf):
+            digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
+        return digest.hexdigest()
 
 
 def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
@@ -94,7 +150,7 @@ def _stated(overrides: Sequence[str]) -> dict[str, str]:
 def _says(text: str, value: Any) -> bool:
     """Return whether an override's text may mean a value; true where that is not easily told."""
     try:
-        parsed = yaml.safe_load(text)
+        parsed = _parsed(text)
     except yaml.YAMLError:
         return True
     if isinstance(value, float) and not isinstance(parsed, int | float):
@@ -105,3 +161,8 @@ def _says(text: str, value: Any) -> bool:
     if isinstance(parsed, str | int | float | bool | None):
         return bool(parsed == value) or str(parsed) == str(value)
     return True
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Any:
+    return yaml.safe_load(text)

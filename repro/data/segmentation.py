@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from sacremoses import MosesDetokenizer, MosesTokenizer
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
@@ -28,6 +27,8 @@ def moses_tokeniser(language: str) -> Callable[[str], str]:
     Args:
         language: two letters; they choose the list of abbreviations.
     """
+    from sacremoses import MosesTokenizer  # takes a second to import
+
     tokeniser = MosesTokenizer(lang=language)
 
     def tokenise(text: str) -> str:
@@ -39,6 +40,8 @@ def moses_tokeniser(language: str) -> Callable[[str], str]:
 @lru_cache(maxsize=8)
 def moses_detokeniser(language: str) -> Callable[[str], str]:
     """Undoes :func:`moses_tokeniser`, up to spaces that it cannot know."""
+    from sacremoses import MosesDetokenizer
+
     detokeniser = MosesDetokenizer(lang=language)
 
     def detokenise(text: str) -> str:

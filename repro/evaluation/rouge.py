@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
+from typing import TYPE_CHECKING
 
-from rouge_score.rouge_scorer import RougeScorer
-from rouge_score.tokenizers import DefaultTokenizer
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenizers import DefaultTokenizer
 
 KINDS = ("rouge1", "rouge2", "rougeL", "rougeW1.2")
 _FROM_LIBRARY = ("rouge1", "rouge2", "rougeL")
@@ -56,6 +58,9 @@ def rouge(
     Raises:
         ValueError: the lists differ in length, or a summary has no reference.
     """
+    from rouge_score.rouge_scorer import RougeScorer  # imports NLTK: takes seconds
+    from rouge_score.tokenizers import DefaultTokenizer
+
     scorer = RougeScorer(list(_FROM_LIBRARY), use_stemmer=stemming)
     tokenizer = DefaultTokenizer(stemming)
     scores: dict[str, list[Overlap]] = {kind: [] for kind in KINDS}
@@ -86,7 +91,7 @@ def truncated(text: str, max_bytes: int | None) -> str:
 
 
 def _score_pair(
-    scorer: RougeScorer, tokenizer: DefaultTokenizer, text: str, reference: str
+    scorer: "RougeScorer", tokenizer: "DefaultTokenizer", text: str, reference: str
 ) -> dict[str, Overlap]:
     found = scorer.score(reference, text)
     overlaps = {kind: _percent(found[kind].precision, found[kind].recall) for kind in _FROM_LIBRARY}

@@ -43,6 +43,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     results_dir, scale = archive.results_dir, archive.scale
     require_writable(results_dir)
     document = build_document(archive, names)
+    archive.plans.save()
     for section in document.sections:
         if names is None or section.experiment.name in names or not _is_drawn(section):
             _write_artefact(results_dir, scale, section)

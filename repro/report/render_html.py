@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -48,6 +49,12 @@ def html_run(page: RunPage) -> str:
 
 
 def _render(template: str, **values: object) -> str:
+    style = Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
+    return _environment().get_template(template).render(style=style, **values) + "\n"
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -56,8 +63,7 @@ def _render(template: str, **values: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"number": _number, "unbroken": _unbroken}
-    style = Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template(template).render(style=style, **values) + "\n"
+    return environment
 
 
 def _script_hash(script: str) -> str:

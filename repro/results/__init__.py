@@ -8,6 +8,7 @@ from repro.results.frame import load
 from repro.results.layout import (
     comparisons_path,
     figure_path,
+    has_figure_data,
     record_path,
     require_writable,
     runs_dir,
@@ -34,6 +35,7 @@ __all__ = [
     "figure_path",
     "find_run",
     "from_dict",
+    "has_figure_data",
     "list_runs",
     "load",
     "publish",

@@ -9,8 +9,9 @@ from pathlib import Path
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import NUISANCE
-from repro.config.matching import Planned, differences, may_match, planned
+from repro.config.matching import Plans, differences, may_match
 from repro.config.planning import PlannedRun, plan_runs
+from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
 from repro.results.records import read_records
 from repro.results.tuning import following_runs
@@ -119,8 +120,9 @@ class Archive:
             name: [item for item in overrides if item.split("=")[0].split(".")[0] not in NUISANCE]
             for name, overrides in (extra or {}).items()
         }
-        self._plans: dict[tuple[str, ...], Planned] = {}
+        self.plans = Plans(plans_path(results_dir, scale))
         self._cells: dict[str, list[CellRun]] = {}
+        self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
     def records(self) -> list[Record]:
@@ -148,7 +150,7 @@ class Archive:
             for record in self._by_seed[run.seed]:
                 if not may_match(wanted, record.settings):
                     continue
-                changed = differences(self._planned(wanted), record.settings, record.overrides)
+                changed = differences(self.plans[wanted], record.settings, record.overrides)
                 if changed is not None and not (self.fresh and changed):
                     found.append(CellRun(run, record, (*protocol, *changed)))
         return max(found, key=_preference, default=None)
@@ -162,7 +164,10 @@ class Archive:
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
         """Every metric of every recorded run of an artefact."""
-        return [one for run in self.runs_of(experiment) for one in run.measurements()]
+        if experiment.name not in self._measured:
+            runs = self.runs_of(experiment)
+            self._measured[experiment.name] = [one for run in runs for one in run.measurements()]
+        return self._measured[experiment.name]
 
     def artefacts_of(self, record: Record) -> list[str]:
         """Names of the artefacts that plan the run of a record."""
@@ -179,7 +184,7 @@ class Archive:
             tuned = None if run.value is None else record.settings.get(run.setting)
             same = run.repeated(seed=record.seed, value=tuned).overrides
             if may_match(same, record.settings):
-                changed = differences(self._planned(same), record.settings, record.overrides)
+                changed = differences(self.plans[same], record.settings, record.overrides)
                 if changed is not None:
                     return True
         return False
@@ -209,11 +214,6 @@ class Archive:
             for record in self.records:
                 if record.kind == "ensemble" and sorted(record.members) == names:
                     yield CellRun(runs[0].planned, record, runs[0].departs)
-
-    def _planned(self, overrides: tuple[str, ...]) -> Planned:
-        if overrides not in self._plans:
-            self._plans[overrides] = planned(overrides)
-        return self._plans[overrides]
 
 
 def _tuned(found: CellRun | None, experiment: Experiment) -> float | None:

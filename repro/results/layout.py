@@ -51,3 +51,13 @@ def table_path(results_dir: Path, scale: str, experiment_name: str, suffix: str)
 def figure_path(results_dir: Path, scale: str, experiment_name: str, suffix: str) -> Path:
     """Data or rendering of a figure; ``suffix`` is ``"json"``, ``"svg"`` or ``"png"``."""
     return results_dir / scale / "figures" / f"{experiment_name}.{suffix}"
+
+
+def has_figure_data(results_dir: Path, scale: str) -> bool:
+    """Whether any figure has data at this scale; those of the library need no run."""
+    return any((results_dir / scale / "figures").glob("*/*.json"))
+
+
+def plans_path(results_dir: Path, scale: str) -> Path:
+    """Composed configurations of the planned runs, kept from one report to the next."""
+    return results_dir / scale / "plans.json"

@@ -180,6 +180,7 @@ def _seed(run: Path) -> str:
         (["run", "scale=small", "data_dir=nowhere"], "repro data fetch sigmorphon2018"),
         (["reproduce", "peters2019/table1", "scale=small", "data_dir=nowhere"], "nowhere"),
         (["report", "scale=tiny"], "choose from: demo, full, small"),
+        (["report", "scale=full", "results_dir=nowhere"], "no results in nowhere/full"),
         (["report", "scal=demo"], "unknown setting 'scal=demo'; this command takes scale=... and"),
         (["run", "mapping.alpha"], "cannot read 'mapping.alpha'"),
         (["run", "task=parsing", "mapping.alpha=2"], "does not use mapping.alpha=2"),

@@ -1,13 +1,15 @@
 """Recorded runs count as a planned one by their configuration."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from repro.config import matching
 from repro.config.compose import compose_run
 from repro.config.identity import flattened, settings
-from repro.config.matching import differences, may_match, planned
+from repro.config.matching import Plans, differences, may_match, planned
 
 PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
 
@@ -58,3 +60,33 @@ def test_quick_refusals_are_right() -> None:
     assert may_match(["data.generated=true", "unknown.key=3", "mapping=softmax"], run) is (
         run["data.generated"] is True
     )
+
+
+def test_kept_plans_are_used_until_the_configuration_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plans.json"
+    first = Plans(path)
+    made = first[tuple(PLAN)]
+    first.save()
+    monkeypatch.setattr(matching, "planned", lambda overrides: pytest.fail("composed again"))
+    kept = Plans(path)[tuple(PLAN)]
+    assert kept.settings == made.settings == planned(PLAN).settings
+    assert (kept.defaults, kept.names) == (made.defaults, made.names)
+
+    extension = tmp_path / "extension"
+    (extension / "conf").mkdir(parents=True)
+    (extension / "conf" / "more.yaml").write_text("seed: 1\n")
+    monkeypatch.setenv("REPRO_EXTENSIONS", str(extension))
+    with pytest.raises(pytest.fail.Exception, match="composed again"):
+        Plans(path)[tuple(PLAN)]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"of": 1}', "\x00"])
+def test_damaged_plans_are_made_anew(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "plans.json"
+    path.write_text(content)
+    plans = Plans(path)
+    assert plans[tuple(PLAN)].settings == planned(PLAN).settings
+    plans.save()
+    assert list(Plans(path)._known) == [matching.json.dumps(PLAN)]
