@@ -21,6 +21,8 @@ _NEWTON = 12
 """Passes above ``r = 1`` before nothing but halving is tried."""
 _CHUNK = 256
 """Entries that are added up in the precision of the list before the sum is widened."""
+_SHARP = 0.5
+"""Above this ``r`` the level has no more digits than ``1 / c``."""
 _HIGHEST = 700.0
 """Keeps ``1 / c`` finite where ``r`` is large."""
 TIED = 1e-8
@@ -37,6 +39,17 @@ _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
 def growth_at(order, level):
     """``1 / c``, kept finite."""
     return math.exp(min(order * level, _HIGHEST))
+
+
+@small
+def settled_level(order, level, dtype):
+    """The level at which ``1 / c`` is a number of the precision of the list, and that number.
+
+    Otherwise steps would correct an error of sums that rounding ``1 / c`` brings about. As
+    ``r -> 0`` the level has digits that ``1 / c`` has not, and shares do not depend on them.
+    """
+    growth = np.float64(dtype.type(growth_at(order, level)))
+    return (math.log(growth) / order if order > _SHARP else level), growth
 
 
 @small
@@ -87,7 +100,8 @@ def longer(cut, total, slope, bend, order):
 @inner
 def descend(scaled, count, order, level, tolerance):
     """Level for ``r <= 1``, ``1 / c`` there, and the cut of ``c`` that is left to take."""
-    cut, growth, highest = 0.0, growth_at(order, level), math.log(count)
+    cut, highest = 0.0, math.log(count)
+    level, growth = settled_level(order, level, scaled.dtype)
     for _ in range(_PASSES):
         total, slope, bend = level_sums(scaled, count, growth, order)
         cut = newton_cut(order, level, total, slope)
@@ -95,9 +109,10 @@ def descend(scaled, count, order, level, tolerance):
             break
         following = level - math.log1p(-longer(cut, total, slope, bend, order)) / order
         following = min(following, highest)
+        following, growth_there = settled_level(order, following, scaled.dtype)
         if following == level:
             break
-        level, growth, cut = following, growth_at(order, following), 0.0
+        level, growth, cut = following, growth_there, 0.0
     return level, growth, cut
 
 
@@ -231,14 +246,16 @@ def solve(scaled, count, level, order, probs):
     Newton goes on as long as that helps; above ``r = 1`` it would not.
 
     Returns:
-        Its sum, the sum of ``p w``, and ``(1 - c) / r``.
+        Its sum, the sum of ``p w``, ``(1 - c) / r``, and the logarithm of the sum it should have
+        relative to that.
     """
-    eps, previous = np.finfo(scaled.dtype).eps, math.inf
+    gap, eps, previous = 0.0, np.finfo(scaled.dtype).eps, math.inf
     level, growth, cut = close(scaled, count, order, level)
     if order > 1.0:
         anchor = lowest_kept(scaled, count, 1.0 / growth)
         if is_tied(anchor, 1.0 / growth):
-            return solve_tied(scaled, count, order, anchor, probs)
+            total, moment, lead = solve_tied(scaled, count, order, anchor, probs)
+            return total, moment, lead, 0.0
     for _ in range(_PASSES):
         total, moment = shares(scaled, count, growth, cut, order, probs)
         gap = abs(level - math.log(total))
@@ -246,7 +263,7 @@ def solve(scaled, count, level, order, probs):
         if order > 1.0 or gap <= 2.0 * eps or gap > 0.5 * previous:
             break
         previous = gap
-        growth = growth_at(order, level)
+        level, growth = settled_level(order, level, scaled.dtype)
         whole, slope, _ = level_sums(scaled, count, growth, order)
         cut = newton_cut(order, level, whole, slope)
-    return total, moment, -math.expm1(-order * level) / order
+    return total, moment, -math.expm1(-order * level) / order, gap

@@ -23,8 +23,8 @@ SHORT = 128
 """Rows up to this length are solved one by one without a search."""
 _KINK, _SHARP_KINK = 4e-7, 1.8e-7
 """Excess mass of a row that is solved again, as its last step has met a kink; above ``r = ½``."""
-_SETTLED = 1e-7
-"""The same of a long row."""
+_SETTLED, _SHARP_SETTLED = 2e-7, 1e-7
+"""The same of a long row, as a logarithm."""
 _SHARP = 0.5
 _SMALLEST_ORDER = 1e-20
 """Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
@@ -40,16 +40,9 @@ def level_row(row, order, zero, maxima, lists, shares, places, out):
         start = level.bound(lists[0], gather_maxima(maxima, zero, order, lists), order)
     c = 1.0 / level.growth_at(order, start)
     count = gather(row, maxima, zero, order, c, lists, places)
-    solution = level.solve(lists[0], pad(lists, 0, count), start, order, shares)
-    scatter(shares, solution[0], places, count, out)
-    return solution
-
-
-@lean
-def is_settled(solution, order):
-    """Whether a row's sum agrees with its threshold; not if the last step has met a kink."""
-    total, _, lead = solution
-    return abs(math.log1p(-order * lead) / order + math.log(total)) <= _SETTLED
+    total, moment, lead, gap = level.solve(lists[0], pad(lists, 0, count), start, order, shares)
+    scatter(shares, total, places, count, out)
+    return (total, moment, lead), gap
 
 
 @inner
@@ -67,11 +60,16 @@ def plain_level_rows(scores, order, orders, targets, ignored, double, probs, los
             order, zero = max(order, _SMALLEST_ORDER), clamped(top, largest)
             # Not Lipschitz above 1: single precision would leave few digits of small entries.
             if double or order > 1.0:
-                solution = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
+                solution, _ = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
             else:
-                solution = level_row(row, order, zero, maxima, narrow, shares, places, probs[i])
-                if not is_settled(solution, order):
-                    solution = level_row(row, order, zero, maxima, wide, shares, places, probs[i])
+                solution, gap = level_row(
+                    row, order, zero, maxima, narrow, shares, places, probs[i]
+                )
+                # Not where the last step has met a kink.
+                if not gap <= (_SHARP_SETTLED if order > _SHARP else _SETTLED):
+                    solution, _ = level_row(
+                        row, order, zero, maxima, wide, shares, places, probs[i]
+                    )
         if losses.shape[0] > 0:
             losses[i], none = judge(row, top, order, solution, targets[i], ignored)
             wrong += none
