@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from repro.config.compose import compose_run, group_choices
+from repro.config.compose import compose_run, group_choices, hydra_application
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
 from repro.config.paths import conf_dirs
@@ -43,6 +43,10 @@ def complete(line: str, commands: Sequence[str]) -> list[str]:
 def _settings(word: str, overrides: Sequence[str]) -> list[str]:
     """Groups, their choices, and keys of the configuration that the other words compose."""
     group, chosen, _ = word.partition("=")
+    if chosen and group in _HYDRA:  # plugins have choices as well
+        with hydra_application() as application:
+            choices = application.config_loader().get_group_options(group)
+        return [f"{group}={choice}" for choice in choices]
     if chosen:
         return [f"{group}={choice}" for choice in group_choices(group)]
     folders = {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}

@@ -82,9 +82,9 @@ def _curves(history: Sequence[Mapping[str, Any]]) -> list[Curve]:
     found = []
     for name in names:
         series = [
-            (float(row["epoch"]), float(row[name]))
+            (float(row["step"]), float(row[name]))
             for row in history
-            if "epoch" in row and isinstance(row.get(name), int | float)
+            if "step" in row and isinstance(row.get(name), int | float)
         ]
         if name not in ("epoch", "step", "seconds") and len(series) > 1:
             values = tuple(value for _, value in series)
@@ -95,7 +95,7 @@ def _curves(history: Sequence[Mapping[str, Any]]) -> list[Curve]:
 def _polyline(series: Sequence[tuple[float, float]]) -> str:
     (first, *_, last), values = [x for x, _ in series], [y for _, y in series]
     low, height = min(values), (max(values) - min(values)) or 1.0
-    across, up = (WIDTH - 2 * MARGIN) / (last - first), (HEIGHT - 2 * MARGIN) / height
+    across, up = (WIDTH - 2 * MARGIN) / ((last - first) or 1.0), (HEIGHT - 2 * MARGIN) / height
     return " ".join(
         f"{MARGIN + (x - first) * across:.1f},{HEIGHT - MARGIN - (y - low) * up:.1f}"
         for x, y in series

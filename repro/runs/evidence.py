@@ -1,5 +1,6 @@
 """Uses of finished runs: the sweep that asked for them, and cells of artefacts."""
 
+import logging
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ def record_sweeps(jobs: Sequence[Job]) -> None:
         sweep = swept(overrides, names, scale, config.name)
         write_sweep(Path(config.results_dir or ""), sweep)
         hint = f"repro report scale={scale} --sweep {sweep.name}"
-        print(f"sweep {sweep.name}, shown by: {hint}", file=sys.stderr)
+        _say(f"sweep {sweep.name}, shown by: {hint}")
 
 
 def list_artefacts(outcomes: Sequence[Outcome]) -> None:
@@ -34,4 +35,10 @@ def list_artefacts(outcomes: Sequence[Outcome]) -> None:
             archive = archives.setdefault(place, Archive(*place))
             found.update(archive.artefacts_of(RunFolder(outcome.folder).read_record()))
     for name, count in found.items():
-        print(f"fills cells of {name} ({count} run{'s' if count > 1 else ''})", file=sys.stderr)
+        _say(f"fills cells of {name} ({count} run{'s' if count > 1 else ''})")
+
+
+def _say(text: str) -> None:
+    """Print a line, unless ``-q`` asks for failures only."""
+    if logging.getLogger("repro").isEnabledFor(logging.INFO):
+        print(text, file=sys.stderr)

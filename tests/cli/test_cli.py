@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from repro.cli import main
-from repro.config.experiment import list_experiments
+from repro.config.experiment import list_experiments, load_experiment
 from repro.results import list_runs
 
 TINY = [
@@ -158,7 +158,7 @@ def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
     damaged = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
     assert damaged.returncode == 2
     torn = f"{second / 'record.json'}: not the JSON of a record"
-    assert f"\nrepro: {torn}" in damaged.stderr
+    assert damaged.stderr.splitlines()[-1].startswith(f"repro: {torn}")
     assert "Traceback" not in damaged.stderr
 
 
@@ -258,6 +258,10 @@ def test_settings_may_stand_behind_an_option(
     assert main(["reproduce", "peters2019/figure5", "--dry-run", "scale=demo", where]) == 0
     assert capsys.readouterr().out.endswith(" runs, 0 of them done\n")
     assert not (tmp_path / "demo" / "runs").exists()
+    assert main(["reproduce", "peters2019/figure3", "--fresh", "scale=demo", where]) == 0
+    report = tmp_path / "demo" / "report.html"
+    assert capsys.readouterr().out == f"{report}\n"
+    assert load_experiment("peters2019/figure3").title in report.read_text(encoding="utf-8")
     with pytest.raises(SystemExit):
         main(["reproduce", "peters2019/figure5", "--dryrun", where])
     assert "unrecognized arguments: --dryrun" in capsys.readouterr().err

@@ -39,21 +39,30 @@ def test_hydras_sweeps_are_those_of_its_own_sweeper() -> None:
     ]
 
 
+SWEPT = {
+    "mapping=glob(*smax)": "matches no choice of mapping",
+    "seed=glob(*)": "matches no choice of seed",
+    "seed=interval(1,2)": "an interval has no list of values",
+}
+UNREADABLE = {
+    "seed=choice(1": "expected KEY=VALUE",
+    "results_dir=/tmp/é": "'results_dir=\"/tmp/é\"'",
+    "results_dir=it's": "double quotes",
+}
+
+
 @pytest.mark.parametrize(
-    ("override", "expected"),
+    ("arguments", "expected"),
     [
-        ("mapping=glob(*smax)", "matches no choice of mapping"),
-        ("seed=glob(*)", "matches no choice of seed"),
-        ("seed=interval(1,2)", "an interval has no list of values"),
-        ("seed=choice(1", "expected KEY=VALUE"),
-        ("results_dir=/tmp/é", "'results_dir=\"/tmp/é\"'"),
-        ("results_dir=it's", "double quotes"),
+        *((["-m", override], expected) for override, expected in (SWEPT | UNREADABLE).items()),
+        *(([override], expected) for override, expected in UNREADABLE.items()),
+        *(([override], "requires --multirun") for override in SWEPT),
     ],
 )
 def test_what_cannot_be_swept_is_refused_in_one_line(
-    override: str, expected: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", "-m", override]) == 2
+    assert main(["run", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
 

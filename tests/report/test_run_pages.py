@@ -28,8 +28,8 @@ def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> No
 def test_curves_and_first_predictions(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     folder.path.mkdir(parents=True)
-    for epoch, loss in enumerate([4.0, 2.0, 3.0], 1):
-        folder.append_history({"epoch": epoch, "step": 9, "dev_loss": loss, "counts": [1, 2]})
+    for step, loss in enumerate([4.0, 2.0, 3.0], 1):  # validated within an epoch
+        folder.append_history({"epoch": 1, "step": step, "dev_loss": loss, "counts": [1, 2]})
     folder.predictions.mkdir()
     (folder.predictions / "dev.txt").write_text("\n".join("abcdefgh"), encoding="utf-8")
     page = run_page(RECORD, folder, [])
@@ -45,7 +45,7 @@ def test_curves_and_first_predictions(tmp_path: Path) -> None:
 def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     folder.path.mkdir(parents=True)
-    folder.rewrite_history([{"epoch": 1, "dev_loss": 1.0}, {"epoch": 2, "dev_loss": 1.0}])
+    folder.rewrite_history([{"step": 1, "dev_loss": 1.0}, {"step": 2, "dev_loss": 1.0}])
     assert len(run_page(RECORD, folder, []).curves) == 1
     rows = folder.history.read_text().replace("1.0", "7.0")
     folder.history.write_text(rows)
