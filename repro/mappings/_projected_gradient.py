@@ -16,6 +16,8 @@ _CHECK = 10
 """Steps between looks at the residual."""
 _SHRINK = 0.9
 """Factor on the curvature estimate after a step that was short enough."""
+_KEPT = 0.3
+"""Share of an entry that a step has to leave where the gradient is infinite on the boundary."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class _Search:
     """State of the accelerated method, one step size and one momentum for every row.
 
     ``theta`` is that of the last step and ``energy`` its ``θ² L``, infinite at a restart.
+    ``barred`` marks rows whose gradient was infinite on the boundary, as that of the entropy is.
     """
 
     def __init__(self, problem: Problem, scores: Tensor, allowed: Tensor, point: Tensor) -> None:
@@ -103,6 +106,7 @@ class _Search:
         self.scale = torch.full_like(point[..., :1], problem.gamma)
         self.theta = torch.ones_like(self.scale)
         self.energy = torch.full_like(self.scale, torch.inf)
+        self.barred = torch.zeros_like(self.scale, dtype=torch.bool)
 
     def gradient(self, point: Tensor) -> Tensor:
         """``γ ∇Ω - x``; zero where masked."""
@@ -116,6 +120,7 @@ class _Search:
         """The last step prolonged, as far as the momentum asks and the simplex allows."""
         step = self.point - self.previous
         room = torch.where(step < 0, self.point / -step, torch.inf).amin(-1, keepdim=True)
+        room = torch.where(self.barred, (1 - _KEPT) * room, room)
         length = torch.minimum(theta * (1 / self.theta - 1), room)
         return (self.point + length * step).clamp_(min=0)
 
@@ -126,10 +131,15 @@ class _Search:
         gradient = self.gradient(mixed)
         point = self.project(mixed - gradient / self.scale)
         move = point - mixed
-        change = ((self.gradient(point) - gradient) * move).sum(-1, keepdim=True)
+        there = self.gradient(point)
+        change = ((there - gradient) * move).sum(-1, keepdim=True)
         # By convexity this is enough for the quadratic upper bound, and rounding spares it. It is
         # false where the gradient is infinite or NaN, as that of the entropy on the boundary.
         short = change <= self.scale / 2 * move.square().sum(-1, keepdim=True)
+        # The bound sums over a row: the moves of its large entries would let a small one come so
+        # close to an infinite gradient that thousands of steps do not bring it back.
+        self.barred = self.barred | ~there.isfinite().all(-1, keepdim=True)
+        short = short & ~(self.barred & (point < _KEPT * self.point).any(-1, keepdim=True))
         turned = (move * (point - self.point)).sum(-1, keepdim=True) < 0
         energy = (theta.square() * self.scale).masked_fill(turned, torch.inf)
         self.energy = torch.where(short, energy, self.energy)
