@@ -167,6 +167,7 @@ class ScalePlan:
             a single value is used as it is.
         superseded: overrides of an earlier protocol; runs recorded under it fill cells that have
             no run of today's.
+        notes: what a reader must know of this scale alone.
     """
 
     overrides: list[str] = field(default_factory=list)
@@ -179,6 +180,7 @@ class ScalePlan:
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
     superseded: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -1,13 +1,15 @@
 """Further tables of an artefact: sparsity and exactness, each language, every run."""
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import MISSING, number_text
-from repro.report.grid import Grid, GridColumn, GridRow, block_rows, label_columns
-from repro.report.table import CellKey, Table, TableRow, cell_of, index_records
+from repro.report.cell import MISSING, CellRunLink, number_text
+from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, label_columns
+from repro.report.table import CellKey, Table, cell_of, index_records
 from repro.results import Measurement
 
 SUMMARY_METRICS = {
@@ -34,24 +36,51 @@ SHORT_RUN_ID = 12
 
 
 def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
-    """Sparsity, exactness and speed per row and column; None if nothing of it is recorded."""
+    """Sparsity, exactness and speed per row and columns of equal values; None without any."""
     by_cell = index_records(records)
     metrics = [name for name in SUMMARY_METRICS if any(key[2] == name for key in by_cell)]
     if not metrics:
         return None
-    rows = [
-        (*row.labels, column.name, *_summary_texts(table, row, column, metrics, by_cell))
-        for row in table.rows
-        for column in table.experiment.columns
-    ]
-    recorded = [row for row in rows if any(text != MISSING for text in row[-len(metrics) :])]
+    rows = []
+    for row in table.rows:
+        alike: dict[tuple[str, ...], list[Column]] = defaultdict(list)
+        for column in table.experiment.columns:
+            texts = tuple(
+                cell_of(
+                    table.experiment,
+                    table.scale,
+                    column,
+                    by_cell.get((row.label, column.name, metric), []),
+                    metric=metric,
+                ).text
+                for metric in metrics
+            )
+            if {*texts} != {MISSING}:
+                alike[texts].append(column)
+        rows += [
+            (row.labels, _joint_name(columns, table.experiment.columns), texts)
+            for texts, columns in alike.items()
+        ]
+    several = len(rows) > len({labels for labels, _, _ in rows})
     titles = [f"{SUMMARY_METRICS[name]}{_unit(name)}" for name in metrics]
-    columns = [GridColumn("column", "label"), *(GridColumn(title, "measured") for title in titles)]
+    columns = [GridColumn("column", "label")] * several
+    columns += [GridColumn(title, "measured") for title in titles]
     return Grid(
         f"sparsity and exactness, {table.scale} scale",
         (*label_columns(table), *columns),
-        block_rows(recorded),
+        block_rows([(*labels, *[name] * several, *texts) for labels, name, texts in rows]),
     )
+
+
+def _joint_name(columns: Sequence[Column], every: Sequence[Column]) -> str:
+    """The first labels of some columns, where these are all columns below them; else each name."""
+    firsts = dict.fromkeys(_first_label(column) for column in columns)
+    below = [column for column in every if _first_label(column) in firsts]
+    return ", ".join(firsts if len(below) == len(columns) else (one.name for one in columns))
+
+
+def _first_label(column: Column) -> str:
+    return column.labels[0] if column.labels else column.name
 
 
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
@@ -62,34 +91,35 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
 
 
 def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
-    """Every value that the table is made of, with its run; None without runs."""
-    shown = {(column.name, column.metric) for column in table.experiment.columns}
-    rows = [_run_texts(record) for record in records if (record.column, record.metric) in shown]
-    if not rows:
+    """Every run that the table is made of, with its values by column; None without runs."""
+    columns = [column for column in table.experiment.columns if column.relative_to is None]
+    runs: dict[tuple[str, str, str, str], dict[str, str]] = defaultdict(dict)
+    for record in records:
+        for column in columns:
+            if (record.column, record.metric) == (column.name, column.metric):
+                seed = record.kind if record.seed is None else str(record.seed)
+                key = (record.row, seed, record.run_id, f"{record.wall_time:.0f}")
+                digits = metric_of(record.metric).digits
+                runs[key][column.name] = number_text(record.value, digits)
+    if not runs:
         return None
-    titles = ["row", "column", "seed", "run"]
-    labels = [GridColumn(title, "label") for title in titles]
-    numbers = [GridColumn("value", "measured"), GridColumn("seconds", "measured")]
-    return Grid("every run", (*labels, *numbers), block_rows(rows))
-
-
-def _summary_texts(
-    table: Table,
-    row: TableRow,
-    column: Column,
-    metrics: Sequence[str],
-    by_cell: dict[CellKey, list[Measurement]],
-) -> list[str]:
-    return [
-        cell_of(
-            table.experiment,
-            table.scale,
-            column,
-            by_cell.get((row.label, column.name, metric), []),
-            metric=metric,
-        ).text
-        for metric in metrics
-    ]
+    shown = [one for one in columns if any(one.name in values for values in runs.values())]
+    rows = block_rows(
+        [
+            (row, seed, run[:SHORT_RUN_ID], seconds, *(values.get(one.name, "") for one in shown))
+            for (row, seed, run, seconds), values in runs.items()
+        ]
+    )
+    links = [{2: (CellRunLink("", "", run),)} for _, _, run, _ in runs]
+    return Grid(
+        "every run",
+        (
+            *(GridColumn(title, "label") for title in ("row", "seed", "run")),
+            GridColumn("seconds", "measured"),
+            *(headed(one, "measured") for one in shown),
+        ),
+        tuple(replace(row, runs=link) for row, link in zip(rows, links, strict=True)),
+    )
 
 
 def _unit(metric: str) -> str:
@@ -155,15 +185,3 @@ def _baseline(
         digits = metric_of(column.metric).digits
         texts[language] = number_text(fmean(found), digits) if found else MISSING
     return texts if any(text != MISSING for text in texts.values()) else {}
-
-
-def _run_texts(record: Measurement) -> tuple[str, ...]:
-    seed = record.kind if record.seed is None else str(record.seed)
-    return (
-        record.row,
-        record.column,
-        seed,
-        record.run_id[:SHORT_RUN_ID],
-        number_text(record.value, metric_of(record.metric).digits),
-        f"{record.wall_time:.0f}",
-    )

@@ -1,6 +1,7 @@
 """The report as data: one section per artefact, ready for every renderer."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import FigureData, export_figure_data, read_figure_data
 from repro.report.grid import Grid, columns_without_value, table_grids
-from repro.report.provenance import provenance_items, reproduce_command, scale_banner
+from repro.report.provenance import counted, provenance_items, reproduce_command, scale_banner
 from repro.report.significance import (
     Comparer,
     compare_rows,
@@ -29,8 +30,9 @@ from repro.results import Archive, Comparison, Measurement, ResultsError, run_fo
 
 _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
-NARROW = 3
-"""Grids of at most so many columns are drawn beside each other."""
+NEEDS_NO_RUN = "computed by the library, needs no run"
+NARROW = 44
+"""Grids of at most so many letters in a row are drawn beside each other."""
 _DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
 
 
@@ -63,7 +65,7 @@ class Section:
     @property
     def narrow(self) -> bool:
         """Return whether its grids fit beside each other."""
-        return all(len(grid.columns) <= NARROW for grid in self.grids)
+        return all(grid.letters <= NARROW for grid in self.grids)
 
     @property
     def stacked(self) -> bool:
@@ -119,7 +121,7 @@ class PaperView:
         found = sum(len(table.columns_found) for table in tables)
         wanted = sum(len(table.experiment.columns) for table in tables)
         columns = f" · {found} of {wanted} columns of its tables" if wanted else ""
-        return f"{len(self.sections)} artefacts{columns}"
+        return f"{counted(len(self.sections), 'artefact')}{columns}"
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,8 @@ def _earlier_note(records: Sequence[Measurement]) -> str:
 
 def _not_run(experiment: Experiment, scale: str) -> Absent:
     command = reproduce_command(experiment, scale)
-    return Absent(experiment.name, experiment.title, NOT_RUN, command)
+    reason = NEEDS_NO_RUN if experiment.computed else NOT_RUN
+    return Absent(experiment.name, experiment.title, reason, command)
 
 
 def build_section(
@@ -303,6 +306,7 @@ def build_section(
             *_nonblank(significance_note(table)),
             *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
             *experiment.notes,
+            *experiment.scales[scale].notes,
             *tuning_remarks(experiment, records, scale),
             *_nonblank(_earlier_note(records)),
             *_nonblank(_left_out(table)),
@@ -351,7 +355,7 @@ def _computed_section(
             ("versions", data.origin.versions),
             ("commit", data.origin.commit),
         ),
-        notes=tuple(experiment.notes),
+        notes=(*experiment.notes, *experiment.scales[scale].notes),
     )
 
 
@@ -363,22 +367,36 @@ def _state(table: Table, figure: FigureView | None) -> str:
     runs, columns = table.provenance.runs, table.experiment.columns
     covered = f"{len(table.columns_found)} of {len(columns)} columns"
     missing = table.cells_wanted - table.cells_found
-    return f"{runs} runs, {covered}" + (f", {missing} cells incomplete" if missing else "")
+    incomplete = f", {counted(missing, 'cell')} incomplete" if missing else ""
+    return f"{counted(runs, 'run')}, {covered}{incomplete}"
 
 
 def _metric_facts(table: Table) -> list[tuple[str, str]]:
-    names = _unique(column.metric for column in table.experiment.columns)
-    facts = []
-    for name in names:
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in _unique(column.metric for column in table.experiment.columns):
         metric = metric_of(name)
         unit = f" Unit: {metric.unit}." if metric.unit else ""
-        facts.append((name, f"{metric.description}{unit}{_DIRECTION[metric.higher_is_better]}"))
+        alike[f"{metric.description}{unit}{_DIRECTION[metric.higher_is_better]}"].append(name)
+    facts = [(", ".join(names), text) for text, names in alike.items()]
     seeds = ", ".join(str(seed) for seed in table.seeds)
     many = f"mean ± sample standard deviation over the seeds {seeds}"
     spread = f"{many if len(table.seeds) > 1 else f'one run, seed {seeds}'}; — without runs"
     source = table.experiment.published.source
-    facts += [("cells", spread), ("signature", " · ".join(table.signatures))]
+    facts += [("cells", spread), ("signature", _joint_signatures(table.signatures))]
+    tests = _unique(one.signature for one in table.comparisons)
+    facts += [("paired tests", " · ".join(tests))] if tests else []
     return [*facts, *([("published values", source)] if source else [])]
+
+
+def _joint_signatures(signatures: Sequence[str]) -> str:
+    """Signatures that differ in their first part alone as one: ``rouge1, rouge2|bytes:75``."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for signature in signatures:
+        first, _, rest = signature.split(": ", 1)[1].partition("|")
+        alike[rest].append(first)
+    return " · ".join(
+        "|".join(filter(None, (", ".join(_unique(firsts)), rest))) for rest, firsts in alike.items()
+    )
 
 
 def _unique(names: Iterable[str]) -> list[str]:

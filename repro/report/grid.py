@@ -76,6 +76,12 @@ class Grid:
         return any(column.group for column in self.columns)
 
     @property
+    def letters(self) -> int:
+        """Letters of the widest text of each column together."""
+        texts = ([column.title for column in self.columns], *(row.texts for row in self.rows))
+        return sum(max(map(len, column)) for column in zip(*texts, strict=True))
+
+    @property
     def wide(self) -> bool:
         """Return whether there are so many columns that they are drawn smaller."""
         return len(self.columns) > WIDE
@@ -128,7 +134,7 @@ def _positions(table: Table) -> list[int]:
 
 def _measured_grid(table: Table) -> Grid:
     places = _positions(table)
-    columns = [_headed(table.experiment.columns[n], "measured") for n in places]
+    columns = [headed(table.experiment.columns[n], "measured") for n in places]
     rows = [(*row.labels, *(row.cells[n].text for n in places)) for row in table.rows]
     values = [[row.cells[n].mean for row in table.rows] for n in places]
     title = f"measured, {table.scale} scale"
@@ -137,15 +143,20 @@ def _measured_grid(table: Table) -> Grid:
 
 
 def _published_grid(table: Table) -> Grid:
-    places, every = _positions(table), list(_all_rows(table))
-    columns = [_headed(table.experiment.columns[n], "published") for n in places]
-    rows = [(*labels, *(cells[n].published_text for n in places)) for labels, cells in every]
-    values = [[cells[n].published for _, cells in every[: len(table.rows)]] for n in places]
+    places, ours = _positions(table), len(table.rows)
+    columns = [headed(table.experiment.columns[n], "published") for n in places]
+    printed = [
+        (labels, cells, number < ours)
+        for number, (labels, cells) in enumerate(_all_rows(table))
+        if any(cells[n].published is not None for n in places)
+    ]
+    rows = [(*labels, *(cells[n].published_text for n in places)) for labels, cells, _ in printed]
+    values = [[cells[n].published for _, cells, own in printed if own] for n in places]
     blocks = _with_best(table, block_rows(rows), values)
     return Grid(NOT_COMPARABLE, (*label_columns(table), *columns), blocks, muted=True)
 
 
-def _headed(column: Column, role: Role) -> GridColumn:
+def headed(column: Column, role: Role) -> GridColumn:
     """The header of a column, its further labels below that of the first axis."""
     group, *rest = column.labels or [column.name]
     return GridColumn(" ".join(rest), role, group) if rest else GridColumn(group, role)

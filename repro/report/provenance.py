@@ -79,6 +79,11 @@ def scale_banner(scale: str) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural unless it is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _distinct(
     records: Iterable[Measurement], text: Callable[[Measurement], str]
 ) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from repro.report.document import Document
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.run_pages import RunPage
 
-_CELL = re.compile(r"([\d.]+)(\*?)( ± [\d.]+)?((?: \(\d+/\d+\))?[^\d\s]*)")
-"""Value, sign of significance, spread, and count and marks of a cell."""
+_CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
+"""Value, sign of significance, spread with the count of runs, and marks of a cell."""
 PAGES = "pages"
 """Folder of the pages of runs, beside the report."""
 _TEMPLATES = Path(__file__).parent / "templates"

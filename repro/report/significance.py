@@ -219,11 +219,10 @@ def significance_note(table: Table) -> str:
     """Explain the sign and the tests behind it; blank if nothing was compared."""
     if not table.comparisons:
         return ""
-    signatures = " · ".join(dict.fromkeys(one.signature for one in table.comparisons))
     return (
-        f"{SIGN} differs from {table.experiment.baseline}: p < {LEVEL} by paired bootstrap and by "
-        f"approximate randomisation over the examples ({signatures}). The tests take the trained "
-        "runs as given; p-values are not corrected for multiple comparisons."
+        f"{SIGN} differs from {table.experiment.baseline}: p < {LEVEL} in a paired bootstrap and "
+        "in approximate randomisation over the test examples. The tests take the trained runs as "
+        "given; p-values are not corrected for multiple comparisons."
     )
 
 

@@ -94,11 +94,31 @@ def test_summary_shows_what_is_recorded(
     more.append(make_record(run_id="b1", row="1 / b", metric="dev/output_nonzeros", value=1.5))
     grid = summary_grid(table, records + more)
     assert grid is not None
-    assert titles(grid)[2:] == ["column", "certified, dev (%)", "output nonzeros, dev (symbols)"]
+    assert titles(grid)[2:] == ["certified, dev (%)", "output nonzeros, dev (symbols)"]
     assert texts(grid) == [
-        ("1", "a", "avg", "81.5 ± 0.7 (2/3)", "—"),
-        ("1", "b", "avg", "—", "1.50 (1/3)"),
+        ("1", "a", "81.5 ± 0.7 (2/3)", "—"),
+        ("1", "b", "—", "1.50 (1/3)"),
     ]
+
+
+def test_columns_with_the_same_summary_share_a_row(
+    experiment: Experiment, make_record: Make
+) -> None:
+    seeds = [replace(column, over="seeds") for column in experiment.columns]
+    table = build_table(replace(experiment, columns=seeds), [], "full")
+    found = [
+        make_record(run_id=row + column, row=row, column=column, metric="dev/certified", value=v)
+        for row, column, v in [
+            ("1 / a", "avg", 80), ("1 / a", "ens", 80), ("1 / b", "avg", 70), ("1 / b", "ens", 60),
+        ]
+    ]  # fmt: skip
+    grid = summary_grid(table, found[:3])
+    assert grid is not None
+    assert [row[:2] for row in texts(grid)] == [("1", "a"), ("1", "b")]
+    assert titles(grid)[2:] == ["certified, dev (%)"]
+    grid = summary_grid(table, found)
+    assert grid is not None
+    assert [row[1:3] for row in texts(grid)] == [("a", "avg, ens"), ("b", "avg"), ("b", "ens")]
 
 
 def test_languages_with_the_rule_baseline(
@@ -128,7 +148,9 @@ def test_every_run_is_listed(experiment: Experiment, records: list[Measurement])
     table = build_table(experiment, records, "full")
     grid = runs_grid(table, records)
     assert grid is not None
-    assert len(grid.rows) == len(records)
-    assert ("1 / a", "avg", "3", "a3", "53.00", "60") in texts(grid)
-    assert ("1 / a", "ens", "ensemble", "e", "55.12", "60") in texts(grid)
+    assert titles(grid) == ["row", "seed", "run", "seconds", "avg", "ens"]
+    assert len(grid.rows) == len({record.run_id for record in records})
+    assert ("1 / a", "3", "a3", "60", "53.00", "") in texts(grid)
+    assert ("1 / a", "ensemble", "e", "60", "", "55.12") in texts(grid)
+    assert {row.runs[2][0].run_id for row in grid.rows} == {record.run_id for record in records}
     assert runs_grid(table, []) is None

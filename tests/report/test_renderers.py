@@ -178,8 +178,17 @@ def test_below_full_scale_every_page_warns_and_shows_no_difference(
         assert "+0.75" not in text, name
     for name in ("html", "md", "tex"):
         assert "Measured at demo scale" in texts[name], name
-    assert '<tbody class="muted">' in texts["html"]
+    assert 'class="scroll muted"' in texts["html"]
     assert "\\color{gray}" in texts["tex"]
+
+
+def test_wide_tables_share_their_columns_with_the_published_values(
+    experiment: Experiment, records: list[Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("repro.report.document.NARROW", 10)
+    page = html_report(document(at_demo(experiment, records), "demo"))
+    assert '<tbody class="muted">' in page
+    assert 'class="scroll muted"' not in page
 
 
 def test_markdown_tables_are_whole(section: Section, hostile: Section) -> None:

@@ -68,6 +68,9 @@ def test_a_command_without_room_ends_with_one_line(
     def fail(*_arguments: object) -> None:
         raise OSError(number, os.strerror(number))
 
+    data = tmp_path / "demo" / "figures" / "paper" / "figure.json"
+    data.parent.mkdir(parents=True)
+    data.write_text("{}")
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", fail)
         assert main(["report", f"results_dir={tmp_path}"]) == 1

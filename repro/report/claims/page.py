@@ -86,7 +86,7 @@ def _of_paper(paper: str, judged: list[Judged]) -> ClaimsOfPaper:
 
 def _row(judged: Judged) -> ClaimRow:
     return ClaimRow(
-        verdict=judged.verdict.value + (" (one seed)" if judged.untested else ""),
+        verdict=judged.verdict.value,
         css=judged.verdict.name.lower().replace("_", "-"),
         text=judged.claim.text,
         place=judged.claim.place,
@@ -147,6 +147,6 @@ def _certainty(judged: Judged) -> str:
     digits = _digits(judged, judged.contrasts[0])
     margin = f"margin {judged.effect:+.{digits}f}".replace("-", "−")
     if judged.p is None:
-        return margin
+        return f"one seed; {margin}" if judged.untested else margin
     p = f"p = {judged.p:.3f}" if judged.p >= 0.001 else "p < 0.001"
     return f"{judged.seeds} seed{'s' if judged.seeds > 1 else ''}; {p}; {margin}"
