@@ -157,11 +157,13 @@ def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
 def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     tiny: list[str], tmp_path: Path, number: signal.Signals
 ) -> None:
-    # Without validation, and with many short batches, the signal comes within an epoch.
+    # The first checkpoint is that of the first epoch. Without validation, with many short batches
+    # and half a second later the signal comes within the second epoch.
     long = ("hardware.jobs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
-            "training.validate_every=5000", "training.batch_size=8")  # fmt: skip
+            "training.validate_every=5000", "training.batch_size=2")  # fmt: skip
     leader = start_table(tiny, tmp_path, *long)
     runs = wait_for_claims(tmp_path, 2).values()
+    time.sleep(0.5)
     leader.send_signal(number)
     _, errors = leader.communicate(timeout=60)
     wait_for_the_end(leader.pid)
