@@ -12,7 +12,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-cluster lint types tests format bench stats gpu clean $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench stats docs gpu clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -68,6 +68,13 @@ stats: $(STAMP) ## Print lines by folder and the lengths of functions
 
 bench: $(STAMP) ## Test, then time mappings and losses (settings in ARGS), write benchmarks/results
 	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(STAMP) ## Build a site of all pages, with search: build/docs/site/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	rm -rf build/docs && mkdir -p build/docs/pages
+	cp -r *.md docs build/docs/pages
+	find results/small results/full -name '*.md' -exec cp --parents {} build/docs/pages \;
+	$(BIN)/mkdocs build --quiet
 
 gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md
 	$(BIN)/python -m benchmarks.gpu $(ARGS)

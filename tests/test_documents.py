@@ -63,6 +63,16 @@ def test_every_document_can_be_reached_from_the_readme() -> None:
     assert {str(page.relative_to(ROOT)) for page in set(DOCUMENTS) - reached} == set()
 
 
+def test_the_site_lists_every_page() -> None:
+    """Pages of single mappings are listed on a page of their own."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", text, re.MULTILINE)
+    assert [page for page in listed if not (ROOT / page).is_file()] == []
+    pages = {path.relative_to(ROOT).as_posix() for path in DOCUMENTS}
+    mappings = {page for page in pages if page.startswith("docs/mappings/")}
+    assert pages - mappings <= {*listed}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_no_document_names_a_path_of_one_machine(path: Path) -> None:
     assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|Users)/", path.read_text("utf-8"))
