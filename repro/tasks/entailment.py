@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -156,7 +155,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         predicted: dict[int, int] = {}
         total, nonzero, cells = 0.0, 0, 0
         batches = self._ordered(split, range(len(split.examples)))
-        for batch in islice(batches, distributed.rank(), None, distributed.size()):
+        for batch in distributed.share(batches):
             found = self.read(batch)
             logits = found.logits.float()
             total += float(self.criterion(logits, batch.labels))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import torch
@@ -135,7 +134,7 @@ class Seq2SeqTraining:
         """Loss and sparsity over a split; the model should be in evaluation mode."""
         totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
-        for batch in islice(batches, distributed.rank(), None, distributed.size()):
+        for batch in distributed.share(batches):
             totals += self._batch_totals(batch)
             symbols += int((batch.target != Vocabulary.PAD).sum())
         parts = distributed.gather((totals.cpu(), symbols))

@@ -5,7 +5,8 @@ summed by torch's DistributedDataParallel. The first process alone writes files.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
@@ -43,9 +44,9 @@ def size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def share(items: Sequence[ItemT]) -> Sequence[ItemT]:
+def share(items: Iterable[ItemT]) -> Iterator[ItemT]:
     """The items of this process: every ``size()``-th one."""
-    return items[rank() :: size()]
+    return islice(items, rank(), None, size())
 
 
 def gather(value: ItemT) -> list[ItemT]:

@@ -2,9 +2,9 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -32,6 +32,13 @@ class CandidateStatistics:
         self.trees += (solution.weights > 0).sum(1).tolist()
         heads = (solution.marginals > 0).sum((1, 2)).cpu()
         self.parents += (heads / lengths).tolist()
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Statistics of the sentences of all parts."""
+        return cls(
+            [n for one in parts for n in one.trees], [n for one in parts for n in one.parents]
+        )
 
     def means(self) -> dict[str, float]:
         """Means over sentences, and the share of sentences with a single tree in percent."""

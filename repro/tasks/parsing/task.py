@@ -30,6 +30,7 @@ from repro.tasks.parsing.candidates import (
 )
 from repro.tasks.parsing.corpus import EncodedTreebank, encode_treebank
 from repro.tasks.protocol import Scores
+from repro.training import distributed
 from repro.training.protocol import Validation
 
 
@@ -144,20 +145,26 @@ class ParsingTask:
 
     @torch.no_grad()
     def analyse(self, trees: Sequence[Tree]) -> Analysis:
-        """Predict every sentence of a split; the model should be in evaluation mode."""
-        heads: list[list[int]] = [[] for _ in trees]
-        candidates = None if self.candidates is None else CandidateStatistics()
-        total = 0.0
-        for batch in self.ordered(trees):
+        """Predict every sentence of a split; the model should be in evaluation mode.
+
+        Where several processes train one run, each parses its share of the batches.
+        """
+        heads: dict[int, list[int]] = {}
+        candidates, total = CandidateStatistics(), 0.0
+        for batch in distributed.share(self.ordered(trees)):
             scores = self.scores(batch)
             total += float(self.losses(scores, batch).double().sum())
-            found = zip(batch.indices.tolist(), self.predict(scores, batch), strict=True)
-            for index, predicted in found:
-                heads[index] = predicted
-            if self.candidates is not None and candidates is not None:
+            heads |= zip(batch.indices.tolist(), self.predict(scores, batch), strict=True)
+            if self.candidates is not None:
                 solution = self.candidates.solve(scores, batch.lengths)
                 candidates.add(solution, batch.lengths)
-        return Analysis(heads, total / len(trees), candidates)
+        heads, total = distributed.merge(heads), sum(distributed.gather(total))
+        candidates = CandidateStatistics.joined(distributed.gather(candidates))
+        return Analysis(
+            [heads[index] for index in range(len(trees))],
+            total / len(trees),
+            None if self.candidates is None else candidates,
+        )
 
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
         """Loss of each sentence."""
