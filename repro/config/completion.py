@@ -11,6 +11,7 @@ from repro.config.paths import conf_dirs
 
 SCRIPT = """\
 _repro() {
+    local IFS=$'\\n'
     COMPREPLY=($(repro complete "${COMP_LINE:0:COMP_POINT}" 2> /dev/null))
 }
 COMP_WORDBREAKS=${COMP_WORDBREAKS//=}

@@ -26,7 +26,7 @@ from repro.report.significance import (
 from repro.report.sweeps import SweepView, sweep_views
 from repro.report.table import EARLIER, CellKey, Table, build_table, marked_departures
 from repro.report.tuning import tuning_grid, tuning_remarks
-from repro.results import Archive, Comparison, Measurement, ResultsError, run_folder
+from repro.results import Archive, Comparison, Measurement, run_folder
 
 _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
@@ -211,13 +211,11 @@ def sweep_document(archive: Archive, name: str) -> Document:
     """The report of one sweep alone.
 
     Raises:
-        ResultsError: there is no sweep of this name, or none of its runs is done.
+        ResultsError: there is no sweep of this name.
     """
     comparer = Comparer(archive.results_dir, archive.scale)
     sweeps = sweep_views(archive, comparer, name)
     comparer.save()
-    if not sweeps:
-        raise ResultsError(f"sweep {name!r}: none of its runs is done")
     return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=sweeps)
 
 

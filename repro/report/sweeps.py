@@ -59,22 +59,23 @@ class SweepView:
 def sweep_views(
     archive: Archive, comparer: Comparer, name: str | None = None
 ) -> tuple[SweepView, ...]:
-    """Every sweep of a scale that has finished runs, or only one.
+    """Every sweep of a scale, or only one.
 
     Raises:
         ResultsError: there is no sweep of this name.
     """
     found = read_sweeps(archive.results_dir, archive.scale, name)
-    views = (sweep_view(archive, comparer, sweep) for sweep in found)
-    return tuple(view for view in views if view is not None)
+    return tuple(sweep_view(archive, comparer, sweep) for sweep in found)
 
 
-def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView | None:
-    """Lay out a sweep and draw it; None as long as none of its runs is done."""
+def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
+    """Lay out a sweep and draw it; there is no table as long as none of its runs is done."""
     known = {record.run_id: record for record in archive.records}
     records = {run: known[run] for run in sweep.runs if run in known}
+    state = f"{len(records)} of {len(sweep.runs)} runs done"
     if not records:
-        return None
+        axes = "; ".join(f"{key}: {', '.join(values)}" for key, values in sweep.axes.items())
+        return SweepView(sweep, state, (), (), None, "", (axes,))
     metric = main_metric(list(records.values()))
     points = _marked(_points(sweep, records, metric, comparer), metric)
     words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
@@ -90,7 +91,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView 
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
         sweep=sweep,
-        state=f"{len(records)} of {len(sweep.runs)} runs done",
+        state=state,
         grids=(_pivot(sweep, points, metric),),
         details=tuple(grid for grid in details if grid is not None),
         svg=svg,

@@ -13,7 +13,7 @@ from repro.runs.launch import Job
 
 
 def record_sweeps(jobs: Sequence[Job]) -> None:
-    """Keep what a multirun asked for, one sweep for each scale, once its runs are checked."""
+    """Keep what a multirun asks for, one sweep for each scale."""
     for scale in dict.fromkeys(job.config.scale.name for job in jobs):
         mine = [job for job in jobs if job.config.scale.name == scale]
         config = mine[0].config

@@ -6,7 +6,7 @@ import shlex
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -290,14 +290,14 @@ def _discard_damaged_training(folder: RunFolder) -> None:
 
 def _train(task: Task[Any], run: LocatedRun, show: Progress) -> Checkpoint:
     folder, config = run.folder, run.config
-    logger = build_logger(config.logger.name, folder.path)
-
-    def on_row(row: dict[str, Any]) -> None:
-        folder.append_history(row)
-        logger.log(row)
-
     files = Files(folder.checkpoint, folder.model)
-    return fit(task, config.training, files, on_row, show)
+    with closing(build_logger(config.logger.name, folder.path)) as logger:
+
+        def on_row(row: dict[str, Any]) -> None:
+            folder.append_history(row)
+            logger.log(row)
+
+        return fit(task, config.training, files, on_row, show)
 
 
 def capture_environment(device: torch.device, command: str) -> dict[str, str]:

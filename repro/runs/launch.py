@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
@@ -85,6 +85,14 @@ class Batch:
         for number, job in enumerate(self.jobs):
             groups.setdefault(training_of(job.config, job.run.corpus), []).append(number)
         return [*groups.values()]
+
+
+@runtime_checkable
+class OwnLauncher(Protocol):
+    """A launcher of the suite: :func:`launch` with a backend and its settings."""
+
+    backend: str
+    settings: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -165,7 +173,11 @@ def backend_of(name: str) -> Backend:
 
 
 def launch_jobs(
-    backend: Backend, settings: Mapping[str, Any], jobs: Sequence[Job], folder: Path | None
+    backend: Backend,
+    settings: Mapping[str, Any],
+    jobs: Sequence[Job],
+    folder: Path | None,
+    checked: Callable[[], object] = lambda: None,
 ) -> None:
     """Check all runs, then bring them to their end while the display shows them.
 
@@ -174,6 +186,7 @@ def launch_jobs(
         settings: of the launcher.
         jobs: different runs, at least one.
         folder: where the sweep keeps what it needs; ``None`` for a single run.
+        checked: called before the first run starts, unless one is refused.
 
     Raises:
         ConfigError: CUDA is asked for and not there; nothing has been started.
@@ -183,6 +196,7 @@ def launch_jobs(
         choose_device(job.config.hardware)
     for job in jobs:
         check(job.run)
+    checked()
     labels = distinguishing([job.overrides for job in jobs])
     for job in jobs:
         if job.run.folder.status == "failed" and not is_claimed(job.run.folder.path):
@@ -202,7 +216,8 @@ def search_path(master: DictConfig) -> list[str]:
 def keep_sweep(folder: Path, jobs: Sequence[Job], labels: Sequence[str]) -> None:
     """Add runs to those of a sweep, for ``repro status`` and for its next rounds."""
     kept = read_sweep(folder)
-    kept["runs"] |= {job.run_id: label for job, label in zip(jobs, labels, strict=True)}
+    new = {job.run_id: label for job, label in zip(jobs, labels, strict=True)}
+    kept["runs"] = new | kept["runs"]  # a label of the whole sweep tells more
     atomic_write_json(folder / "sweep.json", kept)
 
 
@@ -210,7 +225,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
     """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster."""
     path = folder / "sweep.json"
     if not path.exists():
-        return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": []}
+        return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": {}}
     kept: dict[str, Any] = json.loads(path.read_bytes())
     return kept
 
@@ -268,17 +283,17 @@ def sweep_grid(
     if dry_run:
         print_plan(jobs)
         return []
-    try:
-        outcomes = run_jobs(jobs, launcher, master)
-    except KeyboardInterrupt:
-        record_sweeps(asked)
-        raise
-    record_sweeps(asked)
+    outcomes = run_jobs(jobs, launcher, master, lambda: record_sweeps(asked))
     list_artefacts(outcomes)
     return outcomes
 
 
-def run_jobs(jobs: Sequence[Job], launcher: Launcher, master: DictConfig) -> list[Outcome]:
+def run_jobs(
+    jobs: Sequence[Job],
+    launcher: Launcher,
+    master: DictConfig,
+    checked: Callable[[], object] = lambda: None,
+) -> list[Outcome]:
     """Hand different runs to a launcher and read from their folders how they ended.
 
     A run that failed in this sweep, before a detached part of it, is not started again.
@@ -287,19 +302,22 @@ def run_jobs(jobs: Sequence[Job], launcher: Launcher, master: DictConfig) -> lis
         jobs: all composed.
         launcher: any of Hydra's.
         master: the configuration of the sweep.
+        checked: as for :func:`launch_jobs`.
     """
+    folder = Path(master.hydra.sweep.dir)
     before = {job.run_id for job in jobs if job.run.folder.status == "done"}
-    attempted = read_sweep(Path(master.hydra.sweep.dir))["runs"]
-    folders = search_path(master)  # which launchers add themselves
+    attempted = read_sweep(folder)["runs"]
     chosen = [
         job for job in jobs if job.run_id not in attempted or job.run.folder.status != "failed"
     ]
-    asked = [[item for item in job.overrides if item not in folders] for job in chosen]
-    if chosen and hasattr(launcher, "backend"):
-        launcher.launch(asked, 0)
-    elif chosen:  # of another package, which shows nothing itself
-        backend = Backend(lambda _: launcher.launch(asked, 0), remote=True)
-        launch_jobs(backend, {}, chosen, Path(master.hydra.sweep.dir))
+    if isinstance(launcher, OwnLauncher):
+        backend, settings = backend_of(launcher.backend), launcher.settings
+    else:  # it shows nothing itself, and adds the search path to each run
+        further = search_path(master)
+        asked = [[item for item in job.overrides if item not in further] for job in chosen]
+        backend, settings = Backend(lambda _: launcher.launch(asked, 0), remote=True), {}
+    if chosen:
+        launch_jobs(backend, settings, chosen, folder, checked)
     return [outcome_of(job, job.run_id in before) for job in jobs]
 
 

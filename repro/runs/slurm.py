@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from repro.results import atomic_write_json
 from repro.runs.execute import record_death
 from repro.runs.launch import Backend, Batch, Job, backend_of, launch_jobs, prepare_jobs, read_sweep
 from repro.runs.locking import is_claimed
+from repro.runs.workers import signals_of_leader
 
 if TYPE_CHECKING:
     import submitit
@@ -37,19 +38,24 @@ def run_on_slurm(batch: Batch) -> None:
 
     Ctrl-C cancels the jobs, or leaves them with ``cancel: false``.
     """
+    submitted = read_sweep(batch.folder)["jobs"]  # of a detached sweep, which goes on
+    with suppress(OSError):
+        queued = queue(submitted)
+        _record_deaths(batch, {name: submitted[name] for name in submitted.keys() - queued.keys()})
     elements = _elements(batch)
     if not elements:
         return
     arrays = sorted(batch.folder.glob("array-*.json"))
     file = batch.folder / f"array-{len(arrays)}.json"
     atomic_write_json(file, [[job.overrides for job in element] for element in elements])
-    numbers = range(len(elements))
     settings = dict(batch.settings)
     executor = _executor(batch.folder, "repro", settings)
-    arguments = ([str(file)] * len(elements), numbers, [settings] * len(elements))
+    arguments = ([str(file)] * len(elements), range(len(elements)), [settings] * len(elements))
     with _submission():
         ids = [job.job_id for job in executor.map_array(_work, *arguments)]
-    _keep_ids(batch.folder, ids)
+    new = {name: [job.run_id for job in jobs] for name, jobs in zip(ids, elements, strict=True)}
+    kept = read_sweep(batch.folder)
+    atomic_write_json(batch.folder / "sweep.json", kept | {"jobs": kept["jobs"] | new})
     named = ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
     batch.display.print(f"submitted {named}; logs: {batch.folder}/logs")
     if settings["detach"]:
@@ -57,7 +63,7 @@ def run_on_slurm(batch: Batch) -> None:
             _submit_continuation(batch.folder, ids, settings)
         return
     try:
-        _wait(elements, ids, settings["poll_seconds"])
+        _wait(batch, new)
     except KeyboardInterrupt:
         if not settings["cancel"]:
             raise KeyboardInterrupt("the jobs go on; `repro status` shows them") from None
@@ -68,12 +74,14 @@ def run_on_slurm(batch: Batch) -> None:
 BACKEND = Backend(run_on_slurm, remote=True)
 
 
-def queue(ids: Sequence[str]) -> dict[str, str]:
+def queue(ids: Collection[str]) -> dict[str, str]:
     """States of the jobs that are still in the queue.
 
     Raises:
         OSError: Slurm does not answer.
     """
+    if not ids:
+        return {}
     arrays = sorted({name.partition("_")[0] for name in ids})
     asked = subprocess.run(
         ["squeue", "-h", "-r", "-o", "%i %T", "-j", ",".join(arrays)],
@@ -88,8 +96,10 @@ def queue(ids: Sequence[str]) -> dict[str, str]:
 
 def _elements(batch: Batch) -> list[list[Job]]:
     """Jobs of the array: the runs of one training together, and ``runs_per_job`` such groups."""
+    ended = {job.run_id for job in batch.jobs if job.run.folder.status in ("done", "failed")}
     groups = [[batch.jobs[number] for number in group] for group in batch.by_training()]
-    groups = [group for group in groups if any(job.run.folder.status != "done" for job in group)]
+    groups = [[job for job in group if job.run_id not in ended] for group in groups]
+    groups = [group for group in groups if group]
     size = batch.settings["runs_per_job"]
     chunks = [groups[start : start + size] for start in range(0, len(groups), size)]
     return [[job for group in chunk for job in group] for chunk in chunks]
@@ -153,37 +163,47 @@ def _submit_continuation(folder: Path, ids: Sequence[str], settings: dict[str, o
         executor.submit(submitit.helpers.CommandFunction(command))
 
 
-def _keep_ids(folder: Path, ids: Sequence[str]) -> None:
-    kept = read_sweep(folder)
-    atomic_write_json(folder / "sweep.json", kept | {"jobs": [*kept["jobs"], *ids]})
+def _wait(batch: Batch, jobs: Mapping[str, Sequence[str]]) -> None:
+    """Wait until every job has left the queue.
 
+    With ``fail_fast``, jobs that have not begun when a run fails are cancelled; their runs stay
+    without an outcome.
 
-def _wait(elements: Sequence[Sequence[Job]], ids: Sequence[str], seconds: float) -> None:
-    """Wait until every job has left the queue; record the death of runs without an outcome."""
-    waiting = dict(zip(ids, elements, strict=True))
+    Args:
+        batch: of runs.
+        jobs: runs of each job.
+    """
+    waiting = dict(jobs)
     while waiting:
-        time.sleep(seconds)
+        time.sleep(batch.settings["poll_seconds"])
         try:
-            queued = queue([*waiting])
+            queued = queue(waiting)
         except OSError:  # the controller restarts: the jobs go on
             continue
-        for name in waiting.keys() - queued.keys():
-            for job in waiting.pop(name):
-                folder = job.run.folder
-                if folder.status not in ("done", "failed") and not is_claimed(folder.path):
-                    record_death(job.run, job.overrides, _reason(name))
-        failed = any(job.run.folder.status == "failed" for group in elements for job in group)
-        if waiting and failed and elements[0][0].config.fail_fast:
-            _slurm("scancel", *waiting)
+        _record_deaths(batch, {name: waiting.pop(name) for name in waiting.keys() - queued.keys()})
+        failed = any(job.run.folder.status == "failed" for job in batch.jobs)
+        pending = [name for name, state in queued.items() if state == "PENDING"]
+        if pending and failed and batch.jobs[0].config.fail_fast:
+            _slurm("scancel", *pending)
+            for name in pending:
+                del waiting[name]
 
 
-def _reason(name: str) -> str:
+def _record_deaths(batch: Batch, ended: Mapping[str, Sequence[str]]) -> None:
+    """Mark the runs of jobs that have left the queue as failed if they have no outcome."""
+    for name, runs in ended.items():
+        for job in (job for job in batch.jobs if job.run_id in runs):
+            folder = job.run.folder
+            if folder.status not in ("done", "failed") and not is_claimed(folder.path):
+                record_death(job.run, job.overrides, _reason(name, batch.folder / "logs"))
+
+
+def _reason(name: str, logs: Path) -> str:
     shown = subprocess.run(["scontrol", "show", "job", name], capture_output=True, text=True).stdout
     facts = dict(item.partition("=")[::2] for item in shown.split())
-    state = facts.get("JobState", "of unknown state")
-    return (
-        f"its Slurm job {name} ended ({state}) without an outcome; log: {facts.get('StdOut', '')}"
-    )
+    state = f" ({facts['JobState']})" if "JobState" in facts else ""
+    log = facts.get("StdOut", logs)
+    return f"its Slurm job {name} ended{state} without an outcome; log: {log}"
 
 
 def _slurm(*command: str) -> None:
@@ -210,19 +230,29 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
         else:
             launch_jobs(backend_of("local"), {"jobs": settings["runs_per_job"]}, jobs, None)
     except KeyboardInterrupt:
-        name = os.environ["SLURM_JOB_ID"]
-        if requeue and int(os.environ.get("SLURM_RESTART_COUNT", 0)) < settings["requeues"]:
-            _slurm("scontrol", "requeue", name)
-        elif requeue:
-            for job in jobs:
-                record_death(job.run, job.overrides, f"requeued {settings['requeues']} times")
-        time.sleep(_KILLED_WITHIN)
+        open_jobs = [job for job in jobs if job.run.folder.status != "done"]
+        restarts = int(os.environ.get("SLURM_RESTART_COUNT", 0))
+        if requeue and restarts >= settings["requeues"]:
+            for job in open_jobs:
+                record_death(job.run, job.overrides, f"at its time limit after {restarts} restarts")
+        elif open_jobs:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the next one ends this process
+            if requeue:
+                _slurm("scontrol", "requeue", os.environ["SLURM_JOB_ID"])
+            time.sleep(_KILLED_WITHIN)
 
 
 def _train_on_several(jobs: Sequence[Job], processes: int) -> None:
-    """Train each run by one process for each GPU."""
-    for job in jobs:
+    """Train each run that is not done by one process for each GPU."""
+    for job in (job for job in jobs if job.run.folder.status != "done"):
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command = [*launcher, f"--nproc-per-node={processes}", "-m", "repro", "run", *job.overrides]
         print(shlex.join(command), flush=True)
-        subprocess.run(command, check=False)
+        with signals_of_leader():
+            process = subprocess.Popen(command)
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            raise

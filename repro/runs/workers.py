@@ -134,7 +134,7 @@ class Crew(Generic[TaskT, ResultT]):
         process = context.Process(
             target=_work, args=(theirs, self.prepare, self.perform), name=f"worker-{lane}"
         )
-        with _sigint_blocked():
+        with signals_of_leader():
             process.start()
         theirs.close()
         return _Worker(process, ours)
@@ -189,10 +189,13 @@ class Crew(Generic[TaskT, ResultT]):
 
 
 @contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: the leader decides what becomes of them."""
+def signals_of_leader() -> Iterator[None]:
+    """Start processes that Ctrl-C and Slurm's warning (SIGUSR2) do not reach.
+
+    The leader, which belongs to the same process group, decides what becomes of them.
+    """
     resource_tracker.ensure_running()  # with the first process, it would unblock the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGUSR2})
     try:
         yield
     finally:

@@ -3,6 +3,8 @@
 During updates the first signal is remembered, the update ends and a checkpoint is written; a
 second signal stops at once. During evaluation, which changes nothing that a checkpoint holds, the
 first signal stops at once. While a checkpoint is being written, signals wait for its end.
+
+Several processes of one run only remember signals: all stop together, behind the same update.
 """
 
 import os
@@ -13,6 +15,8 @@ from contextlib import contextmanager
 from multiprocessing import parent_process
 from types import FrameType
 from typing import Literal
+
+from repro.training import distributed
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTICE = (
@@ -50,7 +54,8 @@ class StopRequest:
     def interruptible(self) -> Iterator[None]:
         """Raise KeyboardInterrupt from the block as soon as a stop is asked for, or was before."""
         with self._during("now"):
-            self.check()
+            if distributed.size() == 1:
+                self.check()
             yield
 
     @contextmanager
@@ -70,6 +75,8 @@ class StopRequest:
     def receive(self, _number: int, _frame: FrameType | None) -> None:
         """Handle a signal."""
         repeated, self.requested = self.requested, True
+        if distributed.size() > 1:
+            return
         if self._when == "now":
             raise KeyboardInterrupt
         if self._when == "after_block" or parent_process() is not None:

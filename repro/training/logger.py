@@ -17,6 +17,10 @@ class CurveLogger(Protocol):
         """Take one row."""
         ...
 
+    def close(self) -> None:
+        """End: the process may train another run."""
+        ...
+
 
 class NoLogger:
     """Keeps nothing."""
@@ -25,6 +29,9 @@ class NoLogger:
         pass
 
     def log(self, row: dict[str, Any]) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
         """Do nothing."""
 
 
@@ -42,8 +49,12 @@ class TensorBoardLogger:
             self._writer.add_scalar(key, value, row["step"])
         self._writer.flush()
 
+    def close(self) -> None:
+        """Close the event file."""
+        self._writer.close()
 
-class CsvLogger:
+
+class CsvLogger(NoLogger):
     """Writes ``curves.csv`` in the folder of a run, one line for each row of its history."""
 
     def __init__(self, folder: Path) -> None:
@@ -81,6 +92,10 @@ class MlflowLogger:
         """Log every number of the row at its step."""
         self._mlflow.log_metrics(scalars(row), step=row["step"])
 
+    def close(self) -> None:
+        """End the run, which is global in MLflow."""
+        self._mlflow.end_run()
+
 
 class WandbLogger:
     """Logs rows to the W&B run whose id is that of the run; ``WANDB_PROJECT`` and others apply."""
@@ -92,6 +107,10 @@ class WandbLogger:
     def log(self, row: dict[str, Any]) -> None:
         """Log every number of the row at its step."""
         self._run.log(scalars(row), step=row["step"])
+
+    def close(self) -> None:
+        """End the run, which is global in W&B."""
+        self._run.finish()
 
 
 LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {

@@ -112,6 +112,7 @@ class Fit(Generic[BatchT]):
         with stop_requests() as self._stop:
             while not self.progress.finished:
                 self._interval()
+                self._stop.requested = any(distributed.gather(bool(self._stop)))
                 self._stop.check()
         return self.progress
 

@@ -1,5 +1,6 @@
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -273,3 +274,22 @@ def test_corpora_are_listed_and_verified(
     assert main(["data", "list"]) == 0
     assert "sigmorphon2018" in capsys.readouterr().out
     assert main(["data", "verify", "sigmorphon2018", f"data_dir={tmp_path}"]) == 1
+
+
+def test_bash_completes_command_lines() -> None:
+    line = "repro run task=parsing model.lstm_s"
+    script = f"""
+        repro() {{ {shlex.quote(sys.executable)} -m repro "$@"; }}
+        eval "$(repro completion)"
+        for COMP_LINE in "repro rep" {shlex.quote(line)}; do
+            COMP_POINT=${{#COMP_LINE}}
+            _repro
+            printf '%s|' "${{COMPREPLY[@]}}"
+        done
+        complete -p repro
+    """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    *words, registered = done.stdout.split("|")
+    assert sorted(words) == ["model.lstm_size=", "report ", "reproduce "]
+    assert "-F _repro" in registered

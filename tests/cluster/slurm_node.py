@@ -32,7 +32,8 @@ StateSaveLocation={folder}/state
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
 KillWait=5
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+GresTypes=gpu
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Gres=gpu:2 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -69,6 +70,7 @@ def slurm_node(folder: Path) -> Iterator[None]:
             host=host, folder=folder, first_port=first, second_port=second, cpus=os.cpu_count()
         )
     )
+    (folder / "gres.conf").write_text("Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n")
     places = [f"--{name}={folder}/munge.{name}" for name in ("pid-file", "socket", "log", "seed")]
     command = [sys.executable, __file__, str(configuration)]
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)

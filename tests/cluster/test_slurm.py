@@ -92,7 +92,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     (bad.path / "record.json").mkdir(parents=True)  # a folder stands where a file is to be written
     requeued = wait_for_a_checkpoint(tmp_path, bad.path)
     sweep_file = file.with_name("sweep.json")
-    while not (ids := json.loads(sweep_file.read_text())["jobs"]):
+    while not (ids := [*json.loads(sweep_file.read_text())["jobs"]]):
         time.sleep(0.1)
     number = next(n for n, job in enumerate(jobs) if job.run.folder.path == requeued.path)
     order = ["scontrol", "requeue", ids[number]]

@@ -31,9 +31,7 @@ def make_run(root: Path, name: str, seed: int, right: int) -> None:
 
 
 def view_of(root: Path, axes: Sequence[str]) -> SweepView:
-    view = sweep_view(Archive(root, "demo"), Comparer(root, "demo"), grid(root, axes))
-    assert view is not None
-    return view
+    return sweep_view(Archive(root, "demo"), Comparer(root, "demo"), grid(root, axes))
 
 
 def grid(root: Path, axes: Sequence[str]):  # type: ignore[no-untyped-def]
@@ -79,16 +77,17 @@ def test_two_numeric_axes_are_pivoted_and_a_heat_map(tmp_path: Path) -> None:
     assert view.svg is not None
 
 
-def test_missing_runs_are_counted_and_a_sweep_without_any_is_left_out(tmp_path: Path) -> None:
+def test_missing_runs_are_counted_and_a_sweep_without_any_shows_its_axes(tmp_path: Path) -> None:
     sweep = grid(tmp_path, ["mapping.alpha"])
     for path in (tmp_path / "demo" / "records").glob("1-1-2*"):
         path.unlink()
     view = sweep_view(Archive(tmp_path, "demo"), Comparer(tmp_path, "demo"), sweep)
-    assert view is not None
     assert view.state == "5 of 6 runs done"
     assert "(1/2)" in view.grids[0].rows[0].texts[1]
     empty = tmp_path / "empty"
-    assert sweep_view(Archive(empty, "demo"), Comparer(empty, "demo"), sweep) is None
+    view = sweep_view(Archive(empty, "demo"), Comparer(empty, "demo"), sweep)
+    assert (view.state, view.grids, view.svg) == ("0 of 6 runs done", (), None)
+    assert view.notes == (f"mapping.alpha: {', '.join(RIGHT)}; seed: 1, 2",)
 
 
 def test_the_report_and_a_page_of_its_own_show_a_sweep(

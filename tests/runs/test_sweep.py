@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from process_groups import wait_for_the_end
 
+from repro.cli import main
 from repro.results import Record, RunFolder, list_runs
+from repro.results.sweeps import read_sweeps
 from repro.runs import execute as execute_module
 from repro.runs.execute import Outcome
 from repro.runs.launch import Job, backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
@@ -109,8 +111,8 @@ def start_sweep(tiny: list[str], results: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
-def test_a_killed_sweep_ends_with_the_records_of_an_uninterrupted_one(
-    tiny: list[str], tmp_path: Path
+def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_one(
+    tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert start_sweep(tiny, whole).wait(120) == 0
@@ -119,6 +121,16 @@ def test_a_killed_sweep_ends_with_the_records_of_an_uninterrupted_one(
     os.killpg(sweep.pid, signal.SIGKILL)
     sweep.wait(10)
     assert any(folder.status == "running" for folder in list_runs(killed, "demo"))
+    assert main(["status", f"results_dir={killed}"]) == 0
+    listed = capsys.readouterr().out
+    assert "mapping.alpha=1.25,1.5 seed=1,2" in listed  # the command
+    ids = {line.split()[0] for line in listed.splitlines() if "seed=" in line}
+    left = {run.run_id for run in list_runs(killed, "demo") if run.status != "done"}
+    assert left <= ids
+    (sweep_of_runs,) = read_sweeps(killed, "demo")
+    assert sweep_of_runs.axes == {"mapping.alpha": ["1.25", "1.5"], "seed": ["1", "2"]}
+    assert main(["report", "scale=demo", f"results_dir={killed}"]) == 0
+    assert sweep_of_runs.anchor in (killed / "demo" / "report.html").read_text(encoding="utf-8")
     assert start_sweep(tiny, killed).wait(120) == 0
     names = [folder.run_id for folder in list_runs(whole, "demo")]
     assert len(names) == 4
@@ -214,6 +226,23 @@ def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Pa
             if line[:8].strip() in ("done", "skipped")
         ]
         assert len(ended) == len(set(ended))
+
+
+def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path: Path) -> None:
+    sweeps = [start_table(tiny, tmp_path, "training.max_epochs=12") for _ in range(2)]
+    claims = wait_for_claims(tmp_path, 2)
+    killed = next(sweep for sweep in sweeps if sweep.pid in claims)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate(timeout=20)
+    (other,) = (sweep for sweep in sweeps if sweep is not killed)
+    report, errors = other.communicate(timeout=200)
+    assert other.returncode == 0, errors
+    assert Path(report.strip()).exists()
+    runs = list_runs(tmp_path, "demo")
+    assert [run.status for run in runs] == ["done"] * 3
+    for run in runs:
+        assert [row["epoch"] for row in run.read_history()] == [*range(1, 13)]
+        assert not list(run.path.glob("claim-*"))
 
 
 def _wait_for_work(results: Path, folders: int) -> None:

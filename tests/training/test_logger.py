@@ -1,5 +1,7 @@
 import csv
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,15 +48,18 @@ def test_mlflow_and_wandb_get_numbers_at_their_steps(
         search_runs=lambda **_: known,
         start_run=lambda **chosen: logged.append((chosen,)),
         log_metrics=log,
+        end_run=lambda: logged.append(("mlflow ended",)),
     )
-    wandb = SimpleNamespace(init=lambda **_: SimpleNamespace(log=log))
+    finish = partial(logged.append, ("wandb ended",))
+    wandb = SimpleNamespace(init=lambda **_: SimpleNamespace(log=log, finish=finish))
     monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     for name in ("mlflow", "wandb"):
-        build_logger(name, tmp_path).log(ROWS[1])
+        with closing(build_logger(name, tmp_path)) as logger:
+            logger.log(ROWS[1])
     numbers = ({"epoch": 2, "train_loss": 1.0, "dev_loss": 1.5}, 20)
     chosen = {"run_id": "7"} if known else {"run_name": tmp_path.name}
-    assert logged == [(chosen,), numbers, numbers]
+    assert logged == [(chosen,), numbers, ("mlflow ended",), numbers, ("wandb ended",)]
 
 
 @pytest.mark.parametrize("name", ["mlflow", "wandb"])
