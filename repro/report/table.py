@@ -104,7 +104,7 @@ def build_table(
         A cell for every row and column, empty where no run is recorded.
 
     Raises:
-        ResultsError: the experiment lacks this scale, or two runs claim the same place.
+        ResultsError: the experiment lacks this scale, or a cell has two runs with one seed.
     """
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
@@ -154,8 +154,8 @@ def cell_of(
         experiment: says which runs the cell is made of.
         scale: scale of the runs.
         column: column of the cell.
-        records: those of the cell's row, column and metric.
-        metric: says the digits.
+        records: the records of the cell's row, column and metric.
+        metric: its number of digits is that of the cell.
         published: the paper's value.
         published_std: the paper's standard deviation.
         departures: marks and departures that concern the cell.

@@ -37,10 +37,10 @@ class Estimate:
     """Estimated cost of some runs.
 
     Attributes:
-        seconds: of the runs with a similar one, one after the other.
-        unknown: number of runs without a similar one.
-        bytes: of their folders; None if no folder of such a run is there.
-        missing: what is said of data that is not there, once each.
+        seconds: time of the runs one after the other, without those in ``unknown``.
+        unknown: number of runs that no recorded run resembles.
+        bytes: disk space of the run folders; None if no folder of such a run exists.
+        missing: one message for each corpus that was not found, with the way to get it.
     """
 
     seconds: float
@@ -52,7 +52,7 @@ class Estimate:
 def plan(
     names: Sequence[str], scale: str, extra: Sequence[str], fresh: bool = False
 ) -> tuple[list[ArtefactPlan], Estimate]:
-    """Plan artefacts; starts nothing, writes nothing.
+    """Plan artefacts, without starting a run or writing a file.
 
     Args:
         names: ``<paper>/<artefact>`` each.
@@ -117,7 +117,7 @@ def _model(device: str) -> str:
 
 
 def _size(todo: Sequence[RunConfig], archive: Archive) -> int | None:
-    """Bytes of as many folders of the same tasks."""
+    """Estimate the bytes of their folders from the median folder of each task."""
     root = runs_dir(archive.results_dir, archive.scale)
     sizes: dict[str, list[int]] = {}
     for record in archive.records:

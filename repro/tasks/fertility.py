@@ -57,7 +57,7 @@ class AlignedCorpus:
     sink: int
 
     def fertilities(self, split: str, least: int = 0) -> Iterator[tuple[list[int], list[int]]]:
-        """Ids of each source with the fertilities of its words, at least ``least``; no sink's."""
+        """Yield ids of each source sentence and fertilities of its words, without the sink."""
         for pair, links in zip(self.data.splits[split], self.links[split], strict=True):
             words = pair.source
             counts = fertilities(links, len(words) - 1)
@@ -80,9 +80,9 @@ def build_fertility(
     Args:
         config: the strategy and its settings.
         data: the corpus, prepared with a sink.
-        prepared: name of the corpus with all settings of its preparation.
+        prepared: identity of the prepared corpus, with all settings of its preparation.
         cache: where stages are kept.
-        seed: of the tagger.
+        seed: seed of the tagger.
         device: where a tagger is trained.
 
     References:
@@ -125,7 +125,7 @@ def _words(data: PreparedCorpus, split: str, sink: int) -> Iterator[tuple[list[s
 
 
 def _write_links(data: PreparedCorpus, sink: int, symmetry: Symmetry, folder: Path) -> None:
-    """Train an aligner and write its links; those of new text as ``force_align.py`` finds them."""
+    """Train an aligner and write its links; new text is aligned as by ``force_align.py``."""
     aligner = train_two_way(_words(data, "train", sink))
     of_new_text = aligner.pruned()
     for split in data.splits:
@@ -253,7 +253,7 @@ def fertility_f1(
 def _classes(
     tagger: FertilityTagger, batch: Seq2SeqBatch, links: Sequence[Links], sink: int
 ) -> Tensor:
-    """Classes of a padded batch; the sink stands behind the last word and has none."""
+    """Classes of a padded batch; the sink follows the last word and has no class."""
     source = batch.source.cpu()
     wanted = torch.full(source.shape, _IGNORED)
     most = tagger.scores.out_features - 1

@@ -10,14 +10,14 @@ from repro.config.schema.mapping import ENTMAX_SOLVERS
 
 @dataclass
 class LossConfig:
-    """A loss; what its ``name`` means is said by each kind of loss."""
+    """A loss; the kinds of loss below say which names they accept."""
 
     name: str = MISSING
 
 
 @dataclass
 class FenchelYoungLossConfig(LossConfig):
-    """A Fenchel–Young loss of one choice; ``name`` is the key of the mapping that generates it."""
+    """A Fenchel–Young loss over classes; ``name`` is the key of the mapping that generates it."""
 
     label_smoothing: float = number("[0, 1)", 0.0)
 

@@ -37,12 +37,12 @@ class WordNumbers:
         return len(self.numbers)
 
     def learn(self, sentence: Words) -> list[int]:
-        """Numbers of a sentence; a new word gets the next number."""
+        """Return the numbers of a sentence; a new word gets the next number."""
         numbers = self.numbers
         return [numbers.setdefault(word, len(numbers) + 1) for word in sentence]
 
     def encode(self, sentence: Words) -> list[int]:
-        """Numbers of a sentence, :data:`UNKNOWN` for new words."""
+        """Return the numbers of a sentence, :data:`UNKNOWN` for new words."""
         return [self.numbers.get(word, UNKNOWN) for word in sentence]
 
 

@@ -39,8 +39,8 @@ class ExampleAnalysis:
     """Decodes the examples that figures may show, and stores hypotheses and attention.
 
     Args:
-        config: of the run; the first ``task.analysed`` validation examples of each language are
-            stored, and those of any split that ``task.shown`` names.
+        config: configuration of the run. The first ``task.analysed`` validation examples of each
+            language are stored, and the examples of any split that ``task.shown`` names.
         data: the encoded corpus.
         device: where the models live.
     """
@@ -130,7 +130,7 @@ def _first_of_each_language(data: EncodedCorpus, count: int) -> Iterator[Example
 
 
 def _shown(data: EncodedCorpus, count: int, shown: Sequence[str]) -> Iterator[Example]:
-    """Examples of any split with a given lemma, or lemma and form, that are not stored anyway."""
+    """Examples of any split with a lemma, or lemma and form, of ``shown``, without duplicates."""
     keys = {sentence_key(text) for text in shown}
     stored = {("dev", example.index) for example in _first_of_each_language(data, count)}
     for split in ("dev", "test", "train") if keys else ():
