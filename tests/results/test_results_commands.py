@@ -1,0 +1,180 @@
+"""``repro results``, ``repro compare`` and ``repro plan`` over records that are written by hand."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from repro import NUMERIC_EPOCH
+from repro.cli import main
+from repro.config.compose import compose_run
+from repro.config.experiment import load_experiment
+from repro.config.identity import settings
+from repro.config.planning import plan_runs
+from repro.evaluation.sufficient_statistics import ratios
+from repro.results import Record, publish, run_folder
+from repro.runs.environment import choose_device, describe_device
+from repro.runs.plan import plan
+
+Make = Callable[..., Record]
+RIGHT = {"softmax": 0.5, "entmax": 0.95}
+"""Share of right predictions by mapping."""
+
+
+@pytest.fixture
+def results(tmp_path: Path, make_record: Make) -> Path:
+    for mapping, share in RIGHT.items():
+        for seed in (1, 2):
+            name = f"{mapping}-{seed}"
+            right = np.arange(40) < 40 * share
+            config = {"task": {"name": "morphology"}, "mapping": {"name": mapping}, "seed": seed}
+            metrics = {"test/accuracy": 100 * float(right.mean()), "dev/loss": float(seed)}
+            publish(
+                tmp_path, make_record(run_id=name, seed=seed, config=config, metrics=metrics,
+                                      signatures=dict.fromkeys(metrics, "s")),
+            )  # fmt: skip
+            folder = run_folder(tmp_path, "demo", name)
+            folder.write_statistics({"test/accuracy": ratios(right.astype(float), 1)})
+    return tmp_path
+
+
+def output(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> bytes:
+    assert main(list(arguments)) == 0
+    return capsysbinary.readouterr().out
+
+
+READERS: dict[str, Callable[[bytes], pd.DataFrame]] = {
+    "csv": lambda content: pd.read_csv(io.BytesIO(content)),
+    "json": lambda content: pd.DataFrame(json.loads(content)),
+    "parquet": lambda content: pd.read_parquet(io.BytesIO(content)),
+}
+
+
+@pytest.mark.parametrize("form", READERS)
+def test_files_hold_every_setting_and_metric(
+    form: str, results: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    where = f"results_dir={results}"
+    frame = READERS[form](output(capsysbinary, "results", where, "--format", form))
+    rows = frame.set_index("run_id")
+    assert sorted(rows.index) == ["entmax-1", "entmax-2", "softmax-1", "softmax-2"]
+    assert rows.loc["entmax-2", ["mapping.name", "seed", "test/accuracy", "dev/loss"]].tolist() == [
+        "entmax", 2, 95.0, 2.0,
+    ]  # fmt: skip
+    assert set(rows["commit"]) == {"abc1234"}
+
+
+def test_the_table_shows_what_differs_and_one_metric(
+    results: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    where = f"results_dir={results}"
+    rows = [line.split() for line in output(capsysbinary, "results", where).decode().splitlines()]
+    assert rows[0] == ["run_id", "mapping.name", "seed", "test/accuracy"]
+    assert ["softmax-1", "softmax", "1", "50"] in rows
+    chosen = output(capsysbinary, "results", where, "mapping=softmax", "--metric", "dev/loss")
+    assert [line.split() for line in chosen.decode().splitlines()] == [
+        ["run_id", "seed", "dev/loss"], ["softmax-1", "1", "1"], ["softmax-2", "2", "2"],
+    ]  # fmt: skip
+    latex = output(capsysbinary, "results", where, "seed=2", "--format", "latex").decode()
+    cells = [line.rstrip("\\ ").split(" & ") for line in latex.splitlines() if " & " in line]
+    assert cells == [
+        ["run\\_id", "mapping.name", "test/accuracy"],
+        ["entmax-2", "entmax", "95.00"],
+        ["softmax-2", "softmax", "50.00"],
+    ]
+
+
+def test_a_pivot_aggregates_the_filtered_runs(
+    results: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    arguments = ["results", f"results_dir={results}", "--metric", "dev/loss", "--format", "csv"]
+    whole = READERS["csv"](output(capsysbinary, *arguments, "--pivot", "mapping"))
+    assert whole.to_dict("list") == {
+        "mapping.name": ["entmax", "softmax"], "mean": [1.5, 1.5],
+        "std": pytest.approx([0.5**0.5] * 2), "count": [2, 2],
+    }  # fmt: skip
+    part = READERS["csv"](output(capsysbinary, *arguments, "seed=2", "--pivot", "mapping,seed"))
+    assert part[["mapping.name", "seed", "mean", "count"]].to_numpy().tolist() == [
+        ["entmax", 2, 2.0, 1], ["softmax", 2, 2.0, 1],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["mapping=sparsemax"], "no finished run below"),
+        (["--metric", "test/bleu"], "there are dev/loss, test/accuracy"),
+        (["--pivot", "mapping.beta"], "mapping.beta"),
+        (["mapping.beta=2"], "mapping.beta"),
+    ],
+)
+def test_what_no_run_has_is_refused(
+    arguments: list[str], expected: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["results", f"results_dir={results}", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert expected in line
+
+
+def test_two_runs_are_compared_by_settings_metrics_and_tests(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", "entmax-1", "softmax-1", f"results_dir={results}"]) == 0
+    settings, metrics = capsys.readouterr().out.split("\n\n")
+    assert [line.split() for line in settings.splitlines()] == [
+        ["setting", "entmax-1", "softmax-1"], ["mapping.name", "entmax", "softmax"],
+    ]  # fmt: skip
+    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:]}
+    assert rows.keys() == {"test/accuracy", "dev/loss"}
+    assert [float(text) for text in rows["test/accuracy"][:3]] == [95.0, 50.0, 45.0]
+    assert all(float(text.lstrip("<")) < 0.01 for text in rows["test/accuracy"][3:])
+    assert [float(text) for text in rows["dev/loss"]] == [1.0, 1.0, 0.0]  # a loss has no test
+    assert main(["compare", "entmax-1", "entmax-1", f"results_dir={results}"]) == 0
+    assert capsys.readouterr().out.startswith("no difference\n")
+    assert main(["compare", "entmax", "softmax-1", f"results_dir={results}"]) == 2
+
+
+def test_a_plan_counts_runs_and_estimates_their_cost(
+    tmp_path: Path, make_record: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, where = "peters2019/figure4", [f"results_dir={tmp_path}", "hardware=cpu"]
+    configs = [
+        compose_run([*run.overrides, *where]) for run in plan_runs(load_experiment(name), "demo")
+    ]
+    every = {str(settings(config)): config for config in configs}
+    done, *others = every.values()
+    plans, estimate = plan([name], "demo", where)
+    assert (plans[0].done, len(plans[0].todo)) == (0, len(every))
+    assert (estimate.unknown, estimate.bytes, estimate.missing) == (len(every), None, ())
+
+    record = make_record(
+        config=settings(done), seed=done.seed, epoch=NUMERIC_EPOCH, wall_time=60.0,
+        device=describe_device(choose_device(done.hardware)),
+    )  # fmt: skip
+    publish(tmp_path, record)
+    folder = run_folder(tmp_path, "demo", record.run_id).path
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(bytes(1000))
+    plans, estimate = plan([name], "demo", where)
+    assert (plans[0].done, len(plans[0].todo)) == (1, len(others))
+    assert (estimate.seconds, estimate.bytes) == (60.0 * len(others), 1000 * len(others))
+    assert main(["plan", name, "scale=demo", *where]) == 0
+    assert f"{len(others)} runs to do, 1 done" in capsys.readouterr().out
+
+    publish(tmp_path, make_record(**{**vars(record), "epoch": NUMERIC_EPOCH - 1}))
+    assert plan([name], "demo", where)[0][0].done == 1
+    assert plan([name], "demo", where, fresh=True)[0][0].done == 0
+
+
+def test_a_plan_names_missing_data_and_unknown_artefacts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = [f"results_dir={tmp_path}", f"data_dir={tmp_path / 'nowhere'}"]
+    assert main(["plan", "peters2019/figure4", "scale=small", *where]) == 0
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("missing: ")]
+    assert "multi30k" in line
+    assert main(["plan", "peters2019/nothing", *where]) == 2
