@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from repro.atomic import atomic_write_json, scratch_folder, temporary_beside
 from repro.checksums import sha256_of_file
-from repro.data.corpora import Corpus, Download
+from repro.data.corpora import Corpus, Download, HubCorpus
 from repro.data.errors import DataError
 from repro.data.parallel import check_size
 
@@ -120,6 +120,7 @@ def fetch_from_hub(
     from datasets import load_dataset  # slow to import
 
     hub = corpus.hub
+    assert isinstance(corpus, HubCorpus)
     assert hub is not None
     commit = hub.revision if folder is not None else _commit(hub.repository, hub.revision)
     base = f"hf://datasets/{hub.repository}@{commit}" if folder is None else str(folder)

@@ -2,12 +2,28 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from repro.structures import ConvergenceWarning, Solution, Structure, sparsemap
+
+
+class ScoredBatch(NamedTuple):
+    """A structure with the scores of a batch of instances.
+
+    Attributes:
+        structure: whose oracles are called.
+        scores: ``η``, ``(B, ...)``.
+        additional: additional scores, or None.
+        lengths: ``(B, ...)``, or None.
+    """
+
+    structure: Structure
+    scores: Tensor
+    additional: Tensor | None
+    lengths: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -28,22 +44,10 @@ class Prediction:
 class Inference(Protocol):
     """The maximiser of ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
 
-    def predict(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Prediction:
+    def predict(self, batch: ScoredBatch) -> Prediction:
         """``A y*``."""
 
-    def conjugate(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Tensor:
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
         """The maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
 
     def omega(self, vertex: Tensor) -> Tensor:
@@ -54,27 +58,17 @@ class Inference(Protocol):
 class MapInference:
     """``Ω = 0``: the best structure."""
 
-    def predict(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Prediction:
+    def predict(self, batch: ScoredBatch) -> Prediction:
         """The parts of the best structure."""
+        structure, scores, additional, lengths = batch
         best = structure.map(scores, additional, lengths)
         one = scores.new_ones(len(scores), 1)
         pairs = None if additional is None else structure.mixture(best[:, None], one, additional)
         return Prediction(structure.indicator(best, scores), pairs)
 
-    def conjugate(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Tensor:
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
         """The score of the best structure."""
+        structure, scores, additional, lengths = batch
         best = structure.map(scores, additional, lengths)
         return structure.score(best, scores, additional)
 
@@ -87,25 +81,13 @@ class MapInference:
 class MarginalInference:
     """``Ω = -H``: every structure, in proportion to the exponential of its score."""
 
-    def predict(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Prediction:
+    def predict(self, batch: ScoredBatch) -> Prediction:
         """The probabilities of the parts."""
-        return Prediction(*structure.marginals(scores, additional, lengths))
+        return Prediction(*batch.structure.marginals(*batch[1:]))
 
-    def conjugate(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Tensor:
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
         """The log-partition function."""
-        return structure.log_partition(scores, additional, lengths)
+        return batch.structure.log_partition(*batch[1:])
 
     def omega(self, vertex: Tensor) -> Tensor:
         """Zero: a single structure has no entropy."""
@@ -124,36 +106,24 @@ class SparsemapInference:
     max_iter: int
     tol: float | None
 
-    def predict(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Prediction:
+    def predict(self, batch: ScoredBatch) -> Prediction:
         """The mixture's parts, and the solution behind them, which says whether it converged."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
-                structure, scores, additional, lengths=lengths, max_iter=self.max_iter, tol=self.tol
+                *batch[:3], lengths=batch.lengths, max_iter=self.max_iter, tol=self.tol
             )
         return Prediction(solution.marginals, solution.additional, solution)
 
-    def conjugate(
-        self,
-        structure: Structure,
-        scores: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-    ) -> Tensor:
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
         """The mixture's score less its penalty."""
         with torch.no_grad():
-            found = self.predict(structure, scores, additional, lengths)
+            found = self.predict(batch)
         parts = found.marginals.detach()  # no_grad leaves tangents of forward mode
-        value = _inner_product(parts, scores) - self.omega(parts)
-        if additional is None or found.additional is None:
+        value = _inner_product(parts, batch.scores) - self.omega(parts)
+        if batch.additional is None or found.additional is None:
             return value
-        return value + _inner_product(found.additional.detach(), additional)
+        return value + _inner_product(found.additional.detach(), batch.additional)
 
     def omega(self, vertex: Tensor) -> Tensor:
         """Half the squared norm of the unary parts."""

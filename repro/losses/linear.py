@@ -60,21 +60,14 @@ def linear_entmax_loss(
         return loss(F.linear(hidden, weight, bias), target)
     size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
     ignored = target == skipped
-    losses = _losses(hidden, weight, bias, target, ~ignored, Entmax(alpha), smoothing, size)
-    return reduce_losses(losses, ignored, reduction).to(hidden.dtype)
-
-
-def _losses(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, kept: Tensor,
-    mapping: Entmax, smoothing: float, size: int,
-) -> Tensor:  # fmt: skip
-    """One loss per target, zero where it is not kept."""
-    check_classes(target.masked_fill(~kept, 0), max(1, weight.size(0)))
+    kept = ~ignored
+    check_classes(target.masked_fill(ignored, 0), max(1, weight.size(0)))
     counted: Tensor = LinearEntmaxFunction.apply(
-        hidden[kept], weight, bias, target[kept], mapping, smoothing, size,
+        hidden[kept], weight, bias, target[kept], Entmax(alpha), smoothing, size,
         torch.is_grad_enabled(),
     )  # fmt: skip
-    return counted.new_zeros(target.shape).masked_scatter(kept, counted)
+    losses = counted.new_zeros(target.shape).masked_scatter(kept, counted)
+    return reduce_losses(losses, ignored, reduction).to(hidden.dtype)
 
 
 class LinearEntmaxLoss(nn.Module):

@@ -26,6 +26,7 @@ from repro.losses.inference import (
     MapInference,
     MarginalInference,
     Prediction,
+    ScoredBatch,
     SparsemapInference,
 )
 from repro.losses.reduction import Reduction, reduce_losses
@@ -99,7 +100,7 @@ class StructuredLoss(nn.Module):
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
-        best = self.inference.conjugate(self.structure, wide, extra, lengths)
+        best = self.inference.conjugate(ScoredBatch(self.structure, wide, extra, lengths))
         losses = best + self.inference.omega(gold) - self.structure.score(vertex, wide, extra)
         losses = losses - losses.detach().clamp(max=0)
         counted = torch.zeros_like(losses, dtype=torch.bool)
@@ -115,7 +116,7 @@ class StructuredLoss(nn.Module):
             lengths: as there.
             additional: as there.
         """
-        return self.inference.predict(self.structure, scores, additional, lengths)
+        return self.inference.predict(ScoredBatch(self.structure, scores, additional, lengths))
 
     def extra_repr(self) -> str:
         """Show the settings."""

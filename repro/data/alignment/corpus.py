@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +47,10 @@ class WordNumbers:
         return [self.numbers.get(word, UNKNOWN) for word in sentence]
 
 
-@dataclass(frozen=True)
-class FlatCorpus:
+class FlatCorpus(NamedTuple):
     """Both sides of all pairs, one after the other: 4 bytes a word and 16 bytes a pair.
+
+    A named tuple, as compiled loops take it whole; its length is that of the tuple.
 
     Attributes:
         source: word numbers of all source sentences.
@@ -62,7 +64,9 @@ class FlatCorpus:
     source_starts: Integers
     target_starts: Integers
 
-    def __len__(self) -> int:
+    @property
+    def pairs(self) -> int:
+        """Number of sentence pairs."""
         return len(self.source_starts) - 1
 
     def turned(self) -> "FlatCorpus":
@@ -87,7 +91,7 @@ def number_words(pairs: Pairs) -> tuple[FlatCorpus, WordNumbers, WordNumbers]:
     """
     source, target = WordNumbers({}), WordNumbers({})
     corpus = _join(pairs, source.learn, target.learn)
-    if not len(corpus):
+    if not corpus.pairs:
         raise DataError("no sentence pair to train a word aligner on")
     return corpus, source, target
 

@@ -1,7 +1,7 @@
 """Compiled loops of the aligner: table of word pairs, expectation maximisation, best links."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,9 +16,8 @@ UNSEEN = 1e-9
 """Probability of a pair of words that never occurred together."""
 
 
-@dataclass(frozen=True)
-class PairTable:
-    """Slots of word pairs.
+class PairTable(NamedTuple):
+    """Hash table of word pairs.
 
     Attributes:
         keys: ``source * width + target`` of each slot; -1 where empty. A power of two many.
@@ -27,6 +26,22 @@ class PairTable:
 
     keys: NDArray[np.int64]
     width: int
+
+
+class LinkModel(NamedTuple):
+    """Parameters of the distribution of links.
+
+    Attributes:
+        table: the word pairs that occurred together.
+        probabilities: ``t`` of every slot of the table.
+        null: ``p_0``, the probability of a target word without a counterpart.
+        tension: ``λ`` of the diagonal prior.
+    """
+
+    table: PairTable
+    probabilities: NDArray[np.float64]
+    null: float
+    tension: float
 
 
 @njit(nogil=True)
@@ -50,7 +65,8 @@ def _grown(keys):
 
 
 @njit(nogil=True)
-def _collect(source, target, source_starts, target_starts, width):
+def _collect(corpus, width):
+    source, target, source_starts, target_starts = corpus
     keys, used = np.full(1 << 12, _EMPTY, np.int64), 0
     for s in range(len(source_starts) - 1):
         for i in range(target_starts[s], target_starts[s + 1]):
@@ -73,53 +89,42 @@ def collect_pairs(corpus: FlatCorpus, targets: int) -> PairTable:
         targets: number of target words.
     """
     width = targets + 1
-    keys = _collect(corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, width)
-    return PairTable(keys, width)
+    return PairTable(_collect(corpus, width), width)
 
 
 @njit(nogil=True)
-def _probability(keys, probabilities, width, source, target):
+def _probability(model, source, target):
     """``t(target | source)``; words and pairs that were never seen have a small constant."""
     if source == UNKNOWN or target == UNKNOWN:
         return UNSEEN
-    slot = find(keys, source * width + target)
-    return probabilities[slot] if keys[slot] >= 0 else UNSEEN
+    slot = find(model.table.keys, source * model.table.width + target)
+    return model.probabilities[slot] if model.table.keys[slot] >= 0 else UNSEEN
 
 
 @njit(nogil=True)
-def joint(keys, probabilities, width, words, target, i, m, null, tension, out):
+def joint(model, words, target, i, m, out):
     """Write ``δ(j) t(e | f_j)`` for NULL (place 0) and all source positions; return the sum."""
     n = len(words)
-    total = (1.0 - null) / diagonal_weights(i, m, n, tension, out[1:])
-    out[0] = null * _probability(keys, probabilities, width, NULL, target)
+    total = (1.0 - model.null) / diagonal_weights(i, m, n, model.tension, out[1:])
+    out[0] = model.null * _probability(model, NULL, target)
     evidence = out[0]
     for j in range(n):
-        out[j + 1] *= total * _probability(keys, probabilities, width, words[j], target)
+        out[j + 1] *= total * _probability(model, words[j], target)
         evidence += out[j + 1]
     return evidence
 
 
 @njit(nogil=True)
-def expected_counts(
-    source,
-    target,
-    source_starts,
-    target_starts,
-    keys,
-    probabilities,
-    width,
-    null,
-    tension,
-    first,
-    counts,
-):
-    """Add the expected number of uses of every pair.
+def expected_counts(corpus, model, first, counts):
+    """Add the expected number of uses of every pair to ``counts``.
 
     Target positions in the returned sum of ``h`` are counted from ``first``, elsewhere from one.
 
     Returns:
         Log-likelihood, expected links other than to NULL, and the expected sum of ``h``.
     """
+    source, target, source_starts, target_starts = corpus
+    keys, width = model.table
     likelihood = links = near = 0.0
     longest = np.max(np.diff(source_starts)) + 1
     share = np.empty(longest)
@@ -128,9 +133,7 @@ def expected_counts(
         n, m = len(words), target_starts[s + 1] - target_starts[s]
         for i in range(m):
             word = target[target_starts[s] + i]
-            evidence = joint(
-                keys, probabilities, width, words, word, i + 1, m, null, tension, share[: n + 1]
-            )
+            evidence = joint(model, words, word, i + 1, m, share[: n + 1])
             likelihood += math.log(evidence)
             counts[find(keys, NULL * width + word)] += share[0] / evidence
             for j in range(n):
@@ -154,12 +157,13 @@ def _digamma(x):
 
 
 @njit(nogil=True)
-def normalise(keys, width, counts, sources, concentration, probabilities):
-    """Turn counts into ``t``.
+def normalise(table, counts, sources, concentration, probabilities):
+    """Write ``t`` from counts to ``probabilities``.
 
     With a Dirichlet prior of this concentration for every pair, ``t`` is the exponential of the
     variational mean of ``log t``; at concentration zero it is the relative frequency.
     """
+    keys, width = table
     totals = np.zeros(sources + 1)
     for slot in range(len(keys)):
         if keys[slot] >= 0:
@@ -174,13 +178,12 @@ def normalise(keys, width, counts, sources, concentration, probabilities):
 
 
 @njit(nogil=True)
-def best_links(
-    source, target, source_starts, target_starts, keys, probabilities, width, null, tension
-):
+def best_links(corpus, model):
     """The most probable source position of every target word, counted from 0; -1 for NULL.
 
     The first of equally probable places counts, NULL before all.
     """
+    source, target, source_starts, target_starts = corpus
     links = np.empty(len(target), np.int64)
     share = np.empty(np.max(np.diff(source_starts)) + 1)
     for s in range(len(source_starts) - 1):
@@ -189,6 +192,6 @@ def best_links(
         places = share[: len(words) + 1]
         for i in range(m):
             place = target_starts[s] + i
-            joint(keys, probabilities, width, words, target[place], i + 1, m, null, tension, places)
+            joint(model, words, target[place], i + 1, m, places)
             links[place] = np.argmax(places) - 1
     return links

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
 from repro.data.alignment.diagonal import (
@@ -16,7 +15,7 @@ from repro.data.alignment.diagonal import (
 )
 from repro.data.alignment.expectation import (
     UNSEEN,
-    PairTable,
+    LinkModel,
     best_links,
     collect_pairs,
     expected_counts,
@@ -64,10 +63,7 @@ class WordAligner:
     Attributes:
         source: numbers of the source words.
         target: numbers of the target words.
-        table: the word pairs that occurred together.
-        probabilities: ``t`` of every slot of the table.
-        null: ``p_0``.
-        tension: ``λ``.
+        model: ``t``, ``p_0`` and ``λ``.
 
     References:
         Dyer, Chahuneau & Smith (2013), §2.
@@ -75,10 +71,7 @@ class WordAligner:
 
     source: WordNumbers
     target: WordNumbers
-    table: PairTable
-    probabilities: NDArray[np.float64]
-    null: float
-    tension: float
+    model: LinkModel
 
     def align(self, pairs: Pairs) -> list[Links]:
         """The most probable links ``(source, target)`` of sentence pairs, also new ones.
@@ -94,22 +87,19 @@ class WordAligner:
         The program stores the translations of a source word ``f`` that have
         :math:`t(e \mid f) \ge \max_{e'} t(e' \mid f)^4`; all others count as never seen.
         """
-        used = self.table.keys >= 0
-        sources = np.where(used, self.table.keys // self.table.width, 0)
+        (keys, width), probabilities = self.model.table, self.model.probabilities
+        used = keys >= 0
+        sources = np.where(used, keys // width, 0)
         best = np.zeros(sources.max() + 1)
-        np.maximum.at(best, sources[used], self.probabilities[used])
-        kept = self.probabilities >= best[sources] ** _BEAM
-        return replace(self, probabilities=np.where(kept, self.probabilities, UNSEEN))
+        np.maximum.at(best, sources[used], probabilities[used])
+        kept = np.where(probabilities >= best[sources] ** _BEAM, probabilities, UNSEEN)
+        return replace(self, model=self.model._replace(probabilities=kept))
 
     def best_links(self, corpus: FlatCorpus) -> Iterator[Links]:
         """Links of pairs that are encoded already; see :meth:`align`."""
-        if not len(corpus):
+        if not corpus.pairs:
             return
-        links = best_links(
-            corpus.source, corpus.target, corpus.source_starts, corpus.target_starts,
-            self.table.keys, self.probabilities, self.table.width, self.null, self.tension,
-        )  # fmt: skip
-        for part in np.split(links, corpus.target_starts[1:-1]):
+        for part in np.split(best_links(corpus, self.model), corpus.target_starts[1:-1]):
             yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
 
 
@@ -134,20 +124,15 @@ def fit_aligner(
     """
     table = collect_pairs(corpus, len(target))
     probabilities = np.full(len(table.keys), 1.0 / len(target))
-    tension, sizes = settings.tension, sentence_sizes(corpus)
-    counts = np.empty(len(table.keys))
+    model = LinkModel(table, probabilities, settings.null, settings.tension)
+    counts, sizes = np.empty(len(table.keys)), sentence_sizes(corpus)
     for number in range(settings.passes):
         counts.fill(0.0)
-        _, _, near = expected_counts(
-            corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
-            probabilities, table.width, settings.null, tension, 0, counts,
-        )  # fmt: skip
-        normalise(
-            table.keys, table.width, counts, len(source), settings.concentration, probabilities
-        )
+        _, _, near = expected_counts(corpus, model, 0, counts)
+        normalise(table, counts, len(source), settings.concentration, probabilities)
         if number > 0:
-            tension = fast_align_tension(sizes, near, tension)
-    return WordAligner(source, target, table, probabilities, settings.null, tension)
+            model = model._replace(tension=fast_align_tension(sizes, near, model.tension))
+    return WordAligner(source, target, model)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pkgutil import iter_modules
 from typing import TypeVar
 
 from repro.config.paths import extended
-from repro.data.corpora.corpus import Corpus, Download, HubFiles
+from repro.data.corpora.corpus import Corpus, Download, HubCorpus, HubFiles
 from repro.data.errors import DataError
 
-__all__ = ["Corpus", "Download", "HubFiles", "declared", "declared_corpora"]
+__all__ = ["Corpus", "Download", "HubCorpus", "HubFiles", "declared", "declared_corpora"]
 
 __path__ += extended(__name__)
 

@@ -1,5 +1,6 @@
 """Declaration of a corpus: what it consists of, how large it is, and how to get it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,7 @@ class Corpus:
         sizes: number of examples of each split that is checked.
         downloads: files that ``repro data fetch`` downloads.
         members: patterns of the names of files that are taken from archives.
-        hub: a copy on the Hugging Face Hub, fetched as ``<name>@hub``.
+        hub: a copy on the Hugging Face Hub, fetched as ``<name>@hub``; of a :class:`HubCorpus`.
         obtain: how to get a corpus that cannot be fetched.
     """
 
@@ -87,6 +88,12 @@ class Corpus:
         fetch = f"run `repro data fetch {' or '.join(names)}`" if names else ""
         return " or ".join(way for way in (fetch, self.obtain) if way)
 
+
+@dataclass(frozen=True, kw_only=True)
+class HubCorpus(Corpus, ABC):
+    """A corpus that can be written from a copy on the Hub."""
+
+    @abstractmethod
     def write_hub_split(
         self, split: str, rows: Iterable[Mapping[str, object]], data_dir: Path
     ) -> list[Path]:
@@ -95,4 +102,3 @@ class Corpus:
         Raises:
             DataError: a row is malformed.
         """
-        raise NotImplementedError

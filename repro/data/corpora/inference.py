@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.atomic import atomic_path
-from repro.data.corpora.corpus import Corpus, Download, HubFiles
+from repro.data.corpora.corpus import Download, HubCorpus, HubFiles
 from repro.data.errors import DataError
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -14,7 +14,7 @@ UNLABELLED = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentencePairs(Corpus):
+class SentencePairs(HubCorpus):
     """Labelled sentence pairs.
 
     Attributes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from repro.data.corpora.corpus import Corpus, Download, HubFiles, Sizes
+from repro.data.corpora.corpus import Download, HubCorpus, HubFiles, Sizes
 from repro.data.errors import DataError
 from repro.data.markup import (
     first_column,
@@ -79,7 +79,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelTexts(Corpus):
+class ParallelTexts(HubCorpus):
     """A parallel corpus: a file ``<stem>.<language>`` for each split and language.
 
     Attributes:

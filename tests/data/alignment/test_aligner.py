@@ -9,6 +9,7 @@ from repro.data.alignment import AlignerSettings, train_aligner, train_two_way
 from repro.data.alignment.corpus import NULL, WordNumbers, flatten, number_words
 from repro.data.alignment.diagonal import fast_align_tension
 from repro.data.alignment.expectation import (
+    LinkModel,
     _digamma,
     collect_pairs,
     expected_counts,
@@ -66,11 +67,8 @@ def problem():
 def run_expectation(problem, tension=TENSION, first=1):
     corpus, table, probabilities, *_ = problem
     counts = np.zeros(len(table.keys))
-    sums = expected_counts(
-        corpus.source, corpus.target, corpus.source_starts, corpus.target_starts, table.keys,
-        probabilities, table.width, NULL_PROBABILITY, tension, first, counts,
-    )  # fmt: skip
-    return counts, sums
+    model = LinkModel(table, probabilities, NULL_PROBABILITY, tension)
+    return counts, expected_counts(corpus, model, first, counts)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -105,15 +103,16 @@ def test_best_links_are_the_most_probable_alignment(problem):
     for words, english in PAIRS:
         for word, other in product(["<null>", *words], english):
             number = NULL if word == "<null>" else aligner.source.numbers[word]
-            key = number * aligner.table.width + aligner.target.numbers[other]
-            translation[word, other] = aligner.probabilities[find(aligner.table.keys, key)]
+            keys, width = aligner.model.table
+            slot = find(keys, number * width + aligner.target.numbers[other])
+            translation[word, other] = aligner.model.probabilities[slot]
     for pair, links in zip(PAIRS, aligner.align(PAIRS), strict=True):
         words, english = pair
 
         def joint(alignment, words=words, english=english):
             value = 1.0
             for i, j in enumerate(alignment):
-                weight = prior(j, i + 1, len(words), len(english), aligner.tension)
+                weight = prior(j, i + 1, len(words), len(english), aligner.model.tension)
                 value *= weight * translation[["<null>", *words][j], english[i]]
             return value
 
@@ -124,14 +123,12 @@ def test_best_links_are_the_most_probable_alignment(problem):
 def test_likelihood_never_falls_without_a_prior_at_one_tension():
     corpus, source, target = number_words(PAIRS)
     table, seen = collect_pairs(corpus, len(target)), []
-    arrays = corpus.source, corpus.target, corpus.source_starts, corpus.target_starts
     probabilities = np.full(len(table.keys), 1.0 / len(target))
     for _ in range(8):
         counts = np.zeros(len(table.keys))
-        likelihood, _, _ = expected_counts(
-            *arrays, table.keys, probabilities, table.width, NULL_PROBABILITY, TENSION, 1, counts
-        )
-        normalise(table.keys, table.width, counts, len(source), 0.0, probabilities)
+        model = LinkModel(table, probabilities, NULL_PROBABILITY, TENSION)
+        likelihood, _, _ = expected_counts(corpus, model, 1, counts)
+        normalise(table, counts, len(source), 0.0, probabilities)
         seen.append(likelihood / len(corpus.target))
     assert all(later >= earlier - 1e-12 for earlier, later in pairwise(seen))
     assert seen[-1] > seen[0] + 0.1
@@ -225,8 +222,8 @@ def read_text(text):
 def test_tensions_are_those_of_fast_align():
     for passes, tension in enumerate(TENSIONS, start=2):
         aligner = train_two_way(read_text(CORPUS), AlignerSettings(passes=passes))
-        assert aligner.forward.tension == pytest.approx(tension, rel=5e-6)
-        assert aligner.reverse.tension == 14.0
+        assert aligner.forward.model.tension == pytest.approx(tension, rel=5e-6)
+        assert aligner.reverse.model.tension == 14.0
 
 
 @pytest.mark.parametrize("symmetry", PRINTED)
@@ -274,8 +271,8 @@ def test_unknown_words_align_by_position():
 def test_training_is_deterministic():
     pairs, _ = shifted_corpus(50, seed=3)
     first, second = train_aligner(pairs), train_aligner(pairs)
-    assert first.tension == second.tension
-    assert np.array_equal(first.probabilities, second.probabilities)
+    assert first.model.tension == second.model.tension
+    assert np.array_equal(first.model.probabilities, second.model.probabilities)
 
 
 @pytest.mark.parametrize("pairs", [[], [(["a"], [])], [([], ["a"])]])
