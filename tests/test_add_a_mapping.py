@@ -17,7 +17,7 @@ FILES = dict(
 )
 COMMANDS = [line.split() for line in re.findall(r"^\$ repro (.+)$", PAGE, re.MULTILINE)]
 TINY = [
-    "hardware=cpu", "task.setting=medium", "task.analysed=0", "model.embedding_size=4",
+    "hardware=cpu", "task.setting=medium", "task.stored_examples=0", "model.embedding_size=4",
     "model.hidden_size=4", "model.layers=1", "training.max_steps=1", "decoding.max_length=3",
     "decoding.max_hypotheses=4",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from repro.results import RunFolder, list_runs
 ROOT = Path(__file__).resolve().parent.parent
 TINY = [
     "hardware=cpu", "model.embedding_size=4", "model.hidden_size=4", "decoding.beam_size=1",
-    "decoding.max_length=5", "task.analysed=0", "training.max_steps=1",
+    "decoding.max_length=5", "task.stored_examples=0", "training.max_steps=1",
 ]  # fmt: skip
 SIZES = {"train": 40, "dev": 10, "test": 10}
 

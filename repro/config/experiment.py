@@ -23,10 +23,10 @@ CLAIMS_FILE = "claims.yaml"
 """Beside the artefacts of a paper: its claims (:mod:`repro.config.claims`)."""
 
 
-COLUMN_SETTINGS = ("metric", "over", "relative_to")
+COLUMN_SETTINGS = ("metric", "aggregate", "relative_to")
 """What a label of an axis of the columns may set besides overrides."""
 
-KINDS_OF_COLUMNS = ("seeds", "ensemble")
+AGGREGATES = ("mean", "ensemble")
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Axis:
     """One axis of the rows or columns: a header and, for each label, the overrides that make it.
 
     Labels of columns also set ``metric=...`` (the parts of several axes are joined),
-    ``over=ensemble`` and ``relative_to=ROW``.
+    ``aggregate=ensemble`` and ``relative_to=ROW``.
     """
 
     name: str
@@ -47,8 +47,8 @@ class Column:
 
     Attributes:
         name: the labels, one of each axis, joined by blanks.
-        over: ``"seeds"`` shows mean and standard deviation over the seeds; ``"ensemble"`` shows
-            the one model that averages the raw probabilities of all seeds.
+        aggregate: ``"mean"`` shows mean and standard deviation over the seeds; ``"ensemble"``
+            shows the one model that averages the raw probabilities of all seeds.
         relative_to: label of a row; each value is shown divided by that of this row with the same
             seed.
     """
@@ -56,7 +56,7 @@ class Column:
     name: str
     metric: str
     overrides: list[str] = field(default_factory=list)
-    over: str = "seeds"
+    aggregate: str = "mean"
     relative_to: str | None = None
     labels: list[str] = field(default_factory=list)
 
@@ -135,17 +135,17 @@ class Tuning:
         key: the setting, for example ``"training.learning_rate"``.
         values: the grid.
         metric: chooses the value, for example ``"dev/uas"``.
-        extend: while the best value is at an end of the grid, one more value is tried, that end
-            times (or divided by) this factor; ``null`` keeps the grid as it is.
-        extensions: at most so many values are added for one cell.
+        grid_factor: while the best value is at an end of the grid, one more value is tried, that
+            end times (or divided by) this factor; ``null`` keeps the grid as it is.
+        max_extra_values: number of values that may be added for one cell.
         rows: labels of the rows whose cells are tuned; empty for all.
     """
 
     key: str
     values: list[float]
     metric: str
-    extend: float | None = None
-    extensions: int = 4
+    grid_factor: float | None = None
+    max_extra_values: int = 4
     rows: list[str] = field(default_factory=list)
 
 
@@ -161,7 +161,7 @@ class ScalePlan:
         omit: names or labels of columns that it does not run.
         rows: labels of the rows that this scale runs; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
-        extensions: in place of that of ``tune``: at most so many values are added for one cell.
+        max_extra_values: in place of that of ``tune``.
         column_seeds: seeds of single columns, in place of this scale's.
         column_tuned: values of the tuned setting for single columns, in place of this scale's;
             a single value is used as it is.
@@ -176,7 +176,7 @@ class ScalePlan:
     omit: list[str] = field(default_factory=list)
     rows: list[str] | None = None
     tuned: list[float] | None = None
-    extensions: int | None = None
+    max_extra_values: int | None = None
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
     superseded: list[str] = field(default_factory=list)
@@ -263,11 +263,11 @@ class Experiment:
         plan = self.scales[scale]
         return sorted(plan.column_tuned.get(column) or plan.tuned or self.tune.values)
 
-    def extensions_at(self, scale: str) -> int:
+    def max_extra_values(self, scale: str) -> int:
         """Return how many values this scale may add to the grid of a cell."""
         assert self.tune is not None
-        own = self.scales[scale].extensions
-        return self.tune.extensions if own is None else own
+        own = self.scales[scale].max_extra_values
+        return self.tune.max_extra_values if own is None else own
 
 
 @dataclass
@@ -344,7 +344,7 @@ def _columns(content: _File, path: Path) -> Iterator[Column]:
     if not content.columns:
         return
     for chosen in product(*(axis.values.items() for axis in content.columns)):
-        column = Column(" ".join(label for label, _ in chosen), "", [], "seeds", None, [])
+        column = Column(" ".join(label for label, _ in chosen), "", [], "mean", None, [])
         for label, settings in chosen:
             column.labels.append(label)
             for setting in settings:
@@ -356,10 +356,10 @@ def _columns(content: _File, path: Path) -> Iterator[Column]:
                 else:
                     column.overrides.append(setting)
         column.metric = column.metric or content.metric
-        if not column.metric or column.over not in KINDS_OF_COLUMNS:
+        if not column.metric or column.aggregate not in AGGREGATES:
             raise ConfigError(
-                f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and over is one of "
-                f"{', '.join(KINDS_OF_COLUMNS)}"
+                f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and aggregate is one of "
+                f"{', '.join(AGGREGATES)}"
             )
         yield column
 
@@ -445,9 +445,9 @@ def _check_tuning(experiment: Experiment, path: Path) -> None:
         return
     if not tune.values:
         raise ConfigError(f"{path}: tune.values is empty; expected at least one number")
-    if tune.extend is not None and not (tune.extend > 1 and min(tune.values) > 0):
-        raise ConfigError(f"{path}: tune.extend takes a factor > 1, and values > 0")
+    if tune.grid_factor is not None and not (tune.grid_factor > 1 and min(tune.values) > 0):
+        raise ConfigError(f"{path}: tune.grid_factor takes a factor > 1, and values > 0")
     if strange := sorted({*tune.rows} - {*experiment.row_labels()}):
         raise ConfigError(f"{path}: tune.rows names {strange}, no rows of the experiment")
-    if any(column.over == "ensemble" for column in experiment.columns):
-        raise ConfigError(f"{path}: a tuned experiment has no columns 'over: ensemble'")
+    if any(column.aggregate == "ensemble" for column in experiment.columns):
+        raise ConfigError(f"{path}: a tuned experiment has no columns 'aggregate: ensemble'")

@@ -40,9 +40,9 @@ def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> st
         fingerprint: of the corpus that it reads.
         unread: settings that training does not read, ``<group>.<field>`` each.
     """
-    content = _settings(run)
+    content, names = _settings(run), recorded_names(run)
     for setting in unread:
-        group, key = setting.split(".")
+        group, key = names.get(setting, setting).split(".")
         content[group].pop(key, None)
     return _digest({"training": content, "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
 

@@ -91,7 +91,7 @@ def place_vectors(
     """Vectors that were found, and for all other words vectors drawn from a normal distribution."""
     generator = torch.Generator().manual_seed(seed)
     size = (len(vocabulary), choice.vector_size)
-    matrix = torch.normal(0.0, choice.vector_deviation, size, generator=generator)
+    matrix = torch.normal(0.0, choice.embedding_std, size, generator=generator)
     matrix[Vocabulary.PAD] = 0.0
     if found is None:
         return WordVectors(matrix, 0)

@@ -128,7 +128,7 @@ def measured(
     Raises:
         ResultsError: two runs claim the same seed, or there are two ensembles.
     """
-    if column.over == "ensemble":
+    if column.aggregate == "ensemble":
         ensembles = [record for record in records if record.kind == "ensemble"]
         _refuse_two(ensembles, "ensembles")
         return ensembles
@@ -142,7 +142,7 @@ def measured(
 
 def wanted_values(column: Column, seeds: Sequence[int]) -> int:
     """Count the values of a complete cell of this column."""
-    return 1 if column.over == "ensemble" else len(seeds)
+    return 1 if column.aggregate == "ensemble" else len(seeds)
 
 
 def _refuse_two(records: Sequence[Measurement], what: str) -> None:

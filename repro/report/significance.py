@@ -149,7 +149,7 @@ def _paired(
     ours: Sequence[Measurement], gold: Sequence[Measurement], column: Column, seeds: Sequence[int]
 ) -> Pairs:
     """Records of the same seed; none if they do not read the same corpus."""
-    ensemble = column.over == "ensemble"
+    ensemble = column.aggregate == "ensemble"
     kind, wanted = ("ensemble", [None]) if ensemble else ("run", seeds)
     left, right = ({r.seed: r for r in part if r.kind == kind} for part in (ours, gold))
     pairs = [(left[seed], right[seed]) for seed in wanted if seed in left and seed in right]

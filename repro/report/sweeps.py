@@ -106,7 +106,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
 def main_metric(records: Sequence[Record]) -> str:
     """The metric of the test data that training selects by, else the first one to be raised."""
     metrics = records[0].metrics
-    select = records[0].settings.get("training.select")
+    select = records[0].settings.get("training.select")  # recorded name of monitor
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
     wanted = (f"test/{select}", *higher, f"dev/{select}", *metrics)
     return next(name for name in wanted if name in metrics)

@@ -63,7 +63,11 @@ def _choice(tune: Tuning, columns: Sequence[str], grid: Sequence[float]) -> str:
         return f"{tune.key} is {grid[0]:g}, not tuned{where}."
     values = ", ".join(f"{value:g}" for value in grid)
     text = f"{tune.key} is chosen for each cell by {tune.metric} of the first seed among {values}"
-    wider = "" if tune.extend is None else f", extended by a factor of {tune.extend:g} at the ends"
+    wider = (
+        ""
+        if tune.grid_factor is None
+        else f", extended by a factor of {tune.grid_factor:g} at the ends"
+    )
     return f"{text}{wider}{where}; other seeds run with the chosen value."
 
 

@@ -204,7 +204,7 @@ class Archive:
 
     def _ensembles(self, experiment: Experiment, found: Sequence[CellRun]) -> Iterator[CellRun]:
         """The ensemble of each cell that shows one, if just its runs have been combined."""
-        shown = {column.name for column in experiment.columns if column.over == "ensemble"}
+        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
         members: dict[tuple[str, str], list[CellRun]] = defaultdict(list)
         for run in found:
             if run.planned.column in shown:

@@ -31,7 +31,7 @@ def following_runs(
             continue
         seeds = experiment.seeds_at(scale, column)
         grid = experiment.grid_at(scale, column)
-        most = len(grid) + experiment.extensions_at(scale) if len(grid) > 1 else 1
+        most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
         found += _following_of_cell(tune, most, seeds, [*runs], measure)
     return found
 
@@ -58,8 +58,8 @@ def _following_of_cell(
 
 def _beyond(tune: Tuning, best: float, tried: Sequence[float]) -> float | None:
     """The value behind the end of the grid where the best one lies; None if it lies inside."""
-    if tune.extend is None:
+    if tune.grid_factor is None:
         return None
     if best == max(tried):
-        return best * tune.extend
-    return best / tune.extend if best == min(tried) else None
+        return best * tune.grid_factor
+    return best / tune.grid_factor if best == min(tried) else None

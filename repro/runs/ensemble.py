@@ -30,7 +30,7 @@ def ensemble_evaluation(task: str) -> EnsembleEvaluation:
     """
     found = task_spec(task).evaluate_ensemble
     if found is None:
-        raise ConfigError(f"task={task} has no ensembles; a column cannot be 'over: ensemble'")
+        raise ConfigError(f"task={task} has no ensembles; a column cannot be 'aggregate: ensemble'")
     return found
 
 

@@ -237,12 +237,12 @@ def _standing(config: TrainingConfig, progress: Checkpoint, batches: int) -> dic
         for done, limit in ((epoch, config.max_epochs), (progress.step, config.max_steps))
         if limit is not None
     ]
-    values = [row[key] for row in progress.history if (key := f"dev_{config.select}") in row]
+    values = [row[key] for row in progress.history if (key := f"dev_{config.monitor}") in row]
     return {
         "share": max(shares, default=0.0),
         "epoch": progress.epoch + 1,
         "epochs": config.max_epochs,
-        "metric": config.select,
+        "metric": config.monitor,
         "value": values[-1] if values else None,
     }
 

@@ -16,7 +16,7 @@ from repro.runs.workers import Crew, Death
 
 
 def run_locally(batch: Batch) -> None:
-    """Bring every run to its end, in this process or in ``hardware.jobs`` workers.
+    """Bring every run to its end, in this process or in ``hardware.parallel_runs`` workers.
 
     A run that another process works on is put off, then waited for. A worker that dies fails its
     own run only. With ``fail_fast``, no run is started after one has failed.
@@ -34,10 +34,10 @@ BACKEND = Backend(run_locally, watch=False)
 def parallel_runs(batch: Batch) -> int:
     """Return how many runs go side by side on this machine; one on a GPU."""
     hardware = batch.jobs[0].config.hardware
-    jobs = batch.settings["jobs"]
-    if jobs is None:
-        jobs = hardware.jobs if choose_device(hardware).type == "cpu" else 1
-    return min(jobs or (os.cpu_count() or 1), len(batch.jobs))
+    number = batch.settings["parallel_runs"]
+    if number is None:
+        number = hardware.parallel_runs if choose_device(hardware).type == "cpu" else 1
+    return min(number or (os.cpu_count() or 1), len(batch.jobs))
 
 
 class _Queue:

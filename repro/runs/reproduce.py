@@ -183,7 +183,7 @@ def _finished(archive: Archive, run: PlannedRun) -> CellRun | None:
         return found if is_finished(folder) else None
     experiment = load_experiment(run.experiment)
     drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
-    ensemble = any(c.over == "ensemble" for c in experiment.columns if c.name == run.column)
+    ensemble = any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column)
     return None if ensemble or (experiment.drawing is not None and not drawn) else found
 
 
@@ -219,7 +219,7 @@ def _evaluate_ensembles(
     found: dict[PlannedRun, CellRun | None],
 ) -> None:
     """Evaluate the ensembles of cells that show one, all of whose runs are there."""
-    shown = {column.name for column in experiment.columns if column.over == "ensemble"}
+    shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
     for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
         runs = [run for run in plan if (run.row, run.column) == cell]
         if all(found[run] for run in runs):

@@ -51,7 +51,7 @@ class Death:
         if number == signal.SIGKILL:
             return (
                 "its process was killed (SIGKILL), as the system does when memory runs out; try "
-                "fewer hardware.jobs or a smaller training.batch_size"
+                "fewer hardware.parallel_runs or a smaller training.batch_size"
             )
         return f"its process was ended by signal {number} ({signal.strsignal(number)})"
 

@@ -187,7 +187,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         wanted = {sentence_key(text) for text in self.settings.shown}
         said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
         shown = {place for place, key in enumerate(said) if key in wanted}
-        return sorted({*range(min(self.settings.analysed, len(examples))), *shown})
+        return sorted({*range(min(self.settings.stored_examples, len(examples))), *shown})
 
     def _ordered(self, split: PairSplit, places: Sequence[int]) -> Iterator[NliBatch]:
         keys = split.encoded.sort_keys

@@ -150,9 +150,9 @@ def _text_vectors(config: PairRun, vocabulary: Vocabulary) -> FoundVectors:
     """Vectors from the training pairs and ``data.text``, kept below the results."""
     model = config.model
     content = [identify(config).fingerprint, *vocabulary.tokens]
-    content += [str(model.vector_size), str(model.vector_deviation)]
+    content += [str(model.vector_size), str(model.embedding_std)]
     name = f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
-    size, deviation = model.vector_size, model.vector_deviation
+    size, deviation = model.vector_size, model.embedding_std
     return kept_vectors(
         _cache_dir(config) / name,
         lambda: cooccurrence_vectors(_text(config), vocabulary, size, deviation),
@@ -179,7 +179,7 @@ def _folder(config: PairRun) -> Path:
     check_name(config, "nli", "demo_nli")
     if not data.generated:
         return config.corpus_path
-    return _generate(config.corpus_path.resolve(), data.source, data.seed, data.premises)
+    return _generate(config.corpus_path.resolve(), data.source, data.seed, data.train_premises)
 
 
 def _cache_dir(config: PairRun) -> Path:

@@ -94,7 +94,7 @@ class Seq2SeqTraining:
             fertility=fertility,
             bidirectional=model.bidirectional,
         )
-        initialise(self.model, model.initial_bound)
+        initialise(self.model, model.init_range)
         self.model.to(device)
         if config.hardware.compile:
             self.model.decoder.compile_step()

@@ -38,7 +38,7 @@ Words = list[str]
 
 SEARCH_SETTINGS = frozenset(
     {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
-) | {"task.analysed", "task.shown"}
+) | {"task.stored_examples", "task.shown"}
 """Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
 
 
@@ -253,7 +253,7 @@ class TextPairsTask:
     def _store_examples(self, folder: RunFolder, penalties: Penalties) -> None:
         """Store attention and forced decoding of the examples that figures may show."""
         task = self.config.task
-        examples = stored_examples(self.data, task.analysed, task.shown)
+        examples = stored_examples(self.data, task.stored_examples, task.shown)
         pairs = [example.pair for example in examples]
         found = self._found(pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]

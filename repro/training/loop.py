@@ -85,9 +85,9 @@ class Fit(Generic[BatchT]):
         on_row: Callable[[dict[str, Any]], None],
         on_step: Progress,
     ) -> None:
-        if config.select not in task.selectors:
+        if config.monitor not in task.selectors:
             choices = ", ".join(task.selectors)
-            raise ConfigError(f"training.select is {config.select!r}; choose from: {choices}")
+            raise ConfigError(f"training.monitor is {config.monitor!r}; choose from: {choices}")
         shared = SharedTask(task) if distributed.size() > 1 else task
         self.task: Trainable[Any] = shared
         self.config, self.files = config, files
@@ -218,7 +218,7 @@ class Fit(Generic[BatchT]):
         measured = {"loss": outcome.loss, **outcome.metrics}
         for name, value in measured.items():
             self._require_finite(f"validation {name}", value)
-        self._keep_if_best(outcome.metrics[self.config.select])
+        self._keep_if_best(outcome.metrics[self.config.monitor])
         return {f"dev_{key}": value for key, value in (measured | outcome.details).items()}
 
     def _require_finite(self, name: str, value: float) -> None:

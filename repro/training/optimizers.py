@@ -27,10 +27,10 @@ def is_decay_due(config: TrainingConfig, progress: Checkpoint, row: Mapping[str,
             the epochs before it.
         row: it has a ``dev_loss`` if there was a validation.
     """
-    if config.decay_when == "late_epochs":
+    if config.schedule == "decay_after_epoch":
         return progress.epoch + 1 >= config.decay_from
     if "dev_loss" not in row:
         return False
-    if config.decay_when == "not_best":
+    if config.schedule == "decay_if_not_best":
         return progress.best_step != progress.step
     return progress.previous_loss is not None and row["dev_loss"] > progress.previous_loss

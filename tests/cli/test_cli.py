@@ -15,7 +15,7 @@ from repro.config.experiment import list_experiments, load_experiment
 from repro.results import list_runs
 
 TINY = [
-    "hardware=cpu", "task.setting=medium", "task.analysed=1", "model.embedding_size=6",
+    "hardware=cpu", "task.setting=medium", "task.stored_examples=1", "model.embedding_size=6",
     "model.hidden_size=6", "model.layers=1", "training.max_steps=1", "decoding.max_length=4",
     "decoding.max_hypotheses=5",
 ]  # fmt: skip

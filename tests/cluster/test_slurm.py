@@ -21,7 +21,7 @@ REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 TINY = [
-    "hardware=cpu", "task.analysed=1", "model.embedding_size=6", "model.hidden_size=6",
+    "hardware=cpu", "task.stored_examples=1", "model.embedding_size=6", "model.hidden_size=6",
     "model.layers=1", "training.min_learning_rate=0", "decoding.max_length=4",
     "decoding.max_hypotheses=5", "training.validate_every=1",
 ]  # fmt: skip

@@ -49,11 +49,11 @@ def test_a_scale_has_its_own_seeds_and_overrides(folder: Path) -> None:
         ('"x": {c: 1.0}', '"x": {d: 1.0}', "names ['d'], no columns"),
         ('"x": {c: 1.0}', '"x": {c: many}', "['c'] are not numbers"),
         ('"x": {c: 1.0}', '"z": {c: 1.0}', "are not rows"),
-        ("metric=test/accuracy", "over=ensemble", "column 'c' needs metric=SPLIT/NAME"),
+        ("metric=test/accuracy", "aggregate=ensemble", "column 'c' needs metric=SPLIT/NAME"),
         (
             "metric=test/accuracy",
-            "metric=test/accuracy, over=all",
-            "over is one of seeds, ensemble",
+            "metric=test/accuracy, aggregate=all",
+            "aggregate is one of mean, ensemble",
         ),
         ("title:", "titel:", "titel"),
         ("seeds: [1, 2]", "seeds: [1]\nbaseline: z", "baseline 'z' is not a row"),
@@ -167,9 +167,12 @@ def test_a_scale_has_its_own_rows(folder: Path) -> None:
         (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but nothing to tune"),
         (TUNED.replace("[2, 1]", "[]"), "tune.values is empty"),
         (TUNED.replace("[2, 1]", "[2, 1], rows: [z]"), "tune.rows names ['z']"),
-        (TUNED.replace("[2, 1]", "[2, 1], extend: 1"), "takes a factor > 1"),
-        (TUNED.replace("[2, 1]", "[2, -1], extend: 2"), "takes a factor > 1, and values > 0"),
-        (TUNED.replace("test/accuracy", "test/accuracy, over=ensemble"), "no columns 'over: ens"),
+        (TUNED.replace("[2, 1]", "[2, 1], grid_factor: 1"), "takes a factor > 1"),
+        (TUNED.replace("[2, 1]", "[2, -1], grid_factor: 2"), "takes a factor > 1, and values > 0"),
+        (
+            TUNED.replace("test/accuracy", "test/accuracy, aggregate=ensemble"),
+            "no columns 'aggregate: ens",
+        ),
     ],
 )
 def test_a_wrong_tuning_or_scale_is_refused(folder: Path, text: str, expected: str) -> None:
@@ -195,7 +198,7 @@ def test_a_wrong_departure_is_refused(folder: Path, departures: str, expected: s
 def test_columns_are_a_product_whose_overrides_are_written_once(folder: Path) -> None:
     columns = """columns:
   - {name: corpus, values: {A: [data.seed=1, metric=test/], B: [data.seed=2, metric=dev/]}}
-  - {name: score, values: {acc: [metric=accuracy], ens: [metric=accuracy, over=ensemble]}}
+  - {name: score, values: {acc: [metric=accuracy], ens: [metric=accuracy, aggregate=ensemble]}}
 omit: [B ens]
 published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
 """
@@ -204,9 +207,9 @@ published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
     (folder / "table9.yaml").write_text(re.sub(r"small: \{.*\}\}", small + "}", text))
     found = load_experiment("paper/table9")
     assert [(one.name, one.metric, one.over, one.overrides) for one in found.columns] == [
-        ("A acc", "test/accuracy", "seeds", ["data.seed=1"]),
+        ("A acc", "test/accuracy", "mean", ["data.seed=1"]),
         ("A ens", "test/accuracy", "ensemble", ["data.seed=1"]),
-        ("B acc", "dev/accuracy", "seeds", ["data.seed=2"]),
+        ("B acc", "dev/accuracy", "mean", ["data.seed=2"]),
     ]
     assert found.published.rows == {"x": {"A acc": 1.5, "A ens": 2, "B acc": 3}}
     assert found.column_axes == ["corpus", "score"]

@@ -1,7 +1,7 @@
 import pytest
 
 from repro.config.compose import compose_run
-from repro.config.identity import ensemble_id, run_id, training_id
+from repro.config.identity import ensemble_id, flattened, run_id, settings, training_id
 from repro.tasks.nmt import SPEC
 
 BASE = ["mapping.alpha=1.5", "seed=1"]
@@ -51,7 +51,7 @@ def training(*overrides: str) -> str:
     [
         "decoding.beam_size=3", "decoding.max_length=9", "decoding.tune_penalties=true",
         "decoding.coverage_penalty=0.2", "decoding.min_length=2", "task.tuned_metric=bleu_lc",
-        "task.analysed=3", "hardware=cpu",
+        "task.stored_examples=3", "hardware=cpu",
     ],
 )  # fmt: skip
 def test_what_only_search_reads_changes_no_training(override: str) -> None:
@@ -77,3 +77,21 @@ def test_recorded_runs_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None
     assert run_id(compose_run(["scale=small", alone]), "f") == "4b6e05935808"
     assert identity("task.shown=[x]") != identity(alone)
     assert identity("training.patience=3") != identity()
+
+
+@pytest.mark.parametrize(
+    ("override", "recorded"),
+    [
+        ("training.schedule=decay_after_epoch", ("training.decay_when", "late_epochs")),
+        ("training.monitor=label_accuracy", ("training.select", "label_accuracy")),
+        ("model.embedding_std=0.3", ("model.vector_deviation", 0.3)),
+        ("data.train_premises=7", ("data.premises", 7)),
+        ("data.check_size=false", ("data.expected", "any")),
+    ],
+)
+def test_renamed_settings_are_recorded_by_their_earlier_names(
+    override: str, recorded: tuple[str, object]
+) -> None:
+    content = flattened(settings(compose_run(["task=snli", override])))
+    assert recorded in content.items()
+    assert override.split("=")[0] not in content

@@ -104,7 +104,7 @@ def test_settings_that_become_paths_refuse_to_leave_their_folder(
         ("snli", "data.source=../x"),
         ("snli", "mapping=csparsemax"),
         ("snli", "mapping.gamma=1e-300"),
-        ("snli", "model.vector_deviation=inf"),
+        ("snli", "model.embedding_std=inf"),
         ("nmt", "model.fertility.value=inf"),
         ("nmt", "decoding.penalty_grid=[0,nan]"),
         ("nmt", "decoding.penalty_grid=[]"),

@@ -105,13 +105,13 @@ ENTMAX = printed(
 # ---- Sequence-to-sequence models ----------------------------------------------------------------
 
 LSTM = silent(
-    "OpenNMT's defaults", model__name="seq2seq", model__initial_bound=0.1,
+    "OpenNMT's defaults", model__name="seq2seq", model__init_range=0.1,
     training__max_grad_norm=5.0, training__weight_decay=0.0, training__patience=None,
     precision="fp32",
 )  # fmt: skip
 ADAM = printed(
     "Peters et al. (2019), §4", training__optimizer="adam", training__learning_rate=0.001,
-    training__decay=0.5, training__decay_when="loss_increases", training__batch_size=64,
+    training__decay=0.5, training__schedule="decay_if_loss_increases", training__batch_size=64,
     decoding__beam_size=5, model__layers=2, model__dropout=0.3,
 ) | printed("Peters et al. (2019), §2: bidirectional", model__bidirectional=True)  # fmt: skip
 SEARCH = silent(
@@ -122,7 +122,7 @@ SEARCH = silent(
 TEXT = silent(
     "OpenNMT's defaults", data__vocabulary=50_000, data__shared=False, data__max_length=50,
     decoding__max_length=100, data__max_test_length=None, model__coverage_vector=False,
-) | silent("selection by the toolkit's accuracy", training__select="token_accuracy")  # fmt: skip
+) | silent("selection by the toolkit's accuracy", training__monitor="token_accuracy")  # fmt: skip
 PLAIN_TEXT = silent("whole corpora", data__check_size=True, data__strip_diacritics="none")
 BY_EPOCHS = silent(
     "bounded by epochs", training__max_steps=None, training__validate_every_steps=None,
@@ -132,7 +132,7 @@ MORPHOLOGY = ENTMAX | LSTM | ADAM | BY_EPOCHS | printed(
     "Peters et al. (2019), §4.1", task__name="morphology", data__corpus="sigmorphon2018",
     task__languages=None, model__embedding_size=300, model__hidden_size=300,
 ) | silent(
-    "docs/papers/peters2019.md", training__min_learning_rate=1e-6, training__select="accuracy",
+    "docs/papers/peters2019.md", training__min_learning_rate=1e-6, training__monitor="accuracy",
     decoding__max_length=60, decoding__batch_size=256, decoding__max_hypotheses=200,
 )  # fmt: skip
 HIGH = printed(
@@ -175,10 +175,10 @@ GERMAN = joint("iwslt2017", "de", "en", 5_000)
 
 OPENNMT = printed(
     "Niculae & Blondel (2017), C.3", training__optimizer="sgd", training__learning_rate=1.0,
-    training__decay=0.5, training__decay_when="late_epochs", training__max_epochs=13,
-    training__batch_size=64, training__max_grad_norm=5.0, model__initial_bound=0.1,
+    training__decay=0.5, training__schedule="decay_after_epoch", training__max_epochs=13,
+    training__batch_size=64, training__max_grad_norm=5.0, model__init_range=0.1,
     model__embedding_size=500, model__hidden_size=500, model__dropout=0.3,
-    training__select="token_accuracy",
+    training__monitor="token_accuracy",
 ) | silent(
     "\"after the 8th\": the first halving follows epoch 8", training__decay_from=8
 ) | silent("the default then", model__layers=2) | silent(
@@ -254,9 +254,9 @@ RO_EN = pair("wmt16_ro", "ro", "en") | CASED
 PAIRS = silent(
     "as provided", data__corpus="nli", data__lowercase=False, data__tokenization="provided",
     data__check_size=True, data__min_count=1, data__glove="glove.840B.300d.txt",
-    data__text=[], data__max_words=None, model__vectors="glove", model__vector_deviation=0.1,
+    data__text=[], data__max_words=None, model__vectors="glove", model__embedding_std=0.1,
     training__max_grad_norm=5.0, training__min_learning_rate=0.0, training__batch_size=32,
-    training__validate_every=1, training__select="label_accuracy", precision="fp32",
+    training__validate_every=1, training__monitor="label_accuracy", precision="fp32",
 )  # fmt: skip
 SNLI = PAIRS | BY_EPOCHS | CROSS_ENTROPY | printed(
     "Niculae & Blondel (2017), C.2", task__name="snli", data__source="snli",
@@ -265,12 +265,12 @@ SNLI = PAIRS | BY_EPOCHS | CROSS_ENTROPY | printed(
     training__optimizer="adam", training__learning_rate=3e-4, training__max_epochs=200,
 ) | silent(
     "ours", model__name="attention_classifier", model__hidden_size=100, training__decay=1.0,
-    training__decay_when="loss_increases", training__patience=None,
+    training__schedule="decay_if_loss_increases", training__patience=None,
 )  # fmt: skip
 L2 = ("training.weight_decay", (0.0, 1e-4, 3e-4, 1e-3), None)
 ESIM = PAIRS | BY_EPOCHS | CROSS_ENTROPY | SOFTMAX | printed(
     "Niculae et al. (2018), §5.2", task__name="nli_alignment", model__name="esim",
-    training__optimizer="sgd", training__decay=0.9, training__decay_when="not_best",
+    training__optimizer="sgd", training__decay=0.9, training__schedule="decay_if_not_best",
 ) | silent(
     "Chen et al. (2017), §4", model__vector_size=300, model__hidden_size=300, model__dropout=0.5,
     model__trainable_vectors=True, training__batch_size=32,
@@ -299,9 +299,10 @@ PARSING = BY_EPOCHS | printed(
     training__max_epochs=50, training__max_grad_norm=5.0, task__candidate_iterations=100,
     task__train_single_root=False,
 ) | silent(
-    "ours", training__patience=10, training__decay=1.0, training__decay_when="loss_increases",
-    training__min_learning_rate=0.0, training__weight_decay=0.0, training__validate_every=1,
-    training__select="uas", task__single_root=True, precision="fp32", data__check_size=True,
+    "ours", training__patience=10, training__decay=1.0,
+    training__schedule="decay_if_loss_increases", training__min_learning_rate=0.0,
+    training__weight_decay=0.0, training__validate_every=1, training__monitor="uas",
+    task__single_root=True, precision="fp32", data__check_size=True,
 )  # fmt: skip
 PARSING_RATES = ("training.learning_rate", (5e-4, 1e-3, 2e-3, 4e-3, 8e-3), 2.0)
 

@@ -23,8 +23,8 @@ from repro.results import (
 )
 from repro.runs.reproduce import reproduce
 
-ONE_STEP = ["hardware=cpu", "hardware.jobs=1", "training.max_steps=1"]
-TINY_PAIRS = ["model.vector_size=4", "model.hidden_size=4", "data.premises=30"]
+ONE_STEP = ["hardware=cpu", "hardware.parallel_runs=1", "training.max_steps=1"]
+TINY_PAIRS = ["model.vector_size=4", "model.hidden_size=4", "data.train_premises=30"]
 TINY_TEXT = [
     "model.embedding_size=6", "model.hidden_size=6", "model.fertility.epochs=1",
     "decoding.max_length=4", "decoding.beam_size=2", "decoding.penalty_grid=[0,1]",
@@ -59,7 +59,7 @@ def test_every_row_and_every_column_composes(name: str, scale: str) -> None:
 
 def made_small(task: str) -> list[str]:
     """Overrides of a task; one that is not listed is small as it is."""
-    return ["task.analysed=3", *TINY[task]] if task in TINY else []
+    return ["task.stored_examples=3", *TINY[task]] if task in TINY else []
 
 
 COMPUTED = [name for name in list_experiments() if load_experiment(name).computed]
@@ -152,5 +152,5 @@ def _with_two_seeds(name: str):  # type: ignore[no-untyped-def]
     if demo.columns is not None:
         demo.columns = dict([*demo.columns.items()][:1])
     if experiment.tune is not None:
-        experiment.tune.extensions = 1
+        experiment.tune.max_extra_values = 1
     return experiment

@@ -13,8 +13,8 @@ from repro.config.planning import PlannedRun, plan_runs
 
 COMPUTED_ELSEWHERE = (
     "hardware.", "logger.", "data_dir", "results_dir", "fail_fast", "scale.", "seed",
-    "training.checkpoint_minutes", "data.generated", "data.seed", "data.premises",
-    "task.analysed", "task.compared", "task.shown", "task.evaluation_", "task.schedule.",
+    "training.checkpoint_minutes", "data.generated", "data.seed", "data.train_premises",
+    "task.stored_examples", "task.compared", "task.shown", "task.evaluation_", "task.schedule.",
     "data.folder", "data.tokenised", "name",
 )  # fmt: skip
 """Keys that decide where and how a run is computed, what is stored of it, or other corpora."""
@@ -32,7 +32,7 @@ def settings_of(run: PlannedRun) -> dict[str, Any]:
     """Every setting that a run reads."""
     found = dict(flattened(asdict(compose_run(run.overrides))))
     unread = [*COMPUTED_ELSEWHERE, *([run.setting] if run.setting else [])]
-    if found["training.decay_when"] != "late_epochs":
+    if found["training.schedule"] != "decay_after_epoch":
         unread.append("training.decay_from")
     if found.get("mapping.name") not in ("csoftmax", "csparsemax"):
         unread.append("model.fertility.")
@@ -81,7 +81,7 @@ def test_seeds_and_grids_are_those_of_the_paper(name: str) -> None:
         if protocol.tuned is not None:
             assert experiment.grid_at("full", column) == list(protocol.tuned[1])
     tune = experiment.tune
-    assert (None if tune is None else (tune.key, tune.extend)) == (
+    assert (None if tune is None else (tune.key, tune.grid_factor)) == (
         None if protocol.tuned is None else (protocol.tuned[0], protocol.tuned[2])
     )
 

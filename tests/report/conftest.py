@@ -43,7 +43,7 @@ EXPERIMENT = Experiment(
     ],
     columns=[
         Column("avg", "test/accuracy"),
-        Column("ens", "test/accuracy", over="ensemble"),
+        Column("ens", "test/accuracy", aggregate="ensemble"),
     ],
     seeds=[1, 2, 3],
     scales={"demo": ScalePlan(), "full": ScalePlan()},

@@ -20,7 +20,7 @@ def tuned(experiment: Experiment) -> Experiment:
         columns=[Column("avg", "test/uas"), Column("other", "test/uas")],
         seeds=[7, 1],
         scales={"full": ScalePlan(columns={"avg": []})},
-        tune=Tuning("training.learning_rate", [0.1, 0.2, 0.4], "dev/uas", extend=2.0),
+        tune=Tuning("training.learning_rate", [0.1, 0.2, 0.4], "dev/uas", grid_factor=2.0),
         published=replace(experiment.published, rows={}, other_rows={}),
     )
 

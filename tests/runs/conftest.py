@@ -11,9 +11,9 @@ def tiny(tmp_path: Path) -> list[str]:
     return [
         f"results_dir={tmp_path}",
         "hardware=cpu",
-        "hardware.jobs=1",
+        "hardware.parallel_runs=1",
         "task.setting=medium",
-        "task.analysed=2",
+        "task.stored_examples=2",
         "model.embedding_size=8",
         "model.hidden_size=8",
         "model.layers=1",

@@ -33,7 +33,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path,
     """Overrides, results folder and outcome of a finished run."""
     results = tmp_path_factory.mktemp("results")
     overrides = [
-        "task=summarization", "hardware=cpu", "hardware.threads=1", "task.analysed=2",
+        "task=summarization", "hardware=cpu", "hardware.threads=1", "task.stored_examples=2",
         "mapping=softmax", "model.embedding_size=8", "model.hidden_size=8",
         "training.max_epochs=1", "training.batch_size=256", "decoding.max_length=6",
         "decoding.beam_size=2",

@@ -62,7 +62,7 @@ def test_the_recorded_accuracy_is_that_of_the_written_predictions(tiny: list[str
 
 
 def test_stored_attention_sums_to_one_and_keeps_exact_zeros(tiny: list[str]) -> None:
-    wide = "model.initial_bound=2.0"  # scores far apart: sparse from the start
+    wide = "model.init_range=2.0"  # scores far apart: sparse from the start
     folder = RunFolder(execute(compose_run([*tiny, "mapping=sparsemax", wide])).folder)
     rows = folder.read_attention()
     assert rows

@@ -10,7 +10,7 @@ from repro.cli import main
 from repro.results import RunFolder, list_runs
 from repro.runs.execute import monitored
 
-SHORT = ["training.max_steps=2", "task.analysed=1", "hardware.threads=1"]
+SHORT = ["training.max_steps=2", "task.stored_examples=1", "hardware.threads=1"]
 
 
 def statuses(results: Path) -> list[str]:
@@ -33,7 +33,7 @@ def test_a_launcher_brings_a_sweep_to_its_end(
     sweep = ["run", "-m", *tiny, *SHORT, "seed=1,2", f"hydra/launcher={launcher}"]
     assert main([*sweep, "--dry-run"]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "2 runs, 0 of them done"
-    assert main([*sweep, "hardware.jobs=2"]) == 0
+    assert main([*sweep, "hardware.parallel_runs=2"]) == 0
     assert statuses(tmp_path) == ["done", "done"]
 
 
@@ -42,7 +42,8 @@ def test_reproduce_uses_the_launcher_that_it_is_given(tiny: list[str], tmp_path:
     one_row = ["mapping.alpha=1.5", "loss.alpha=1.5"]
     assert main([*table, *one_row, "hydra/launcher=basic", "-q"]) == 0
     assert statuses(tmp_path) == ["done"] * 3
-    assert main([*table, *one_row, "hydra.launcher.jobs=1", "-q"]) == 0  # nothing is left to do
+    one_by_one = [*table, *one_row, "hydra.launcher.parallel_runs=1", "-q"]
+    assert main(one_by_one) == 0  # nothing is left to do
     assert main([*table, "hydra.launcher.job=1"]) == 2  # no such setting
 
 

@@ -17,9 +17,9 @@ def summarizer(tmp_path: Path) -> list[str]:
     """Overrides of a summarizer of one short epoch."""
     return [
         "task=summarization", f"results_dir={tmp_path}", "hardware=cpu", "hardware.threads=1",
-        "task.analysed=2", "mapping=softmax", "model.embedding_size=8", "model.hidden_size=8",
-        "training.max_epochs=1", "training.batch_size=256", "decoding.max_length=6",
-        "decoding.beam_size=2",
+        "task.stored_examples=2", "mapping=softmax", "model.embedding_size=8",
+        "model.hidden_size=8", "training.max_epochs=1", "training.batch_size=256",
+        "decoding.max_length=6", "decoding.beam_size=2",
     ]  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def test_another_search_takes_over_the_weights(
     summarizer: list[str], trainings: list[Path]
 ) -> None:
     first = execute(compose_run(summarizer))
-    other = execute(compose_run([*summarizer, "decoding.beam_size=1", "task.analysed=1"]))
+    other = execute(compose_run([*summarizer, "decoding.beam_size=1", "task.stored_examples=1"]))
     assert (first.status, other.status) == ("done", "done"), other.error
     assert trainings == [first.folder]
     assert other.run_id != first.run_id
@@ -72,9 +72,11 @@ def test_weights_of_another_device_are_not_taken(
 
 
 def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> None:
-    both = [(*summarizer, "hardware.jobs=2", f"decoding.beam_size={size}") for size in (1, 2)]
+    both = [
+        (*summarizer, "hardware.parallel_runs=2", f"decoding.beam_size={size}") for size in (1, 2)
+    ]
     jobs = prepare_jobs(both)
-    launch_jobs(backend_of("local"), {"jobs": None}, jobs, None)
+    launch_jobs(backend_of("local"), {"parallel_runs": None}, jobs, None)
     metrics = [job.run.folder.read_record().metrics for job in jobs]
     speeds = {one["train/tokens_per_second"] for one in metrics}
     assert len(speeds) == 1  # one clock measured one training

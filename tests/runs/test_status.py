@@ -21,7 +21,7 @@ PROGRESS = {"share": 0.5, "epoch": 3, "epochs": 6, "metric": "accuracy", "value"
 def test_a_sweep_is_found_and_its_failed_run_listed(
     tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    short = [*tiny, "training.max_steps=1", "task.analysed=1"]
+    short = [*tiny, "training.max_steps=1", "task.stored_examples=1"]
     assert main(["run", "-m", *short, "seed=1,2", "-q"]) == 0
     assert capsys.readouterr().err == ""
     assert main(["status", f"results_dir={tmp_path}"]) == 0

@@ -27,7 +27,7 @@ def jobs(tiny: list[str], *extra: str) -> list[Job]:
 
 def bring(jobs: list[Job]) -> list[Outcome]:
     """Run jobs by the local launcher; those that were not started have no outcome."""
-    launch_jobs(backend_of("local"), {"jobs": None}, jobs, None)
+    launch_jobs(backend_of("local"), {"parallel_runs": None}, jobs, None)
     return [outcome for job in jobs if (outcome := outcome_of(job)).status != "open"]
 
 
@@ -79,7 +79,7 @@ def test_fail_fast_starts_nothing_after_a_failure(tiny: list[str]) -> None:
 def test_side_by_side_ends_as_in_turn(tiny: list[str], tmp_path: Path) -> None:
     in_turn = bring(jobs(tiny, "hardware.threads=1"))
     other = f"results_dir={tmp_path / 'other'}"
-    parallel = bring(jobs(tiny, other, "hardware.jobs=2", "hardware.threads=1"))
+    parallel = bring(jobs(tiny, other, "hardware.parallel_runs=2", "hardware.threads=1"))
     assert [outcome.status for outcome in parallel] == ["done"] * 3
     for left, right in zip(in_turn, parallel, strict=True):
         assert left.run_id == right.run_id
@@ -87,7 +87,7 @@ def test_side_by_side_ends_as_in_turn(tiny: list[str], tmp_path: Path) -> None:
 
 
 def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) -> None:
-    extra = ("hardware.jobs=2", "hardware.threads=1", "fail_fast=true")
+    extra = ("hardware.parallel_runs=2", "hardware.threads=1", "fail_fast=true")
     many = prepare_jobs([(*tiny, *extra, f"seed={seed}") for seed in range(9)])
     # A folder stands where the first run wants to write a file.
     (many[0].run.folder.path / "record.json").mkdir(parents=True)
@@ -171,7 +171,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
 ) -> None:
     # The first checkpoint is that of the first epoch. Without validation, with many short batches
     # and half a second later the signal comes within the second epoch.
-    long = ("hardware.jobs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
+    long = ("hardware.parallel_runs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
             "training.validate_every=5000", "training.batch_size=2")  # fmt: skip
     leader = start_table(tiny, tmp_path, *long)
     runs = wait_for_claims(tmp_path, 2).values()
@@ -190,7 +190,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
 
 
 def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
-    settings = ("hardware.jobs=2", "training.max_epochs=12")
+    settings = ("hardware.parallel_runs=2", "training.max_epochs=12")
     sweep = start_table(tiny, tmp_path, *settings)
     pid, killed = next(iter(wait_for_claims(tmp_path, 1).items()))
     os.kill(pid, signal.SIGKILL)

@@ -19,8 +19,8 @@ from repro.training.seeding import seed_everything
 CPU = torch.device("cpu")
 SMALL = [
     "task=nmt", "hardware=cpu", "mapping=csparsemax", "loss=cross_entropy", "training.max_steps=2",
-    "model.embedding_size=8", "model.hidden_size=8", "model.fertility.epochs=1", "task.analysed=2",
-    "decoding.max_length=12", "decoding.beam_size=2",
+    "model.embedding_size=8", "model.hidden_size=8", "model.fertility.epochs=1",
+    "task.stored_examples=2", "decoding.max_length=12", "decoding.beam_size=2",
 ]  # fmt: skip
 
 

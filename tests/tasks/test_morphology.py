@@ -116,7 +116,7 @@ def test_every_task_has_a_specification() -> None:
 
 
 def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
-    base = [f"results_dir={tmp_path}", "task.setting=medium", "task.analysed=1"]
+    base = [f"results_dir={tmp_path}", "task.setting=medium", "task.stored_examples=1"]
     base += ["model.hidden_size=8", "model.embedding_size=6", "decoding.max_length=8"]
     corpus = encode_corpus(compose_run(base)).corpus
     wanted, other = corpus.train[5], corpus.test[2]

@@ -16,9 +16,9 @@ from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
 SMALL = [
-    "task=nli_alignment", "hardware=cpu", "hardware.jobs=1", "model.vector_size=6",
-    "model.hidden_size=6", "data.premises=16", "task.analysed=4", "training.max_epochs=2",
-    "model.vector_deviation=1",
+    "task=nli_alignment", "hardware=cpu", "hardware.parallel_runs=1", "model.vector_size=6",
+    "model.hidden_size=6", "data.train_premises=16", "task.stored_examples=4",
+    "training.max_epochs=2", "model.embedding_std=1",
 ]  # fmt: skip
 ALIGNERS = {"words": WordAligner, "sequential": SequentialAligner, "matching": MatchingAligner}
 
@@ -118,7 +118,7 @@ def test_bfloat16_trains(root: Path, alignment: str) -> None:
 
 
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
-    changes = ["model.alignment=matching", "data.premises=300", "training.max_epochs=3"]
+    changes = ["model.alignment=matching", "data.train_premises=300", "training.max_epochs=3"]
     outcome = execute(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
     assert outcome.status == "done", outcome.error
     assert outcome.scores["test/label_accuracy"] > 40

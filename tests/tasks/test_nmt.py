@@ -32,9 +32,9 @@ from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
 SMALL = [
-    "task=nmt", "hardware=cpu", "hardware.jobs=1", "model.embedding_size=16",
-    "model.hidden_size=16", "model.fertility.epochs=1", "task.analysed=3", "training.max_steps=5",
-    "decoding.max_length=20", "decoding.beam_size=2",
+    "task=nmt", "hardware=cpu", "hardware.parallel_runs=1", "model.embedding_size=16",
+    "model.hidden_size=16", "model.fertility.epochs=1", "task.stored_examples=3",
+    "training.max_steps=5", "decoding.max_length=20", "decoding.beam_size=2",
 ]  # fmt: skip
 BOUNDED = ["mapping=csparsemax", "loss=cross_entropy"]
 
@@ -64,11 +64,11 @@ def test_an_epoch_holds_every_pair_once(root: Path) -> None:
 
 def test_parameters_start_within_their_bound(root: Path) -> None:
     for bound in (0.1, 0.3):
-        model = made(root, f"model.initial_bound={bound}").model
+        model = made(root, f"model.init_range={bound}").model
         largest = max(float(tensor.abs().max()) for tensor in model.state_dict().values())
         assert 0.99 * bound < largest <= bound
-    with pytest.raises(ConfigError, match=r"model\.initial_bound is 0\.0; expected a number > 0"):
-        config(root, "model.initial_bound=0")
+    with pytest.raises(ConfigError, match=r"model\.init_range is 0\.0; expected a number > 0"):
+        config(root, "model.init_range=0")
 
 
 def test_only_bounded_attention_reads_a_sink(root: Path) -> None:

@@ -27,8 +27,9 @@ from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
 SMALL = [
-    "task=parsing", "hardware=cpu", "hardware.jobs=1", "model.word_size=8", "model.tag_size=4",
-    "model.lstm_size=8", "model.arc_size=8", "task.analysed=5", "training.max_epochs=2",
+    "task=parsing", "hardware=cpu", "hardware.parallel_runs=1", "model.word_size=8",
+    "model.tag_size=4", "model.lstm_size=8", "model.arc_size=8", "task.stored_examples=5",
+    "training.max_epochs=2",
 ]  # fmt: skip
 
 
@@ -120,7 +121,9 @@ def test_validation_counts_the_trees_of_some_training_sentences(tmp_path: Path, 
 
 def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> None:
     words = encode_treebank(config(tmp_path)).treebank.dev[7].column("FORM")
-    task = build(config(tmp_path, "task.analysed=2", f"task.shown=['{' '.join(words)} !']"), CPU)
+    task = build(
+        config(tmp_path, "task.stored_examples=2", f"task.shown=['{' '.join(words)} !']"), CPU
+    )
     task.model.eval()
     assert [row["index"] for row in task.candidate_rows()] == [0, 1, 7]
 

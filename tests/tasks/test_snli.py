@@ -26,8 +26,9 @@ from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
 SMALL = [
-    "task=snli", "hardware=cpu", "hardware.jobs=1", "model.vector_size=6", "model.hidden_size=6",
-    "data.premises=40", "task.analysed=5", "training.max_epochs=2", "training.batch_size=32",
+    "task=snli", "hardware=cpu", "hardware.parallel_runs=1", "model.vector_size=6",
+    "model.hidden_size=6", "data.train_premises=40", "task.stored_examples=5",
+    "training.max_epochs=2", "training.batch_size=32",
 ]  # fmt: skip
 CLOCKS = ("tokens_per_second", "epoch_minutes", "pairs_per_second")
 
@@ -103,7 +104,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
 def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: SnliTask) -> None:
     last = task.data.dev.examples[-1]
     said = " ".join(last.hypothesis).upper()
-    wanted = SnliTask.build(config(root, "task.analysed=2", f'task.shown=["{said}"]'), CPU)
+    wanted = SnliTask.build(config(root, "task.stored_examples=2", f'task.shown=["{said}"]'), CPU)
     indices = [row["index"] for row in wanted.weight_rows()]
     assert indices[:2] == [0, 1]
     assert indices[-1] == len(task.data.dev.examples) - 1
@@ -156,7 +157,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
 
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     run = compose_run(
-        ["task=snli", f"results_dir={tmp_path}", "data.premises=600", "training.max_epochs=4"]
+        ["task=snli", f"results_dir={tmp_path}", "data.train_premises=600", "training.max_epochs=4"]
     )
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
@@ -164,7 +165,7 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
 
 
 def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:
-    few = ["data.premises=16", f"results_dir={tmp_path}"]
+    few = ["data.train_premises=16", f"results_dir={tmp_path}"]
 
     def runs(artefact: str) -> set[str]:
         planned = plan_runs(load_experiment(f"niculae2017/{artefact}"), "demo")
@@ -180,7 +181,7 @@ def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:
     first = identify(config(tmp_path))
     assert first.name == "demo_nli: snli"
     assert identify(config(tmp_path, "data.source=multinli")).fingerprint != first.fingerprint
-    assert identify(config(tmp_path, "data.premises=41")).fingerprint != first.fingerprint
+    assert identify(config(tmp_path, "data.train_premises=41")).fingerprint != first.fingerprint
     glove = tmp_path / "vectors.txt"
     glove.write_text("dog " + " ".join(["0.5"] * 6) + "\n")
     chosen = ("model.vectors=glove", "data.glove=vectors.txt", f"data_dir={tmp_path}")
@@ -233,7 +234,7 @@ def test_a_missing_corpus_is_refused_before_any_work(tmp_path: Path) -> None:
     ("override", "expected"),
     [
         ("data.source=qnli", "data.source is 'qnli'"),
-        ("data.premises=0", "data.premises is 0"),
+        ("data.train_premises=0", "data.train_premises is 0"),
         ("model.vectors=bert", "model.vectors is 'bert'"),
         ("model.dropout=1", "model.dropout is 1"),
         ("model=esim", "does not fit task=snli"),

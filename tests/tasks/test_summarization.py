@@ -12,8 +12,9 @@ from repro.runs.execute import Outcome, execute
 from repro.tasks.summarization import build, summary_corpus
 
 SMALL = [
-    "task=summarization", "hardware=cpu", "hardware.jobs=1", "model.embedding_size=16",
-    "model.hidden_size=16", "task.analysed=2", "training.max_steps=40", "decoding.beam_size=2",
+    "task=summarization", "hardware=cpu", "hardware.parallel_runs=1", "model.embedding_size=16",
+    "model.hidden_size=16", "task.stored_examples=2", "training.max_steps=40",
+    "decoding.beam_size=2",
 ]  # fmt: skip
 
 

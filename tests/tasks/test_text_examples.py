@@ -58,7 +58,12 @@ def test_forced_decoding_is_what_teacher_forcing_says(
 
 
 def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_path: Path) -> None:
-    settings = [*SMALL, "task.analysed=2", "training.max_steps=2", "decoding.max_length=10"]
+    settings = [
+        *SMALL,
+        "task.stored_examples=2",
+        "training.max_steps=2",
+        "decoding.max_length=10",
+    ]
     plain = execute(compose_run([*settings, f"results_dir={tmp_path}"]))
     data = build(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
     texts = {split: list(read_pairs(data.texts[split])) for split in ("dev", "test", "train")}

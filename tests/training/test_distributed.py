@@ -14,7 +14,7 @@ from repro.results import RunFolder, list_runs
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 MORPHOLOGY = [
-    "hardware=cpu", "hardware.threads=1", "task.setting=medium", "task.analysed=1",
+    "hardware=cpu", "hardware.threads=1", "task.setting=medium", "task.stored_examples=1",
     "model.embedding_size=6", "model.hidden_size=6", "model.layers=1", "decoding.max_length=4",
     "decoding.max_hypotheses=5", "training.validate_every=1", "training.batch_size=31",
 ]  # fmt: skip
@@ -25,8 +25,8 @@ PARSING = [
 ]  # fmt: skip
 PAIRS = [
     "task=snli", "hardware=cpu", "hardware.threads=1", "model.vector_size=4",
-    "model.hidden_size=4", "data.premises=30", "task.analysed=1", "training.batch_size=31",
-    "model.dropout=0",
+    "model.hidden_size=4", "data.train_premises=30", "task.stored_examples=1",
+    "training.batch_size=31", "model.dropout=0",
 ]  # fmt: skip
 CLOCKS = ("train/tokens_per_second", "train/epoch_minutes", "train/speed_gain")
 

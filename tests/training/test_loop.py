@@ -60,7 +60,7 @@ class Regression:
 def config(**changes: Any) -> TrainingConfig:
     settings = {
         "learning_rate": 0.01, "decay": 0.5, "min_learning_rate": 1e-6, "max_grad_norm": 5.0,
-        "batch_size": 4, "max_epochs": 6, "validate_every": 2, "select": "score",
+        "batch_size": 4, "max_epochs": 6, "validate_every": 2, "monitor": "score",
         "checkpoint_minutes": 0.0,
     }  # fmt: skip
     return TrainingConfig(**(settings | changes))
@@ -81,7 +81,7 @@ def rows(progress: Checkpoint) -> list[dict[str, Any]]:
 def test_a_killed_training_continues_to_the_same_numbers(
     tmp_path: Path, stop_at: int, every_steps: int | None
 ) -> None:
-    changes = {"validate_every_steps": every_steps, "decay_when": "not_best"}
+    changes = {"validate_every_steps": every_steps, "schedule": "decay_if_not_best"}
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.mkdir()
     cut.mkdir()

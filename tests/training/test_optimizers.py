@@ -14,7 +14,7 @@ from repro.training.optimizers import build_optimizer, is_decay_due
 def config(**changes):
     settings = {
         "learning_rate": 0.5, "decay": 0.5, "min_learning_rate": 0.0, "max_grad_norm": 5.0,
-        "batch_size": 4, "max_epochs": 6, "validate_every": 1, "select": "score",
+        "batch_size": 4, "max_epochs": 6, "validate_every": 1, "monitor": "score",
     }  # fmt: skip
     return TrainingConfig(**(settings | changes))
 
@@ -40,38 +40,38 @@ def due(rule, epoch, row, **progress):
     state.epoch, state.step = epoch - 1, 10 * epoch
     for name, value in progress.items():
         setattr(state, name, value)
-    return is_decay_due(config(decay_when=rule, decay_from=8), state, row)
+    return is_decay_due(config(schedule=rule, decay_from=8), state, row)
 
 
 def test_decay_when_the_loss_increases():
-    assert due("loss_increases", 3, {"dev_loss": 2.0}, previous_loss=1.0)
-    assert not due("loss_increases", 3, {"dev_loss": 1.0}, previous_loss=1.0)
-    assert not due("loss_increases", 3, {"dev_loss": 1.0})
-    assert not due("loss_increases", 3, {}, previous_loss=1.0)
+    assert due("decay_if_loss_increases", 3, {"dev_loss": 2.0}, previous_loss=1.0)
+    assert not due("decay_if_loss_increases", 3, {"dev_loss": 1.0}, previous_loss=1.0)
+    assert not due("decay_if_loss_increases", 3, {"dev_loss": 1.0})
+    assert not due("decay_if_loss_increases", 3, {}, previous_loss=1.0)
 
 
 def test_decay_when_the_validation_is_not_the_best():
-    assert due("not_best", 3, {"dev_loss": 2.0}, best_epoch=2, best_step=20)
-    assert due("not_best", 3, {"dev_loss": 2.0}, best_epoch=3, best_step=25)
-    assert not due("not_best", 3, {"dev_loss": 2.0}, best_epoch=3, best_step=30)
-    assert not due("not_best", 3, {}, best_epoch=2, best_step=20)
+    assert due("decay_if_not_best", 3, {"dev_loss": 2.0}, best_epoch=2, best_step=20)
+    assert due("decay_if_not_best", 3, {"dev_loss": 2.0}, best_epoch=3, best_step=25)
+    assert not due("decay_if_not_best", 3, {"dev_loss": 2.0}, best_epoch=3, best_step=30)
+    assert not due("decay_if_not_best", 3, {}, best_epoch=2, best_step=20)
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [(7, False), (8, True), (13, True)])
 def test_decay_after_late_epochs(epoch, expected):
-    assert due("late_epochs", epoch, {}) is expected
+    assert due("decay_after_epoch", epoch, {}) is expected
 
 
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"optimizer": "lbfgs"}, "training.optimizer"),
-        ({"decay_when": "never"}, "training.decay_when"),
+        ({"schedule": "never"}, "training.schedule"),
         ({"weight_decay": -1.0}, "training.weight_decay"),
         ({"decay_from": 0}, "training.decay_from"),
         ({"validate_every_steps": 0}, "training.validate_every_steps"),
         ({"max_epochs": None}, "training.max_epochs and training.max_steps"),
-        ({"validate_every_steps": 5, "decay_when": "late_epochs"}, "training.decay_when"),
+        ({"validate_every_steps": 5, "schedule": "decay_after_epoch"}, "training.schedule"),
     ],
 )
 def test_meaningless_values_are_refused(changes, key):

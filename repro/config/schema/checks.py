@@ -99,14 +99,18 @@ def added_later(default: Any) -> Any:
     return field(default=default, metadata=metadata)
 
 
-def size_check(recorded_as: str, values: Mapping[bool, Any]) -> Any:
-    """Declare ``data.check_size``: refuse a corpus of another size than the published one.
+def renamed(earlier: str, declared: Any, values: Mapping[Any, Any] | None = None) -> Any:
+    """Declare a setting that had another name when results were recorded.
+
+    Records and the hash of a run keep the earlier name, so that existing run IDs stay valid.
 
     Args:
-        recorded_as: earlier name of the setting, under which the hash of a run contains it.
-        values: earlier values, for true and false.
+        earlier: the name in records.
+        declared: the field under its new name.
+        values: the value in records for each value; None where they did not change.
     """
-    return field(default=True, metadata={RECORDED_AS: (recorded_as, values)})
+    metadata = {**declared.metadata, RECORDED_AS: (earlier, values)}
+    return field(default=declared.default, metadata=metadata)
 
 
 def part_of(kind: type[PartT], node: object) -> PartT:

@@ -13,7 +13,7 @@ class TaskConfig:
     """A task; ``name`` is its key in ``repro.tasks``.
 
     Attributes:
-        selectors: validation metrics that ``training.select`` may name.
+        selectors: validation metrics that ``training.monitor`` may name.
     """
 
     selectors: ClassVar[tuple[str, ...]] = ()

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, identifier, number
+from repro.config.schema.checks import added_later, choice, identifier, number, renamed
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
@@ -27,7 +27,7 @@ class MorphologyConfig(TaskConfig):
         setting: training set size: ``medium`` or ``high``.
         languages: to train and test on; ``null`` takes every one that has the setting.
         schedule: training length for each setting.
-        analysed: validation examples of each language whose attention and complete set of
+        stored_examples: validation examples of a language whose attention and complete set of
             hypotheses are stored for the figures.
         shown: lemmas, alone or followed by a form, of the papers' figures. Every example with one
             of them, in the validation, test or training data, is stored too and changes no metric.
@@ -38,7 +38,7 @@ class MorphologyConfig(TaskConfig):
     setting: str = choice(("medium", "high"))
     languages: list[str] | None = identifier(None)
     schedule: dict[str, ScheduleConfig] = field(default_factory=dict)
-    analysed: int = number("[0, inf)", 40)
+    stored_examples: int = renamed("analysed", number("[0, inf)", 40))
     shown: list[str] = added_later([])
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, number, size_check
+from repro.config.schema.checks import added_later, choice, number, renamed
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import UnboundedConfig
@@ -28,7 +28,7 @@ class NliReading:
 
     tokenization: str = choice(("provided", "punctuation"), "provided")
     lowercase: bool = False
-    check_size: bool = size_check("expected", {True: "official", False: "any"})
+    check_size: bool = renamed("expected", field(default=True), {True: "official", False: "any"})
     max_words: int | None = number("(0, inf)", None, added_later=True)
 
 
@@ -42,14 +42,14 @@ class PairCorpusConfig(NliReading, DataConfig):
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
         text: files of plain English below ``data_dir``, one sentence a line, whose words are
             counted beside those of the training pairs, for ``model.vectors=text``.
-        premises: training premises of a generated corpus, three pairs each; its other splits have
+        train_premises: of a generated corpus, three pairs each; its other splits have
             no more.
     """
 
     source: str = choice(("snli", "multinli", "files"))
     min_count: int = number("(0, inf)", 1)
     glove: str | None = None
-    premises: int = number("(0, inf)", 3000)
+    train_premises: int = renamed("premises", number("(0, inf)", 3000))
     text: list[str] = added_later([])
 
 
@@ -62,13 +62,13 @@ class WordVectorConfig:
             :mod:`repro.data.cooccurrence`; ``random`` draws every vector.
         trainable_vectors: whether training changes them.
         vector_size: numbers of a vector.
-        vector_deviation: standard deviation of the numbers of a vector that is drawn.
+        embedding_std: standard deviation of the numbers of a vector that is drawn.
     """
 
     vectors: str = choice(("glove", "text", "random"))
     trainable_vectors: bool = MISSING
     vector_size: int = number("(0, inf)")
-    vector_deviation: float = number("(0, inf)")
+    embedding_std: float = renamed("vector_deviation", number("(0, inf)"))
 
 
 @dataclass
@@ -109,14 +109,14 @@ class PairTaskConfig(TaskConfig):
 
     Attributes:
         evaluation_batch: pairs of one evaluation batch.
-        analysed: validation pairs, the first ones, whose weights are stored for the figures.
+        stored_examples: the first validation pairs, whose weights are stored for figures.
         shown: hypotheses; the weights of all validation pairs with one of them are stored too.
     """
 
     selectors: ClassVar[tuple[str, ...]] = ("label_accuracy",)
 
     evaluation_batch: int = number("(0, inf)", 128)
-    analysed: int = number("[0, inf)", 200)
+    stored_examples: int = renamed("analysed", number("[0, inf)", 200))
     shown: list[str] = field(default_factory=list)
 
 

@@ -1,11 +1,11 @@
 """Dependency parsing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, identifier, number, size_check
+from repro.config.schema.checks import added_later, choice, identifier, number, renamed
 from repro.config.schema.groups import DataConfig, ModelConfig, TaskConfig
 from repro.config.schema.loss import StructuredLossConfig
 from repro.config.schema.run import RunConfig
@@ -23,7 +23,7 @@ class TreebankConfig(DataConfig):
 
     release: str = identifier()
     treebank: str = identifier()
-    check_size: bool = size_check("check_counts", {True: True, False: False})
+    check_size: bool = renamed("check_counts", field(default=True))
 
 
 @dataclass
@@ -59,7 +59,7 @@ class ParsingConfig(TaskConfig):
         train_single_root: whether the loss compares the gold tree with such trees only.
         evaluation_words: words of one evaluation batch, padding included.
         candidate_iterations: bound on SparseMAP's iterations where candidate trees are analysed.
-        analysed: validation sentences whose candidate trees are stored for the figures.
+        stored_examples: validation sentences whose candidate trees are stored for figures.
         compared: training sentences, spread evenly, whose candidate trees are counted at each
             validation besides the validation sentences, for SparseMAP losses.
         shown: further validation sentences whose candidate trees are stored, by their words.
@@ -73,7 +73,7 @@ class ParsingConfig(TaskConfig):
     train_single_root: bool = MISSING
     evaluation_words: int = number("(0, inf)", 2000)
     candidate_iterations: int = number("(0, inf)", 100)
-    analysed: int = number("[0, inf)", 400)
+    stored_examples: int = renamed("analysed", number("[0, inf)", 400))
     compared: int = number("[0, inf)", 200)
     shown: list[str] = added_later([])
 

@@ -29,13 +29,13 @@ class HardwareConfig:
     Attributes:
         device: ``auto`` takes CUDA where there is one.
         threads: CPU threads of one run, at least one; ``null`` takes every core.
-        jobs: runs of an experiment that are computed side by side on a CPU; 0: one on each core.
+        parallel_runs: runs of an experiment computed side by side on a CPU; 0: one on each core.
         compile: whether ``torch.compile`` compiles the decoder's step; sequence tasks only.
     """
 
     device: str = choice(("auto", "cpu", "cuda"), "auto")
     threads: int | None = number("[1, 1024]", None)
-    jobs: int = number("[0, 1024]", 1)
+    parallel_runs: int = number("[0, 1024]", 1)
     compile: bool = False
 
 
@@ -77,9 +77,9 @@ class RunConfig:
         self._check_parts()
         check_fields(self)
         selectors = self.task.selectors
-        if selectors and self.training.select not in selectors:
+        if selectors and self.training.monitor not in selectors:
             expected = "one of " + ", ".join(selectors)
-            raise ConfigError(f"training.select is {self.training.select!r}; expected {expected}")
+            raise ConfigError(f"training.monitor is {self.training.monitor!r}; expected {expected}")
 
     def _check_parts(self) -> None:
         """Compare the kind of each group with what the run of the task declares."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, number
+from repro.config.schema.checks import added_later, choice, number, renamed
 from repro.config.schema.groups import DecodingConfig, ModelConfig
 from repro.config.schema.loss import FenchelYoungLossConfig
 from repro.config.schema.mapping import MappingConfig
@@ -21,8 +21,8 @@ class Seq2SeqConfig(ModelConfig):
         layers: of the encoder and of the decoder.
         dropout: probability.
         bidirectional: whether the encoder reads in both directions, with half of the units each.
-        initial_bound: parameters start uniformly between its negative and itself. Sums over ``n``
-            inputs have a spread of ``initial_bound * sqrt(n / 3)`` times theirs: a small model
+        init_range: parameters start uniformly between its negative and itself. Sums over ``n``
+            inputs have a spread of ``init_range * sqrt(n / 3)`` times theirs: a small model
             needs a larger bound than 0.1, which belongs to sizes of 500.
     """
 
@@ -31,7 +31,7 @@ class Seq2SeqConfig(ModelConfig):
     layers: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
     bidirectional: bool = added_later(True)
-    initial_bound: float = number("(0, inf)", 0.1, added_later=True)
+    init_range: float = renamed("initial_bound", number("(0, inf)", 0.1, added_later=True))
 
 
 @dataclass

@@ -1,11 +1,11 @@
 """Pairs of texts: what translation and summarization share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import added_later, choice, identifier, number, size_check
+from repro.config.schema.checks import added_later, choice, identifier, number, renamed
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
 
@@ -56,7 +56,7 @@ class TextPairsConfig(TextSettings, EncodingSettings, DataConfig):
         tokenised: whether the files of ``folder`` are tokenised; published corpora declare it.
     """
 
-    check_size: bool = size_check("subset", {True: False, False: True})
+    check_size: bool = renamed("subset", field(default=True), {True: False, False: True})
     max_test_length: int | None = number("(0, inf)", None, added_later=True)
     tokenised: bool = added_later(False)
 
@@ -74,14 +74,14 @@ class TextTaskConfig(TaskConfig):
     """A task from text to text.
 
     Attributes:
-        analysed: validation examples whose attention is stored for the figures.
+        stored_examples: validation examples whose attention is stored for the figures.
         shown: sentences, source or target, of the papers' figures. The first pair with each of
             them, in the validation, test or training data, is stored too and changes no metric.
     """
 
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
 
-    analysed: int = number("[0, inf)", 40)
+    stored_examples: int = renamed("analysed", number("[0, inf)", 40))
     shown: list[str] = added_later([])
 
 

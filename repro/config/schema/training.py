@@ -1,13 +1,18 @@
 """Training: ``conf/training``, the same keys for every task."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
 from repro.config.errors import ConfigError
-from repro.config.schema.checks import check_fields, choice, number
+from repro.config.schema.checks import check_fields, choice, number, renamed
 
-DECAY_RULES = ("loss_increases", "not_best", "late_epochs")
+SCHEDULES = {
+    "decay_if_loss_increases": "loss_increases",
+    "decay_if_not_best": "not_best",
+    "decay_after_epoch": "late_epochs",
+}
+"""Rules by which the learning rate decays, with their names in records."""
 
 
 @dataclass
@@ -16,25 +21,27 @@ class TrainingConfig:
 
     Attributes:
         learning_rate: base learning rate.
-        decay: factor on the learning rate whenever ``decay_when`` says so.
+        decay: factor on the learning rate whenever the ``schedule`` says so.
         min_learning_rate: training stops once the learning rate falls below it.
         max_grad_norm: gradients are clipped to this norm.
         max_epochs: stop after this many epochs; ``null`` for no limit, if ``max_steps`` is set.
         validate_every: epochs from one validation to the next; training also ends with one.
         validate_every_steps: updates from one validation to the next, in place of
             ``validate_every``. The history then has one row for each validation, not each epoch.
-        select: validation metric whose best value chooses the model.
+        monitor: validation metric whose best value chooses the model.
         checkpoint_minutes: a checkpoint is written after every row of the history, and at least
             this often.
-        patience: stop after so many validations without a better value of ``select``; ``null``
+        patience: stop after so many validations without a better value of ``monitor``; ``null``
             for no such limit.
         max_steps: stop after this many updates; ``null`` for no limit. Evaluation stays complete,
             since its scores are recorded; a quick trial needs a smaller corpus as well.
         optimizer: ``adam`` or ``sgd``, the latter without momentum.
         weight_decay: ``λ`` of the penalty ``λ/2 ‖w‖²``, added to the gradient.
-        decay_when: the validation loss increases (``loss_increases``); ``select`` is not the best
-            seen (``not_best``); or after every epoch from ``decay_from`` on (``late_epochs``).
-        decay_from: first epoch, counted from one, after which ``late_epochs`` decays.
+        schedule: when the learning rate decays: if the validation loss increases
+            (``decay_if_loss_increases``); if ``monitor`` is not the best seen
+            (``decay_if_not_best``); or after every epoch from ``decay_from`` on
+            (``decay_after_epoch``).
+        decay_from: first epoch, counted from one, after which ``decay_after_epoch`` decays.
     """
 
     learning_rate: float = number("(0, inf)")
@@ -44,13 +51,17 @@ class TrainingConfig:
     batch_size: int = number("(0, inf)")
     max_epochs: int | None = number("(0, inf)")
     validate_every: int = number("(0, inf)")
-    select: str = MISSING
+    monitor: str = renamed("select", field(default=MISSING))
     checkpoint_minutes: float = number("[0, inf)", 10.0)
     max_steps: int | None = number("[0, inf)", None)
     patience: int | None = number("(0, inf)", None, added_later=True)
     optimizer: str = choice(("adam", "sgd"), "adam", added_later=True)
     weight_decay: float = number("[0, inf)", 0.0, added_later=True)
-    decay_when: str = choice(DECAY_RULES, "loss_increases", added_later=True)
+    schedule: str = renamed(
+        "decay_when",
+        choice(tuple(SCHEDULES), "decay_if_loss_increases", added_later=True),
+        values=SCHEDULES,
+    )
     decay_from: int = number("(0, inf)", 1, added_later=True)
     validate_every_steps: int | None = number("(0, inf)", None, added_later=True)
 
@@ -62,10 +73,10 @@ class TrainingConfig:
                 "training.max_epochs and training.max_steps are both null; expected a number for "
                 "one of them"
             )
-        if self.validate_every_steps is not None and self.decay_when == "late_epochs":
+        if self.validate_every_steps is not None and self.schedule == "decay_after_epoch":
             raise ConfigError(
-                "training.decay_when=late_epochs decays after epochs; expected "
-                "training.validate_every_steps=null, or one of loss_increases, not_best"
+                "training.schedule=decay_after_epoch decays after epochs; expected "
+                "training.validate_every_steps=null, or another schedule"
             )
 
 

@@ -39,7 +39,7 @@ class ExampleAnalysis:
     """Decodes the examples that figures may show, and stores hypotheses and attention.
 
     Args:
-        config: configuration of the run. The first ``task.analysed`` validation examples of each
+        config: configuration of the run. The first ``task.stored_examples`` validation examples of each
             language are stored, and the examples of any split that ``task.shown`` names.
         data: the encoded corpus.
         device: where the models live.
@@ -48,8 +48,8 @@ class ExampleAnalysis:
     def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
         self.decoding, self.data, self.device = config.decoding, data, device
         self.chosen = [
-            *_first_of_each_language(data, config.task.analysed),
-            *_shown(data, config.task.analysed, config.task.shown),
+            *_first_of_each_language(data, config.task.stored_examples),
+            *_shown(data, config.task.stored_examples, config.task.shown),
         ]
 
     def store(self, model: StepModel[Any], folder: RunFolder) -> None:

@@ -193,7 +193,7 @@ class ParsingTask:
         sentences, shown = self.data.treebank.dev, self.settings.shown
         texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
         wanted = [n for n, text in enumerate(texts) if preference([text], shown) < len(shown)]
-        return sorted({*range(min(self.settings.analysed, len(sentences))), *wanted})
+        return sorted({*range(min(self.settings.stored_examples, len(sentences))), *wanted})
 
     def _sentence(self, index: int) -> dict[str, Any]:
         sentence = self.data.treebank.dev[index]
