@@ -271,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     exact.check_precision()
     cases = [case for case in CASES if any(fnmatch(case.name, p) for p in options.only)]
-    without = patch.object(dispatch, "usable", lambda tensor: False)
+    without = patch.object(dispatch, "has_kernel", lambda tensor: False)
     lines = []
     with without if options.path == "torch" else nullcontext():
         for case in cases:

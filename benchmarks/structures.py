@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks.targets import Target, target_for
 from benchmarks.timing import cpu_seconds, paired, processor_seconds
-from repro.structures import Arborescence, Matching, Sequence, Structure, sparsemap
+from repro.structures import Arborescence, LinearChain, Matching, Structure, sparsemap
 
 BATCH = 32
 _IN_THE_LOOP = 2
@@ -49,8 +49,8 @@ class Case:
 
 
 CASES = (
-    Case("sparsemap_sequence", Sequence(), "20x20", (20, 20), transitions=True),
-    Case("sparsemap_sequence", Sequence(), "50x50", (50, 50), transitions=True),
+    Case("sparsemap_sequence", LinearChain(), "20x20", (20, 20), transitions=True),
+    Case("sparsemap_sequence", LinearChain(), "50x50", (50, 50), transitions=True),
     Case("sparsemap_matching", Matching(), "20x20", (20, 20)),
     Case("sparsemap_matching", Matching(), "30x30", (30, 30)),
     Case("sparsemap_tree", Arborescence(), "20", (21, 21)),

@@ -97,8 +97,9 @@ class FenchelYoungLoss(nn.Module):
         probs = self.mapping(wide)
         chosen = target.unsqueeze(-1)
         centred, _ = centre(wide.detach(), -1)
-        best = self.mapping.excess(centred, probs, -1)
-        gap = best - centred.gather(-1, chosen).squeeze(-1) + self.mapping.corner(centred, chosen)
+        best = self.mapping.conjugate_centered(centred, probs, -1)
+        omega = self.mapping.omega_one_hot(centred, chosen)
+        gap = best - centred.gather(-1, chosen).squeeze(-1) + omega
         allowed = None
         if self.label_smoothing:
             allowed = wide.detach() > -torch.inf

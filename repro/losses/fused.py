@@ -9,7 +9,7 @@ from torch.autograd import Function, forward_ad
 from repro.losses.reduction import Reduction, check_classes
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings._entmax import apply_jacobian
-from repro.mappings._masking import readable
+from repro.mappings._masking import is_concrete
 from repro.mappings.kernels import dispatch
 
 
@@ -39,7 +39,12 @@ def fused_losses(
         IndexError: a target is no class.
     """
     order = order_of(mapping)
-    if order is None or scores.numel() == 0 or not readable(scores) or not dispatch.usable(scores):
+    if (
+        order is None
+        or scores.numel() == 0
+        or not is_concrete(scores)
+        or not dispatch.has_kernel(scores)
+    ):
         return None
     if forward_ad._current_level >= 0:  # the functions of the kernels have no forward mode
         return None

@@ -194,7 +194,7 @@ def _solve(
     top = scores.amax(-1)
     chosen = scores.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     if support is None:
-        best = mapping.excess(centre(scores, -1)[0], probs, -1)
+        best = mapping.conjugate_centered(centre(scores, -1)[0], probs, -1)
     else:
         best = _excess_on(support, scores, top, mapping)
         support = support._replace(tokens=support.tokens + rows.start)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from repro.mappings._masking import readable
+from repro.mappings._masking import is_concrete
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -29,5 +29,5 @@ def check_classes(target: Tensor, size: int) -> None:
     Raises:
         IndexError: one is below zero or not below ``size``.
     """
-    if readable(target) and bool(((target < 0) | (target >= size)).any()):
+    if is_concrete(target) and bool(((target < 0) | (target >= size)).any()):
         raise IndexError(f"targets must be in [0, {size}) or the ignored value")

@@ -48,7 +48,7 @@ class DifferentiableFunction(Function):
         """Apply the function in the way that fits where it is called."""
         if torch.compiler.is_compiling():
             return cls.apply(*arguments)
-        if not dispatch.usable(arguments[0]):
+        if not dispatch.has_kernel(arguments[0]):
             return cls.forward_mode.apply(*arguments)
         if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and _tracked(arguments)):
             return cls.direct(*arguments)

@@ -12,10 +12,10 @@ from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
 from repro.mappings._masking import (
     broadcasts_to,
+    cast_like,
     centre,
     check_floating,
-    in_kind_of,
-    readable,
+    is_concrete,
 )
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
@@ -34,9 +34,9 @@ def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor
         TypeError: the bounds are not floating point.
         ValueError: they do not broadcast, are negative or NaN, or sum to less than one.
     """
-    if dispatch.usable(scores):
+    if dispatch.has_kernel(scores):
         _check_type(upper, scores)
-        bounds = in_kind_of(scores, upper)
+        bounds = cast_like(scores, upper)
         if bounds.shape != scores.shape:  # an expansion has a derivative, which takes time
             bounds = bounds.expand_as(scores)
         try:
@@ -79,7 +79,7 @@ def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     sums = bounds.sum(dim, keepdim=True)
     short = (sums < 1 - slack) & allowed.any(dim, keepdim=True)
     bad = short | wrong.any(dim, keepdim=True)
-    if not readable(bad):
+    if not is_concrete(bad):
         scores = scores.masked_fill(bad, torch.nan)
     elif bool(bad.any()):
         _refuse(bounds, wrong, sums, short, dim)
@@ -162,7 +162,7 @@ class BoundedFunction(DifferentiableFunction):
         slack: float,
     ) -> tuple[Tensor, Tensor]:
         """Solve; ``order`` chooses the solver."""
-        if dispatch.usable(scores) and (upper is None or _is_one(total)):
+        if dispatch.has_kernel(scores) and (upper is None or _is_one(total)):
             return _by_kernel(scores, upper, total, order, dim, slack)
         assert upper is not None
         solve = bounded_softmax if order == 0.0 else box_projection
@@ -226,7 +226,7 @@ def _by_kernel(
     else:
         solution = launch("budget_forward", rows, total)
     probs, place, faults = solution
-    if readable(faults) and faults.item():
+    if is_concrete(faults) and faults.item():
         raise Unsolvable
     return from_last(probs, dim), from_last(place, dim)
 

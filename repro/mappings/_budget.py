@@ -7,7 +7,7 @@ from torch import Tensor
 
 from repro.mappings._bounded import Unsolvable, apply_bounded, bounded_value, first_row
 from repro.mappings._conjugate import tsallis
-from repro.mappings._masking import allowed_scores, readable
+from repro.mappings._masking import allowed_scores, is_concrete
 from repro.mappings._parameters import number, per_row
 from repro.mappings.kernels import dispatch
 from repro.mappings.modules import ProbabilityMap
@@ -45,7 +45,7 @@ def budget(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    if dispatch.usable(wide):
+    if dispatch.has_kernel(wide):
         total = per_row("k", k, wide, dim) if isinstance(k, Tensor) else _checked(k)
         try:
             return apply_bounded(wide, None, total, 1.0, dim, 0.0)[0].to(scores.dtype)
@@ -63,7 +63,7 @@ def _admit(scores: Tensor, k: float | Tensor, dim: int) -> tuple[Tensor, Tensor,
     bad = ~((total <= count) | (count == 0))
     if isinstance(total, Tensor):
         bad = bad | ~(total > 0)
-    if not readable(bad):
+    if not is_concrete(bad):
         return scores.masked_fill(bad, torch.nan), ones, total
     if bool(bad.any()):
         number, left = ((total + torch.zeros_like(count))[bad][0].item(), count[bad][0].item())
@@ -118,7 +118,7 @@ class Budget(ProbabilityMap):
             The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
         """
         wide, ones, total = _admit(allowed_scores(scores, mask, dim), self.k, dim)
-        upper = None if dispatch.usable(wide) else ones
+        upper = None if dispatch.has_kernel(wide) else ones
         return bounded_value(wide, upper, total, 1.0, dim).to(scores.dtype)
 
     def extra_repr(self) -> str:

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from repro.mappings._bounded import admit, bounded_value, constrained
 from repro.mappings._conjugate import tsallis
-from repro.mappings._masking import allowed_scores, in_kind_of
+from repro.mappings._masking import allowed_scores, cast_like
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -78,7 +78,7 @@ def _constrained(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return in_kind_of(scores, constrained(wide, upper, order, dim))
+    return cast_like(scores, constrained(wide, upper, order, dim))
 
 
 class BoundedMap(ProbabilityMap):

@@ -11,10 +11,10 @@ from repro.mappings._curves import growth_curvature
 from repro.mappings._masking import (
     allowed_scores,
     broadcasts_to,
+    cast_like,
     centre,
     in_double,
-    in_kind_of,
-    readable,
+    is_concrete,
 )
 from repro.mappings._parameters import number
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
@@ -57,7 +57,7 @@ def entmax(
     order, convex = _order(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return in_kind_of(scores, apply_entmax(wide, order, dim, convex))
+    return cast_like(scores, apply_entmax(wide, order, dim, convex))
 
 
 def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
@@ -69,7 +69,7 @@ def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) 
         dim: the axis that becomes a distribution.
         convex: whether every ``r <= 1`` for certain.
     """
-    if not _has_kernel(order) and readable(scores):
+    if not _has_kernel(order) and is_concrete(scores):
         probs = scores.softmax(dim)
         # torch gives NaN to a whole row with an infinite maximum.
         if not bool(probs.select(dim, 0).isnan().any()):
@@ -89,7 +89,7 @@ class EntmaxFunction(DifferentiableFunction):
         In single precision, entries tied at the threshold are lost, and above ``α = 2``, where the
         map is not Lipschitz, all that are small.
         """
-        if _has_kernel(order) and dispatch.usable(scores):
+        if _has_kernel(order) and dispatch.has_kernel(scores):
             return _by_kernel(scores, order, dim)
         if not _has_kernel(order):
             # torch's own operator, which makes NaN of a row whose maximum is infinite
@@ -98,7 +98,7 @@ class EntmaxFunction(DifferentiableFunction):
             return finite.softmax(dim).masked_fill_(empty, 0.0)
         centred, top = centre(scores, dim)
         powers = _powers(in_double(centred), order, dim, convex)
-        probs = in_kind_of(scores, powers.div_(powers.sum(dim, keepdim=True)))
+        probs = cast_like(scores, powers.div_(powers.sum(dim, keepdim=True)))
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
@@ -290,7 +290,7 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
         alpha = check_alpha(alpha)
         return alpha - 1.0, alpha <= 2.0
     _check_alpha_shape(alpha, scores, dim)
-    if not readable(alpha) or alpha.numel() == 0:
+    if not is_concrete(alpha) or alpha.numel() == 0:
         order = (alpha - 1).to(scores.dtype)
         return order.masked_fill(order < 0, torch.nan), False
     lowest, highest = torch.aminmax(alpha.detach())

@@ -13,7 +13,7 @@ from repro.mappings._grouped import (
     is_present,
     project,
 )
-from repro.mappings._masking import allowed_scores, centre, divided_by_gamma, in_kind_of
+from repro.mappings._masking import allowed_scores, cast_like, centre, divided_by_gamma
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings._total_variation import saturated
 from repro.mappings.kernels import dispatch
@@ -60,7 +60,7 @@ def fusedmax(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return in_kind_of(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
+    return cast_like(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
 
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
@@ -73,8 +73,8 @@ class Fusedmax(ProbabilityMap):
     r""":func:`fusedmax` with ``Ω(p) = γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``.
 
     On a one-hot distribution ``Ω`` is ``γ λ`` times the number of neighbours of its one entry, not
-    zero; :meth:`corner` says so. Under a mask, :meth:`value` takes differences between neighbours
-    that are allowed.
+    zero; :meth:`omega_one_hot` says so. Under a mask, :meth:`value` takes differences between
+    neighbours that are allowed.
     """
 
     def __init__(self, lam: float = 0.1, gamma: float = 1.0) -> None:
@@ -91,7 +91,7 @@ class Fusedmax(ProbabilityMap):
         variation = probs.diff(dim=dim).abs().sum(dim)
         return self.gamma * (tsallis(probs, 1.0, dim) + self.lam * variation)
 
-    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)`` on the allowed entries."""
         allowed, order = is_present(centred).sort(dim=dim, descending=True, stable=True)
         held = probs.detach().gather(dim, order)
@@ -100,7 +100,7 @@ class Fusedmax(ProbabilityMap):
         linear = (probs.detach() * centred).sum(dim)
         return linear - self.gamma * (tsallis(held, 1.0, dim) + variation)
 
-    def corner(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
+    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ λ`` times the number of allowed neighbours."""
         present = is_present(centred)
         place = present.cumsum(dim).gather(dim, chosen)
@@ -118,7 +118,7 @@ class FusedFunction(GroupedFunction):
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Total variation, means of the segments, projection; in float64."""
-        if dispatch.usable(scores):
+        if dispatch.has_kernel(scores):
             return launch("fusedmax_forward", scores, lam)
         centred, top = centre(scores, -1)
         present = is_present(centred)

@@ -8,7 +8,7 @@ from torch.library import custom_op
 from torch.nn.functional import pad
 
 from repro.mappings._grouped import group_means
-from repro.mappings._masking import readable
+from repro.mappings._masking import is_concrete
 from repro.mappings.kernels.dispatch import AVAILABLE
 
 
@@ -39,7 +39,7 @@ def decreasing_blocks(values: Tensor) -> Tensor:
         means = group_means(values, weights, blocks)
         falls = (means[..., 1:] < means[..., :-1]).long()
         kept = starts * falls
-        if readable(values) and torch.equal(kept, starts):
+        if is_concrete(values) and torch.equal(kept, starts):
             break
         starts = kept
         blocks = _numbered(starts)

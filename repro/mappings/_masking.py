@@ -62,7 +62,7 @@ def broadcasts_to(small: Tensor, large: Tensor) -> bool:
     return all(a in (1, b) for a, b in pairs)
 
 
-def in_kind_of(scores: Tensor, result: Tensor) -> Tensor:
+def cast_like(scores: Tensor, result: Tensor) -> Tensor:
     """A result in the precision of the scores; to ask takes less time than a conversion to it."""
     return result if result.dtype == scores.dtype else result.to(scores.dtype)
 
@@ -117,7 +117,7 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
     return scaled.masked_fill(centred <= -largest, -torch.inf)
 
 
-def readable(tensor: Tensor) -> bool:
+def is_concrete(tensor: Tensor) -> bool:
     """Return whether Python may look at values: on the CPU, neither compiling nor under ``vmap``.
 
     Batched gradients (``is_grads_batched``, ``vectorize=True``) count as ``vmap``.

@@ -9,7 +9,7 @@ from torch import Tensor
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._conjugate import Danskin
 from repro.mappings._entmax import on_support
-from repro.mappings._masking import allowed_scores, centre, in_kind_of, readable
+from repro.mappings._masking import allowed_scores, cast_like, centre, is_concrete
 from repro.mappings._parameters import number, per_row
 from repro.mappings._threshold import entmax15_powers, entmax_powers
 from repro.mappings.kernels import dispatch
@@ -52,7 +52,7 @@ def normmax(
     exponent = _exponent(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return in_kind_of(scores, _apply(wide, exponent, dim))
+    return cast_like(scores, _apply(wide, exponent, dim))
 
 
 def _apply(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
@@ -66,7 +66,7 @@ class NormmaxFunction(DifferentiableFunction):
     @staticmethod
     def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
-        if dispatch.usable(scores):
+        if dispatch.has_kernel(scores):
             return _by_kernel(scores, alpha, dim)
         centred, top = centre(scores, dim)
         wide = alpha.double() if isinstance(alpha, Tensor) else alpha
@@ -190,7 +190,7 @@ def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor
         return _checked(alpha)
     wide = per_row("alpha", alpha, scores, dim)
     right = (wide > 1) & (wide < torch.inf)
-    if readable(right) and not bool(right.all()):
+    if is_concrete(right) and not bool(right.all()):
         raise ValueError(f"alpha must be above 1 and finite, got {wide[~right][0].item():g}")
     return wide.masked_fill(~right, torch.nan)
 
@@ -229,7 +229,7 @@ class Normmax(ProbabilityMap):
         """Return ``‖p‖_α - 1``."""
         return norm(probs, self.alpha, dim).squeeze(dim) - 1
 
-    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
         held = probs.detach()
         exponent = _exponent(self.alpha, centred, dim)

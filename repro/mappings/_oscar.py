@@ -16,7 +16,7 @@ from repro.mappings._grouped import (
     project,
 )
 from repro.mappings._isotonic import decreasing_blocks
-from repro.mappings._masking import allowed_scores, centre, divided_by_gamma, in_kind_of
+from repro.mappings._masking import allowed_scores, cast_like, centre, divided_by_gamma
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
@@ -69,8 +69,8 @@ def oscarmax(
     if variant == "paper":
         # Depends on a common shift, which must not be taken away.
         levels = _oscar_prox(to_last(wide / gamma, dim), lam)
-        return in_kind_of(scores, from_last(sparsemax(levels), dim))
-    return in_kind_of(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
+        return cast_like(scores, from_last(sparsemax(levels), dim))
+    return cast_like(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
 
 
 def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
@@ -116,7 +116,7 @@ class Oscarmax(ProbabilityMap):
         ranks = torch.arange(ordered.size(-1), dtype=probs.dtype, device=probs.device)
         return self.gamma * (tsallis(probs, 1.0, dim) - self.lam * (ordered * ranks).sum(-1))
 
-    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``.
 
         Raises:
@@ -124,7 +124,7 @@ class Oscarmax(ProbabilityMap):
         """
         if self.variant == "paper":
             raise ValueError("only variant='exact' of oscarmax is a maximiser and has a value")
-        return super().excess(centred, probs, dim)
+        return super().conjugate_centered(centred, probs, dim)
 
     def extra_repr(self) -> str:
         """Show the settings."""
@@ -137,7 +137,7 @@ class OscarFunction(GroupedFunction):
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
         """Solve in float64; on the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant."""
-        if dispatch.usable(scores):
+        if dispatch.has_kernel(scores):
             return launch("oscarmax_forward", scores, lam)
         centred, top = centre(scores, -1)
         present = is_present(centred)

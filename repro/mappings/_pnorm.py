@@ -14,10 +14,10 @@ from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to
 from repro.mappings._entmax import on_support
 from repro.mappings._masking import (
     allowed_scores,
+    cast_like,
     centre,
     divided_by_gamma,
-    in_kind_of,
-    readable,
+    is_concrete,
 )
 from repro.mappings._parameters import number
 from repro.mappings._simplex import check_gamma, sparsemax
@@ -65,7 +65,7 @@ def sq_pnorm_max(
         return scores.clone()
     divided = divided_by_gamma(wide, gamma, dim)
     probs: Tensor = PnormFunction.run(divided, p, dim)
-    return in_kind_of(scores, probs)
+    return cast_like(scores, probs)
 
 
 def check_norm(p: float) -> float:
@@ -112,12 +112,12 @@ class PnormFunction(DifferentiableFunction):
     @staticmethod
     def forward(scores: Tensor, p: float, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
-        if dispatch.usable(scores):
+        if dispatch.has_kernel(scores):
             return from_last(launch("sq_pnorm_max_forward", to_last(scores, dim), p), dim)
         centred, top = centre(scores, dim)
         powers = pnorm_powers(centred.double(), p / (p - 1), dim)
         probs = powers / powers.sum(dim, keepdim=True)
-        return in_kind_of(scores, probs).masked_fill_(top == -torch.inf, 0.0)
+        return cast_like(scores, probs).masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -186,7 +186,7 @@ def pnorm_powers(scores: Tensor, dual: float, dim: int) -> Tensor:
         move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
         c, step = c + move, torch.where(done, step, move)
         done = done | ~(newton.abs() > _ROUNDING * c)
-        if readable(c) and bool(done.all()):
+        if is_concrete(c) and bool(done.all()):
             break
     return (scores / c + 1).clamp_min_(0).pow_(dual - 1)
 

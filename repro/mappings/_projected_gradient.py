@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._masking import kind, readable
+from repro.mappings._masking import is_concrete, kind
 from repro.mappings._simplex import check_gamma
 
 Regulariser = Callable[[Tensor], Tensor]
@@ -190,7 +190,7 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
     goal = (size * eps**1.6).clamp(min=eps**3)
     for _ in range(20 + 4 * probs.size(-1)):
         busy = size > goal
-        if readable(busy) and not bool(busy.any()):
+        if is_concrete(busy) and not bool(busy.any()):
             break
         bent = centred(problem.bend(probs, way))
         curvature = (way * bent).sum(-1, keepdim=True)
@@ -202,7 +202,7 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
         way = torch.where(busy, rest + following / torch.where(busy, size, 1.0) * way, way)
         size = torch.where(busy, following, size)
     stopped = size > goal
-    if readable(stopped) and bool(stopped.any()):
+    if is_concrete(stopped) and bool(stopped.any()):
         worst = (size / goal)[stopped].max().sqrt()
         raise RuntimeError(
             f"conjugate gradients stopped at {worst:.2g} times the accepted residual; "

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from repro.mappings._entmax import apply_jacobian, check_alpha
-from repro.mappings._masking import allowed_scores, centre, in_kind_of
+from repro.mappings._masking import allowed_scores, cast_like, centre
 from repro.mappings._pnorm import SqPnormMax
 from repro.mappings.modules import Entmax
 from repro.mappings.regularized import regularized
@@ -56,7 +56,7 @@ class PublishedEntmax(Entmax):
             return scores.clone()
         assert isinstance(self.alpha, float)
         probs: Tensor = _PublishedEntmax.apply(wide.movedim(dim, -1), self.alpha, self.solver)
-        return in_kind_of(scores, probs.movedim(-1, dim))
+        return cast_like(scores, probs.movedim(-1, dim))
 
     def extra_repr(self) -> str:
         """Show the settings."""

@@ -5,7 +5,7 @@ import math
 from torch import Tensor
 
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._masking import allowed_scores, divided_by_gamma, in_kind_of
+from repro.mappings._masking import allowed_scores, cast_like, divided_by_gamma
 from repro.mappings._parameters import number
 
 
@@ -83,4 +83,4 @@ def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, d
     if scores.size(dim) == 0:
         return scores.clone()
     divided = divided_by_gamma(wide, gamma, dim)
-    return in_kind_of(scores, apply_entmax(divided, order, dim, True))
+    return cast_like(scores, apply_entmax(divided, order, dim, True))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from repro.mappings._masking import readable
+from repro.mappings._masking import is_concrete
 
 Step = Callable[[Tensor], Tensor]
 SMALLEST_ORDER = 1e-20
@@ -50,7 +50,7 @@ def entmax15_powers(scores: Tensor, dim: int) -> Tensor:
 
 
 def _lowered(scaled: Tensor, excess: Step, passes: int, dim: int) -> Tensor:
-    """``[r x + c]_+`` at the root; ``excess`` says by how much Newton lowers ``c``.
+    """``[r x + c]_+`` at the root; ``conjugate_centered`` says by how much Newton lowers ``c``.
 
     ``c`` stays above the root by more than its rounding: just below it, entries tied at the
     threshold would be out of the support, and nothing would bring them back.
@@ -172,7 +172,7 @@ def _descend(step: Step, start: Tensor, passes: int) -> Tensor:
     Where values can be read for free the loop ends once nothing moves; every row is then at its
     own fixed point, so the result is the same as after all passes, whatever else is in the batch.
     """
-    current, early = start, readable(start)
+    current, early = start, is_concrete(start)
     for _ in range(passes):
         # minimum() propagates NaN, so a bad row stays bad; rounding cannot make a row oscillate.
         following = torch.minimum(current, step(current))

@@ -15,8 +15,8 @@ class ProbabilityMap(nn.Module, ABC):
     r"""A map from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
 
     A subclass gives ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
-    distributions, or ``corner`` says what it is). One with learnable parameters, or with a better
-    formula for the maximum, also gives ``excess``.
+    distributions unless ``omega_one_hot`` returns its value). One with learnable parameters, or
+    with a better formula for the maximum, also gives ``conjugate_centered``.
     """
 
     @abstractmethod
@@ -47,11 +47,11 @@ class ProbabilityMap(nn.Module, ABC):
         wide = allowed_scores(scores, mask, dim)
         probs = self(wide, dim=dim)
         centred, top = centre(wide.detach(), dim)
-        best = self.excess(centred, probs, dim) + top.squeeze(dim)
+        best = self.conjugate_centered(centred, probs, dim) + top.squeeze(dim)
         maximum: Tensor = Danskin.run(wide, probs, best, dim)
         return maximum.to(scores.dtype)
 
-    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``max_Ω`` of centred scores, given the maximiser.
 
         By Danskin's theorem the maximiser counts as constant here: the result carries gradients
@@ -65,7 +65,7 @@ class ProbabilityMap(nn.Module, ABC):
         held = probs.detach()
         return (held * centred).sum(dim) - self.omega(held, dim)
 
-    def corner(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor | float:
+    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor | float:
         """Return ``Ω(e_y)``, which a loss adds; zero unless a map says otherwise.
 
         Args:
@@ -91,7 +91,7 @@ class Softmax(ProbabilityMap):
         """Return ``γ Σ p log p``."""
         return self.gamma * tsallis(probs, 0.0, dim)
 
-    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ log Σ exp(z / γ)``."""
         return self.gamma * torch.logsumexp(centred / self.gamma, dim)
 
@@ -133,7 +133,7 @@ class _TsallisMap(ProbabilityMap):
         """Return ``Σ (p^α - p) / (α (α - 1))``; ``Σ p log p`` at alpha 1."""
         return tsallis(probs, self.alpha - 1.0, dim)
 
-    def excess(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
         order = self.alpha - 1.0
         if isinstance(order, Tensor):

@@ -34,10 +34,10 @@ from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
-from repro.training import Checkpoint, distributed
+from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
 from repro.training.logger import build_logger
-from repro.training.loop import Files, Progress, fit
+from repro.training.loop import FitPaths, Progress, fit
 from repro.training.seeding import seed_everything
 
 _log = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ def _run(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> None:
     task = build_task(config, device)
     shown_at = -_PROGRESS_SECONDS
 
-    def show(progress: Checkpoint, batches: int) -> None:
+    def show(progress: TrainingProgress, batches: int) -> None:
         nonlocal shown_at
         if lock.lost:
             lock.check()
@@ -220,7 +220,7 @@ def follow(config: RunConfig) -> None:
         run, device = locate(config), prepare_device(config.hardware)
         task = build_task(config, device)
         if distributed.same(None):
-            files = Files(run.folder.checkpoint, run.folder.model)
+            files = FitPaths(run.folder.checkpoint, run.folder.model)
             fit(task, config.training, files, lambda _row: None, lambda _progress, _batches: None)
         distributed.same(None)  # the weights are written
         with scratch_folder() as folder:
@@ -229,7 +229,7 @@ def follow(config: RunConfig) -> None:
             task.evaluate(RunFolder(folder))
 
 
-def _standing(config: TrainingConfig, progress: Checkpoint, batches: int) -> dict[str, Any]:
+def _standing(config: TrainingConfig, progress: TrainingProgress, batches: int) -> dict[str, Any]:
     """Progress of a training: the share that is done, epoch, and latest validation."""
     epoch = progress.epoch + progress.batch / max(1, batches)
     shares = [
@@ -265,7 +265,7 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
     return task.evaluate(folder)
 
 
-def _train_once(task: Task[Any], run: LocatedRun, device: str, show: Progress) -> Checkpoint:
+def _train_once(task: Task[Any], run: LocatedRun, device: str, show: Progress) -> TrainingProgress:
     """Train, unless another run has done just that."""
     folder, training = run.folder, training_of(run.config, run.corpus)
     _discard_damaged_training(folder)
@@ -288,7 +288,7 @@ def _discard_damaged_training(folder: RunFolder) -> None:
         folder.discard_training()
 
 
-def _train(task: Task[Any], run: LocatedRun, show: Progress) -> Checkpoint:
+def _train(task: Task[Any], run: LocatedRun, show: Progress) -> TrainingProgress:
     folder, config = run.folder, run.config
     files = Files(folder.checkpoint, folder.model)
     with closing(build_logger(config.logger.name, folder.path)) as logger:

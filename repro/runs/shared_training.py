@@ -11,7 +11,7 @@ from repro.config.identity import training_id
 from repro.config.schema import RunConfig
 from repro.results import ResultsError, RunFolder, list_runs
 from repro.tasks import CorpusIdentity, task_spec
-from repro.training import Checkpoint
+from repro.training import TrainingProgress
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +22,9 @@ def training_of(config: RunConfig, corpus: CorpusIdentity) -> str:
     return training_id(config, corpus.fingerprint, unread)
 
 
-def keep_training(folder: RunFolder, training: str, device: str, progress: Checkpoint) -> None:
+def keep_training(
+    folder: RunFolder, training: str, device: str, progress: TrainingProgress
+) -> None:
     """Say what has been trained in a folder, and what it took.
 
     Args:
@@ -37,7 +39,7 @@ def keep_training(folder: RunFolder, training: str, device: str, progress: Check
 
 def take_over_training(
     folder: RunFolder, config: RunConfig, training: str, device: str
-) -> Checkpoint | None:
+) -> TrainingProgress | None:
     """Copy the weights of a run of the same training on the same kind of device.
 
     A run whose training is damaged is named in a warning and passed over.
@@ -59,7 +61,7 @@ def take_over_training(
             ended = other.read_training()
             same = (ended.get("training"), ended.get("device")) == (training, device)
             if same and other.model.exists():
-                progress = Checkpoint(**ended["progress"], history=other.read_history())
+                progress = TrainingProgress(**ended["progress"], history=other.read_history())
                 verify(other.model)
                 with atomic_path(folder.model, checksum=True) as temporary:
                     shutil.copyfile(other.model, temporary)

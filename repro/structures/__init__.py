@@ -3,8 +3,8 @@
 from repro.structures.active_set import sparsemap
 from repro.structures.any_oracle import MapOracle
 from repro.structures.arborescence import Arborescence
+from repro.structures.linear_chain import LinearChain
 from repro.structures.matching import Matching
-from repro.structures.sequence import Sequence
 from repro.structures.solution import ConvergenceWarning, Solution
 from repro.structures.structure import InfeasibleError, Structure
 
@@ -12,9 +12,9 @@ __all__ = [
     "Arborescence",
     "ConvergenceWarning",
     "InfeasibleError",
+    "LinearChain",
     "MapOracle",
     "Matching",
-    "Sequence",
     "Solution",
     "Structure",
     "sparsemap",

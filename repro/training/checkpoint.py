@@ -17,7 +17,7 @@ class CheckpointError(RuntimeError):
 
 
 @dataclass
-class Checkpoint:
+class TrainingProgress:
     """Everything that training needs to go on as if it had never stopped.
 
     Attributes:
@@ -98,7 +98,7 @@ class Checkpoint:
         return {"speed_gain": second / max(last, 1e-9)}
 
 
-def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
     """Write progress and tensor state to one file, atomically.
 
     Args:
@@ -112,7 +112,7 @@ def save_checkpoint(path: Path, progress: Checkpoint, state: dict[str, Any]) -> 
         torch.save(content, stream)
 
 
-def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
+def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
     """Read what :func:`save_checkpoint` wrote; only tensors and plain values are loaded.
 
     Raises:
@@ -122,7 +122,7 @@ def load_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, Any]]:
     verify(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        return Checkpoint(**content["progress"]), content["state"]
+        return TrainingProgress(**content["progress"]), content["state"]
     except Exception as error:  # what is no archive, what weights_only refuses, missing keys
         message = f"{path}: not a readable checkpoint; delete it to start the run anew"
         raise CheckpointError(message) from error

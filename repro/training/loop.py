@@ -16,7 +16,7 @@ from repro.config.errors import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.training import distributed
 from repro.training.checkpoint import (
-    Checkpoint,
+    TrainingProgress,
     load_checkpoint,
     save_checkpoint,
     save_weights,
@@ -29,12 +29,12 @@ from repro.training.seeding import random_state, restore_random_state
 
 _log = logging.getLogger(__name__)
 
-Progress = Callable[[Checkpoint, int], None]
+Progress = Callable[[TrainingProgress, int], None]
 """Called after each update with where training stands and the number of batches of the epoch."""
 
 
 @dataclass(frozen=True)
-class Files:
+class FitPaths:
     """Paths of a fit's checkpoint and of its best weights."""
 
     checkpoint: Path
@@ -81,7 +81,7 @@ class Fit(Generic[BatchT]):
         self,
         task: Trainable[BatchT],
         config: TrainingConfig,
-        files: Files,
+        files: FitPaths,
         on_row: Callable[[dict[str, Any]], None],
         on_step: Progress,
     ) -> None:
@@ -93,7 +93,7 @@ class Fit(Generic[BatchT]):
         self.config, self.files = config, files
         self.on_row, self.on_step = on_row, on_step
         self.optimizer = build_optimizer(config, task.model.parameters())
-        self.progress = Checkpoint()
+        self.progress = TrainingProgress()
         self._stop = StopRequest()
         self._totals = self._start_totals()
         self._saved_at = time.monotonic()
@@ -103,7 +103,7 @@ class Fit(Generic[BatchT]):
         if files.checkpoint.exists():
             self._resume()
 
-    def run(self) -> Checkpoint:
+    def run(self) -> TrainingProgress:
         """Train until the schedule ends, or continue where a checkpoint stands.
 
         Raises:
@@ -315,9 +315,9 @@ class Fit(Generic[BatchT]):
 def fit(
     task: Trainable[BatchT],
     config: TrainingConfig,
-    files: Files,
+    files: FitPaths,
     on_row: Callable[[dict[str, Any]], None],
     on_step: Progress,
-) -> Checkpoint:
+) -> TrainingProgress:
     """Train a task to the end of its schedule; see :class:`Fit`."""
     return Fit(task, config, files, on_row, on_step).run()

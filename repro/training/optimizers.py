@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn, optim
 
 from repro.config.schema import TrainingConfig
-from repro.training.checkpoint import Checkpoint
+from repro.training.checkpoint import TrainingProgress
 
 
 def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
@@ -18,7 +18,9 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
     )
 
 
-def is_decay_due(config: TrainingConfig, progress: Checkpoint, row: Mapping[str, Any]) -> bool:
+def is_decay_due(
+    config: TrainingConfig, progress: TrainingProgress, row: Mapping[str, Any]
+) -> bool:
     """Return whether the learning rate decays at a row of the history.
 
     Args:

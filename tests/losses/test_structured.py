@@ -27,7 +27,7 @@ from repro.losses.structured import (
     StructuredPerceptronLoss,
     StructuredSVMLoss,
 )
-from repro.structures import Arborescence, Matching, Sequence, Structure
+from repro.structures import Arborescence, LinearChain, Matching, Structure
 
 DOUBLE = torch.float64
 
@@ -80,7 +80,7 @@ def sequence_case(positions: int, tags: int) -> Case:
     sequences = all_tag_sequences(positions, tags)
     unary, pairs = zip(*(sequence_parts(s, positions, tags) for s in sequences), strict=True)
     vertices = torch.tensor(sequences)
-    return Case(Sequence(), vertices, torch.stack(unary), torch.stack(pairs), (positions, tags))
+    return Case(LinearChain(), vertices, torch.stack(unary), torch.stack(pairs), (positions, tags))
 
 
 def matching_case(rows: int, columns: int) -> Case:
@@ -283,7 +283,9 @@ def test_scaling_the_penalty_scales_the_scores(name: str, t: float) -> None:
 def test_with_one_part_it_is_the_sparsemax_loss() -> None:
     scores, target = torch.randn(30, 5, dtype=DOUBLE), torch.randint(5, (30,))
     expected = SparsemaxLoss(reduction="none")(scores, target)
-    chains = SparseMAPLoss(Sequence(), reduction="none")(scores.unsqueeze(1), target.unsqueeze(1))
+    chains = SparseMAPLoss(LinearChain(), reduction="none")(
+        scores.unsqueeze(1), target.unsqueeze(1)
+    )
     torch.testing.assert_close(chains, expected)
     pairs = SparseMAPLoss(Matching(), reduction="none")(scores.unsqueeze(1), target.unsqueeze(1))
     torch.testing.assert_close(pairs, expected)

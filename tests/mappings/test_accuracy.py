@@ -20,7 +20,7 @@ SINGLE = 2.5e-7
 @pytest.fixture(params=["kernels", "torch"])
 def path(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(dispatch, "usable", lambda tensor: False)
+        monkeypatch.setattr(dispatch, "has_kernel", lambda tensor: False)
     return request.param
 
 

@@ -186,7 +186,7 @@ def test_omega_gradients():
 def test_stopping_early_changes_no_bit(monkeypatch):
     scores = torch.cat([hard_rows(60), draw(20, 60)])
     early = [sq_pnorm_max(scores, p) for p in NORMS]
-    monkeypatch.setattr("repro.mappings._pnorm.readable", lambda tensor: False)
+    monkeypatch.setattr("repro.mappings._pnorm.is_concrete", lambda tensor: False)
     for p, expected in zip(NORMS, early, strict=True):
         assert torch.equal(sq_pnorm_max(scores, p), expected)
 

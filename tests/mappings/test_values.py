@@ -89,7 +89,7 @@ def test_stopping_early_changes_no_bit(monkeypatch, dtype):
         lambda scores, dim: entmax_powers(scores, 0.3, dim, convex=True),
     )
     early = [solve(centred, -1) for solve in solvers]
-    monkeypatch.setattr("repro.mappings._threshold.readable", lambda tensor: False)
+    monkeypatch.setattr("repro.mappings._threshold.is_concrete", lambda tensor: False)
     for solve, expected in zip(solvers, early, strict=True):
         assert torch.equal(solve(centred, -1), expected)
 

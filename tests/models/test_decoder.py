@@ -182,7 +182,7 @@ def operations(kind: str, steps: int) -> int:
 def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have mappings treat tensors as on an accelerator, whose values they do not read."""
     for module in (_entmax, _bounded):
-        monkeypatch.setattr(module, "readable", lambda tensor: False)
+        monkeypatch.setattr(module, "is_concrete", lambda tensor: False)
 
 
 @pytest.mark.usefixtures("unreadable")

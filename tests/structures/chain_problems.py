@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures import Sequence, sparsemap
+from repro.structures import LinearChain, sparsemap
 
 HARD = (0, 26, 80, 106, 153, 178, 299, 461)
 """Problems where exchanging single paths does not reach a gap of 1e-5 in 10,000 iterations."""
@@ -44,7 +44,7 @@ def chain_problem(seed: int) -> tuple[Tensor, Tensor]:
 def certified_gap(unary: Tensor, pairs: Tensor, marginals: Tensor, additional: Tensor) -> float:
     """Bound the distance of marginals from the optimum by the Frank-Wolfe gap's definition."""
     lowered = unary - marginals
-    best = Sequence().score(Sequence().map(lowered, pairs), lowered, pairs)
+    best = LinearChain().score(LinearChain().map(lowered, pairs), lowered, pairs)
     mean = (lowered * marginals).sum() + (pairs * additional).sum()
     return float(best - mean)
 
@@ -59,7 +59,7 @@ def main(problems: int) -> None:
     iterations, gaps, begin = [], [], time.perf_counter()
     for seed in range(problems):
         unary, pairs = chain_problem(seed)
-        solution = sparsemap(Sequence(), unary, pairs, tol=1e-9)
+        solution = sparsemap(LinearChain(), unary, pairs, tol=1e-9)
         gap = certified_gap(unary, pairs, solution.marginals, solution.additional)
         iterations.append(int(solution.iterations))
         gaps.append(gap / gap_limit(unary, pairs))

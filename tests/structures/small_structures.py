@@ -7,7 +7,7 @@ import torch
 from all_structures import Enumerated, matchings, sequences, trees
 from torch import Tensor
 
-from repro.structures import Arborescence, Matching, Sequence, Structure
+from repro.structures import Arborescence, LinearChain, Matching, Structure
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Kind:
 
 
 KINDS = {
-    "sequence": Kind(Sequence(), (3, 3), (2, 3, 3), sequences(3, 3)),
-    "independent tags": Kind(Sequence(), (3, 3), None, sequences(3, 3)),
+    "sequence": Kind(LinearChain(), (3, 3), (2, 3, 3), sequences(3, 3)),
+    "independent tags": Kind(LinearChain(), (3, 3), None, sequences(3, 3)),
     "tree": Kind(Arborescence(), (4, 4), None, trees(3, False)),
     "single root": Kind(Arborescence(single_root=True), (5, 5), None, trees(4, True)),
     "square matching": Kind(Matching(), (4, 4), None, matchings(4, 4)),

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from repro.mappings import budget, sparsemax
-from repro.structures import InfeasibleError, MapOracle, Matching, Sequence, sparsemap
+from repro.structures import InfeasibleError, LinearChain, MapOracle, Matching, sparsemap
 from repro.structures.any_oracle import OracleStructure
 
 
@@ -86,7 +86,7 @@ def test_additional_parts() -> None:
     unary = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
     more = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
     found = sparsemap(Chain(), unary, more)
-    expected = sparsemap(Sequence(), unary.view(4, 2, 2), more.view(4, 1, 2, 2))
+    expected = sparsemap(LinearChain(), unary.view(4, 2, 2), more.view(4, 1, 2, 2))
     torch.testing.assert_close(found.marginals, expected.marginals.flatten(1))
     torch.testing.assert_close(found.additional, expected.additional.flatten(1))
     assert torch.autograd.gradcheck(

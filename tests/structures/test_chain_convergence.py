@@ -4,14 +4,14 @@ import pytest
 import torch
 from chain_problems import HARD, certified_gap, chain_problem, gap_limit
 
-from repro.structures import ConvergenceWarning, Sequence, sparsemap
+from repro.structures import ConvergenceWarning, LinearChain, sparsemap
 from repro.structures.arc_flow import flows, paths, trellis
 
 
 @pytest.mark.parametrize("seed", sorted({*range(3, 500, 10), *HARD}))
 def test_every_chain_is_solved(seed: int) -> None:
     unary, pairs = chain_problem(seed)
-    solution = sparsemap(Sequence(), unary, pairs, tol=1e-9)
+    solution = sparsemap(LinearChain(), unary, pairs, tol=1e-9)
     assert solution.converged.all()
     gap = certified_gap(unary, pairs, solution.marginals, solution.additional)
     assert gap <= gap_limit(unary, pairs)
@@ -20,10 +20,10 @@ def test_every_chain_is_solved(seed: int) -> None:
 def test_iterations_of_both_phases_are_bounded_together() -> None:
     unary, pairs = chain_problem(80)
     with pytest.warns(ConvergenceWarning):
-        stopped = sparsemap(Sequence(), unary, pairs, max_iter=400)
+        stopped = sparsemap(LinearChain(), unary, pairs, max_iter=400)
     assert stopped.iterations.tolist() == [400]
-    solved = sparsemap(Sequence(), unary, pairs)
-    again = sparsemap(Sequence(), unary, pairs, start=solved)
+    solved = sparsemap(LinearChain(), unary, pairs)
+    again = sparsemap(LinearChain(), unary, pairs, start=solved)
     assert 2110 < int(solved.iterations) < 10_000
     assert int(again.iterations) <= 3
 
@@ -34,7 +34,7 @@ def test_small_scores_converge_within_a_thousand_calls(scale: float) -> None:
     generator = torch.Generator().manual_seed(1)
     unary = torch.randn(8, 14, 9, generator=generator, dtype=torch.float64) * scale
     pairs = torch.randn(8, 13, 9, 9, generator=generator, dtype=torch.float64) * scale / 10
-    assert sparsemap(Sequence(), unary, pairs, max_iter=1000).converged.all()
+    assert sparsemap(LinearChain(), unary, pairs, max_iter=1000).converged.all()
 
 
 def test_hard_chains_do_not_depend_on_their_batch() -> None:
@@ -43,8 +43,8 @@ def test_hard_chains_do_not_depend_on_their_batch() -> None:
     unary, pairs = torch.zeros(3, n + 1, m).double(), torch.zeros(3, n, m, m).double()
     unary[1, :n], pairs[1, : n - 1] = hard[0][0], hard[1][0]
     unary[2, :2] = easy[0][0, :2, :1]
-    together = sparsemap(Sequence(), unary, pairs, lengths=torch.tensor([n + 1, n, 2]))
-    alone = sparsemap(Sequence(), *hard)
+    together = sparsemap(LinearChain(), unary, pairs, lengths=torch.tensor([n + 1, n, 2]))
+    alone = sparsemap(LinearChain(), *hard)
     assert together.iterations[1] == alone.iterations[0]
     assert torch.equal(together.marginals[1, :n], alone.marginals[0])
     assert together.counts[1] == alone.counts[0]
@@ -67,7 +67,7 @@ def test_flows_are_the_optimum_over_all_sequences(scale: float, forbidden: bool)
     torch.testing.assert_close(flow[:, 1:].sum(-1), marginals[:, 1:-1], rtol=0, atol=1e-8)
     scores = torch.where(pairs > -torch.inf, pairs, 0)
     lowered = unary - marginals
-    best = Sequence().score(Sequence().map(lowered, pairs), lowered, pairs)
+    best = LinearChain().score(LinearChain().map(lowered, pairs), lowered, pairs)
     allowed = torch.where(unary > -torch.inf, lowered, 0)
     mean = (allowed * marginals).sum((1, 2)) + (scores * flow).sum((1, 2, 3))
     assert (best - mean).max() <= 1e-8 * (1 + scale)
@@ -78,6 +78,6 @@ def test_paths_have_the_flow_as_pairwise_marginals(seed: int) -> None:
     flow = flows(trellis(*chain_problem(seed)))
     arcs = int((flow > 1e-9).sum())
     tags, weights = paths(flow, arcs + 1)
-    mixed = Sequence().mixture(tags, weights, flow[0])
+    mixed = LinearChain().mixture(tags, weights, flow[0])
     torch.testing.assert_close(mixed, flow, rtol=0, atol=1e-6)
     assert (weights > 0).sum() <= arcs - flow.size(1) + 1

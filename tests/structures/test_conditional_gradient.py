@@ -5,14 +5,21 @@ import torch
 from every_structure import all_tag_sequences, sequence_parts
 from torch import Tensor
 
-from repro.structures import Arborescence, InfeasibleError, Matching, Sequence, Structure, sparsemap
+from repro.structures import (
+    Arborescence,
+    InfeasibleError,
+    LinearChain,
+    Matching,
+    Structure,
+    sparsemap,
+)
 from repro.structures.conditional_gradient import VARIANTS, Variant, conditional_gradient
 
 EVERY_VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 STRUCTURES = {
     "trees": (Arborescence(), (7, 7)),
     "one-root trees": (Arborescence(single_root=True), (7, 7)),
-    "sequences": (Sequence(), (5, 4)),
+    "sequences": (LinearChain(), (5, 4)),
     "matchings": (Matching(), (5, 5)),
     "wide matchings": (Matching(), (3, 6)),
     "tall matchings": (Matching(), (6, 3)),
@@ -24,7 +31,7 @@ def random_problem(name: str, scale: float = 1.0) -> tuple[Structure, Tensor, Te
     torch.manual_seed(7)
     structure, shape = STRUCTURES[name]
     unary = torch.randn(shape, dtype=torch.float64) * scale
-    if not isinstance(structure, Sequence):
+    if not isinstance(structure, LinearChain):
         return structure, unary, None
     return structure, unary, torch.randn(shape[0] - 1, *shape[1:], shape[1]).double() * scale
 
@@ -80,7 +87,7 @@ def test_the_first_step_by_hand(variant: Variant) -> None:
     All variants agree on it: ``γ = ⟨η - u, d⟩ / ‖d‖² = (0.5 - 0.6 + 1) / 2`` with ``d = e₂ - e₁``.
     """
     scores = torch.tensor([[0.6, 0.5, 0.3]], dtype=torch.float64)
-    run = conditional_gradient(Sequence(), scores, variant=variant, max_iter=2, tol=0.0)
+    run = conditional_gradient(LinearChain(), scores, variant=variant, max_iter=2, tol=0.0)
     expected = torch.tensor([[0.55, 0.45, 0.0]], dtype=torch.float64)
     torch.testing.assert_close(run.marginals, expected)
 

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro.mappings import sparsemax
-from repro.structures import Sequence
+from repro.structures import LinearChain
 from repro.structures.device import (
     MORE,
     ActiveSets,
@@ -166,7 +166,7 @@ def test_chains_of_any_scale_are_solved(seed: int) -> None:
     state = solve(scores, 10_000, 1e-9)
     assert state.converged.all()
     marginals = scores.marginals(state.tags, state.weights)
-    additional = Sequence().mixture(state.tags, state.weights, scores.transitions[0])
+    additional = LinearChain().mixture(state.tags, state.weights, scores.transitions[0])
     unary, pairs = chain_problem(seed)
     gap = chain_problems.certified_gap(unary, pairs, marginals, additional)
     assert gap <= chain_problems.gap_limit(unary, pairs)

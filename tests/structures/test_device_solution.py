@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.structures import InfeasibleError, Sequence, sparsemap
+from repro.structures import InfeasibleError, LinearChain, sparsemap
 from repro.structures.device_solution import solve_on_device, solves
 from repro.structures.solution import Solution
 
-CHAINS = Sequence()
+CHAINS = LinearChain()
 
 
 def on_device(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from repro.structures import Arborescence, Matching, Sequence
+from repro.structures import Arborescence, LinearChain, Matching
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
 from repro.structures.matrix_tree import tree_log_partition, tree_marginals
 
@@ -27,15 +27,15 @@ def test_trees(single_root: bool) -> None:
 
 def test_sequences() -> None:
     unary, pairs, lengths = torch.randn(2, 4, 3), torch.randn(3, 3, 3), torch.tensor([4, 2])
-    total = Sequence().log_partition(unary, pairs, lengths)
+    total = LinearChain().log_partition(unary, pairs, lengths)
     torch.testing.assert_close(total, sequence_log_partition(unary, pairs, lengths))
-    found = Sequence().marginals(unary, pairs, lengths)
+    found = LinearChain().marginals(unary, pairs, lengths)
     for one, other in zip(found, sequence_marginals(unary, pairs, lengths), strict=True):
         torch.testing.assert_close(one, other)
     with pytest.raises(ValueError, match=r"transitions \(3, 3, 3\)"):
-        Sequence().log_partition(unary, pairs[:2])
+        LinearChain().log_partition(unary, pairs[:2])
     with pytest.raises(ValueError, match=r"unary scores \(B, n, m\)"):
-        Sequence().marginals(unary[0])
+        LinearChain().marginals(unary[0])
 
 
 def test_matchings_have_none() -> None:

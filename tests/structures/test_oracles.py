@@ -8,7 +8,7 @@ from all_structures import is_tree, structure_scores
 from scipy.optimize import linear_sum_assignment
 from small_structures import KINDS, arrays
 
-from repro.structures import Arborescence, InfeasibleError, Matching, Sequence
+from repro.structures import Arborescence, InfeasibleError, LinearChain, Matching
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -55,9 +55,9 @@ def test_infeasible_instances_are_named() -> None:
 def test_forbidden_transitions() -> None:
     transitions = torch.full((2, 2, 2), -torch.inf)
     with pytest.raises(InfeasibleError):
-        Sequence().map(torch.zeros(1, 3, 2), transitions)
+        LinearChain().map(torch.zeros(1, 3, 2), transitions)
     transitions[:, 0, 0] = 0
-    assert Sequence().map(torch.tensor([[[0.0, 9.0]] * 3]), transitions).tolist() == [[0, 0, 0]]
+    assert LinearChain().map(torch.tensor([[[0.0, 9.0]] * 3]), transitions).tolist() == [[0, 0, 0]]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (17, 17), (40, 40), (9, 23), (23, 9)])
@@ -131,10 +131,10 @@ def test_indicator_has_the_score(name: str) -> None:
 def test_boundary_scores_are_scores_of_the_ends() -> None:
     unary, start, end = torch.randn(2, 4, 3), torch.randn(3), torch.randn(2, 3)
     lengths = torch.tensor([4, 2])
-    full = Sequence.with_ends(unary, start, end, lengths)
+    full = LinearChain.with_ends(unary, start, end, lengths)
     tags = torch.tensor([[0, 1, 2, 1], [2, 0, -1, -1]])
-    expected = Sequence().score(tags, unary) + start[tags[:, 0]]
+    expected = LinearChain().score(tags, unary) + start[tags[:, 0]]
     expected += torch.stack([end[0, 1], end[1, 0]])
-    torch.testing.assert_close(Sequence().score(tags, full), expected)
-    whole = Sequence.with_ends(unary, end=end)
+    torch.testing.assert_close(LinearChain().score(tags, full), expected)
+    whole = LinearChain.with_ends(unary, end=end)
     torch.testing.assert_close(whole[:, -1], unary[:, -1] + end)

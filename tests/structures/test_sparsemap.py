@@ -8,7 +8,7 @@ from small_structures import KINDS, Kind, arrays
 from torch import Tensor
 
 from repro.mappings import sparsemax
-from repro.structures import Arborescence, Matching, Sequence, Solution, sparsemap
+from repro.structures import Arborescence, LinearChain, Matching, Solution, sparsemap
 
 
 def objective(kind: Kind, solution: Solution, unary: Tensor, additional: Tensor | None) -> Tensor:
@@ -64,8 +64,8 @@ def test_certificate(name: str, scale: float) -> None:
 @pytest.mark.parametrize(
     ("structure", "shape", "transitions"),
     [
-        (Sequence(), (20, 20), True),
-        (Sequence(), (30, 8), False),
+        (LinearChain(), (20, 20), True),
+        (LinearChain(), (30, 8), False),
         (Matching(), (20, 20), False),
         (Matching(), (12, 25), False),
         (Arborescence(), (21, 21), False),
@@ -89,7 +89,7 @@ def check_polytope(structure, marginals: Tensor) -> None:
     tolerance = {"rtol": 0, "atol": 1e-6 if marginals.dtype == torch.float32 else 1e-12}
     rows, columns = marginals.sum(2), marginals.sum(1)
     assert (marginals >= 0).all()
-    if isinstance(structure, Sequence):
+    if isinstance(structure, LinearChain):
         torch.testing.assert_close(rows, torch.ones_like(rows), **tolerance)
     elif isinstance(structure, Matching):
         small, large = (rows, columns) if rows.size(1) <= columns.size(1) else (columns, rows)
@@ -105,13 +105,13 @@ def check_polytope(structure, marginals: Tensor) -> None:
 
 def test_independent_tags_are_sparsemax() -> None:
     unary = torch.randn(5, 7, 9, dtype=torch.float64)
-    marginals = sparsemap(Sequence(), unary).marginals
+    marginals = sparsemap(LinearChain(), unary).marginals
     torch.testing.assert_close(marginals, sparsemax(unary), rtol=0, atol=1e-5)
     transitions = torch.randn(6, 9, 1, dtype=torch.float64) + torch.randn(6, 1, 9).double()
     folded = unary.clone()
     folded[:, :-1] += transitions[:, :, 0] - transitions[:, :1, 0]
     folded[:, 1:] += transitions[:, 0]
-    chained = sparsemap(Sequence(), unary, transitions.contiguous()).marginals
+    chained = sparsemap(LinearChain(), unary, transitions.contiguous()).marginals
     torch.testing.assert_close(chained, sparsemax(folded), rtol=0, atol=1e-5)
 
 
@@ -123,7 +123,7 @@ def test_padding_changes_nothing(name: str) -> None:
     wide = torch.full((3, unary.size(1) + 2, unary.size(2) + 3), torch.nan).double()
     if isinstance(kind.structure, Arborescence):
         wide = wide[:, :, :-1]
-    if isinstance(kind.structure, Sequence):
+    if isinstance(kind.structure, LinearChain):
         wide = wide[:, :, : unary.size(2)]
     wide[:, : unary.size(1), : unary.size(2)] = unary
     more = None
@@ -159,7 +159,7 @@ def test_lengths_differ_within_a_batch() -> None:
     assert (solution.structures[3] == -1).all()
 
 
-@pytest.mark.parametrize("structure", [Sequence(), Matching(), Arborescence()])
+@pytest.mark.parametrize("structure", [LinearChain(), Matching(), Arborescence()])
 def test_smallest_problems(structure) -> None:
     size = 2 if isinstance(structure, Arborescence) else 1
     one = torch.randn(1, size, size)
@@ -174,7 +174,7 @@ def test_smallest_problems(structure) -> None:
 def test_one_item_with_transitions() -> None:
     unary = torch.randn(2, 1, 4, requires_grad=True)
     transitions = torch.zeros(0, 4, 4, requires_grad=True)
-    solution = sparsemap(Sequence(), unary, transitions)
+    solution = sparsemap(LinearChain(), unary, transitions)
     torch.testing.assert_close(solution.marginals, sparsemax(unary.detach()), atol=2e-3, rtol=0)
     (solution.marginals * unary.detach()).sum().backward()
     assert transitions.grad.shape == (0, 4, 4)
@@ -217,12 +217,12 @@ def test_transitions_decide_among_equal_marginals() -> None:
     """Four paths of a square have the same mean in pairs; only the transitions tell them apart."""
     unary = torch.zeros(1, 2, 2, dtype=torch.float64)
     transitions = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]], dtype=torch.float64)
-    solution = sparsemap(Sequence(), unary, transitions)
+    solution = sparsemap(LinearChain(), unary, transitions)
     torch.testing.assert_close(solution.marginals, torch.full((1, 2, 2), 0.5).double())
     torch.testing.assert_close(solution.additional[0, 0], torch.eye(2).double() / 2)
 
 
-@pytest.mark.parametrize("structure", [Sequence(), Matching(), Arborescence()])
+@pytest.mark.parametrize("structure", [LinearChain(), Matching(), Arborescence()])
 def test_permutations_of_the_input(structure) -> None:
     unary = torch.randn(3, 8, 8, dtype=torch.float64)
     rows = torch.randperm(8)

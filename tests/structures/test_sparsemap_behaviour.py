@@ -12,12 +12,12 @@ from repro.structures import (
     Arborescence,
     ConvergenceWarning,
     InfeasibleError,
+    LinearChain,
     Matching,
-    Sequence,
     sparsemap,
 )
 
-STRUCTURES = [Sequence(), Matching(), Arborescence()]
+STRUCTURES = [LinearChain(), Matching(), Arborescence()]
 
 
 def test_matchings_are_feasible_and_converge_by_default() -> None:
@@ -66,7 +66,7 @@ def test_no_convergence_is_said_and_shown() -> None:
 )
 def test_transitions_of_a_wrong_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="transitions"):
-        sparsemap(Sequence(), torch.zeros(2, 3, 3), torch.zeros(shape))
+        sparsemap(LinearChain(), torch.zeros(2, 3, 3), torch.zeros(shape))
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -82,7 +82,7 @@ def test_nan_names_the_instance(structure, value: float) -> None:
 def test_nan_in_transitions_names_the_instance() -> None:
     transitions = torch.zeros(2, 2, 3, 3)
     transitions[1, 0, 1, 1] = torch.nan
-    for solve in (Sequence().map, lambda *scores: sparsemap(Sequence(), *scores)):
+    for solve in (LinearChain().map, lambda *scores: sparsemap(LinearChain(), *scores)):
         with pytest.raises(ValueError, match="instance 1"):
             solve(torch.zeros(2, 3, 3), transitions)
 
@@ -106,17 +106,17 @@ def test_tags_that_no_item_may_have_are_left_out() -> None:
     unary, transitions = torch.randn(4, 6, 9).double(), torch.randn(5, 9, 9).double()
     tags = torch.tensor([9, 4, 1, 7])
     mask = (torch.arange(9) < tags.unsqueeze(1)).unsqueeze(1).expand_as(unary)
-    together = sparsemap(Sequence(), unary, transitions, mask=mask)
-    full = sparsemap(Sequence(), unary, transitions)
-    started = sparsemap(Sequence(), unary, transitions, mask=mask, start=full)
-    best = Sequence().map(unary, transitions, mask=mask)
+    together = sparsemap(LinearChain(), unary, transitions, mask=mask)
+    full = sparsemap(LinearChain(), unary, transitions)
+    started = sparsemap(LinearChain(), unary, transitions, mask=mask, start=full)
+    best = LinearChain().map(unary, transitions, mask=mask)
     for b, m in enumerate(tags.tolist()):
         scores = unary[b : b + 1, :, :m], transitions[:, :m, :m]
-        alone = sparsemap(Sequence(), *scores).marginals
+        alone = sparsemap(LinearChain(), *scores).marginals
         for found in (together, started):
             torch.testing.assert_close(found.marginals[b : b + 1, :, :m], alone, rtol=0, atol=1e-5)
             assert (found.marginals[b, :, m:] == 0).all()
-        assert torch.equal(best[b : b + 1], Sequence().map(*scores))
+        assert torch.equal(best[b : b + 1], LinearChain().map(*scores))
 
 
 def test_infeasible_problems_are_refused() -> None:
@@ -216,7 +216,7 @@ def test_tiny_scores_of_sequences_with_transitions(scale: float) -> None:
     """The optimum is that of larger scores in the limit, and found in a few hundred iterations."""
     unary = torch.randn(3, 14, 8, dtype=torch.float64) * scale
     transitions = torch.randn(3, 13, 8, 8, dtype=torch.float64) * scale
-    solution = sparsemap(Sequence(), unary, transitions, max_iter=1500)
+    solution = sparsemap(LinearChain(), unary, transitions, max_iter=1500)
     assert solution.converged.all()
     assert solution.gap.max() <= 1e-10
     torch.testing.assert_close(
@@ -226,7 +226,7 @@ def test_tiny_scores_of_sequences_with_transitions(scale: float) -> None:
 
 def test_a_start_of_another_shape_is_refused() -> None:
     start = sparsemap(Matching(), torch.zeros(2, 3, 3))
-    for structure, shape in ((Matching(), (3, 3, 3)), (Sequence(), (2, 3, 3))):
+    for structure, shape in ((Matching(), (3, 3, 3)), (LinearChain(), (2, 3, 3))):
         with pytest.raises(ValueError, match="the start"):
             sparsemap(structure, torch.zeros(shape), start=start)
 
@@ -253,7 +253,7 @@ def test_bad_arguments_are_refused(structure) -> None:
 
 def test_lengths_out_of_range_name_the_instance() -> None:
     with pytest.raises(ValueError, match="instance 1: length"):
-        sparsemap(Sequence(), torch.zeros(2, 3, 3), lengths=torch.tensor([3, 4]))
+        sparsemap(LinearChain(), torch.zeros(2, 3, 3), lengths=torch.tensor([3, 4]))
     with pytest.raises(ValueError, match="instance 0: length"):
         sparsemap(Arborescence(), torch.zeros(2, 3, 3), lengths=torch.tensor([3, 1]))
 
@@ -265,4 +265,4 @@ def test_trees_must_be_square() -> None:
 
 def test_types_of_both_groups_agree() -> None:
     with pytest.raises(ValueError, match="transitions are"):
-        sparsemap(Sequence(), torch.zeros(1, 2, 2), torch.zeros(1, 2, 2).double())
+        sparsemap(LinearChain(), torch.zeros(1, 2, 2), torch.zeros(1, 2, 2).double())

@@ -6,7 +6,7 @@ from small_structures import KINDS, Kind
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from repro.structures import Matching, Sequence, sparsemap
+from repro.structures import LinearChain, Matching, sparsemap
 
 
 def marginals_of(kind: Kind, unary: Tensor, additional: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -28,9 +28,9 @@ def test_finite_differences(name: str, seed: int) -> None:
 def test_shared_transitions_get_the_sum() -> None:
     unary, shared = torch.randn(3, 4, 3).double(), torch.randn(3, 3, 3).double().requires_grad_()
     direction = torch.randn(3, 4, 3).double()
-    (sparsemap(Sequence(), unary, shared).marginals * direction).sum().backward()
+    (sparsemap(LinearChain(), unary, shared).marginals * direction).sum().backward()
     own = shared.detach().expand(3, 3, 3, 3).clone().requires_grad_()
-    (sparsemap(Sequence(), unary, own).marginals * direction).sum().backward()
+    (sparsemap(LinearChain(), unary, own).marginals * direction).sum().backward()
     torch.testing.assert_close(shared.grad, own.grad.sum(0))
 
 
@@ -86,7 +86,7 @@ def test_masked_and_padded_parts_have_no_gradient() -> None:
     unary = torch.randn(2, 5, 4, requires_grad=True)
     mask = torch.ones(2, 5, 4, dtype=torch.bool)
     mask[0, 2, 1:] = False
-    solution = sparsemap(Sequence(), unary, lengths=torch.tensor([5, 3]), mask=mask)
+    solution = sparsemap(LinearChain(), unary, lengths=torch.tensor([5, 3]), mask=mask)
     (solution.marginals * torch.randn(2, 5, 4)).sum().backward()
     assert (unary.grad[~mask] == 0).all()
     assert unary.grad[0, 2, 0].abs() < 1e-7
@@ -97,10 +97,10 @@ def test_masked_and_padded_parts_have_no_gradient() -> None:
 def test_gradient_of_some_inputs_only() -> None:
     unary = torch.randn(2, 4, 3)
     transitions = torch.randn(3, 3, 3, requires_grad=True)
-    solution = sparsemap(Sequence(), unary, transitions)
+    solution = sparsemap(LinearChain(), unary, transitions)
     solution.marginals.square().sum().backward()
     assert transitions.grad is not None
-    assert not sparsemap(Sequence(), unary).marginals.requires_grad
+    assert not sparsemap(LinearChain(), unary).marginals.requires_grad
 
 
 def test_two_uses_in_one_graph() -> None:

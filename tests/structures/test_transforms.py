@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.autograd.functional import hessian, jacobian
 
 from repro.losses import structured
-from repro.structures import Arborescence, Matching, Sequence, Structure, sparsemap
+from repro.structures import Arborescence, LinearChain, Matching, Structure, sparsemap
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 SHAPES: dict[str, tuple[Structure, tuple[int, ...]]] = {
-    "sequence": (Sequence(), (4, 3)),
+    "sequence": (LinearChain(), (4, 3)),
     "arborescence": (Arborescence(), (4, 4)),
     "matching": (Matching(), (3, 4)),
 }
@@ -63,7 +63,7 @@ def test_jacobians_in_shared_transitions_and_of_weights(way: str) -> None:
     unary = draw(2, 4, 3, seed=3)
 
     def function(transitions: Tensor) -> Tensor:
-        solution = sparsemap(Sequence(), unary, transitions)
+        solution = sparsemap(LinearChain(), unary, transitions)
         return torch.cat([solution.marginals.flatten(), solution.weights.flatten()])
 
     torch.testing.assert_close(WAYS[way](function, TRANSITIONS), jacobian(function, TRANSITIONS))
@@ -126,7 +126,7 @@ def test_oracles_of_users(way: str) -> None:
 
 def test_mapped_lengths_and_masks() -> None:
     def function(unary: Tensor, lengths: Tensor, mask: Tensor) -> Tensor:
-        return sparsemap(Sequence(), unary, lengths=lengths, mask=mask).marginals
+        return sparsemap(LinearChain(), unary, lengths=lengths, mask=mask).marginals
 
     points, lengths = draw(3, 2, 4, 3, seed=9), torch.tensor([[4, 2], [3, 1], [2, 4]])
     masks = draw(3, 2, 4, 3, seed=10) < 0.5

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from repro.checksums import DamagedFileError
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import Checkpoint, CheckpointError, DivergenceError, Validation, fit
+from repro.training import CheckpointError, DivergenceError, TrainingProgress, Validation, fit
 from repro.training.checkpoint import (
     load_checkpoint,
     load_weights,
     save_checkpoint,
     save_weights,
 )
-from repro.training.loop import Files
+from repro.training.loop import FitPaths
 from repro.training.seeding import seed_everything
 
 
@@ -66,12 +66,12 @@ def config(**changes: Any) -> TrainingConfig:
     return TrainingConfig(**(settings | changes))
 
 
-def run(task: Regression, folder: Path, **changes: Any) -> Checkpoint:
-    files = Files(folder / "checkpoint.pt", folder / "model.safetensors")
+def run(task: Regression, folder: Path, **changes: Any) -> TrainingProgress:
+    files = FitPaths(folder / "checkpoint.pt", folder / "model.safetensors")
     return fit(task, config(**changes), files, lambda _row: None, lambda _progress, _total: None)
 
 
-def rows(progress: Checkpoint) -> list[dict[str, Any]]:
+def rows(progress: TrainingProgress) -> list[dict[str, Any]]:
     """The history without the time, which no two trainings share."""
     return [{**row, "seconds": None} for row in progress.history]
 
@@ -203,7 +203,7 @@ def test_signals_wait_while_a_checkpoint_is_written(
 def test_a_signal_during_the_last_checkpoint_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def save(path: Path, progress: Checkpoint, state: dict[str, Any]) -> None:
+    def save(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
         if progress.finished:
             os.kill(os.getpid(), signal.SIGINT)
         save_checkpoint(path, progress, state)
@@ -354,7 +354,7 @@ def test_the_gain_in_speed_compares_the_last_row_with_the_second(
 ) -> None:
     pairs = zip(seconds, steps, strict=True)
     history = [{"seconds": spent, "step": step} for spent, step in pairs]
-    progress = Checkpoint(step=steps[-1], seconds=seconds[-1], symbols=10, history=history)
+    progress = TrainingProgress(step=steps[-1], seconds=seconds[-1], symbols=10, history=history)
     assert progress.speeds().get("speed_gain") == pytest.approx(gain)
 
 
@@ -374,7 +374,7 @@ def test_a_validation_that_is_not_finite_is_a_divergence(
             return Validation(metrics.pop("loss"), metrics)
 
     history: list[dict[str, Any]] = []
-    files = Files(tmp_path / "checkpoint.pt", tmp_path / "model.safetensors")
+    files = FitPaths(tmp_path / "checkpoint.pt", tmp_path / "model.safetensors")
     with pytest.raises(DivergenceError, match=f"validation {bad} of epoch 2"):
         fit(Diverged(), config(), files, history.append, lambda _progress, _total: None)
     assert [row["epoch"] for row in history] == [1]

@@ -7,7 +7,7 @@ from torch import nn
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.config.schema.checks import check_fields
-from repro.training import Checkpoint
+from repro.training import TrainingProgress
 from repro.training.optimizers import build_optimizer, is_decay_due
 
 
@@ -36,7 +36,7 @@ def test_the_first_step_of_adam_has_the_size_of_the_learning_rate():
 
 
 def due(rule, epoch, row, **progress):
-    state = Checkpoint()
+    state = TrainingProgress()
     state.epoch, state.step = epoch - 1, 10 * epoch
     for name, value in progress.items():
         setattr(state, name, value)

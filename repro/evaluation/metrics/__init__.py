@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from repro.config.errors import ConfigError
 from repro.config.paths import extended
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import GROUPS, Form, split_groups
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "form_of",
     "metric_of",
     "score_outputs",
-    "signed",
+    "signature",
 ]
 
 __path__ += extended(__name__)

@@ -1,48 +1,48 @@
 """Numbers that tasks measure themselves: loss, attention, speed, chosen settings."""
 
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 
 METRICS = (
     Metric(
-        "loss", "", 4, False, signed("loss", "mean:token|forcing:teacher"),
+        "loss", "", 4, False, signature("loss", "mean:token|forcing:teacher"),
         "Mean loss per target symbol, each predicted from the gold symbols before it.",
     ),
     Metric(
         "attention_nonzeros", "symbols", 2, None,
-        signed("attnnz", "mean:token|forcing:teacher"),
+        signature("attnnz", "mean:token|forcing:teacher"),
         "Mean number of source symbols with nonzero attention per target symbol.",
     ),
     Metric(
-        "output_nonzeros", "symbols", 2, None, signed("outnz", "mean:token|forcing:teacher"),
+        "output_nonzeros", "symbols", 2, None, signature("outnz", "mean:token|forcing:teacher"),
         "Mean number of symbols with nonzero probability per target symbol.",
     ),
     Metric(
-        "tokens_per_second", "symbols/s", 0, True, signed("speed", "count:target|clock:wall"),
+        "tokens_per_second", "symbols/s", 0, True, signature("speed", "count:target|clock:wall"),
         "Target symbols, end symbol included, per second of wall time.",
     ),
     Metric(
-        "epoch_minutes", "min", 1, False, signed("time", "clock:wall"),
+        "epoch_minutes", "min", 1, False, signature("time", "clock:wall"),
         "Minutes of training in an epoch, without validation and compilation.",
     ),
     Metric(
-        "speed_gain", "", 2, None, signed("speedgain", "rows:last/second|clock:wall"),
+        "speed_gain", "", 2, None, signature("speedgain", "rows:last/second|clock:wall"),
         "Speed of training in the last epoch, or between the last validations, divided by that in "
         "the second.",
     ),
     Metric(
-        "token_accuracy", "%", 2, True, signed("tokacc", "mean:token|forcing:teacher"),
+        "token_accuracy", "%", 2, True, signature("tokacc", "mean:token|forcing:teacher"),
         "Share of target symbols with the largest score, given the gold symbols before them.",
     ),
     Metric(
-        "length_penalty", "", 1, None, signed("alpha", "chosen:dev"),
+        "length_penalty", "", 1, None, signature("alpha", "chosen:dev"),
         "Exponent of the length penalty, chosen on validation data.",
     ),
     Metric(
-        "coverage_penalty", "", 1, None, signed("beta", "chosen:dev"),
+        "coverage_penalty", "", 1, None, signature("beta", "chosen:dev"),
         "Weight of the coverage penalty, chosen on validation data.",
     ),
     Metric(
-        "tuned_value", "", 6, None, signed("tuned", "chosen:dev"),
+        "tuned_value", "", 6, None, signature("tuned", "chosen:dev"),
         "Value of the setting that is tuned on validation data.",
     ),
 )  # fmt: skip

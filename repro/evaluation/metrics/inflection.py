@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from repro.data.sigmorphon import Inflection
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import (
     Statistics,
     mean_of_sums,
@@ -111,24 +111,24 @@ _CERTIFICATES = (
 
 METRICS = (
     Metric(
-        "accuracy", "%", 2, True, signed("acc", _SCORER),
+        "accuracy", "%", 2, True, signature("acc", _SCORER),
         "Share of forms that are predicted exactly, averaged over languages.",
         of_sums=percentage_of_sums, reads=InflectedForms, recorded="both",
         statistics=partial(_by_form, str.__eq__),
     ),
     Metric(
-        "levenshtein", "edits", 3, False, signed("lev", _SCORER),
+        "levenshtein", "edits", 3, False, signature("lev", _SCORER),
         "Mean edit distance from predicted to gold form, averaged over languages.",
         of_sums=mean_of_sums, reads=InflectedForms, recorded="both",
         statistics=partial(_by_form, levenshtein),
     ),
     Metric(
-        "rule_baseline", "%", 2, True, signed("acc", _SCORER + "|system:rule-baseline"),
+        "rule_baseline", "%", 2, True, signature("acc", _SCORER + "|system:rule-baseline"),
         "Accuracy of the shared task's rule baseline, as measured by its own program.",
     ),
     *(
         Metric(
-            name, "%", 1, better, signed(short, _SEARCH), description,
+            name, "%", 1, better, signature(short, _SEARCH), description,
             of_sums=percentage_of_sums, reads=InflectedForms,
             statistics=partial(_certificate, name),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
 
 
@@ -38,26 +38,26 @@ def label_recall(labels: Labels) -> Statistics:
 
 METRICS = (
     Metric(
-        "label_accuracy", "%", 2, True, signed("acc", "micro:pair"),
+        "label_accuracy", "%", 2, True, signature("acc", "micro:pair"),
         "Share of pairs with the gold label.",
         of_sums=percentage_of_sums, reads=Labels, statistics=label_accuracy,
     ),
     Metric(
-        "label_recall", "%", 2, True, signed("recall", "micro:pair"),
+        "label_recall", "%", 2, True, signature("recall", "micro:pair"),
         "Share of the pairs of one gold label that are given it.", part="label",
         of_sums=percentage_of_sums, reads=Labels, statistics=label_recall, recorded="parts",
     ),
-    Metric("label_loss", "", 4, False, signed("loss", "mean:pair"), "Mean loss of a pair."),
+    Metric("label_loss", "", 4, False, signature("loss", "mean:pair"), "Mean loss of a pair."),
     Metric(
-        "premise_nonzeros", "%", 1, None, signed("attnnz", "micro:word"),
+        "premise_nonzeros", "%", 1, None, signature("attnnz", "micro:word"),
         "Share of the words of the premises with nonzero attention.",
     ),
     Metric(
-        "alignment_nonzeros", "%", 1, None, signed("alignnz", "micro:cell|directions:both"),
+        "alignment_nonzeros", "%", 1, None, signature("alignnz", "micro:cell|directions:both"),
         "Share of the pairs of words with nonzero alignment weight, both directions together.",
     ),
     Metric(
-        "pairs_per_second", "pairs/s", 1, True, signed("speed", "count:pair|clock:wall"),
+        "pairs_per_second", "pairs/s", 1, True, signature("speed", "count:pair|clock:wall"),
         "Training pairs per second of wall time.",
     ),
 )  # fmt: skip

@@ -60,6 +60,6 @@ class Metric:
         return self.statistics(outputs)
 
 
-def signed(short: str, choices: str) -> str:
+def signature(short: str, choices: str) -> str:
     """Write a signature: the metric's short name, its choices, and the version of the package."""
     return f"{short}|{choices}|v:{__version__}"

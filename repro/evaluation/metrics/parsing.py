@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from repro.data.errors import DataError
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums, ratios
 
 
@@ -58,37 +58,37 @@ def exact_trees(parsed: ParsedSentences) -> Statistics:
 
 METRICS = (
     Metric(
-        "uas", "%", 2, True, signed("uas", "micro:word|punctuation:counted|tokens:gold"),
+        "uas", "%", 2, True, signature("uas", "micro:word|punctuation:counted|tokens:gold"),
         "Share of words whose head is right, punctuation included, as in CoNLL 2017.",
         of_sums=percentage_of_sums, reads=ParsedSentences, statistics=uas,
     ),
     Metric(
-        "exact_trees", "%", 2, True, signed("exact", "micro:sentence|tokens:gold"),
+        "exact_trees", "%", 2, True, signature("exact", "micro:sentence|tokens:gold"),
         "Share of sentences whose every head is right.",
         of_sums=percentage_of_sums, reads=ParsedSentences, statistics=exact_trees,
     ),
     Metric(
-        "tree_loss", "", 4, False, signed("loss", "mean:sentence"),
+        "tree_loss", "", 4, False, signature("loss", "mean:sentence"),
         "Mean structured loss of a sentence.",
     ),
     Metric(
-        "trees", "trees", 2, None, signed("trees", "mean:sentence|inference:sparsemap"),
+        "trees", "trees", 2, None, signature("trees", "mean:sentence|inference:sparsemap"),
         "Mean number of trees with nonzero weight.",
     ),
     Metric(
-        "parents", "heads", 3, None, signed("parents", "mean:sentence|inference:sparsemap"),
+        "parents", "heads", 3, None, signature("parents", "mean:sentence|inference:sparsemap"),
         "Mean number of heads per word with nonzero probability, averaged over sentences.",
     ),
     Metric(
-        "single_tree", "%", 1, None, signed("single", "micro:sentence|inference:sparsemap"),
+        "single_tree", "%", 1, None, signature("single", "micro:sentence|inference:sparsemap"),
         "Share of sentences with all weight on a single tree.",
     ),
     Metric(
-        "sentences_per_second", "sentences/s", 1, True, signed("speed", "clock:wall"),
+        "sentences_per_second", "sentences/s", 1, True, signature("speed", "clock:wall"),
         "Training sentences per second of wall time.",
     ),
     Metric(
-        "inference_share", "", 3, None, signed("inference", "part:loss-forward|clock:wall"),
+        "inference_share", "", 3, None, signature("inference", "part:loss-forward|clock:wall"),
         "Share of training time spent in the loss with its structured inference.",
     ),
 )  # fmt: skip

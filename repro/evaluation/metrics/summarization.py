@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.rouge import Overlap, rouge
 from repro.evaluation.sufficient_statistics import Statistics, mean_of_sums, ratios
 
@@ -49,7 +49,7 @@ def _rouge_metrics() -> tuple[Metric, ...]:
     return tuple(
         Metric(
             name + suffix, "%", 2, True,
-            signed(name.split("_")[0], f"score:{score}|bytes:{cut}|{common}"),
+            signature(name.split("_")[0], f"score:{score}|bytes:{cut}|{common}"),
             f"{words}, mean over {summaries}.",
             of_sums=mean_of_sums, reads=Summaries,
             statistics=partial(_rouge, kind, part, max_bytes),

@@ -10,7 +10,7 @@ from repro.data.alignment import Links
 from repro.evaluation.bleu import bleu_of_statistics, plain_counts, token_counts
 from repro.evaluation.coverage import drop_counts, rep_counts
 from repro.evaluation.meteor import LANGUAGE, meteor_nltk, meteor_of_statistics, meteor_statistics
-from repro.evaluation.metrics.metric import Metric, signed
+from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums
 
 Words = Sequence[str]
@@ -86,39 +86,39 @@ _SACREBLEU = f"smooth:exp|sacrebleu:{version('sacrebleu')}"
 
 METRICS = (
     Metric(
-        "bleu", "", 2, True, signed("bleu", f"tok:none|case:mixed|{_MULTI_BLEU}"),
+        "bleu", "", 2, True, signature("bleu", f"tok:none|case:mixed|{_MULTI_BLEU}"),
         "BLEU of tokens as they are, as multi-bleu.perl counts it.",
         of_sums=bleu_of_statistics, reads=Translations, statistics=partial(_bleu, False),
     ),
     Metric(
-        "bleu_lc", "", 2, True, signed("bleu", f"tok:none|case:lc|{_MULTI_BLEU}"),
+        "bleu_lc", "", 2, True, signature("bleu", f"tok:none|case:lc|{_MULTI_BLEU}"),
         "BLEU of tokens in lower case, as multi-bleu.perl -lc counts it.",
         of_sums=bleu_of_statistics, reads=Translations, statistics=partial(_bleu, True),
     ),
     Metric(
-        "bleu_13a", "", 2, True, signed("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
+        "bleu_13a", "", 2, True, signature("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
         "BLEU of plain text in lower case.",
         of_sums=partial(bleu_of_statistics, smoothed=True), reads=Translations,
         statistics=_plain_bleu,
     ),
     Metric(
-        "rep", "", 2, False, signed("rep", "n:2|ngrams:1|words:2"),
+        "rep", "", 2, False, signature("rep", "n:2|ngrams:1|words:2"),
         "REP-score: repetitions absent from the reference, per 100 reference words.",
         of_sums=percentage_of_sums, reads=Translations, statistics=_rep,
     ),
     Metric(
-        "drop", "%", 2, False, signed("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
+        "drop", "%", 2, False, signature("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
         of_sums=percentage_of_sums, reads=Translations, statistics=_drop,
     ),
     Metric(
-        "meteor", "", 2, True, signed("meteor", "program:meteor-1.5|norm:no"),
+        "meteor", "", 2, True, signature("meteor", "program:meteor-1.5|norm:no"),
         "METEOR 1.5 by its own program.",
         of_sums=meteor_of_statistics, reads=Translations, statistics=_meteor,
     ),
     Metric(
         "meteor_nltk", "", 2, True,
-        signed("meteor_nltk", f"modules:exact,stem|mean:sentence|nltk:{version('nltk')}"),
+        signature("meteor_nltk", f"modules:exact,stem|mean:sentence|nltk:{version('nltk')}"),
         "METEOR of 2007 by NLTK, without synonyms, mean over sentences; not METEOR 1.5.",
         of_sums=percentage_of_sums, reads=Translations, statistics=_meteor_nltk,
     ),

@@ -38,7 +38,7 @@ launchers: dict[tuple[str, str], Callable[..., Any]] = {}
 """(device type, operator) to launcher; a stub that replaces itself by the kernel's in its call."""
 
 
-def usable(tensor: Tensor) -> bool:
+def has_kernel(tensor: Tensor) -> bool:
     """Return whether kernels take a tensor: single or double, no subclass, not under ``vmap``.
 
     Batched gradients (``is_grads_batched``, ``vectorize=True``) come as tensors of an older
@@ -59,7 +59,7 @@ def usable(tensor: Tensor) -> bool:
 
 def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
     """Return whether a backward pass may use kernels: its result needs no derivative."""
-    return not torch.is_grad_enabled() and usable(probs) and usable(grad)
+    return not torch.is_grad_enabled() and has_kernel(probs) and has_kernel(grad)
 
 
 def launch(name: str, *arguments: Any) -> Any:

@@ -7,7 +7,14 @@ from torch import Tensor, nn
 
 from repro.models.entailment.alignment import Aligner, Alignment, cell_mask
 from repro.models.entailment.recurrence import length_mask
-from repro.structures import ConvergenceWarning, Matching, Sequence, Solution, Structure, sparsemap
+from repro.structures import (
+    ConvergenceWarning,
+    LinearChain,
+    Matching,
+    Solution,
+    Structure,
+    sparsemap,
+)
 
 FARTHEST = 2
 """Distances of at least so much share a score, on either side."""
@@ -132,14 +139,14 @@ class SequentialAligner(StructuredAligner):
         """Tag words ``(B, m)`` with words ``(B, n)`` given scores ``(B, m, n)``."""
         _, words, tags = scores.shape
         steps = transitions.transitions(tags).to(scores.dtype).expand(max(words - 1, 0), -1, -1)
-        unary = Sequence.with_ends(
+        unary = LinearChain.with_ends(
             scores,
             transitions.starts(tags).to(scores.dtype),
             transitions.ends(tags, lengths[:, 1]).to(scores.dtype),
             lengths[:, 0],
         )
         allowed = length_mask(lengths[:, 1], tags).unsqueeze(1)
-        return self._solve(Sequence(), unary, steps, lengths[:, 0], allowed)
+        return self._solve(LinearChain(), unary, steps, lengths[:, 0], allowed)
 
 
 class MatchingAligner(StructuredAligner):

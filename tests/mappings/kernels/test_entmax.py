@@ -43,7 +43,7 @@ def rows_of(size):
 def in_torch(scores, alpha, dim=-1):
     """The path without kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch, "usable", lambda tensor: False)
+        patch.setattr(dispatch, "has_kernel", lambda tensor: False)
         order = alpha - 1
         return EntmaxFunction.forward(scores, order, dim, alpha <= 2)
 

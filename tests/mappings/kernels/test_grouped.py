@@ -43,7 +43,7 @@ ROWS = {
 
 def without_kernels(monkeypatch, mapping, scores, lam):
     with monkeypatch.context() as patch:
-        patch.setattr(dispatch, "usable", lambda tensor: False)
+        patch.setattr(dispatch, "has_kernel", lambda tensor: False)
         return mapping(scores, lam)
 
 

@@ -115,7 +115,7 @@ def results(function, scores, parameters, transform=lambda tensor: tensor):
 def in_torch(*arguments):
     """Compute a mapping without kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch, "usable", lambda tensor: False)
+        patch.setattr(dispatch, "has_kernel", lambda tensor: False)
         for solver in ("_total_variation", "_isotonic"):
             patch.setattr(f"repro.mappings.{solver}.AVAILABLE", False)
         return results(*arguments)

@@ -18,7 +18,7 @@ SOLVERS = ("_total_variation", "_isotonic")
 @pytest.fixture
 def without_kernels(monkeypatch):
     """Leaves the versions in PyTorch, as on an accelerator or without numba."""
-    monkeypatch.setattr(dispatch, "usable", lambda tensor: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda tensor: False)
     for name in SOLVERS:
         monkeypatch.setattr(f"repro.mappings.{name}.AVAILABLE", False)
 

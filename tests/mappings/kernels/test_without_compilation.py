@@ -21,7 +21,7 @@ for spec in MAPPINGS.values():
         FenchelYoungLoss(spec.module())(scores, torch.tensor([1])).backward()
 EntmaxLoss()(scores, torch.tensor([1])).backward()
 kernels = "repro.mappings.kernels.cpu."
-print(dispatch.usable(scores), any(name.startswith(kernels) for name in sys.modules))
+print(dispatch.has_kernel(scores), any(name.startswith(kernels) for name in sys.modules))
 """
 
 

@@ -18,7 +18,7 @@ from repro.structures.structure import (
 )
 
 
-class Sequence(Structure):
+class LinearChain(Structure):
     """One of ``m`` tags for each of ``n`` items (Niculae et al. 2018, §2.2, "Sequence tagging").
 
     Unary parts ``(B, n, m)``: item ``i`` has tag ``a``. Additional parts ``(n - 1, m, m)``, scored
