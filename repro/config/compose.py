@@ -99,7 +99,11 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     groups = registered_schemas()
     choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in groups)
     try:
-        cfg = deepcopy(_chosen(choices, _stamp()))
+        files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+        found = ((str(path), path.stat()) for path in files)
+        # Changes with every configuration file.
+        stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
+        cfg = deepcopy(_chosen(choices, stamp))
         for item in parsed:
             if item.key_or_group not in groups:
                 OmegaConf.update(cfg, item.key_or_group, item.value(), merge=True)
@@ -118,13 +122,6 @@ def _is_plain(item: Override) -> bool:
 @lru_cache(maxsize=256)
 def _chosen(choices: tuple[str, ...], stamp: object) -> DictConfig:
     return _through_hydra(list(choices))
-
-
-def _stamp() -> tuple[tuple[str, int, int], ...]:
-    """Changes with every configuration file."""
-    files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
-    found = ((str(path), path.stat()) for path in files)
-    return tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
 
 
 def _through_hydra(overrides: list[str]) -> DictConfig:
@@ -204,7 +201,12 @@ def explain(error: BaseException) -> str:
         return unreadable(str(error.override))
     if isinstance(error, YAMLError):
         return yaml_problem(error)
-    text = _messages(error)
+    parts = []
+    current: BaseException | None = error
+    while current is not None:
+        parts.append(str(current))
+        current = current.__cause__
+    text = "\n".join(parts)
     missing = re.search(r"Could not find '([\w/]+)/(\w*)'", text)
     if missing:
         group, option = missing.groups()
@@ -220,7 +222,8 @@ def explain(error: BaseException) -> str:
         key, value, kind = wrong.groups()
         return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
-    return ": ".join(dict.fromkeys(lines)) + _full_key(text)
+    found = re.search(r"full_key: (\S+)", text)
+    return ": ".join(dict.fromkeys(lines)) + (f" (key {found.group(1)})" if found else "")
 
 
 def unreadable(override: str) -> str:
@@ -238,20 +241,6 @@ def _unused_group(group: str) -> str:
     if not any((conf / group).is_dir() for conf in conf_dirs()):
         return f"no group {group!r}; the groups are {', '.join(sorted(registered_schemas()))}"
     return f"the task uses no {group}; leave {group}= out, or choose another task"
-
-
-def _messages(error: BaseException) -> str:
-    parts = []
-    current: BaseException | None = error
-    while current is not None:
-        parts.append(str(current))
-        current = current.__cause__
-    return "\n".join(parts)
-
-
-def _full_key(text: str) -> str:
-    found = re.search(r"full_key: (\S+)", text)
-    return f" (key {found.group(1)})" if found else ""
 
 
 def _unknown_key(key: str, owner: str) -> str:

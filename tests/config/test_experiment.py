@@ -206,7 +206,7 @@ published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
     small = "small: {columns: {A: [data.seed=7]}, omit: [ens]}"
     (folder / "table9.yaml").write_text(re.sub(r"small: \{.*\}\}", small + "}", text))
     found = load_experiment("paper/table9")
-    assert [(one.name, one.metric, one.over, one.overrides) for one in found.columns] == [
+    assert [(one.name, one.metric, one.aggregate, one.overrides) for one in found.columns] == [
         ("A acc", "test/accuracy", "mean", ["data.seed=1"]),
         ("A ens", "test/accuracy", "ensemble", ["data.seed=1"]),
         ("B acc", "dev/accuracy", "mean", ["data.seed=2"]),

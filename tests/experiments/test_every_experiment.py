@@ -98,7 +98,7 @@ def test_every_experiment_takes_one_step(
     records = chosen_records(experiment, measured, "demo")
     for row in experiment.rows_at("demo"):
         for column in experiment.columns_at("demo"):
-            kind = "ensemble" if column.over == "ensemble" else "run"
+            kind = "ensemble" if column.aggregate == "ensemble" else "run"
             found = [
                 record
                 for record in records

@@ -141,7 +141,17 @@ def check_fields(node: Any, path: str = "") -> None:
         elif value is not None:
             accepts = declared.metadata.get(_ACCEPTS, _NUMBER)
             null = ", or null" if type(None) in get_args(declared.type) else ""
-            _check_value(key, value, accepts, null)
+            for one in value if isinstance(value, list) else [value]:
+                expected = accepts.expected
+                if isinstance(one, float) and not isfinite(one):
+                    expected = expected.replace("number", "finite number")
+                elif accepts.unbounded and not _is_held(one):
+                    expected += " of single precision" if isinstance(one, float) else " of 32 bits"
+                _require(accepts.holds(one), key, one, expected + null)
+            if isinstance(value, list) and accepts is not _NUMBER:
+                _require(bool(value), key, value, f"at least one value{null}")
+                once = not accepts.distinct or len(value) == len(set(value))
+                _require(once, key, value, f"each value once{null}")
 
 
 def _declared(default: Any, accepts: Accepts, added_later: bool = False) -> Any:
@@ -149,20 +159,6 @@ def _declared(default: Any, accepts: Accepts, added_later: bool = False) -> Any:
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
-
-
-def _check_value(key: str, value: Any, accepts: Accepts, null: str) -> None:
-    for one in value if isinstance(value, list) else [value]:
-        expected = accepts.expected
-        if isinstance(one, float) and not isfinite(one):
-            expected = expected.replace("number", "finite number")
-        elif accepts.unbounded and not _is_held(one):
-            expected += " of single precision" if isinstance(one, float) else " of 32 bits"
-        _require(accepts.holds(one), key, one, expected + null)
-    if isinstance(value, list) and accepts is not _NUMBER:
-        _require(bool(value), key, value, f"at least one value{null}")
-        once = not accepts.distinct or len(value) == len(set(value))
-        _require(once, key, value, f"each value once{null}")
 
 
 def _require(condition: bool, key: str, value: object, expected: str) -> None:
