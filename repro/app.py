@@ -39,7 +39,18 @@ def main(arguments: Sequence[str]) -> int:
         if option in _REFUSED:
             raise ConfigError(f"{option} is not supported; use GROUP=CHOICE")
         if option in _VIEWS:
-            return _view(arguments)
+            # Let Hydra print what it knows about the configuration.
+            register_schemas()
+            before, sys.argv = sys.argv, ["repro run", *arguments]
+            # Errors come here, not as Hydra's text and status 1.
+            os.environ["HYDRA_FULL_ERROR"] = "1"
+            try:
+                _application()
+            except CONFIG_ERRORS as error:
+                raise ConfigError(explain(error)) from error
+            finally:
+                sys.argv = before
+            return 0
     parsed = _parse(arguments)
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
     if parsed.multirun:
@@ -102,31 +113,12 @@ def _single(overrides: list[str], dry_run: bool) -> int:
     if outcome.status != "failed":  # then torchrun ends the others
         distributed.same("over")
     if outcome.status == "done":
-        _print_headline(RunFolder(outcome.folder))
+        metrics = RunFolder(outcome.folder).read_record().metrics
+        for name, value in sorted(metrics.items()):
+            if name.count("/") < 2:  # leave out parts, such as test/accuracy/english
+                print(f"{name:28} {value:10.4f}")
     list_artefacts([outcome])
     return 1 if print_failures([outcome]) else 0
-
-
-def _print_headline(folder: RunFolder) -> None:
-    """Print the metrics of a run, without those of its parts, such as single languages."""
-    per_part = 2  # test/accuracy/english has more slashes than test/accuracy
-    for name, value in sorted(folder.read_record().metrics.items()):
-        if name.count("/") < per_part:
-            print(f"{name:28} {value:10.4f}")
-
-
-def _view(arguments: Sequence[str]) -> int:
-    """Let Hydra print what it knows about the configuration."""
-    register_schemas()
-    before, sys.argv = sys.argv, ["repro run", *arguments]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not as Hydra's text and status 1
-    try:
-        _application()
-    except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
-    finally:
-        sys.argv = before
-    return 0
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")

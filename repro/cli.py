@@ -41,17 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError:  # libraries fail in many ways where there is none
         print("repro: the working directory does not exist any more", file=sys.stderr)
         return 2
-    arguments, debug = _set_verbosity(arguments)
-    with _sigterm_as_ctrl_c():
-        return _guarded(lambda: _dispatch(arguments), debug)
-
-
-def _set_verbosity(arguments: list[str]) -> tuple[list[str], bool]:
-    """Take the options of every command out of its arguments; tell whether to print tracebacks."""
+    # Options of every command, wherever they stand among its arguments.
     levels = {"-q": WARNING, "--quiet": WARNING, "-v": DEBUG, "--verbose": DEBUG, "--debug": DEBUG}
     chosen = [levels[item] for item in arguments if item in levels]
     getLogger("repro").setLevel(chosen[-1] if chosen else INFO)
-    return [item for item in arguments if item not in levels], "--debug" in arguments
+    debug = "--debug" in arguments
+    arguments = [item for item in arguments if item not in levels]
+    with _sigterm_as_ctrl_c():
+        return _guarded(lambda: _dispatch(arguments), debug)
 
 
 @contextmanager
@@ -73,15 +70,10 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
-        print("\n".join(complete(" ".join(arguments[1:]), _commands())))
+        (group,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+        commands = [*group.choices]
+        print("\n".join(complete(" ".join(arguments[1:]), commands)))
         return 0
-    parsed = _parse(arguments)
-    command: Callable[[argparse.Namespace], int] = parsed.command
-    return command(parsed)
-
-
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    """Parse a command; settings may stand before, between and behind its options."""
     parser = _parser()
     parsed, behind = parser.parse_known_args(arguments)
     unknown = [argument for argument in behind if argument.startswith("-")]
@@ -89,7 +81,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     # argparse itself takes no positional arguments behind an option.
     parsed.settings = [*getattr(parsed, "settings", ()), *behind]
-    return parsed
+    command: Callable[[argparse.Namespace], int] = parsed.command
+    return command(parsed)
 
 
 def _guarded(command: Callable[[], int], debug: bool) -> int:
@@ -183,12 +176,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _commands() -> list[str]:
-    """Names of the commands, for completion."""
-    (group,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return [*group.choices]
-
-
 def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("reproduce", help="run what tables and figures need, and report")
     parser.add_argument(
@@ -237,22 +224,22 @@ def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def _run(arguments: list[str]) -> int:
     if {"-h", "--help"} & set(arguments):
-        return _run_help([argument for argument in arguments if not argument.startswith("-")])
+        from repro.config.help import run_help
+
+        print(run_help([argument for argument in arguments if not argument.startswith("-")]))
+        return 0
     from repro.app import main as run_application
 
     return run_application(arguments)
 
 
-def _run_help(overrides: Sequence[str]) -> int:
-    from repro.config.help import run_help
-
-    print(run_help(overrides))
-    return 0
-
-
 def _reproduce(parsed: argparse.Namespace) -> int:
     if parsed.list:
-        return _list_experiments()
+        from repro.config.experiment import list_experiments, load_experiment
+
+        for name in list_experiments():
+            print(f"{name:24} {load_experiment(name).title}")
+        return 0
     from repro.runs.launch import print_failures
     from repro.runs.reproduce import chosen_artefacts, reproduce
 
@@ -267,14 +254,6 @@ def _reproduce(parsed: argparse.Namespace) -> int:
     if done.report is not None:
         print(done.report)
     return 1 if failed else 0
-
-
-def _list_experiments() -> int:
-    from repro.config.experiment import list_experiments, load_experiment
-
-    for name in list_experiments():
-        print(f"{name:24} {load_experiment(name).title}")
-    return 0
 
 
 def _report(parsed: argparse.Namespace) -> int:

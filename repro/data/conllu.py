@@ -184,13 +184,6 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
         raise ValueError(f"expected {len(COLUMNS)} columns joined by TAB, found {len(row)}")
     if not all(row):
         raise ValueError(f"column {COLUMNS[row.index('')]} is empty; expected a value or _")
-    _check_id(row, words, rows)
-    if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
-        raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
-    return row
-
-
-def _check_id(row: Row, words: int, rows: Sequence[Row]) -> None:
     following = str(words + 1)
     span, empty = _RANGE.fullmatch(row[0]), _EMPTY_NODE.fullmatch(row[0])
     if span:
@@ -206,6 +199,9 @@ def _check_id(row: Row, words: int, rows: Sequence[Row]) -> None:
             f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
             f"found {row[0][:40]!r}"
         )
+    if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
+        raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
+    return row
 
 
 def _check_tree(sentence: Sentence, block: _Block, path: Path) -> None:

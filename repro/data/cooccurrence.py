@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
@@ -62,7 +61,13 @@ def cooccurrence_vectors(
 
 def _count(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> sparse.csr_array:
     """Weighted counts of word and context, symmetric, shape ``(words, words)``."""
-    text = _joined(sentences, vocabulary)
+    ids = {token: index for index, token in enumerate(vocabulary.tokens)}
+    gap = [_OUTSIDE] * WINDOW  # between sentences
+    text = np.array(
+        [i for sentence in sentences for i in (*(ids.get(w, _OUTSIDE) for w in sentence), *gap)]
+        or gap,
+        dtype=np.int64,
+    )
     size = (len(vocabulary), len(vocabulary))
     total = sparse.csr_array(size, dtype=np.float64)
     for distance in range(1, WINDOW + 1):
@@ -72,17 +77,6 @@ def _count(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> sparse
         pairs = (word[inside], context[inside])
         total = total + sparse.coo_array((weights, pairs), shape=size).tocsr()
     return (total + total.T).tocsr()
-
-
-def _joined(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """Ids of the text in a row; sentences stand a window apart."""
-    ids = {token: index for index, token in enumerate(vocabulary.tokens)}
-    gap = [_OUTSIDE] * WINDOW
-    return np.array(
-        [i for sentence in sentences for i in (*(ids.get(w, _OUTSIDE) for w in sentence), *gap)]
-        or gap,
-        dtype=np.int64,
-    )
 
 
 def _positive_information(counts: sparse.csr_array) -> sparse.csr_array:

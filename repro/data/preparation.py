@@ -85,9 +85,14 @@ def prepare(
         identity | asdict(encoding) | {"sink": sink},
         partial(_write_ids, pieces, encoding, sink),
     )
+    source, target = (
+        Vocabulary.from_json(json.loads((encoded / f"{name}.json").read_text(encoding="utf-8")))
+        for name in ("source", "target")
+    )
     return PreparedCorpus(
         corpus,
-        *_read_vocabularies(encoded),
+        source,
+        target,
         {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits},
         {split: _files(words, split) for split in corpus.splits},
     )
@@ -228,11 +233,3 @@ def _encode(
         words, others = first.split(), second.split()
         if limit is None or max(len(words), len(others)) <= limit:
             yield Pair(source.encode([*words, SINK] if sink else words), target.encode(others))
-
-
-def _read_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    source, target = (
-        Vocabulary.from_json(json.loads((folder / f"{name}.json").read_text(encoding="utf-8")))
-        for name in ("source", "target")
-    )
-    return source, target

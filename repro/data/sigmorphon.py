@@ -183,7 +183,12 @@ def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, 
     known = files.keys() | {name.removesuffix("-dev") for name in developed}
     for language in languages:
         if language not in known:
-            raise DataError(_unknown_language(language, known, task_dir))
+            close = difflib.get_close_matches(language, sorted(known), n=3)
+            nearest = close or sorted(known)[:10]
+            raise DataError(
+                f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} "
+                f"languages, nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
+            )
     without = sorted(set(languages) - files.keys())
     if without:
         raise DataError(
@@ -192,15 +197,6 @@ def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, 
             f"{'high' if setting == 'medium' else 'medium'}, or {FETCH_HINT}"
         )
     return set(languages)
-
-
-def _unknown_language(language: str, known: set[str], task_dir: Path) -> str:
-    close = difflib.get_close_matches(language, sorted(known), n=3)
-    nearest = close or sorted(known)[:10]
-    return (
-        f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} languages, "
-        f"nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
-    )
 
 
 def _content(path: Path) -> bytes:
@@ -214,7 +210,14 @@ def _parse(content: bytes, path: Path, language: str) -> list[Inflection]:
     examples = []
     for number, line in numbered_lines(content, path):
         try:
-            lemma, form, tags = _fields(line)
+            fields = line.split("\t")
+            if len(fields) != 3:
+                raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
+            lemma, form, tags = fields
+            if not lemma.strip() or not form.strip():
+                raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
+            if not all(tag.strip() for tag in tags.split(";")):
+                raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
         shared = tag_lists.setdefault(tags, tuple(tags.split(";")))
@@ -222,15 +225,3 @@ def _parse(content: bytes, path: Path, language: str) -> list[Inflection]:
     if not examples:
         raise DataError(f"{path} is empty: expected lines of lemma TAB form TAB tags")
     return examples
-
-
-def _fields(line: str) -> tuple[str, str, str]:
-    fields = line.split("\t")
-    if len(fields) != 3:
-        raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
-    lemma, form, tags = fields
-    if not lemma.strip() or not form.strip():
-        raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
-    if not all(tag.strip() for tag in tags.split(";")):
-        raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
-    return lemma, form, tags

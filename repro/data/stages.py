@@ -54,17 +54,13 @@ def cached_stage(
         if damaged:
             with suppress(FileNotFoundError):  # another process is replacing it as well
                 os.rename(folder, aside)
-        _take_place(temporary, folder)
+        try:
+            os.rename(temporary, folder)
+        except OSError:
+            # A folder that is not empty cannot be replaced: somebody else was faster.
+            if not folder.is_dir():
+                raise
     finally:
         for leftover in (temporary, aside):
             shutil.rmtree(leftover, ignore_errors=True)
     return folder
-
-
-def _take_place(temporary: Path, folder: Path) -> None:
-    try:
-        os.rename(temporary, folder)
-    except OSError:
-        # A folder that is not empty cannot be replaced: somebody else was faster.
-        if not folder.is_dir():
-            raise

@@ -1,6 +1,6 @@
 """Parallel corpora of translation: plain files, or files of a campaign that are assembled once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -152,17 +152,6 @@ def _write_selected(
 ) -> None:
     """Write the pairs that fit, then split them into training and validation data."""
     fitting = ParallelText(folder / "fitting.source", folder / "fitting.target")
-    fits = _length_filter(selection, other)
-    write_lines((pair for pair in pairs if fits(pair)), fitting)
-    for split, held_out in (("train", False), ("dev", True)):
-        numbered = enumerate(read_pairs(fitting), start=1)
-        chosen = (pair for n, pair in numbered if (n % selection.every == 0) == held_out)
-        write_lines(chosen, _text(folder, split, other))
-    for path in fitting:
-        path.unlink()
-
-
-def _length_filter(selection: Selection, other: str) -> Callable[[tuple[str, str]], bool]:
     tokenisers = moses_tokeniser(other), moses_tokeniser("en")
 
     def fits(pair: tuple[str, str]) -> bool:
@@ -170,4 +159,10 @@ def _length_filter(selection: Selection, other: str) -> Callable[[tuple[str, str
         short, long = sorted(lengths)
         return long <= selection.longest and long <= selection.ratio * short
 
-    return fits
+    write_lines((pair for pair in pairs if fits(pair)), fitting)
+    for split, held_out in (("train", False), ("dev", True)):
+        numbered = enumerate(read_pairs(fitting), start=1)
+        chosen = (pair for n, pair in numbered if (n % selection.every == 0) == held_out)
+        write_lines(chosen, _text(folder, split, other))
+    for path in fitting:
+        path.unlink()

@@ -116,7 +116,9 @@ class _Frontier:
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
         """Extend every live prefix by every token of nonzero probability; see ``Search``."""
         nonzero = probs > 0
-        self._give_up(nonzero.sum(1))
+        # Give up the sentences that would hold too many.
+        total = self.finished_counts + self._count(self.live.sentences, nonzero.sum(1))
+        self.given_up |= total > self.max_hypotheses
         rows, tokens = (nonzero & ~self.given_up[self.live.sentences].unsqueeze(1)).nonzero().T
         steps = probs[rows, tokens]
         parents = self.live.select(rows)
@@ -127,11 +129,6 @@ class _Frontier:
         self.finished_counts += self._count(grown.sentences[ended], ended[ended].long())
         self.live = grown.select(~ended)
         return rows[~ended], tokens[~ended]
-
-    def _give_up(self, children: Tensor) -> None:
-        """Mark the sentences that would hold too many, given the children of each live prefix."""
-        total = self.finished_counts + self._count(self.live.sentences, children)
-        self.given_up |= total > self.max_hypotheses
 
     def _count(self, sentences: Tensor, amounts: Tensor) -> Tensor:
         """Add up amounts by sentence, ``(B,)`` long."""

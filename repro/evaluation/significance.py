@@ -133,7 +133,16 @@ class _Pair:
     def __init__(
         self, first: Runs, second: Runs, form: Form, groups: Sequence[Hashable] | None
     ) -> None:
-        stacked = _stacked(first, second)
+        shapes = {np.shape(run) for run in (*first, *second)}
+        if len(first) != len(second) or len(shapes) != 1 or len(shape := shapes.pop()) != 2:
+            raise ValueError(
+                "expected as many runs of both systems, with as many examples and numbers"
+            )
+        if 0 in shape:
+            raise ValueError("expected at least one example with at least one number")
+        stacked = np.concatenate([np.asarray(run, np.float64) for run in (*first, *second)], axis=1)
+        if not np.isfinite(stacked).all():
+            raise ValueError("statistics must be finite")
         self.form, self.shape = form, (2, len(first), stacked.shape[1] // (2 * len(first)))
         self.parts = [*split_groups(stacked, groups).values()]
         self.observed = float(self._difference([part.sum(0) for part in self.parts]))
@@ -150,18 +159,6 @@ class _Pair:
         each = [self.form(one.reshape(*one.shape[:-1], *self.shape)) for one in sums]
         values: Array = np.mean(each, axis=0).mean(-1)
         return values[..., 0] - values[..., 1]
-
-
-def _stacked(first: Runs, second: Runs) -> Array:
-    shapes = {np.shape(run) for run in (*first, *second)}
-    if len(first) != len(second) or len(shapes) != 1 or len(shape := shapes.pop()) != 2:
-        raise ValueError("expected as many runs of both systems, with as many examples and numbers")
-    if 0 in shape:
-        raise ValueError("expected at least one example with at least one number")
-    stacked = np.concatenate([np.asarray(run, np.float64) for run in (*first, *second)], axis=1)
-    if not np.isfinite(stacked).all():
-        raise ValueError("statistics must be finite")
-    return stacked
 
 
 def _resampled_sums(generator: np.random.Generator, rows: Array, trials: int) -> Array:

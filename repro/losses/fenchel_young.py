@@ -81,7 +81,13 @@ class FenchelYoungLoss(nn.Module):
             IndexError: a target is no class (on an accelerator, or under ``torch.compile``, what
                 torch makes of it).
         """
-        _check(scores, target)
+        if target.dtype != torch.long:
+            raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
+        if target.shape != scores.shape[:-1]:
+            raise ValueError(
+                f"target must have shape {tuple(scores.shape[:-1])} for scores of shape "
+                f"{tuple(scores.shape)}, got {tuple(target.shape)}"
+            )
         wide = allowed_scores(scores, None, -1)
         if not self.label_smoothing:
             value = fused_losses(self.mapping, wide, target, self.ignore_index, self.reduction)
@@ -103,7 +109,8 @@ class FenchelYoungLoss(nn.Module):
         allowed = None
         if self.label_smoothing:
             allowed = wide.detach() > -torch.inf
-            gap = gap + self.label_smoothing * _lead(centred, chosen, allowed)
+            mean = (centred * allowed).sum(-1) / allowed.sum(-1).clamp(min=1)
+            gap = gap + self.label_smoothing * (centred.gather(-1, chosen).squeeze(-1) - mean)
         forbidden = wide.detach().gather(-1, chosen).squeeze(-1) == -torch.inf
         gap = gap.clamp(min=0).masked_fill(forbidden, torch.inf)
         losses: Tensor = _WithGradient.run(wide, probs, gap, chosen, allowed, self.label_smoothing)
@@ -214,20 +221,3 @@ def check_loss_settings(reduction: str, label_smoothing: float) -> float:
     if not 0 <= smoothing < 1:
         raise ValueError(f"label_smoothing must lie in [0, 1), got {label_smoothing}")
     return smoothing
-
-
-def _lead(centred: Tensor, chosen: Tensor, allowed: Tensor) -> Tensor:
-    """``z_y`` less the mean allowed score."""
-    total = (centred * allowed).sum(-1)
-    mean = total / allowed.sum(-1).clamp(min=1)
-    return centred.gather(-1, chosen).squeeze(-1) - mean
-
-
-def _check(scores: Tensor, target: Tensor) -> None:
-    if target.dtype != torch.long:
-        raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
-    if target.shape != scores.shape[:-1]:
-        raise ValueError(
-            f"target must have shape {tuple(scores.shape[:-1])} for scores of shape "
-            f"{tuple(scores.shape)}, got {tuple(target.shape)}"
-        )

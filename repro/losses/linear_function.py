@@ -4,7 +4,7 @@ Of the distributions only the supports are kept, so that the gradients gather a 
 weight per token. A chunk with large supports is solved once more in the backward pass.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -86,7 +86,8 @@ class LinearEntmaxFunction(Function):
         layer = Layer(hidden, weight, bias)
         losses = hidden.new_empty(len(target), dtype=layer.dtype)
         found, again = [], []
-        for rows in _chunks(len(target), size):
+        for start in range(0, len(target), size):
+            rows = slice(start, min(start + size, len(target)))
             losses[rows], support = _solve(layer, rows, target[rows], mapping)
             if support is None:
                 again.append(rows)
@@ -116,7 +117,8 @@ class LinearEntmaxFunction(Function):
         sums.add(slice(None), _kept_errors(Support(*support), grad, len(weight)))
         for rows in again:
             sums.add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
-        sums.add(slice(None), _targets(target, (smoothing - 1) * grad, len(weight)))
+        tokens, shape = torch.arange(len(target), device=target.device), (len(target), len(weight))
+        sums.add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
         if smoothing:
             sums.add_uniform(-smoothing * grad)
         return *sums.finish(), None, None, None, None, None
@@ -180,10 +182,6 @@ class _Gradients:
         return hidden, weight, bias
 
 
-def _chunks(length: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, length)) for start in range(0, length, size))
-
-
 def _solve(
     layer: Layer, rows: slice, target: Tensor, mapping: Entmax
 ) -> tuple[Tensor, Support | None]:
@@ -196,7 +194,11 @@ def _solve(
     if support is None:
         best = mapping.conjugate_centered(centre(scores, -1)[0], probs, -1)
     else:
-        best = _excess_on(support, scores, top, mapping)
+        # max_Ω of the centred rows, summed over their supports.
+        tokens, columns, shares = support
+        below = _below(scores[tokens, columns], top[tokens])
+        terms = shares * below - mapping.omega(shares.unsqueeze(-1))
+        best = torch.zeros_like(top).index_add_(0, tokens, terms)
         support = support._replace(tokens=support.tokens + rows.start)
     gap = best - _below(chosen, top)
     return gap.clamp_(min=0).masked_fill_(chosen == -torch.inf, torch.inf), support
@@ -207,14 +209,6 @@ def _small_support(probs: Tensor) -> Support | None:
         return None
     tokens, columns = probs.nonzero(as_tuple=True)
     return Support(tokens, columns, probs[tokens, columns])
-
-
-def _excess_on(support: Support, scores: Tensor, top: Tensor, mapping: Entmax) -> Tensor:
-    """``max_Ω`` of the centred rows, summed over their supports."""
-    tokens, columns, shares = support
-    below = _below(scores[tokens, columns], top[tokens])
-    terms = shares * below - mapping.omega(shares.unsqueeze(-1))
-    return torch.zeros_like(top).index_add_(0, tokens, terms)
 
 
 def _below(scores: Tensor, top: Tensor) -> Tensor:
@@ -233,11 +227,6 @@ def _joined(found: Sequence[Support], losses: Tensor) -> Support:
 def _kept_errors(support: Support, grad: Tensor, width: int) -> Tensor:
     tokens, columns = support.tokens.long(), support.columns
     return _sparse(tokens, columns, support.shares * grad[tokens], (len(grad), width))
-
-
-def _targets(target: Tensor, grad: Tensor, width: int) -> Tensor:
-    tokens = torch.arange(len(target), device=target.device)
-    return _sparse(tokens, target, grad, (len(target), width))
 
 
 def _sparse(tokens: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

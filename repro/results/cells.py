@@ -194,7 +194,10 @@ class Archive:
         known: dict[PlannedRun, CellRun | None] = {}
 
         def measure(run: PlannedRun) -> float | None:
-            return _tuned(known[run], experiment)
+            found = known[run]
+            if found is None or experiment.tune is None:
+                return None
+            return found.record.metrics.get(experiment.tune.metric)
 
         while new:
             known |= {run: self.find(run) for run in new}
@@ -214,13 +217,6 @@ class Archive:
             for record in self.records:
                 if record.kind == "ensemble" and sorted(record.members) == names:
                     yield CellRun(runs[0].planned, record, runs[0].departs)
-
-
-def _tuned(found: CellRun | None, experiment: Experiment) -> float | None:
-    """The tuning metric of a run; None if it is not recorded."""
-    if found is None or experiment.tune is None:
-        return None
-    return found.record.metrics.get(experiment.tune.metric)
 
 
 def _preference(run: CellRun) -> tuple[bool, int, str, str]:

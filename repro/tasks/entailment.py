@@ -173,21 +173,28 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     def weight_rows(self) -> list[dict[str, Any]]:
         """Words, labels and weights of the validation pairs that figures may show."""
         rows: list[dict[str, Any]] = []
-        for batch in self._ordered(self.data.dev, self._analysed()):
+        examples = self.data.dev.examples
+        wanted = {sentence_key(text) for text in self.settings.shown}
+        said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
+        shown = {place for place, key in enumerate(said) if key in wanted}
+        stored = sorted({*range(min(self.settings.stored_examples, len(examples))), *shown})
+        for batch in self._ordered(self.data.dev, stored):
             found = self.read(batch)
             labels = found.logits.argmax(1).tolist()
             described = self.describe_weights(found, batch)
             places = batch.indices.tolist()
             for place, label, weights in zip(places, labels, described, strict=True):
-                rows.append({**self._pair(place), "predicted": self.data.labels[label], **weights})
+                example = examples[place]
+                row = {
+                    "index": place,
+                    "pair": example.pair_id,
+                    "premise": list(example.premise),
+                    "hypothesis": list(example.hypothesis),
+                    "gold": self.data.labels[example.label],
+                    "predicted": self.data.labels[label],
+                }
+                rows.append(row | weights)
         return sorted(rows, key=lambda row: int(row["index"]))
-
-    def _analysed(self) -> list[int]:
-        examples = self.data.dev.examples
-        wanted = {sentence_key(text) for text in self.settings.shown}
-        said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
-        shown = {place for place, key in enumerate(said) if key in wanted}
-        return sorted({*range(min(self.settings.stored_examples, len(examples))), *shown})
 
     def _ordered(self, split: PairSplit, places: Sequence[int]) -> Iterator[NliBatch]:
         keys = split.encoded.sort_keys
@@ -195,16 +202,6 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         for batch in ordered_batches([keys[place] for place in places], size):
             chosen = [places[number] for number in batch]
             yield split.encoded.collate(chosen).to(self.device)
-
-    def _pair(self, place: int) -> dict[str, Any]:
-        example = self.data.dev.examples[place]
-        return {
-            "index": place,
-            "pair": example.pair_id,
-            "premise": list(example.premise),
-            "hypothesis": list(example.hypothesis),
-            "gold": self.data.labels[example.label],
-        }
 
     def _labels(self, split: PairSplit, found: Predictions) -> Labels:
         names = self.data.labels

@@ -91,25 +91,22 @@ def build_fertility(
     (sink,) = data.source.encode([SINK])
     if config.strategy == "constant":
         return ConstantFertility(config.value, sink)
-    corpus = _aligned(config, data, prepared, cache, sink)
+    symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
+    build = partial(_write_links, data, sink, symmetry)
+    folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
+    links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
+    corpus = AlignedCorpus(data, links, sink)
     if config.strategy == "guided":
-        return TableFertility(_largest(corpus), sink)
+        sentences = (source for source, _ in _words(data, "train", sink))
+        table = torch.ones(len(data.source))
+        for word, count in largest_fertilities(sentences, links["train"]).items():
+            table[int(word)] = count
+        return TableFertility(table, sink)
     if config.strategy == "actual":
         return _actual(config, corpus, *corpus.links)
     training = _actual(config, corpus, "train") if config.training_bounds == "aligned" else None
     tagger = _tagger(config, corpus, prepared, cache, seed, device)
     return PredictedFertility(tagger, sink, config.margin, training)
-
-
-def _aligned(
-    config: FertilityConfig, data: PreparedCorpus, prepared: str, cache: Path, sink: int
-) -> AlignedCorpus:
-    """Align all splits, or find their links in the cache."""
-    symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
-    build = partial(_write_links, data, sink, symmetry)
-    folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
-    links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
-    return AlignedCorpus(data, links, sink)
 
 
 def _alignment_identity(config: FertilityConfig, prepared: str) -> dict[str, object]:
@@ -132,14 +129,6 @@ def _write_links(data: PreparedCorpus, sink: int, symmetry: Symmetry, folder: Pa
         fitting = aligner if split == "train" else of_new_text
         links = fitting.stream(_words(data, split, sink), symmetry)
         write_links(folder / f"{split}.arrow", links)
-
-
-def _largest(corpus: AlignedCorpus) -> Tensor:
-    sentences = (source for source, _ in _words(corpus.data, "train", corpus.sink))
-    table = torch.ones(len(corpus.data.source))
-    for word, count in largest_fertilities(sentences, corpus.links["train"]).items():
-        table[int(word)] = count
-    return table
 
 
 def _actual(config: FertilityConfig, corpus: AlignedCorpus, *splits: str) -> AlignedFertility:

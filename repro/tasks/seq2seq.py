@@ -14,7 +14,6 @@ from repro.data.arrow import ArrowPairs
 from repro.data.batching import Pair, Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, StepModel, beam_search
-from repro.losses import LinearEntmaxLoss
 from repro.models.seq2seq import (
     AttentionNormalizer,
     BoundedNormalizer,
@@ -115,19 +114,15 @@ class Seq2SeqTraining:
 
     def loss(self, batch: Seq2SeqBatch) -> Tensor:
         """Sum of the losses of a batch over its symbols, per sentence."""
-        if self.linear_loss is not None:
-            return self._loss_without_scores(self.linear_loss, batch)
+        if self.linear_loss is not None:  # a few tokens' scores at a time
+            layer = self.model.scores
+            with autocast(self.config, self.device):
+                hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
+                losses = self.linear_loss(hidden, layer.weight, layer.bias, batch.target)
+            return losses.float().sum() / len(batch)
         with autocast(self.config, self.device):
             scores = self.model(batch.source, batch.source_lengths, batch.target).scores
         return self.criterion(scores.float(), batch.target) / len(batch)
-
-    def _loss_without_scores(self, criterion: LinearEntmaxLoss, batch: Seq2SeqBatch) -> Tensor:
-        """:meth:`loss`, a few tokens' scores at a time."""
-        layer = self.model.scores
-        with autocast(self.config, self.device):
-            hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
-            losses = criterion(hidden, layer.weight, layer.bias, batch.target)
-        return losses.float().sum() / len(batch)
 
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
@@ -140,16 +135,6 @@ class Seq2SeqTraining:
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
-
-    def _batch_totals(self, batch: Seq2SeqBatch) -> Tensor:
-        with autocast(self.config, self.device):
-            forced = self.model(batch.source, batch.source_lengths, batch.target)
-        scores, real = forced.scores.float(), batch.target != Vocabulary.PAD
-        attended = (forced.attention > 0).sum(-1)[real].sum()
-        supported = (self.output_mapping(scores) > 0).sum(-1)[real].sum()
-        right = (scores.argmax(-1) == batch.target)[real].sum()
-        loss = self.criterion(scores, batch.target).double()
-        return torch.stack([loss, attended, supported, right])
 
 
 def build_normalizer(config: MappingConfig, has_fertility: bool = False) -> AttentionNormalizer:

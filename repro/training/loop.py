@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, isnan
 from pathlib import Path
@@ -116,24 +116,6 @@ class Fit(Generic[BatchT]):
                 self._stop.check()
         return self.progress
 
-    def _interval(self) -> None:
-        """Train until a row of the history is due, and add it.
-
-        A training that was stopped during a validation resumes with that validation.
-        """
-        batches = self.task.batches(self.progress.epoch)
-        self.task.model.train()
-        self._ticked_at = time.monotonic()
-        while not self._is_row_due(len(batches)):
-            if self.progress.batch == len(batches):
-                self._next_epoch()
-                batches = self.task.batches(self.progress.epoch)
-            self._update(batches[self.progress.batch])
-            self.on_step(self.progress, len(batches))
-            self._save_if_due()
-        self._end_interval(len(batches))
-        self._save()
-
     def _is_row_due(self, batches: int) -> bool:
         every, progress = self.config.validate_every_steps, self.progress
         epoch_is_over = progress.batch == batches
@@ -150,15 +132,6 @@ class Fit(Generic[BatchT]):
 
     def _next_epoch(self) -> None:
         self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
-
-    def _update(self, batch: BatchT) -> None:
-        found = update(self.task, self.optimizer, batch, self.config.max_grad_norm)
-        # Summed on the device: no synchronisation per update.
-        self._totals += torch.stack([value.double() for value in found])
-        self.progress.step += 1
-        self.progress.batch += 1
-        if not self._warm:
-            self._end_warm_up()
 
     def _end_warm_up(self) -> None:
         """Leave the first update of this process out of the speed: it compiles kernels.
@@ -191,7 +164,10 @@ class Fit(Generic[BatchT]):
         last = self._is_last(epoch_is_over)
         if last or self._is_validation_due():
             row |= self._validate()
-        self._decay_if_due(row)
+        if is_decay_due(self.config, self.progress, row):
+            for group in self.optimizer.param_groups:
+                group["lr"] *= self.config.decay
+        self.progress.previous_loss = row.get("dev_loss", self.progress.previous_loss)
         progress.history.append(row)
         progress.interval_loss = 0.0
         if epoch_is_over:
@@ -228,12 +204,6 @@ class Fit(Generic[BatchT]):
                 f"the {name} of epoch {self.progress.epoch + 1} is {found}: the training "
                 "diverged; try a lower training.learning_rate"
             )
-
-    def _decay_if_due(self, row: Mapping[str, Any]) -> None:
-        if is_decay_due(self.config, self.progress, row):
-            for group in self.optimizer.param_groups:
-                group["lr"] *= self.config.decay
-        self.progress.previous_loss = row.get("dev_loss", self.progress.previous_loss)
 
     def _keep_if_best(self, value: float) -> None:
         # Not `value > best`: NaN, in a checkpoint of an older version, can then be beaten.

@@ -113,7 +113,9 @@ class Grammar:
         if self._chance(0.3):
             adverb = self._frequent(self.lexicon.adverbs)
             complements.append(Node(adverb, adverb, "ADV", "advmod"))
-        front = complements[:1] if self._is_fronted(complements) else []
+        # Objects may stand first: their case tells them from subjects.
+        has_object = bool(complements) and complements[0].deprel == "obj"
+        front = complements[:1] if has_object and self._chance(FRONTED_OBJECT) else []
         rest = complements[len(front) :]
         verb.before = [*front, subject, *(reversed(rest) if self.head_final else [])]
         verb.after = [] if self.head_final else rest
@@ -126,10 +128,6 @@ class Grammar:
             marker = self.lexicon.complementizer
             return self._marked(clause, Node(marker, marker, "SCONJ", "mark"))
         return self._noun_phrase("obj")[0]
-
-    def _is_fronted(self, complements: list[Node]) -> bool:
-        """Objects may stand first: their case tells them from subjects."""
-        return bool(complements) and complements[0].deprel == "obj" and self._chance(FRONTED_OBJECT)
 
     def _noun_phrase(self, deprel: str) -> tuple[Node, int]:
         """A noun with what agrees with it, and whether it is plural."""
@@ -173,7 +171,14 @@ class Grammar:
         head = verb
         if objects and self.random.random() * (of_noun + of_verb) < of_noun:
             head, phrase.deprel = objects[0], "nmod"
-        self._place(head, phrase)
+        # The phrase stands where it looks the same whichever its head is.
+        if not self.head_final:
+            head.after.append(phrase)
+        elif head.upos == "VERB":
+            subject = next(n for n, node in enumerate(head.before) if node.deprel == "nsubj")
+            head.before.insert(subject + 1, phrase)
+        else:
+            head.before.insert(0, phrase)
 
     def _marked(self, phrase: Node, mark: Node) -> Node:
         """The phrase with a mark at its outer edge, on the side where heads stand."""
@@ -182,16 +187,6 @@ class Grammar:
         else:
             phrase.before.insert(0, mark)
         return phrase
-
-    def _place(self, head: Node, phrase: Node) -> None:
-        """Put the phrase where it looks the same whichever its head is."""
-        if not self.head_final:
-            head.after.append(phrase)
-        elif head.upos == "VERB":
-            subject = next(n for n, node in enumerate(head.before) if node.deprel == "nsubj")
-            head.before.insert(subject + 1, phrase)
-        else:
-            head.before.insert(0, phrase)
 
     def _extrapose(self, verb: Node, words: list[Node]) -> list[Node]:
         """Move a phrase of a noun behind everything else: its arc then crosses others."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from random import Random
 
-from repro.data.demo.languages import DEMO_LANGUAGES, DemoLanguage, Paradigm
+from repro.data.demo.languages import DEMO_LANGUAGES, DemoLanguage
 from repro.data.files import write_if_changed
 
 TRAIN_HIGH = 240
@@ -37,9 +37,14 @@ def demo_rows(language: DemoLanguage, seed: int) -> dict[str, list[tuple[str, st
     """
     random = Random(f"{seed} {language.name}")
     total = TRAIN_HIGH + DEV + TEST
+    # Different lemmas, the frequent ones first.
+    paradigms = {paradigm.lemma: paradigm for paradigm in language.frequent}
+    while sum(len(paradigm.forms) for paradigm in paradigms.values()) < total:
+        drawn = language.draw(random)
+        paradigms.setdefault(drawn.lemma, drawn)
     rows = [
         (paradigm.lemma, form, tags)
-        for paradigm in _paradigms(language, random, total)
+        for paradigm in paradigms.values()
         for tags, form in paradigm.forms.items()
     ]
     random.shuffle(rows)
@@ -50,12 +55,3 @@ def demo_rows(language: DemoLanguage, seed: int) -> dict[str, list[tuple[str, st
         "dev": rows[TRAIN_HIGH:held_out],
         "test": rows[held_out:total],
     }
-
-
-def _paradigms(language: DemoLanguage, random: Random, rows: int) -> list[Paradigm]:
-    """Paradigms of different lemmas, the frequent ones first, until they make ``rows`` rows."""
-    paradigms = {paradigm.lemma: paradigm for paradigm in language.frequent}
-    while sum(len(paradigm.forms) for paradigm in paradigms.values()) < rows:
-        drawn = language.draw(random)
-        paradigms.setdefault(drawn.lemma, drawn)
-    return list(paradigms.values())

@@ -159,28 +159,24 @@ class Grammar:
     def _noun_phrase(self, plain: bool = False) -> Phrase:
         chance = self.random.random()
         if chance < 0.2:
-            return self._compound()
+            # One word, "ship+o+house"; in the target "house GEN ship".
+            first, second = self.random.choice(self.lexicon.compounds)
+            return [first[0] + LINKING_VOWEL + second[0]], [second[1], GENITIVE, first[1]]
         number = self.random.randrange(len(self.lexicon.nouns))
         noun = self.lexicon.nouns[number]
         if plain or chance < 0.45:
             return [noun[0]], [noun[1]]
-        adjective = self._adjective(first_half=number < len(self.lexicon.nouns) // 2)
-        return [noun[0], *adjective[0]], [*adjective[1], noun[1]]
-
-    def _compound(self) -> Phrase:
-        """One word, "ship+o+house"; in the target "house GEN ship"."""
-        first, second = self.random.choice(self.lexicon.compounds)
-        return [first[0] + LINKING_VOWEL + second[0]], [second[1], GENITIVE, first[1]]
-
-    def _adjective(self, first_half: bool) -> Phrase:
-        """An adjective, sometimes emphasised by one to four intensifiers."""
+        # An adjective, sometimes emphasised by one to four intensifiers.
         if self.random.random() < 0.25:
             source, one, other = self.lexicon.ambiguous
-            target = one if first_half else other
+            target = one if number < len(self.lexicon.nouns) // 2 else other
         else:
             source, target = self.random.choice(self.lexicon.adjectives)
         times = self.random.choice((0, 0, 1, 2, 3, 4))
-        return [source, *[EMPHASIS[0]] * times], [*[EMPHASIS[1]] * times, target]
+        return (
+            [noun[0], source, *[EMPHASIS[0]] * times],
+            [*[EMPHASIS[1]] * times, target, noun[1]],
+        )
 
 
 def _joined(items: Sequence[list[str]], conjunction: str) -> list[str]:

@@ -80,7 +80,9 @@ class Esim(nn.Module):
         """Score the labels of every pair."""
         premise = self._encode(batch.premise, batch.premise_lengths)
         hypothesis = self._encode(batch.hypothesis, batch.hypothesis_lengths)
-        alignment = self._align(premise, hypothesis, batch)
+        scores = torch.bmm(premise, hypothesis.transpose(1, 2))
+        lengths = torch.stack([batch.premise_lengths, batch.hypothesis_lengths], dim=1)
+        alignment: Alignment = self.aligner(scores, lengths)
         aligned_premise = torch.bmm(alignment.premise_to_hypothesis, hypothesis)
         aligned_hypothesis = torch.bmm(alignment.hypothesis_to_premise, premise)
         pooled = [
@@ -93,12 +95,6 @@ class Esim(nn.Module):
     def _encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         states: Tensor = self.encoder(self.dropout(self.embedding(ids)), lengths)
         return states
-
-    def _align(self, premise: Tensor, hypothesis: Tensor, batch: NliBatch) -> Alignment:
-        scores = torch.bmm(premise, hypothesis.transpose(1, 2))
-        lengths = torch.stack([batch.premise_lengths, batch.hypothesis_lengths], dim=1)
-        alignment: Alignment = self.aligner(scores, lengths)
-        return alignment
 
     def _compose(self, states: Tensor, aligned: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Average and maximum of the composed states over the real words."""

@@ -83,19 +83,15 @@ def initialise(model: nn.Module) -> None:
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.RNNBase):
-            _initialise_recurrence(module)
-
-
-def _initialise_recurrence(module: nn.RNNBase) -> None:
-    for name, parameter in module.named_parameters():
-        if name.startswith("bias"):
-            nn.init.zeros_(parameter)
-            continue
-        for gate in parameter.data.split(module.hidden_size):
-            if name.startswith("weight_hh"):
-                nn.init.orthogonal_(gate)
-            else:
-                nn.init.xavier_uniform_(gate)
+            for name, parameter in module.named_parameters():
+                if name.startswith("bias"):
+                    nn.init.zeros_(parameter)
+                    continue
+                for gate in parameter.data.split(module.hidden_size):
+                    if name.startswith("weight_hh"):
+                        nn.init.orthogonal_(gate)
+                    else:
+                        nn.init.xavier_uniform_(gate)
 
 
 def _reverse(inputs: Tensor, lengths: Tensor, mask: Tensor) -> Tensor:

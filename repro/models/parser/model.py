@@ -100,12 +100,8 @@ def initialise(model: LstmParser) -> None:
         else:
             nn.init.zeros_(parameter)
         if name.startswith("bias_ih"):
-            _open_forget_gate(parameter)
+            quarter = parameter.shape[0] // 4  # torch orders the gates: input, forget, cell, output
+            parameter.data[quarter : 2 * quarter].fill_(1.0)
     for layer in (model.arcs.head, model.arcs.modifier, model.arcs.score):
         nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
     nn.init.zeros_(model.arcs.head.bias)
-
-
-def _open_forget_gate(bias: Tensor) -> None:
-    quarter = bias.shape[0] // 4  # torch orders the gates: input, forget, cell, output
-    bias.data[quarter : 2 * quarter].fill_(1.0)

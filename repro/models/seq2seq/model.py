@@ -90,7 +90,8 @@ class Seq2Seq(nn.Module):
         self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return what :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
-        state = self._start(source, source_lengths, _length_mask(source_lengths, source.shape[1]))
+        places = torch.arange(source.shape[1], device=source_lengths.device)
+        state = self._start(source, source_lengths, places < source_lengths.unsqueeze(1))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
         decoded = self.decoder(state, self.dropout(self.embedding(previous)))
@@ -110,7 +111,3 @@ class Seq2Seq(nn.Module):
         decoded = self.decoder(state, embedded.unsqueeze(1))
         probs = self.output_mapping(self.scores(decoded.outputs.squeeze(1))).float()
         return StepOutput(probs, decoded.attention.squeeze(1), decoded.state)
-
-
-def _length_mask(lengths: Tensor, size: int) -> Tensor:
-    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)

@@ -61,7 +61,19 @@ class ExampleAnalysis:
             batch = collate(pairs, range(len(pairs))).to(self.device)
             decoded = zip(examples, *self._decode(model, batch), strict=True)
             for example, complete, beam in decoded:
-                hypotheses.append(self._hypotheses_row(example, complete, beam))
+                shown: Sequence[Hypothesis] = (
+                    complete.hypotheses if complete.finite else beam.hypotheses
+                )
+                found = [
+                    {
+                        "tokens": self._symbols(hypothesis.tokens),
+                        "probability": _shorten(hypothesis.probability),
+                        "steps": [_shorten(value) for value in hypothesis.step_probabilities],
+                    }
+                    for hypothesis in shown
+                ]
+                row = {**_described(example), "finite": complete.finite, "hypotheses": found}
+                hypotheses.append(row)
                 attention += [self._attention_row(example, best) for best in beam.hypotheses[:1]]
         folder.write_hypotheses(hypotheses)
         folder.write_attention(attention)
@@ -76,20 +88,6 @@ class ExampleAnalysis:
             model, source, mask, beam_size=size, max_length=length, keep_attention=True
         )
         return complete, beams
-
-    def _hypotheses_row(
-        self, example: Example, complete: CompleteSet, beam: BeamResult
-    ) -> dict[str, Any]:
-        shown: Sequence[Hypothesis] = complete.hypotheses if complete.finite else beam.hypotheses
-        found = [
-            {
-                "tokens": self._symbols(hypothesis.tokens),
-                "probability": _shorten(hypothesis.probability),
-                "steps": [_shorten(value) for value in hypothesis.step_probabilities],
-            }
-            for hypothesis in shown
-        ]
-        return {**_described(example), "finite": complete.finite, "hypotheses": found}
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """One symbol for each id, so that they stay in step with probabilities and weights."""

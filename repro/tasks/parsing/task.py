@@ -63,7 +63,17 @@ class ParsingTask:
     def __init__(self, config: ParsingRun, data: EncodedTreebank, device: torch.device) -> None:
         self.config, self.settings, self.data, self.device = config, config.task, data, device
         self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
-        self.model = _build_model(config, data).to(device)
+        model = config.model
+        self.model = LstmParser(
+            data.encoder.frequency,
+            len(data.encoder.tags),
+            word_size=model.word_size,
+            tag_size=model.tag_size,
+            lstm_size=model.lstm_size,
+            layers=model.layers,
+            arc_size=model.arc_size,
+            word_dropout=model.word_dropout,
+        ).to(device)
         trained = Arborescence(single_root=self.settings.train_single_root)
         self.criterion = build_structured_loss(config.loss, trained)
         self.structure = Arborescence(single_root=self.settings.single_root)
@@ -213,17 +223,3 @@ def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:
 def build(config: ParsingRun, device: torch.device) -> ParsingTask:
     """Read the treebank and make an untrained model; the random state decides its weights."""
     return ParsingTask(config, encode_treebank(config), device)
-
-
-def _build_model(config: ParsingRun, data: EncodedTreebank) -> LstmParser:
-    model = config.model
-    return LstmParser(
-        data.encoder.frequency,
-        len(data.encoder.tags),
-        word_size=model.word_size,
-        tag_size=model.tag_size,
-        lstm_size=model.lstm_size,
-        layers=model.layers,
-        arc_size=model.arc_size,
-        word_dropout=model.word_dropout,
-    )

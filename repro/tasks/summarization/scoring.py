@@ -1,7 +1,6 @@
 """Scores of summaries: ROUGE, cut to 75 bytes and whole."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import fmean
 
 from repro.data.parallel import read_pairs, stream_lines
@@ -36,14 +35,8 @@ class SummaryScorer:
         return score_outputs(split, self._summaries(split, outputs))
 
     def _summaries(self, split: str, outputs: Sequence[Words]) -> Summaries:
-        return Summaries([" ".join(words) for words in outputs], self._references(split))
-
-    def _references(self, split: str) -> list[tuple[str, ...]]:
-        """All titles of each article."""
         first = [title for _, title in read_pairs(self.data.texts[split])]
         further = self.data.corpus.references.get(split, ())
-        return list(zip(first, *(_lines(path) for path in further), strict=True))
-
-
-def _lines(path: Path) -> list[str]:
-    return [line.strip() for line in stream_lines(path)]
+        others = ([line.strip() for line in stream_lines(path)] for path in further)
+        references = list(zip(first, *others, strict=True))
+        return Summaries([" ".join(words) for words in outputs], references)
