@@ -28,9 +28,3 @@ def punctuation_words(sentence: str) -> list[str]:
     already, and joined by spaces, is split in the same way again.
     """
     return _WORDS.findall(sentence)
-
-
-def bare_sentence(text: str) -> str:
-    """A sentence in lower case without punctuation, the same for every edition of a corpus."""
-    kept = "".join(letter for letter in text.lower() if letter.isalnum() or letter.isspace())
-    return " ".join(kept.split())

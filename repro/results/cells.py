@@ -192,16 +192,9 @@ class Archive:
     def _find_all(self, experiment: Experiment) -> Iterator[CellRun]:
         new = plan = list(plan_runs(experiment, self.scale))
         known: dict[PlannedRun, CellRun | None] = {}
-
-        def measure(run: PlannedRun) -> float | None:
-            found = known[run]
-            if found is None or experiment.tune is None:
-                return None
-            return found.record.metrics.get(experiment.tune.metric)
-
         while new:
             known |= {run: self.find(run) for run in new}
-            new = following_runs(experiment, self.scale, plan, measure)
+            new = following_cell_runs(experiment, self.scale, plan, known)
             plan += new
         yield from (found for found in known.values() if found is not None)
 
@@ -217,6 +210,23 @@ class Archive:
             for record in self.records:
                 if record.kind == "ensemble" and sorted(record.members) == names:
                     yield CellRun(runs[0].planned, record, runs[0].departs)
+
+
+def following_cell_runs(
+    experiment: Experiment,
+    scale: str,
+    plan: Sequence[PlannedRun],
+    found: Mapping[PlannedRun, CellRun | None],
+) -> list[PlannedRun]:
+    """Runs that the recorded ones ask for, where a setting is tuned; see :func:`following_runs`."""
+
+    def measure(run: PlannedRun) -> float | None:
+        one = found[run]
+        if one is None or experiment.tune is None:
+            return None
+        return one.record.metrics.get(experiment.tune.metric)
+
+    return following_runs(experiment, scale, plan, measure)
 
 
 def _preference(run: CellRun) -> tuple[bool, int, str, str]:

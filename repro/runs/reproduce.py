@@ -15,7 +15,7 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, export_figure_data
 from repro.results import Archive, CellRun, figure_path, require_writable, run_folder
-from repro.results.tuning import following_runs
+from repro.results.cells import following_cell_runs
 from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import Outcome, locate
@@ -156,7 +156,7 @@ def reproduce_with(
         located |= new.keys()
         if new:
             continue
-        more = {e.name: _following(e, scale, plans[e.name], found) for e in experiments}
+        more = {e.name: following_cell_runs(e, scale, plans[e.name], found) for e in experiments}
         if not any(more.values()):
             break
         plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
@@ -193,23 +193,6 @@ def _locate(
     """Jobs by the overrides of their plans."""
     new = [*dict.fromkeys(run.overrides for run in planned if run.overrides not in known)]
     return dict(zip(new, prepare_jobs([[*item, *extra] for item in new]), strict=True))
-
-
-def _following(
-    experiment: Experiment,
-    scale: str,
-    plan: Sequence[PlannedRun],
-    found: dict[PlannedRun, CellRun | None],
-) -> list[PlannedRun]:
-    """Runs that the outcomes so far ask for, where a setting is tuned."""
-
-    def measure(run: PlannedRun) -> float | None:
-        one = found[run]
-        if one is None or experiment.tune is None:
-            return None
-        return one.record.metrics.get(experiment.tune.metric)
-
-    return following_runs(experiment, scale, plan, measure)
 
 
 def _evaluate_ensembles(
