@@ -1,6 +1,6 @@
 """Parallel corpora of translation: plain files, or files of a campaign that are assembled once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -152,13 +152,7 @@ def _write_selected(
 ) -> None:
     """Write the pairs that fit, then split them into training and validation data."""
     fitting = ParallelText(folder / "fitting.source", folder / "fitting.target")
-    tokenisers = moses_tokeniser(other), moses_tokeniser("en")
-
-    def fits(pair: tuple[str, str]) -> bool:
-        lengths = [len(t(side).split()) for t, side in zip(tokenisers, pair, strict=True)]
-        short, long = sorted(lengths)
-        return long <= selection.longest and long <= selection.ratio * short
-
+    fits = length_filter(selection, other)
     write_lines((pair for pair in pairs if fits(pair)), fitting)
     for split, held_out in (("train", False), ("dev", True)):
         numbered = enumerate(read_pairs(fitting), start=1)
@@ -166,3 +160,15 @@ def _write_selected(
         write_lines(chosen, _text(folder, split, other))
     for path in fitting:
         path.unlink()
+
+
+def length_filter(selection: Selection, other: str) -> Callable[[tuple[str, str]], bool]:
+    """Return a test of the tokenised lengths of a pair."""
+    tokenisers = moses_tokeniser(other), moses_tokeniser("en")
+
+    def fits(pair: tuple[str, str]) -> bool:
+        lengths = [len(t(side).split()) for t, side in zip(tokenisers, pair, strict=True)]
+        short, long = sorted(lengths)
+        return long <= selection.longest and long <= selection.ratio * short
+
+    return fits

@@ -91,15 +91,11 @@ def build_fertility(
     (sink,) = data.source.encode([SINK])
     if config.strategy == "constant":
         return ConstantFertility(config.value, sink)
-    symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
-    build = partial(_write_links, data, sink, symmetry)
-    folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
-    links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
-    corpus = AlignedCorpus(data, links, sink)
+    corpus = align_splits(config, data, prepared, cache, sink)
     if config.strategy == "guided":
         sentences = (source for source, _ in _words(data, "train", sink))
         table = torch.ones(len(data.source))
-        for word, count in largest_fertilities(sentences, links["train"]).items():
+        for word, count in largest_fertilities(sentences, corpus.links["train"]).items():
             table[int(word)] = count
         return TableFertility(table, sink)
     if config.strategy == "actual":
@@ -107,6 +103,17 @@ def build_fertility(
     training = _actual(config, corpus, "train") if config.training_bounds == "aligned" else None
     tagger = _tagger(config, corpus, prepared, cache, seed, device)
     return PredictedFertility(tagger, sink, config.margin, training)
+
+
+def align_splits(
+    config: FertilityConfig, data: PreparedCorpus, prepared: str, cache: Path, sink: int
+) -> AlignedCorpus:
+    """Align all splits, or find their links in the cache."""
+    symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
+    build = partial(_write_links, data, sink, symmetry)
+    folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
+    links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
+    return AlignedCorpus(data, links, sink)
 
 
 def _alignment_identity(config: FertilityConfig, prepared: str) -> dict[str, object]:

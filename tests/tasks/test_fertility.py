@@ -11,7 +11,13 @@ from repro.config.schema.seq2seq import FertilityConfig, TranslatorConfig
 from repro.data.alignment import fertilities, train_two_way
 from repro.models.seq2seq import AlignedFertility, PredictedFertility
 from repro.runs.execute import execute
-from repro.tasks.fertility import AlignedCorpus, _aligned, fertility_f1, new_tagger, train_tagger
+from repro.tasks.fertility import (
+    AlignedCorpus,
+    align_splits,
+    fertility_f1,
+    new_tagger,
+    train_tagger,
+)
 from repro.tasks.nmt import build, parallel_corpus
 from repro.tasks.text_pairs import PreparedText, TextPairsTask, prepare_text
 from repro.training.seeding import seed_everything
@@ -53,7 +59,7 @@ def settings(root: Path, *overrides: str) -> FertilityConfig:
 
 def aligned(root: Path, text: PreparedText, *overrides: str) -> AlignedCorpus:
     (sink,) = text.data.source.encode(["<SINK>"])
-    return _aligned(settings(root, *overrides), text.data, text.name, text.cache, sink)
+    return align_splits(settings(root, *overrides), text.data, text.name, text.cache, sink)
 
 
 def test_links_are_those_of_the_aligner(root: Path, text: PreparedText) -> None:
