@@ -21,7 +21,7 @@ from repro.memory import keep_freed
 
 _RESULTS = Path(__file__).parent / "results"
 _CASE_SHARE = 6
-"""A case of SparseMAP, and the loop beside it, get so many times the seconds of a row."""
+"""A case of SparseMAP, and the loop beside it, get this many times the seconds of a row."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Usage:
         text: bytes of the files of training.
         start: resident bytes before.
         resident: most resident bytes, mapped files included.
-        anonymous: most bytes that no file stands behind.
+        anonymous: most anonymous bytes, not backed by a file.
         seconds: that the processor spent on each stage.
     """
 
@@ -169,7 +169,7 @@ def _watched(usage: Usage) -> Iterator[None]:
 
 
 def _memory() -> tuple[int, int]:
-    """Resident bytes of this process, and those of them that no file stands behind."""
+    """Resident bytes of this process, and the anonymous ones among them (not backed by a file)."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return tuple(1024 * int(status[key].split()[0]) for key in ("VmRSS", "RssAnon"))
 

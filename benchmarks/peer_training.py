@@ -84,7 +84,7 @@ def _peer(process: subprocess.Popen[str]) -> tuple[str, Update]:
     def answer() -> str:
         line = answers.readline()
         if not line:
-            raise PeerError("JoeyNMT stopped; its message stands above")
+            raise PeerError("JoeyNMT stopped; its message is printed above")
         return line.strip()
 
     def update() -> float:

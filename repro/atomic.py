@@ -73,7 +73,7 @@ def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
             at any moment leaves a file that matches one of the two.
 
     Raises:
-        OSError: the file cannot be written; its old content then stands unchanged.
+        OSError: the file cannot be written; its old content is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)

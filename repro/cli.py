@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError:  # libraries fail in many ways where there is none
         print("repro: the working directory does not exist any more", file=sys.stderr)
         return 2
-    # Options of every command, wherever they stand among its arguments.
+    # Options of every command, anywhere among its arguments.
     levels = {"-q": WARNING, "--quiet": WARNING, "-v": DEBUG, "--verbose": DEBUG, "--debug": DEBUG}
     chosen = [levels[item] for item in arguments if item in levels]
     getLogger("repro").setLevel(chosen[-1] if chosen else INFO)
@@ -86,7 +86,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _guarded(command: Callable[[], int], debug: bool) -> int:
-    """Turn errors that the user can mend into one line, and Ctrl-C into the usual status."""
+    """Print user errors as one line, and exit with the usual status on Ctrl-C."""
     from repro.errors import UserError
 
     try:

@@ -2,4 +2,4 @@
 
 
 class UserError(Exception):
-    """Something that the user can mend; the message says what was expected."""
+    """Error that the user can correct; the message says what was expected."""

@@ -1,4 +1,4 @@
-"""The page on adding a figure: its files, as they stand, in a folder of their own."""
+"""The page on adding a figure: its files, unchanged, in a folder of their own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The page on adding a mapping: its files, as they stand, in a folder of their own."""
+"""The page on adding a mapping: its files, unchanged, in a folder of their own."""
 
 import os
 import re

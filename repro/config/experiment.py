@@ -70,7 +70,7 @@ class Published:
     """Values printed in the paper.
 
     Attributes:
-        source: where they stand, for example ``"Peters et al. (2019), Table 1"``.
+        source: where they are printed, for example ``"Peters et al. (2019), Table 1"``.
         rows: row label (axis labels joined by ``" / "``) to values by name of the column; in a file
             the labels of several axes nest.
         other_rows: rows of other systems, shown below ours.
@@ -296,7 +296,7 @@ def _experiment_files() -> dict[str, Path]:
     for path in (path for path in found if path.name != CLAIMS_FILE):
         name = f"{path.parent.name}/{path.stem}"
         if name in files:
-            raise ConfigError(f"{path}: {name} stands in {files[name]} already")
+            raise ConfigError(f"{path}: {name} is defined in {files[name]} already")
         files[name] = path
     return files
 

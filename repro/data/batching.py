@@ -41,7 +41,7 @@ class Seq2SeqBatch:
 
     @property
     def source_mask(self) -> Tensor:
-        """Bool, shape ``(B, S)``; true where a real symbol stands."""
+        """Bool, shape ``(B, S)``; true at real symbols."""
         positions = torch.arange(self.source.shape[1], device=self.source.device)
         return positions < self.source_lengths.unsqueeze(1)
 

@@ -1,6 +1,6 @@
 r"""Word vectors from co-occurrences in plain text, where no vectors of a large corpus are at hand.
 
-A word and a context are counted together when they stand at most ``WINDOW`` words apart, with
+A word and a context are counted together when they are at most ``WINDOW`` words apart, with
 weight ``1 / distance``. The positive part of their pointwise mutual information, contexts smoothed
 by the power 0.75,
 
@@ -33,7 +33,7 @@ _OUTSIDE = -1
 def cooccurrence_vectors(
     sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, dimension: int, deviation: float
 ) -> FoundVectors:
-    """Vectors of the words of a vocabulary that stand beside others of it in a text.
+    """Vectors of the words of a vocabulary that occur near others of it in a text.
 
     Args:
         sentences: the text; words outside the vocabulary only keep others apart.
@@ -42,7 +42,7 @@ def cooccurrence_vectors(
         deviation: standard deviation of all numbers together.
 
     Raises:
-        DataError: so few words stand beside others that they have no such number of dimensions.
+        DataError: so few words occur near others that they have no such number of dimensions.
     """
     counts = _count(sentences, vocabulary)
     rows = np.flatnonzero(np.asarray(counts.sum(1)).ravel())

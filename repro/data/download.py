@@ -269,7 +269,7 @@ def _downloaded(download: Download, folder: Path) -> Path:
 
 
 def _commit(repository: str, revision: str) -> str:
-    """The commit that a revision of the Hub stands for now."""
+    """Resolve a revision of the Hub to a commit."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 

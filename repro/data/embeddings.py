@@ -100,7 +100,7 @@ def place_vectors(
 
 
 def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVectors:
-    """Read the vectors of a vocabulary in one pass; where a word stands twice, the first counts.
+    """Read the vectors of a vocabulary in one pass; the first of duplicate words counts.
 
     Raises:
         DataError: the file is missing or malformed, or holds no word of the vocabulary; names

@@ -24,7 +24,7 @@ def punctuation_words(sentence: str) -> list[str]:
     """Words, clitics and punctuation marks of raw text.
 
     ``n't`` and the clitics ``'s 'm 'd 're 've 'll`` are words; numbers keep inner points, commas
-    and colons, words their inner hyphens; every other mark stands alone. Text that is split so
+    and colons, words their inner hyphens; every other mark is a token. Text that is split so
     already, and joined by spaces, is split in the same way again.
     """
     return _WORDS.findall(sentence)

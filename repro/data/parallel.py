@@ -148,7 +148,7 @@ def in_step(
     Args:
         source: lines of the source.
         target: lines of the target.
-        text: where they stand, for messages.
+        text: their files, for messages.
 
     Raises:
         DataError: one side has fewer lines.

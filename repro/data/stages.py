@@ -57,7 +57,7 @@ def cached_stage(
         try:
             os.rename(temporary, folder)
         except OSError:
-            # A folder that is not empty cannot be replaced: somebody else was faster.
+            # A folder that is not empty cannot be replaced: another process was faster.
             if not folder.is_dir():
                 raise
     finally:

@@ -13,7 +13,7 @@ class Vocabulary:
         tokens: every symbol in the order of its id, the four special symbols first.
 
     Raises:
-        ValueError: the special symbols do not come first, or a symbol stands twice.
+        ValueError: the special symbols do not come first, or a symbol is repeated.
     """
 
     PAD = 0

@@ -160,7 +160,7 @@ class _Beam:
         """List what may take the ``K`` places, and the first that may not.
 
         Returns:
-            Tokens ``(N, W)`` and scores ``(B, K, W)``; a finished hypothesis stands in column 0.
+            Tokens ``(N, W)`` and scores ``(B, K, W)``; finished hypotheses are in column 0.
         """
         width = min(self.scores.shape[1] + 1, probs.shape[1])
         tokens = most_probable(probs, width)

@@ -35,7 +35,7 @@ def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
         if (language, setting) in accuracies:
-            raise DataError(f"{path}:{number}: {language} in {setting} stands twice")
+            raise DataError(f"{path}:{number}: {language} in {setting} is repeated")
         accuracies[language, setting] = accuracy
     return accuracies
 

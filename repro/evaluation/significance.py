@@ -26,7 +26,7 @@ RANDOMISATION_TRIALS = 10_000
 SEED = 12345
 _ROUNDING = 1e-9
 _CELLS = 2**22
-"""Trials are taken in portions of at most so many random numbers."""
+"""Random numbers of one portion of trials, at most."""
 
 Array = NDArray[np.float64]
 Runs = Sequence[NDArray[np.number]]

@@ -44,7 +44,7 @@ def linear_entmax_loss(
     Raises:
         TypeError: alpha is no number, targets are not ``long``, or types differ.
         ValueError: a setting is out of range, or shapes do not fit.
-        IndexError: a target is no class (on an accelerator, what torch makes of it).
+        IndexError: a target is no class (on an accelerator, torch decides).
 
     References:
         Peters et al. (2019), Eqs. 11 and 12.

@@ -162,7 +162,7 @@ class RunFolder:
         atomic_write_text(self.config, text)
 
     def write_progress(self, progress: Mapping[str, Any]) -> None:
-        """Say where the run stands, values of JSON, for displays."""
+        """Write the progress of the run, as JSON values, for displays."""
         atomic_write_json(self.progress, dict(progress))
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:

@@ -46,7 +46,7 @@ class RunState:
         label: tells it from the other runs of the sweep.
         status: ``"queued"``, ``"running"``, ``"done"``, ``"cached"`` or ``"failed"``.
         share: of the training that is done.
-        text: where it stands.
+        text: its progress.
         started_at: ``share`` when the display was opened.
     """
 
@@ -80,7 +80,7 @@ def read_progress(folder: RunFolder) -> dict[str, Any]:
 
 
 def describe(progress: dict[str, Any]) -> str:
-    """One line about where a run stands."""
+    """Describe the progress of a run in one line."""
     if not progress:
         return "starting"
     epoch, epochs = progress["epoch"], progress["epochs"]

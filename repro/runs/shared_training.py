@@ -31,7 +31,7 @@ def keep_training(
         folder: of the run, with the weights.
         training: the identity of the training.
         device: where it was trained, in words.
-        progress: at the end; its history stands in a file of its own.
+        progress: at the end; its history is in a file of its own.
     """
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}
     folder.write_training({"training": training, "device": device, "progress": ended})

@@ -26,7 +26,7 @@ class Task(Trainable[BatchT], Protocol[BatchT]):
     """A model with its data, that can be trained and evaluated."""
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Evaluate the model as it stands; predictions and examples go into ``folder``."""
+        """Evaluate the current model; predictions and examples go into ``folder``."""
         ...
 
 

@@ -32,7 +32,7 @@ from repro.tasks.instantiate import (
 from repro.training import distributed
 
 LARGE_VOCABULARY = 16_384
-"""From so many target symbols on the scores of a batch are not held where that is also faster."""
+"""Number of target symbols from which the scores of a batch are not held, where that is faster."""
 
 
 @dataclass(frozen=True)

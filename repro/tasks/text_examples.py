@@ -32,7 +32,7 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
 
     Args:
         data: a prepared corpus.
-        count: so many validation pairs are stored, from the first one on.
+        count: number of validation pairs stored, from the first one on.
         shown: sentences, source or target, to store besides: the first pair with each of them, in
             the validation, test or training data.
 

@@ -27,7 +27,7 @@ _STOPPED_AT_ONCE = "stopped at once; the same command continues from the last ch
 
 
 class StopRequest:
-    """Tells whether somebody asked this process to stop, and decides when it does.
+    """Tells whether this process was asked to stop, and decides when it does.
 
     In a worker of a sweep requests are repeatable and silent: a signal to the whole process group
     reaches it beside that of the leader, and the leader speaks to the user. The leader ends a

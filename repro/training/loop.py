@@ -30,7 +30,7 @@ from repro.training.seeding import random_state, restore_random_state
 _log = logging.getLogger(__name__)
 
 Progress = Callable[[TrainingProgress, int], None]
-"""Called after each update with where training stands and the number of batches of the epoch."""
+"""Called after each update with the progress and the number of batches of the epoch."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ class Fit(Generic[BatchT]):
             self._resume()
 
     def run(self) -> TrainingProgress:
-        """Train until the schedule ends, or continue where a checkpoint stands.
+        """Train until the schedule ends, or continue from a checkpoint.
 
         Raises:
-            KeyboardInterrupt: somebody asked to stop; the checkpoint is written.
+            KeyboardInterrupt: a stop was requested; the checkpoint is written.
         """
         with stop_requests() as self._stop:
             while not self.progress.finished:
@@ -186,7 +186,7 @@ class Fit(Generic[BatchT]):
         try:
             with self._stop.interruptible(), torch.no_grad():
                 outcome = self.task.validate()
-        except KeyboardInterrupt:  # the checkpoint stands behind the last update
+        except KeyboardInterrupt:  # the checkpoint is of the last update
             with self._stop.uninterruptible():
                 restore_random_state(before)
                 self._save()

@@ -89,7 +89,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     assert len(elements) == 3
     jobs = [prepare_jobs(element)[0] for element in elements]
     bad = jobs[2].run.folder
-    (bad.path / "record.json").mkdir(parents=True)  # a folder stands where a file is to be written
+    (bad.path / "record.json").mkdir(parents=True)  # a folder in place of a file
     requeued = wait_for_a_checkpoint(tmp_path, bad.path)
     sweep_file = file.with_name("sweep.json")
     while not (ids := [*json.loads(sweep_file.read_text())["jobs"]]):

@@ -82,7 +82,7 @@ def test_an_experiment_that_stands_twice_is_refused(extension: Path) -> None:
     write(path, EXPERIMENT)
     with pytest.raises(ConfigError) as caught:
         list_experiments()
-    assert str(caught.value).startswith(f"{path}: peters2019/table1 stands in ")
+    assert str(caught.value).startswith(f"{path}: peters2019/table1 is defined in ")
 
 
 def test_modules_are_looked_for_where_the_checkout_has_them(extension: Path) -> None:

@@ -10,7 +10,7 @@ def rep(hypothesis, reference, **settings):
 
 
 def test_a_repeated_bigram_counts_what_the_reference_lacks():
-    # "a b" stands three times, once in the reference: 3 - 1 = 2. "b a" stands twice: 2 - 0 = 2.
+    # "a b" occurs three times, once in the reference: 3 - 1 = 2. "b a" occurs twice: 2 - 0 = 2.
     assert rep("a b a b a b", "a b c") == 2 + 2
 
 

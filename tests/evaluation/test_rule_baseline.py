@@ -29,7 +29,7 @@ def test_reads_accuracies_by_language_and_setting(tmp_path: Path) -> None:
         (json.dumps(GOOD | {"q": "high", "test": True}), "b.jsonl:2: expected a percentage"),
         (json.dumps(GOOD | {"q": "high", "test": float("nan")}), "b.jsonl:2: expected a percent"),
         (json.dumps({"lang": "a", "q": "high"}), "b.jsonl:2: expected a percentage"),
-        (json.dumps(GOOD), "b.jsonl:2: adyghe in medium stands twice"),
+        (json.dumps(GOOD), "b.jsonl:2: adyghe in medium is repeated"),
     ],
 )
 def test_malformed_line_is_named(tmp_path: Path, line: str, message: str) -> None:

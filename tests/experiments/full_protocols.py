@@ -1,6 +1,6 @@
 """Settings of the four papers at full scale, written from the papers and not from ``conf/``.
 
-Every setting of a run stands here with where it comes from: printed in the paper, left open by it,
+Every setting of a run is listed here with its source: printed in the paper, left open by it,
 or a departure that is documented. "KG" is Kiperwasser & Goldberg (2016).
 """
 

@@ -89,7 +89,7 @@ def test_side_by_side_ends_as_in_turn(tiny: list[str], tmp_path: Path) -> None:
 def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) -> None:
     extra = ("hardware.parallel_runs=2", "hardware.threads=1", "fail_fast=true")
     many = prepare_jobs([(*tiny, *extra, f"seed={seed}") for seed in range(9)])
-    # A folder stands where the first run wants to write a file.
+    # A folder is in place of a file of the first run.
     (many[0].run.folder.path / "record.json").mkdir(parents=True)
     outcomes = bring(many)
     assert outcomes[0].status == "failed"
@@ -154,7 +154,7 @@ def start_table(tiny: list[str], results: Path, *settings: str) -> "subprocess.P
 
 
 def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
-    """Wait until so many runs are past their first checkpoint; return them by process."""
+    """Wait until this many runs are past their first checkpoint; return them by process."""
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         begun = [run for run in list_runs(results, "demo") if run.checkpoint.exists()]

@@ -31,7 +31,7 @@ class TrainingConfig:
         monitor: validation metric whose best value chooses the model.
         checkpoint_minutes: a checkpoint is written after every row of the history, and at least
             this often.
-        patience: stop after so many validations without a better value of ``monitor``; ``null``
+        patience: stop after this many validations without a better value of ``monitor``; ``null``
             for no such limit.
         max_steps: stop after this many updates; ``null`` for no limit. Evaluation stays complete,
             since its scores are recorded; a quick trial needs a smaller corpus as well.

@@ -24,7 +24,7 @@ from repro.data.alignment.expectation import (
 from repro.data.alignment.links import Links, Symmetry, grow_diag_final_and
 
 _BEAM = 4
-"""Logarithms that lie within so many times the largest one are stored by fast_align (``-t -4``)."""
+"""fast_align stores logarithms up to this multiple of the largest one (``-t -4``)."""
 _PIECE = 10_000
 
 

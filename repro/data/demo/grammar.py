@@ -34,7 +34,7 @@ class Lexicon:
 
 @dataclass(eq=False)
 class Node:
-    """A word with its dependents, in the order in which they stand before and after it."""
+    """A word with its dependents, in their order before and after it."""
 
     form: str
     lemma: str
@@ -90,7 +90,7 @@ class Grammar:
     Args:
         lexicon: of the language.
         random: every choice comes from it.
-        head_final: whether heads stand behind their dependents (verbs, adpositions, nouns with
+        head_final: whether heads follow their dependents (verbs, adpositions, nouns with
             adjectives) or before them.
     """
 
@@ -113,7 +113,7 @@ class Grammar:
         if self._chance(0.3):
             adverb = self._frequent(self.lexicon.adverbs)
             complements.append(Node(adverb, adverb, "ADV", "advmod"))
-        # Objects may stand first: their case tells them from subjects.
+        # Objects may come first: their case tells them from subjects.
         has_object = bool(complements) and complements[0].deprel == "obj"
         front = complements[:1] if has_object and self._chance(FRONTED_OBJECT) else []
         rest = complements[len(front) :]
@@ -171,7 +171,7 @@ class Grammar:
         head = verb
         if objects and self.random.random() * (of_noun + of_verb) < of_noun:
             head, phrase.deprel = objects[0], "nmod"
-        # The phrase stands where it looks the same whichever its head is.
+        # The position is the same whichever the head is.
         if not self.head_final:
             head.after.append(phrase)
         elif head.upos == "VERB":
@@ -181,7 +181,7 @@ class Grammar:
             head.before.insert(0, phrase)
 
     def _marked(self, phrase: Node, mark: Node) -> Node:
-        """The phrase with a mark at its outer edge, on the side where heads stand."""
+        """The phrase with a mark at its outer edge, on the side of heads."""
         if self.head_final:
             phrase.after.append(mark)
         else:

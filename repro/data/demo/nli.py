@@ -47,7 +47,7 @@ def write_demo_nli(
 def demo_records(
     source: SentencePairs, seed: int, premises: Mapping[str, int] = PREMISES
 ) -> dict[str, list[dict[str, str]]]:
-    """Records of every part, with the keys of the archives; no pair stands in two of them.
+    """Records of every part, with the keys of the archives; no pair is in two of them.
 
     A premise has one hypothesis of each label, so that neither it nor the number of pairs of a
     label tells anything.

@@ -19,7 +19,7 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
     Args:
         data_dir: folder that the reader takes as its ``data_dir``.
         release: part of the folder's name.
-        treebank: ``"UD_Demo-Initial"`` (heads stand before their dependents) or
+        treebank: ``"UD_Demo-Initial"`` (heads precede their dependents) or
             ``"UD_Demo-Final"`` (behind them).
         seed: the treebank is a pure function of it and of the name.
 
@@ -37,7 +37,7 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
 
 
 def demo_texts(treebank: str, seed: int) -> dict[str, str]:
-    """The text of every split; no sentence stands twice."""
+    """The text of every split; no sentence occurs twice."""
     random = Random(f"{seed} {treebank}")
     grammar = Grammar(build_lexicon(random), random, HEAD_FINAL[treebank])
     seen: set[str] = set()

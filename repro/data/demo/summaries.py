@@ -102,7 +102,7 @@ Row = tuple[str, tuple[str, ...]]
 
 
 def summary_rows(seed: int) -> Mapping[str, list[Row]]:
-    """Articles with their titles for every split; no article stands in two splits."""
+    """Articles with their titles for every split; no article is in two splits."""
     random, distinct = Random(f"{seed} summaries"), dict[str, tuple[str, ...]]()
     while len(distinct) < sum(SIZES.values()):
         event, other = Event.draw(random), Event.draw(random)

@@ -1,11 +1,11 @@
 """A parallel corpus of two invented languages, made by a synchronous grammar.
 
-What makes translation hard stands in it on purpose:
+It contains on purpose what makes translation hard:
 
 - order: the source puts the verb second and adjectives after nouns, the target puts the verb last
   and adjectives before nouns;
 - fertility above one: a compound is one source word and three target words, some verbs are two
-  target words that stand apart;
+  target words that are not adjacent;
 - fertility zero: the source marks objects with a word that has no counterpart;
 - lists of nouns that may name the same noun again, and words that are said several times for
   emphasis: nothing but the attention tells which of them have been translated;
@@ -58,7 +58,7 @@ class Lexicon:
         nouns: concrete nouns.
         adjectives: they follow the noun in the source and precede it in the target.
         verbs: transitive verbs.
-        particle_verbs: source verb, target verb and the particle that stands at the end.
+        particle_verbs: source verb, target verb and the particle at the end.
         adverbs: they end the source sentence and begin the target sentence.
         ambiguous: source adjective with two translations: after nouns of the first half of the
             noun list, and after the others.
@@ -75,7 +75,7 @@ class Lexicon:
 
 
 def build_lexicon(seed: int) -> Lexicon:
-    """Draw the words; a pure function of the seed, no word stands for two things but one."""
+    """Draw the words; a pure function of the seed, all words but one have a single meaning."""
     random = Random(f"{seed} lexicon")
     source = _words(random, _SOURCE_ONSETS, _SOURCE_VOWELS, {OBJECT_MARK, AND[0], EMPHASIS[0]})
     target = _words(random, _TARGET_ONSETS, _TARGET_VOWELS, {GENITIVE, AND[1], EMPHASIS[1]})
@@ -188,7 +188,7 @@ def _joined(items: Sequence[list[str]], conjunction: str) -> list[str]:
 
 
 def translation_rows(seed: int) -> Mapping[str, list[tuple[str, str]]]:
-    """Sentence pairs of every split; no source sentence stands in two splits."""
+    """Sentence pairs of every split; no source sentence is in two splits."""
     lexicon, random = build_lexicon(seed), Random(f"{seed} sentences")
     distinct: dict[str, str] = {}
     for name, size in SIZES.items():

@@ -1,4 +1,4 @@
-"""The structures that kernels know and how solutions stand; numba is not needed to read this."""
+"""Structures that kernels know and the status of solutions; numba is not needed to read this."""
 
 from typing import Any
 
@@ -14,4 +14,4 @@ PARTS = 4
 """Any set of parts: a slot for each part, with the value 0 where it is chosen and -1 elsewhere."""
 
 RUNNING, CONVERGED, EXHAUSTED, INFEASIBLE, INVALID = range(5)
-"""How a solution stands: exhausted means that iterations, or the precision of floats, ran out."""
+"""Status of a solution: exhausted means that iterations, or the precision of floats, ran out."""

@@ -75,7 +75,7 @@ class CandidateTrees:
 
     @torch.no_grad()
     def solve(self, scores: Tensor, lengths: Tensor) -> Solution:
-        """Solutions of one batch of arc scores; those that reach ``max_iter`` as they stand."""
+        """Solutions of one batch of arc scores; some may have stopped at ``max_iter``."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return sparsemap(self.structure, scores, lengths=lengths, max_iter=self.max_iter)

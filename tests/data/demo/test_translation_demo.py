@@ -112,7 +112,7 @@ def test_only_lists_of_other_splits_are_longer_than_those_of_training(splits):
 
 
 def test_every_compound_is_seen_often_in_training(splits, lexicon):
-    """A word that stands in validation or test data only would be unknown to every model."""
+    """A word of validation or test data only would be unknown to every model."""
     seen = Counter(word for source, _ in splits["train"] for word in source.split())
     for name in ("val", "test"):
         assert all(seen[word] >= 5 for source, _ in splits[name] for word in source.split())

@@ -27,7 +27,7 @@ def sample(real, seed=0):
 
 
 def compiled(function):
-    """Write what a function makes of one or two loaded vectors."""
+    """Write the result of a function of one or two loaded vectors."""
     inner = njit(function)
 
     @njit
