@@ -92,8 +92,8 @@ def _anchored(
     """Finite scores relative to the anchor, the mass to spend, and whether all bounds are used."""
     largest = torch.finfo(scores.dtype).max
     finite = scores.clamp(max=largest)
-    points, order = finite.sort(dim, descending=True)
-    spent = upper.gather(dim, order).cumsum(dim)
+    points, permutation = finite.sort(dim, descending=True)
+    spent = upper.gather(dim, permutation).cumsum(dim)
     available = spent.narrow(dim, -1, 1)
     total = torch.as_tensor(total, dtype=scores.dtype, device=scores.device)
     limit = torch.minimum(available, total)
@@ -108,9 +108,9 @@ def _threshold(centred: Tensor, bound: Tensor, limit: Tensor, dim: int) -> Tenso
     The sum is piecewise linear: going down, an entry joins at ``x`` and leaves, full, at
     ``x - u``. The corners are sorted and the sum followed from one to the next.
     """
-    corners, order = torch.cat([centred, centred - bound], dim).sort(dim, descending=True)
-    size = order.size(dim)
-    slope = (1.0 - 2.0 * (order >= size // 2).to(centred.dtype)).cumsum(dim)
+    corners, permutation = torch.cat([centred, centred - bound], dim).sort(dim, descending=True)
+    size = permutation.size(dim)
+    slope = (1.0 - 2.0 * (permutation >= size // 2).to(centred.dtype)).cumsum(dim)
     gaps = corners.narrow(dim, 0, size - 1) - corners.narrow(dim, 1, size - 1)
     filled = (slope.narrow(dim, 0, size - 1) * gaps).cumsum(dim)
     filled = torch.cat([torch.zeros_like(limit * gaps.narrow(dim, 0, 1)), filled], dim)
@@ -126,12 +126,12 @@ def _saturated(centred: Tensor, upper: Tensor, limit: Tensor, dim: int) -> Tenso
     before it leave over. Doubtful ones are left to the caller: entries are easily added to the
     full ones, but not taken back.
     """
-    key, order = (centred - upper.log()).sort(dim, descending=True)
-    bounds = upper.gather(dim, order)
+    key, permutation = (centred - upper.log()).sort(dim, descending=True)
+    bounds = upper.gather(dim, permutation)
     left = limit - (bounds.cumsum(dim) - bounds)
-    rest = centred.gather(dim, order).flip(dim).logcumsumexp(dim).flip(dim)
+    rest = centred.gather(dim, permutation).flip(dim).logcumsumexp(dim).flip(dim)
     full = left.clamp_min_(0.0).log_() + key - _DOUBT * torch.finfo(key.dtype).eps >= rest
-    return torch.zeros_like(full).scatter(dim, order, full)
+    return torch.zeros_like(full).scatter(dim, permutation, full)
 
 
 def _finished(

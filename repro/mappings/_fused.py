@@ -60,13 +60,9 @@ def fusedmax(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return cast_like(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
-
-
-def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
     function = FusedFunction.run
-    probs: Tensor = function(to_last(scores, dim), float(lam))[0]
-    return from_last(probs, dim)
+    probs: Tensor = function(to_last(divided_by_gamma(wide, gamma, dim), dim), float(lam))[0]
+    return cast_like(scores, from_last(probs, dim))
 
 
 class Fusedmax(ProbabilityMap):
@@ -93,8 +89,8 @@ class Fusedmax(ProbabilityMap):
 
     def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)`` on the allowed entries."""
-        allowed, order = is_present(centred).sort(dim=dim, descending=True, stable=True)
-        held = probs.detach().gather(dim, order)
+        allowed, permutation = is_present(centred).sort(dim=dim, descending=True, stable=True)
+        held = probs.detach().gather(dim, permutation)
         pairs = held.diff(dim=dim).abs() * allowed.narrow(dim, 1, held.size(dim) - 1)
         variation = self.lam * pairs.sum(dim)
         linear = (probs.detach() * centred).sum(dim)

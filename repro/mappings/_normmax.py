@@ -52,12 +52,8 @@ def normmax(
     exponent = _exponent(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return cast_like(scores, _apply(wide, exponent, dim))
-
-
-def _apply(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
-    probs: Tensor = NormmaxFunction.run(scores, alpha, dim)
-    return probs
+    probs: Tensor = NormmaxFunction.run(wide, exponent, dim)
+    return cast_like(scores, probs)
 
 
 class NormmaxFunction(DifferentiableFunction):

@@ -70,14 +70,9 @@ def oscarmax(
         # Depends on a common shift, which must not be taken away.
         levels = _oscar_prox(to_last(wide / gamma, dim), lam)
         return cast_like(scores, from_last(sparsemax(levels), dim))
-    return cast_like(scores, _apply(divided_by_gamma(wide, gamma, dim), lam, dim))
-
-
-def _apply(scores: Tensor, lam: float, dim: int) -> Tensor:
-    rows = to_last(scores, dim)
-    function = OscarFunction.run
-    probs: Tensor = function(rows, float(lam))[0]
-    return from_last(probs, dim)
+    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
+    probs: Tensor = OscarFunction.run(rows, float(lam))[0]
+    return cast_like(scores, from_last(probs, dim))
 
 
 def check_oscar(lam: float, variant: str) -> float:
@@ -143,12 +138,12 @@ class OscarFunction(GroupedFunction):
         present = is_present(centred)
         # Anything lower has no mass, so that its score, and whether it exists, do not matter.
         levels = heights_below(scores, top).clamp_min_(-2 - lam * scores.size(-1))
-        ordered, order = levels.sort(-1, descending=True)
+        ordered, permutation = levels.sort(-1, descending=True)
         ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
         raised = ordered + lam * ranks
         blocks = decreasing_blocks(raised)
         means = group_means(raised, torch.ones_like(raised), blocks)
-        rank = order.argsort(-1)
+        rank = permutation.argsort(-1)
         levels, clusters = means.gather(-1, rank), blocks.gather(-1, rank)
         return project(levels, present, top).to(scores.dtype), clusters.int()
 
@@ -165,11 +160,11 @@ def _oscar_prox(scores: Tensor, lam: float) -> Tensor:
     signs = scores.detach().sign().masked_fill(infinite | absent, 0.0)
     sizes = scores.masked_fill(infinite | absent, 0.0) * signs
     with torch.no_grad():
-        ordered, order = sizes.double().masked_fill(absent, -1.0).sort(-1, descending=True)
-        rank = order.argsort(-1)
+        ordered, permutation = sizes.double().masked_fill(absent, -1.0).sort(-1, descending=True)
+        rank = permutation.argsort(-1)
         count = (~absent).sum(-1, keepdim=True)
         weights = lam * (count - 1 - rank).clamp(min=0).double()
-        lowered = torch.where(ordered < 0, -torch.inf, ordered - weights.gather(-1, order))
+        lowered = torch.where(ordered < 0, -torch.inf, ordered - weights.gather(-1, permutation))
         clusters = decreasing_blocks(lowered).gather(-1, rank)
     means = group_means(sizes - weights.to(sizes.dtype), (~absent).to(sizes.dtype), clusters)
     return (signs * means.relu()).masked_fill(absent, -torch.inf)

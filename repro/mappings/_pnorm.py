@@ -39,7 +39,7 @@ def sq_pnorm_max(
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        p: the order of the norm, in ``(1, 2]``; 2 is sparsemax.
+        p: the exponent of the norm, in ``(1, 2]``; 2 is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
         mask: boolean, broadcasts to ``scores``; True = allowed.
         dim: the axis that becomes a distribution.

@@ -136,7 +136,7 @@ class FistaPnormMax(SqPnormMax):
     The derivative is the linear system of Proposition 1, solved at the point that was found.
 
     Args:
-        p: the order of the norm, in ``(1, 2]``.
+        p: the exponent of the norm, in ``(1, 2]``.
         gamma: strength of the regulariser, positive.
         tolerance: largest entry of the fixed-point residual that is accepted.
 

@@ -81,11 +81,11 @@ def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> l
 def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
     """Oscarmax of the last axis: sort, pool adjacent violators row by row, project."""
     centred = scores.double() - scores.double().amax(-1, keepdim=True)
-    ordered, order = centred.sort(-1, descending=True)
+    ordered, permutation = centred.sort(-1, descending=True)
     raised = ordered + lam * torch.arange(scores.size(-1), dtype=torch.float64)
     rows = raised.reshape(-1, scores.size(-1)).tolist()
     pooled = torch.tensor([_pool(row) for row in rows], dtype=torch.float64).view(scores.shape)
-    return sparsemax_by_sorting(pooled.gather(-1, order.argsort(-1)))
+    return sparsemax_by_sorting(pooled.gather(-1, permutation.argsort(-1)))
 
 
 def _pool(row: list[float]) -> list[float]:
