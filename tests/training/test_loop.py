@@ -402,7 +402,7 @@ def test_a_best_value_of_nan_in_a_checkpoint_can_be_beaten(tmp_path: Path) -> No
 
 def test_an_unknown_selecting_metric_is_refused_before_training(tmp_path: Path) -> None:
     task = Regression()
-    with pytest.raises(ConfigError, match=r"training\.select is 'bleu'; choose from: score"):
+    with pytest.raises(ConfigError, match=r"training\.monitor is 'bleu'; choose from: score"):
         run(task, tmp_path, monitor="bleu")
     assert task.updates == 0
 
