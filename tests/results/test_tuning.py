@@ -11,7 +11,7 @@ GRID = [0.5, 1.0, 2.0]
 
 def tuned(**changes: object) -> Experiment:
     scales = changes.pop("scales", {"full": ScalePlan()})
-    settings: dict[str, object] = {"extend": 2.0, "extensions": 2} | changes
+    settings: dict[str, object] = {"grid_factor": 2.0, "max_extra_values": 2} | changes
     return Experiment(
         paper="p",
         artefact="table1",
@@ -47,10 +47,10 @@ FIRST = [(4, value) for value in GRID]
 
 def test_a_scale_may_add_fewer_values_than_the_experiment() -> None:
     rising = {value: value for value in (*GRID, 4.0, 8.0)}
-    wide, narrow = tuned(), tuned(scales={"full": ScalePlan(extensions=1)})
+    wide, narrow = tuned(), tuned(scales={"full": ScalePlan(max_extra_values=1)})
     assert run_to_the_end(wide, rising)[3:] == [(4, 4.0), (4, 8.0), (5, 8.0), (6, 8.0)]
     assert run_to_the_end(narrow, rising)[3:] == [(4, 4.0), (5, 4.0), (6, 4.0)]
-    kept = tuned(scales={"full": ScalePlan(extensions=0)})
+    kept = tuned(scales={"full": ScalePlan(max_extra_values=0)})
     assert run_to_the_end(kept, rising)[3:] == [(5, 2.0), (6, 2.0)]
 
 
@@ -77,12 +77,12 @@ def test_the_grid_grows_at_its_ends_then_the_other_seeds_run(
 
 def test_without_extension_the_grid_stays_as_it_is() -> None:
     ends = {0.5: 70, 1: 75, 2: 80}
-    assert run_to_the_end(tuned(extend=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]
+    assert run_to_the_end(tuned(grid_factor=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]
 
 
 def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended() -> None:
     plan = ScalePlan(column_seeds={"x": [9, 8]}, column_tuned={"x": [3.0]})
-    experiment = tuned(extend=2.0)
+    experiment = tuned(grid_factor=2.0)
     experiment.scales = {"full": plan}
     assert run_to_the_end(experiment, {3: 50}) == [(9, 3.0), (8, 3.0)]
 
@@ -95,7 +95,7 @@ def test_the_value_is_an_override_of_the_run() -> None:
 
 
 def test_only_the_rows_that_are_named_are_tuned() -> None:
-    experiment = tuned(rows=["b"], extend=None)
+    experiment = tuned(rows=["b"], grid_factor=None)
     experiment.rows = [Axis("loss", {"a": ["loss=crf"], "b": ["loss=margin_crf"]})]
     planned = list(plan_runs(experiment, "full"))
     fixed = [(run.seed, run.value, run.setting) for run in planned if run.row == "a"]
