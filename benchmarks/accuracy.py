@@ -37,7 +37,7 @@ class Case:
     """A mapping with settings.
 
     Attributes:
-        name: of the line.
+        name: name of the line.
         function: takes scores; differentiable.
         value: the oracle, of one row.
         product: the Jacobian of the oracle at a distribution, times a vector.
@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, and write it where asked.
 
     Args:
-        arguments: of the command line.
+        arguments: arguments of the command line.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="lines by name")

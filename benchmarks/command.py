@@ -29,10 +29,10 @@ class Plan:
     """Measurements to take.
 
     Attributes:
-        rows: of the table.
+        rows: rows of the table.
         linear: the fused linear loss, or None.
-        cases: of SparseMAP; measured on the processor, with the most threads only.
-        shapes: of the scores.
+        cases: cases of SparseMAP; measured on the processor, with the most threads only.
+        shapes: shapes of the scores.
         threads: numbers of threads, one after the other; peers get the largest only.
         device: where.
         seconds: for each row at each shape.
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is one if a test fails.
 
     Args:
-        arguments: of the command line.
+        arguments: arguments of the command line.
     """
     plan = _plan(arguments)
     machine = describe_machine(plan.device)

@@ -41,7 +41,7 @@ class Usage:
     """Time and memory that a preparation took.
 
     Attributes:
-        pairs: of training.
+        pairs: number of pairs of training.
         text: bytes of the files of training.
         start: resident bytes before.
         resident: most resident bytes, mapped files included.

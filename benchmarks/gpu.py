@@ -43,7 +43,7 @@ class Outcome:
     """Outcome of a step.
 
     Attributes:
-        name: of the step.
+        name: name of the step.
         command: in one line.
         state: ``"done"``, ``"failed"`` or ``"unfinished"``.
         seconds: spent on it, over all calls.
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 0 if every step is done.
 
     Args:
-        arguments: of the command line.
+        arguments: arguments of the command line.
     """
     parser = argparse.ArgumentParser("python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--data-dir", default=os.environ.get("REPRO_DATA_DIR", "data"))

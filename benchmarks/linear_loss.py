@@ -37,11 +37,11 @@ class Setting:
     Attributes:
         tokens: hidden states with one target each.
         vocabulary: classes.
-        size: of a hidden state.
+        size: size of a hidden state.
         spread: standard deviation of the scores.
-        alpha: of the loss.
+        alpha: α of the loss.
         chunk: tokens at a time on the fused path; None for its default.
-        threads: of torch.
+        threads: number of threads of torch.
         device: ``cpu`` or ``cuda``.
     """
 

@@ -17,10 +17,10 @@ class Measurement:
     """Times of forward and backward in milliseconds, and what follows from them.
 
     Attributes:
-        name: of the row.
-        kind: of the row.
+        name: name of the row.
+        kind: kind of the row.
         shape: rows and entries of each.
-        threads: of torch, on the processor.
+        threads: number of threads of torch, on the processor.
         milliseconds: median.
         fastest: the least.
         baseline: median of what the row is divided by.
@@ -29,7 +29,7 @@ class Measurement:
         rounds: how many.
         rate: bytes a second if none but those that have to are moved.
         roofline: share of the bandwidth of a copy that this is.
-        target: of the ratio, if there is one.
+        target: target for the ratio, if there is one.
     """
 
     name: str
@@ -59,10 +59,10 @@ def measure(
 
     Args:
         row: what to time.
-        shape: of the scores.
+        shape: shape of the scores.
         device: where.
-        clock: of this device.
-        bandwidth: of a copy, in bytes a second.
+        clock: clock of this device.
+        bandwidth: bandwidth of a copy, in bytes a second.
         seconds: how long, see :func:`paired`.
     """
     timing = paired(*row.passes(shape, device), clock, seconds)

@@ -47,7 +47,7 @@ def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool
 
     Args:
         python: interpreter that has JoeyNMT.
-        sizes: of every model.
+        sizes: sizes of every model.
         before: updates that are not timed.
         updates: that are.
         bfloat16: add rows with products in bfloat16; slow on processors without them.

@@ -32,10 +32,10 @@ class Usage(NamedTuple):
     """A compiled kernel and what one of its threads uses.
 
     Attributes:
-        name: of the kernel.
+        name: name of the kernel.
         sizes: the constants it was compiled for.
-        warps: of a program.
-        registers: of a thread, 4 bytes each.
+        warps: number of warps of a program.
+        registers: number of registers of a thread, 4 bytes each.
         stack: bytes of a thread in memory.
         binary: what the compiler returned.
     """

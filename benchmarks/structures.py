@@ -63,9 +63,9 @@ class Solved:
     """A row of the table; times in milliseconds for each instance.
 
     Attributes:
-        name: of the case.
-        shape: of the case.
-        threads: of torch.
+        name: name of the case.
+        shape: shape of the case.
+        threads: number of threads of torch.
         milliseconds: median.
         fastest: the least.
         processor: processor time of all threads together, the least.
@@ -74,7 +74,7 @@ class Solved:
         iterations: oracle calls, mean over the batch.
         structures: selected ones, mean over the batch.
         gap: the largest.
-        target: of the milliseconds, if there is one.
+        target: target for the milliseconds, if there is one.
     """
 
     name: str

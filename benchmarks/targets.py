@@ -71,7 +71,7 @@ def target_for(device: str, threads: int, row: str, shape: str) -> Target | None
 
     Args:
         device: ``cpu`` or ``cuda``.
-        threads: of torch; matters on the processor.
+        threads: number of threads of torch; matters on the processor.
         row: name of the row.
         shape: as in tables, for example ``1280x50``.
     """

@@ -37,7 +37,7 @@ class Runner:
 
     Attributes:
         name: the settings of the row.
-        seconds: of each timed update.
+        seconds: seconds of each timed update.
         symbols: that each covered.
     """
 
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 2 where a setting or a corpus is refused.
 
     Args:
-        arguments: of the command line.
+        arguments: arguments of the command line.
     """
     parsed = _parse(arguments)
     if parsed.joeynmt:

@@ -131,7 +131,7 @@ class Reference:
 
     Attributes:
         authors: family names and year.
-        title: of the paper.
+        title: title of the paper.
         venue: where it appeared.
         url: its page.
     """

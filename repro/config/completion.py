@@ -26,7 +26,7 @@ def complete(line: str, commands: Sequence[str]) -> list[str]:
 
     Args:
         line: up to the cursor.
-        commands: of the command line.
+        commands: commands of the command line.
     """
     words = line.split()[1:] + [""] * line.endswith(" ")
     if len(words) < 2:

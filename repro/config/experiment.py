@@ -276,7 +276,7 @@ class _File(Experiment):
 
     Attributes:
         columns: axes, as those of the rows.
-        metric: of columns whose labels set none.
+        metric: metric of columns whose labels set none.
         omit: names of columns that the product of the axes has and the table has not.
     """
 

@@ -24,7 +24,7 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
 
     Args:
         run: the resolved configuration.
-        fingerprint: of the corpus that it reads.
+        fingerprint: fingerprint of the corpus that it reads.
 
     Returns:
         Twelve hexadecimal digits.
@@ -37,7 +37,7 @@ def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> st
 
     Args:
         run: the resolved configuration.
-        fingerprint: of the corpus that it reads.
+        fingerprint: fingerprint of the corpus that it reads.
         unread: settings that training does not read, ``<group>.<field>`` each.
     """
     content, names = _settings(run), recorded_names(run)

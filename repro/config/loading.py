@@ -19,7 +19,7 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
     Args:
         kind: the dataclass.
         path: the file.
-        values: of fields that the file need not state.
+        values: values of fields that the file need not state.
 
     Raises:
         ConfigError: the file is not YAML, or a key is unknown or of the wrong type; one line that

@@ -26,7 +26,7 @@ class Planned:
     Attributes:
         overrides: what asks for it.
         settings: every setting, with dotted keys.
-        defaults: of settings that a run recorded before they existed does not have.
+        defaults: defaults of settings that a run recorded before they existed does not have.
         names: renamed settings to the names by which they are recorded.
     """
 

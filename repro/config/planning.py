@@ -14,7 +14,7 @@ class PlannedRun:
 
     Attributes:
         seed: the run's.
-        value: of the tuned setting; ``None`` where nothing is tuned.
+        value: value of the tuned setting; ``None`` where nothing is tuned.
         cell: the overrides of every run of the cell.
         setting: key of the tuned setting.
         superseded: overrides of the scale's earlier protocol.

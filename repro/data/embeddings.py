@@ -66,7 +66,7 @@ def word_vectors(
     Args:
         vocabulary: gives the order of the rows, and of the draws.
         choice: source and size.
-        seed: of the draws.
+        seed: seed of the draws.
         glove: the file, for the source ``"glove"``.
         cache_dir: where what was read is kept; ``None`` keeps nothing.
 

@@ -52,7 +52,7 @@ class NliCorpus:
     """The labelled pairs of a corpus, each part in the order of its file.
 
     Attributes:
-        name: of the corpus.
+        name: name of the corpus.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
         labels: names of the labels.
     """

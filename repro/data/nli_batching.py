@@ -51,7 +51,7 @@ class EncodedPairs:
     """The pairs of a split as ids in flat arrays.
 
     Args:
-        examples: of the split; an empty sentence counts as one unknown word.
+        examples: examples of the split; an empty sentence counts as one unknown word.
         vocabulary: shared by both sentences.
     """
 

@@ -23,7 +23,7 @@ class ParallelCorpus:
     """A corpus of text pairs.
 
     Attributes:
-        name: of the corpus.
+        name: name of the corpus.
         source: language code of the source, or what kind of text it is.
         target: likewise of the target.
         splits: the files of each split; test sets begin with ``test``.

@@ -120,7 +120,7 @@ def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
     """Batches by rising length of at most ``words`` words, padding included, for evaluation.
 
     Args:
-        lengths: of every sentence of the split.
+        lengths: lengths of every sentence of the split.
         words: a single longer sentence makes a batch of its own.
     """
     batches: list[list[int]] = []

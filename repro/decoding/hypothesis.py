@@ -83,7 +83,7 @@ class FrozenTree:
     """A prefix tree on the host, from which hypotheses are read.
 
     Attributes:
-        parents: of each node.
+        parents: parents of each node.
         tokens: last token of each node.
         probs: probability of that token.
         attention: ``(nodes, S)``.

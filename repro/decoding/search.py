@@ -17,7 +17,7 @@ class Search(Protocol):
 
         Args:
             probs: next-token distributions, ``(N, V)``, a row per live prefix.
-            attention: of the same rows, ``(N, S)``; ``(N, 0)`` to keep none.
+            attention: attention of the same rows, ``(N, S)``; ``(N, 0)`` to keep none.
             tree: receives the prefixes that stay.
 
         Returns:

@@ -13,7 +13,7 @@ def number(name: str, value: Any) -> float:
     """Return a setting as a Python number.
 
     Args:
-        name: of the setting, for messages.
+        name: name of the setting, for messages.
         value: a real number of Python or numpy, or a tensor without dimensions.
 
     Raises:
@@ -35,7 +35,7 @@ def integer(name: str, value: Any) -> int:
     """Return a setting as a Python integer.
 
     Args:
-        name: of the setting, for messages.
+        name: name of the setting, for messages.
         value: an integer of Python or numpy, or an integer tensor with one element.
 
     Raises:

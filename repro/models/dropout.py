@@ -10,7 +10,7 @@ def dropout_mask(shape: Sequence[int], probability: float, like: Tensor) -> Tens
     """Return zeros with the given probability, and ``1 / (1 - probability)`` elsewhere.
 
     Args:
-        shape: of the mask.
+        shape: shape of the mask.
         probability: in ``[0, 1)``.
         like: gives device and floating point type.
     """

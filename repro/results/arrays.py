@@ -27,7 +27,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
     Args:
         path: ends in ``.npz``.
-        arrays: of numbers; names may contain ``/``.
+        arrays: arrays of numbers; names may contain ``/``.
 
     Raises:
         ValueError: an array holds objects.

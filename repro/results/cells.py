@@ -25,7 +25,7 @@ class Measurement:
         row: label of the row.
         column: name of the column.
         metric: full name.
-        value: of the metric.
+        value: value of the metric.
         signature: how the metric was computed.
         tuned: value of the setting that is tuned in this cell; None where nothing is.
         departs: ``key=value`` of the settings in which an earlier run differs from the plan.

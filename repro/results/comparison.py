@@ -23,11 +23,11 @@ class Comparison:
         metric: full name.
         runs: identities of the runs, joined by blanks, in the order of their seeds.
         baseline_runs: those of the baseline, of the same seeds.
-        signature: of both tests, joined by a blank.
+        signature: signature of both tests, joined by a blank.
         examples: number of examples that both predicted.
         difference: value of the runs less that of the baseline, mean over the seeds.
-        p_bootstrap: of the paired bootstrap.
-        p_randomisation: of approximate randomisation.
+        p_bootstrap: p-value of the paired bootstrap.
+        p_randomisation: p-value of approximate randomisation.
     """
 
     metric: str

@@ -70,7 +70,7 @@ def selected(frame: pd.DataFrame, filters: Sequence[str]) -> pd.DataFrame:
     """Rows that agree with every filter.
 
     Args:
-        frame: of :func:`load`.
+        frame: frame returned by :func:`load`.
         filters: ``KEY=VALUE,VALUE``; a group such as ``mapping`` means its name.
 
     Raises:

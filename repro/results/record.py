@@ -47,7 +47,7 @@ class Record:
         epoch: numeric epoch of the package that ran.
         commit: revision of the source that ran.
         device: what it ran on.
-        versions: of Python and the libraries, for example ``"python 3.11.7; torch 2.13.0"``.
+        versions: Python and libraries, for example ``"python 3.11.7; torch 2.13.0"``.
         wall_time: seconds that the run took.
         finished: when it ended, UTC, ISO 8601; blank if unknown.
         command: what to type to repeat the run.

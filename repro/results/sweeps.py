@@ -21,7 +21,7 @@ class Sweep:
 
     Attributes:
         name: given by ``name=``, else made of what was typed.
-        scale: of its runs.
+        scale: scale of its runs.
         command: what to type to repeat it.
         axes: swept keys, in the order in which they were typed, to their values as typed.
         runs: identity of each run to its value on every axis.
@@ -50,9 +50,9 @@ def swept(
     """Describe a multirun.
 
     Args:
-        overrides: of each run, the same keys in the same order.
+        overrides: overrides of each run, the same keys in the same order.
         run_ids: their identities.
-        scale: of all of them.
+        scale: scale of all of them.
         name: what to call the sweep.
     """
     typed = [dict(item.split("=", 1) for item in one if "=" in item) for one in overrides]

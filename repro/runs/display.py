@@ -42,10 +42,10 @@ class RunState:
     """State of one run on the display.
 
     Attributes:
-        folder: of the run.
+        folder: folder of the run.
         label: tells it from the other runs of the sweep.
         status: ``"queued"``, ``"running"``, ``"done"``, ``"cached"`` or ``"failed"``.
-        share: of the training that is done.
+        share: share of the training that is done.
         text: its progress.
         started_at: ``share`` when the display was opened.
     """

@@ -69,7 +69,7 @@ class Batch:
 
     Attributes:
         jobs: in the order of the sweep.
-        settings: of the launcher.
+        settings: settings of the launcher.
         folder: what the sweep keeps, on the file system of the results.
         display: where a launcher says what happens, if the folders of the runs do not.
     """
@@ -143,9 +143,9 @@ def launch(
 
     Args:
         backend_name: key of :attr:`Backend.MODULES`.
-        settings: of the launcher.
+        settings: settings of the launcher.
         master: the configuration of the sweep.
-        overrides: of each run.
+        overrides: overrides of each run.
 
     Returns:
         For each run the value of its monitored metric; of a failed one an error.
@@ -183,7 +183,7 @@ def launch_jobs(
 
     Args:
         backend: what a launcher does.
-        settings: of the launcher.
+        settings: settings of the launcher.
         jobs: different runs, at least one.
         folder: where the sweep keeps what it needs; ``None`` for a single run.
         checked: called before the first run starts, unless one is refused.
@@ -234,7 +234,7 @@ def multirun(overrides: Sequence[str]) -> Any:
     """Run a sweep of Hydra; returns what its sweeper returns.
 
     Args:
-        overrides: of the sweep, the choices of ``hydra/sweeper`` and ``hydra/launcher`` among them.
+        overrides: overrides of the sweep, with choices of ``hydra/sweeper`` and ``hydra/launcher``.
 
     Raises:
         ConfigError: an override is refused.

@@ -151,7 +151,7 @@ def run_lock(
     What the folder contains must be read inside the block: it may have changed until then.
 
     Args:
-        folder: of the run; made if it is missing.
+        folder: folder of the run; made if it is missing.
         on_busy: told once that another process holds the run, which is then waited for.
 
     Raises:

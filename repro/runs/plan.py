@@ -56,7 +56,7 @@ def plan(
 
     Args:
         names: ``<paper>/<artefact>`` each.
-        scale: of the runs.
+        scale: scale of the runs.
         extra: further overrides.
         fresh: count runs of earlier versions as to be done.
 

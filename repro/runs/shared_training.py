@@ -28,7 +28,7 @@ def keep_training(
     """Say what has been trained in a folder, and what it took.
 
     Args:
-        folder: of the run, with the weights.
+        folder: folder of the run, with the weights.
         training: the identity of the training.
         device: where it was trained, in words.
         progress: at the end; its history is in a file of its own.
@@ -45,8 +45,8 @@ def take_over_training(
     A run whose training is damaged is named in a warning and passed over.
 
     Args:
-        folder: of the run that is to be trained.
-        config: of that run.
+        folder: folder of the run that is to be trained.
+        config: configuration of that run.
         training: the identity of the training.
         device: where the run would be trained, in words.
 

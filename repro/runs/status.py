@@ -16,7 +16,7 @@ def show_status(results_dir: Path, name: str | None) -> int:
 
     Args:
         results_dir: searched at every scale.
-        name: of the sweep's folder, or its beginning; the latest by default.
+        name: name of the sweep's folder, or its beginning; the latest by default.
 
     Returns:
         The exit status: 1 if a run failed.

@@ -39,7 +39,7 @@ class Death:
     """End of a worker in the middle of a task.
 
     Attributes:
-        exit_code: of the process; ``-n`` or ``128 + n`` after signal ``n``.
+        exit_code: exit code of the process; ``-n`` or ``128 + n`` after signal ``n``.
     """
 
     exit_code: int

@@ -197,7 +197,7 @@ def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> Acti
     """Replace the mixtures of unfinished instances by near-optimal ones.
 
     Args:
-        scores: of the instances.
+        scores: scores of the instances.
         state: mixtures so far; widened.
         read_back: whether the host may wait for the number of sequences.
     """

@@ -50,7 +50,7 @@ def solve_on_device(
     """Solve SparseMAP of tag sequences where the unary scores are.
 
     Args:
-        structure: of the problem.
+        structure: structure of the problem.
         problem: the checked scores, with masks and lengths.
         unary: ``(B, n, m)``, for its device, dtype and derivative.
         additional: transitions or None, likewise.

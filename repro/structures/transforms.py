@@ -33,7 +33,7 @@ def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
 
     Args:
         solve: the solver. What it returns gets no derivative.
-        inputs: of one mapped instance.
+        inputs: inputs of one mapped instance.
     """
     unary, additional, lengths, mask = inputs
     if not torch._C._are_functorch_transforms_active():

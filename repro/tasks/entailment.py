@@ -56,7 +56,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     """A classifier of sentence pairs; see ``repro.tasks.protocol.Task``.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         data: the encoded corpus.
         model: untrained.
         device: where the model shall live.

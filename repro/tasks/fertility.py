@@ -48,7 +48,7 @@ class AlignedCorpus:
 
     Attributes:
         data: the corpus, prepared with a sink.
-        links: of every pair, by split.
+        links: links of every pair, by split.
         sink: id of the sink.
     """
 

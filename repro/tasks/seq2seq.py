@@ -56,7 +56,7 @@ class Seq2SeqTraining:
     """A sequence-to-sequence model with its loss.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         source: source vocabulary.
         target: target vocabulary.
         device: where the model lives.
@@ -184,7 +184,7 @@ def search(
 
     Args:
         model: in evaluation mode, on ``device``.
-        pairs: of the split; targets are not looked at.
+        pairs: pairs of the split; targets are not looked at.
         decoding: sizes and lengths.
         device: where the model lives.
         beam_size: in place of the one of ``decoding``.

@@ -60,7 +60,7 @@ class PreparedText:
 
     Attributes:
         data: vocabularies, ids and texts.
-        name: of the corpus with all settings of its preparation.
+        name: name of the corpus with all settings of its preparation.
         cache: where stages are kept.
     """
 
@@ -122,7 +122,7 @@ class TextPairsTask:
     """A model from text to text; see ``repro.tasks.protocol.Task``.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         text: the prepared corpus.
         scorer: what outputs are worth, given the prepared corpus.
         device: where the model lives.

@@ -103,7 +103,7 @@ def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any
 
     Args:
         path: the checkpoint; replaced if it exists.
-        progress: of training.
+        progress: progress of training.
         state: state dictionaries of the model, the optimiser and the random generators.
     """
     content = {"progress": asdict(progress), "state": state}

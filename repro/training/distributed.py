@@ -77,7 +77,7 @@ class Share(NamedTuple):
 
     Attributes:
         batch: examples of this process; those of the whole batch where it has none of its own.
-        weight: of its loss in that of the whole batch.
+        weight: weight of its loss in that of the whole batch.
     """
 
     batch: Any

@@ -133,7 +133,7 @@ def build_logger(name: str, folder: Path) -> CurveLogger:
 
     Args:
         name: key of :data:`LOGGERS`.
-        folder: of the run.
+        folder: folder of the run.
 
     Raises:
         ConfigError: its package is not installed.

@@ -25,7 +25,7 @@ def is_decay_due(
 
     Args:
         config: names the rule.
-        progress: of training, the row's validation included; ``epoch`` still counts
+        progress: progress of training, the row's validation included; ``epoch`` still counts
             the epochs before it.
         row: it has a ``dev_loss`` if there was a validation.
     """

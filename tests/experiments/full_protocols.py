@@ -49,7 +49,7 @@ class Protocol:
         base: every setting of every cell that no row or column changes.
         rows: row to its own settings.
         columns: column to its own settings.
-        seeds: of every cell.
+        seeds: seeds of every cell.
         tuned: the setting that is tuned, with its grid and the factor by which it grows.
     """
 

@@ -32,7 +32,7 @@ class DataConfig:
     Attributes:
         corpus: its name.
         generated: whether it is generated, in the format of the published one.
-        seed: of a generated corpus.
+        seed: seed of a generated corpus.
         folder: files of your own instead of a published corpus; relative to ``data_dir``.
     """
 

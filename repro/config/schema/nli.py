@@ -42,8 +42,8 @@ class PairCorpusConfig(NliReading, DataConfig):
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
         text: files of plain English below ``data_dir``, one sentence a line, whose words are
             counted beside those of the training pairs, for ``model.vectors=text``.
-        train_premises: of a generated corpus, three pairs each; its other splits have
-            no more.
+        train_premises: number of training premises of a generated corpus, three pairs each; its
+            other splits have no more.
     """
 
     source: str = choice(("snli", "multinli", "files"))
@@ -76,7 +76,7 @@ class PairModelConfig(WordVectorConfig, ModelConfig):
     """A model of sentence pairs.
 
     Attributes:
-        hidden_size: of the states, of one direction where there are two.
+        hidden_size: size of the states, of one direction where there are two.
         dropout: probability.
     """
 

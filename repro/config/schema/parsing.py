@@ -31,11 +31,11 @@ class ParserConfig(ModelConfig):
     """A bidirectional LSTM over words and tags that scores every arc.
 
     Attributes:
-        word_size: of the word embeddings.
-        tag_size: of the tag embeddings.
-        lstm_size: of a state of one direction.
-        layers: of the LSTM.
-        arc_size: of the hidden layer that scores an arc.
+        word_size: size of the word embeddings.
+        tag_size: size of the tag embeddings.
+        lstm_size: size of a state of one direction.
+        layers: number of layers of the LSTM.
+        arc_size: size of the hidden layer that scores an arc.
         word_dropout: a training word of frequency f becomes unknown with probability
             ``word_dropout / (word_dropout + f)``.
     """

@@ -16,9 +16,9 @@ class Seq2SeqConfig(ModelConfig):
     """An LSTM sequence-to-sequence model with attention and input feeding.
 
     Attributes:
-        embedding_size: of source and target symbols.
-        hidden_size: of every state.
-        layers: of the encoder and of the decoder.
+        embedding_size: size of source and target symbols.
+        hidden_size: size of every state.
+        layers: number of layers of the encoder and of the decoder.
         dropout: probability.
         bidirectional: whether the encoder reads in both directions, with half of the units each.
         init_range: parameters start uniformly between its negative and itself. Sums over ``n``
@@ -44,7 +44,7 @@ class FertilityConfig:
         strategy: ``constant``; ``guided``: the largest number of links that an aligner found for
             the word in the training data; ``predicted``: what a tagger expects; ``actual``: the
             links of the word in the sentence pair itself, in test data as well.
-        value: of every word (constant).
+        value: value of every word (constant).
         margin: added to predicted and to actual fertilities.
         links: links of the aligner that count, ``forward`` (from source to target) or
             ``grow-diag-final-and``.
@@ -55,13 +55,13 @@ class FertilityConfig:
         classes: the tagger tells ``least .. least + classes - 1`` apart; more counts as the last.
         first_class_weight: weight of the fertility ``least`` in the loss of the tagger; that of
             every other is 1.
-        embedding_size: of the tagger.
-        hidden_size: of the tagger, both directions together.
-        layers: of the tagger.
-        dropout: of the tagger, between its layers.
+        embedding_size: size of the tagger's embeddings.
+        hidden_size: size of the tagger's states, both directions together.
+        layers: number of layers of the tagger.
+        dropout: dropout of the tagger, between its layers.
         epochs: that the tagger is trained for, before the model.
-        batch_size: of the tagger's training, in sentences.
-        learning_rate: of the tagger's training, with Adam.
+        batch_size: batch size of the tagger's training, in sentences.
+        learning_rate: learning rate of the tagger's training, with Adam.
     """
 
     strategy: str = choice(("constant", "guided", "predicted", "actual"), "predicted")

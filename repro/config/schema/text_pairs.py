@@ -20,7 +20,7 @@ class TextSettings:
         lowercase: both sides, before anything else.
         strip_diacritics: sides whose letters lose their marks: ``none``, ``source``, ``target``
             or ``both``.
-        merges: of byte pair encoding; 0 keeps words whole.
+        merges: number of merges of byte pair encoding; 0 keeps words whole.
         joint: learn merges from both sides together.
     """
 

@@ -38,7 +38,7 @@ class AlignerSettings:
         null: probability ``p_0`` of a target word without a counterpart.
         tension: initial value of ``λ``, which changes after every pass but the first; see
             :func:`~repro.data.alignment.diagonal.fast_align_tension`.
-        concentration: of the Dirichlet prior of translation probabilities; 0 for none.
+        concentration: parameter of the Dirichlet prior of translation probabilities; 0 for none.
     """
 
     passes: int = 4

@@ -43,7 +43,7 @@ def declared(kind: type[CorpusT], key: str, name: str) -> CorpusT:
     Args:
         kind: class of the corpora to choose from.
         key: setting that names the corpus, for messages.
-        name: of the corpus.
+        name: name of the corpus.
 
     Raises:
         DataError: there is no such corpus of this kind.

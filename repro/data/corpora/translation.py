@@ -30,7 +30,7 @@ class Part:
     """Two aligned files.
 
     Attributes:
-        names: of the file of the other language and of the English one; ``*`` stands for anything.
+        names: patterns of the names of the other language's and of the English file.
         reads: how the lines of each are read.
     """
 
@@ -61,9 +61,9 @@ class Recipe:
 
     Attributes:
         folder: below the data folder.
-        parts: of each split.
+        parts: parts of each split.
         sizes: numbers of pairs that are checked.
-        selection: of training pairs; ``None`` keeps all that have words on both sides.
+        selection: selection of training pairs; ``None`` keeps all that have words on both sides.
     """
 
     folder: str
@@ -186,7 +186,7 @@ def _wmt(
         other: the language that is not English.
         train: patterns of files, or parts.
         news: names of the validation and of the test set.
-        sizes: of training, which may differ by a hundredth, of validation and of test data.
+        sizes: numbers of training (a hundredth more or less), validation and test pairs.
         hub_sizes: likewise on the Hub, by its data cards of 2022.
         downloads: archives.
         short_pairs: see :class:`ParallelTexts`.

@@ -88,7 +88,7 @@ class Grammar:
     """Draws sentences.
 
     Args:
-        lexicon: of the language.
+        lexicon: lexicon of the language.
         random: every choice comes from it.
         head_final: whether heads follow their dependents (verbs, adpositions, nouns with
             adjectives) or before them.

@@ -34,7 +34,7 @@ def write_demo_nli(
 
     Args:
         data_dir: folder that the readers take as their ``data_dir``.
-        seed: of all draws.
+        seed: seed of all draws.
         premises: how many each part has; the files are a pure function of both.
         sources: the corpora that are written.
     """
@@ -54,7 +54,7 @@ def demo_records(
 
     Args:
         source: the corpus whose layout is taken.
-        seed: of all draws.
+        seed: seed of all draws.
         premises: how many each part has.
     """
     random = Random(f"{seed} {source.name}")

@@ -53,7 +53,7 @@ class Aligner(nn.Module, ABC):
         """Align a batch.
 
         Args:
-            scores: of premise word and hypothesis word, shape ``(B, m, n)``.
+            scores: scores of premise word and hypothesis word, shape ``(B, m, n)``.
             lengths: words of premise and hypothesis, shape ``(B, 2)``.
         """
 

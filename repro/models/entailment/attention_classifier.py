@@ -48,7 +48,7 @@ class AttentionClassifier(nn.Module):
     Args:
         vectors: word vectors, shape ``(vocabulary, dimension)``.
         trainable_vectors: whether they are trained; the paper keeps them fixed.
-        hidden_size: of projected words, states and ``u``.
+        hidden_size: size of projected words, states and ``u``.
         dropout: probability.
         mapping: turns scores into attention weights.
         labels: number of labels.

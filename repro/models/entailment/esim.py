@@ -22,7 +22,7 @@ class AlignedLabels:
 
     Attributes:
         logits: scores of the labels, shape ``(B, labels)``.
-        alignment: of the words of both sentences.
+        alignment: alignment of the words of both sentences.
     """
 
     logits: Tensor
@@ -46,7 +46,7 @@ class Esim(nn.Module):
     Args:
         vectors: word vectors, shape ``(vocabulary, dimension)``.
         trainable_vectors: whether they are trained.
-        hidden_size: of each direction, the projection and the classifier.
+        hidden_size: size of each direction, the projection and the classifier.
         dropout: probability.
         aligner: turns scores into the weights ``P`` and ``Q``.
         labels: number of labels.

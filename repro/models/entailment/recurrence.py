@@ -43,8 +43,8 @@ class BidirectionalLstm(nn.Module):
     value on the host.
 
     Args:
-        input_size: of the inputs.
-        hidden_size: of each direction.
+        input_size: size of the inputs.
+        hidden_size: size of each direction.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:

@@ -13,8 +13,8 @@ class ArcScorer(nn.Module):
     split, so that each state is multiplied once and not once for every pair.
 
     Args:
-        state_size: of the states.
-        hidden_size: of the hidden layer.
+        state_size: size of the states.
+        hidden_size: size of the hidden layer.
 
     References:
         Kiperwasser & Goldberg (2016), §5.

@@ -17,11 +17,11 @@ class LstmParser(nn.Module):
     Args:
         word_frequency: how often each word of the vocabulary occurs in the training data.
         tags: number of tags.
-        word_size: of word embeddings.
-        tag_size: of tag embeddings.
-        lstm_size: of a state of one direction.
-        layers: of the LSTM.
-        arc_size: of the hidden layer over pairs of states.
+        word_size: size of word embeddings.
+        tag_size: size of tag embeddings.
+        lstm_size: size of a state of one direction.
+        layers: number of layers of the LSTM.
+        arc_size: size of the hidden layer over pairs of states.
         word_dropout: in training, a word of frequency ``f`` becomes the unknown word with
             probability ``word_dropout / (word_dropout + f)``.
 

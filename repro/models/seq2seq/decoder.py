@@ -94,7 +94,7 @@ class InputFeedingDecoder(nn.Module):
         """Return the initial state: the encoder's last states, and a zero attentional output.
 
         Args:
-            encoding: of the source.
+            encoding: the encoded source.
             mask: true at real source positions.
             fertility: upper bounds of the cumulative attention, for bounded attention.
         """
@@ -109,7 +109,7 @@ class InputFeedingDecoder(nn.Module):
         """Take one step for each given symbol.
 
         Args:
-            state: of ``rows`` hypotheses.
+            state: state of ``rows`` hypotheses.
             embedded: the symbols before those to predict, ``(rows, steps, embedding)``.
         """
         outputs, attention = [], []

@@ -33,8 +33,8 @@ class LstmEncoder(nn.Module):
 
     Args:
         vocabulary: number of source symbols.
-        embedding_size: of a symbol.
-        hidden_size: of a state; each of two directions has half of it.
+        embedding_size: size of a symbol.
+        hidden_size: size of a state; each of two directions has half of it.
         layers: number of layers.
         dropout: probability, on embeddings and between layers.
         bidirectional: read in both directions.

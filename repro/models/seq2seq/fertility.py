@@ -132,10 +132,10 @@ class FertilityTagger(nn.Module):
 
     Args:
         vocabulary: number of source symbols.
-        embedding_size: of a symbol.
-        hidden_size: of a state, both directions together; even.
+        embedding_size: size of a symbol.
+        hidden_size: size of a state, both directions together; even.
         classes: fertilities ``least .. least + classes - 1``; larger ones count as the last.
-        layers: of the LSTM.
+        layers: number of layers of the LSTM.
         dropout: probability, between layers.
         least: fertility of the first class.
 

@@ -34,9 +34,9 @@ class Seq2Seq(nn.Module):
     Args:
         source_vocabulary: number of source symbols.
         target_vocabulary: number of target symbols.
-        embedding_size: of source and target symbols.
-        hidden_size: of every state; even where the encoder reads in both directions.
-        layers: of the encoder and of the decoder.
+        embedding_size: size of source and target symbols.
+        hidden_size: size of every state; even where the encoder reads in both directions.
+        layers: number of layers of the encoder and of the decoder.
         dropout: probability, on embeddings, between layers and on the attentional output.
         normalizer: turns attention scores into weights.
         output_mapping: turns output scores into probabilities; the loss trains the scores.

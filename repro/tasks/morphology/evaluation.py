@@ -23,7 +23,7 @@ class Evaluator:
     """Evaluates step models on one corpus.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         data: the encoded corpus.
         device: where the models live.
 

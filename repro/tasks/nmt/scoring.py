@@ -23,7 +23,7 @@ class TranslationScorer:
     """Scores translations of one corpus.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         data: the prepared corpus, with the words of sources and references.
     """
 

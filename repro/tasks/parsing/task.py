@@ -39,7 +39,7 @@ class Analysis:
     """Output of the model for a split.
 
     Attributes:
-        heads: of the best tree of each sentence.
+        heads: heads of the best tree of each sentence.
         loss: mean over sentences.
         candidates: sparsity of SparseMAP solutions, for the SparseMAP losses alone.
     """
@@ -53,7 +53,7 @@ class ParsingTask:
     """An arc-factored parser with a structured loss; see ``repro.tasks.protocol.Task``.
 
     Args:
-        config: of the run.
+        config: configuration of the run.
         data: the encoded treebank.
         device: where the model lives.
     """
