@@ -108,7 +108,7 @@ def _single(overrides: list[str], dry_run: bool) -> int:
     if dry_run:
         print_plan(jobs)
         return 0
-    launch_jobs(backend_of("local"), {"jobs": 1}, jobs, None)
+    launch_jobs(backend_of("local"), {"parallel_runs": 1}, jobs, None)
     outcome = outcome_of(job)
     if outcome.status != "failed":  # then torchrun ends the others
         distributed.same("over")
