@@ -228,7 +228,9 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
         if settings["gpus_per_job"] > 1:
             _train_on_several(jobs, settings["gpus_per_job"])
         else:
-            launch_jobs(backend_of("local"), {"parallel_runs": settings["runs_per_job"]}, jobs, None)
+            launch_jobs(
+                backend_of("local"), {"parallel_runs": settings["runs_per_job"]}, jobs, None
+            )
     except KeyboardInterrupt:
         open_jobs = [job for job in jobs if job.run.folder.status != "done"]
         restarts = int(os.environ.get("SLURM_RESTART_COUNT", 0))
