@@ -110,9 +110,10 @@ class OracleStructure(Structure):
         chosen = vertex[..., : scores.size(-1)] > 0
         return torch.where(chosen, scores, 0.0).sum(-1)
 
-    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """The unary parts of a vertex."""
-        return vertex[..., : unary.size(-1)].to(unary.dtype)
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Add weights up at the chosen parts; see the base class."""
+        parts = vertices[..., : like.size(-1)].to(weights.dtype)
+        return (weights.unsqueeze(1) @ parts).view(like.shape)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Marginals ``(B, additional_parts)`` of weighted structures."""

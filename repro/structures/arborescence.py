@@ -11,7 +11,6 @@ from repro.structures.structure import (
     Structure,
     checked_lengths,
     checked_unary,
-    chosen_parts,
     gathered,
     no_additional,
     weighted_parts,
@@ -60,10 +59,6 @@ class Arborescence(Structure):
         """Sum of the scores of arcs; see the base class."""
         no_additional(additional, "Arborescence")
         return gathered(unary.transpose(-1, -2), vertex)
-
-    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """Ones at the arcs; see the base class."""
-        return chosen_parts(unary.transpose(-1, -2), vertex).transpose(-1, -2)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Add weights up at the arcs; see the base class."""

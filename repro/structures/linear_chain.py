@@ -12,7 +12,6 @@ from repro.structures.structure import (
     Structure,
     checked_lengths,
     checked_unary,
-    chosen_parts,
     gathered,
     weighted_parts,
 )
@@ -55,10 +54,6 @@ class LinearChain(Structure):
         before, after = vertex[..., :-1], vertex[..., 1:]
         chosen = between[batch, items, before.clamp(min=0), after.clamp(min=0)]
         return total + torch.where(after >= 0, chosen, 0.0).sum(-1)
-
-    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """Ones at the tags; see the base class."""
-        return chosen_parts(unary, vertex)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Add weights up at the tags; see the base class."""

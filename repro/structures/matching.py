@@ -10,7 +10,6 @@ from repro.structures.structure import (
     Structure,
     checked_lengths,
     checked_unary,
-    chosen_parts,
     gathered,
     no_additional,
     weighted_parts,
@@ -55,10 +54,6 @@ class Matching(Structure):
         """Sum of the scores of pairs; see the base class."""
         no_additional(additional, "Matching")
         return gathered(unary, vertex)
-
-    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """Ones at the pairs; see the base class."""
-        return chosen_parts(unary, vertex)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Add weights up at the pairs; see the base class."""

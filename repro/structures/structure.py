@@ -92,9 +92,6 @@ class Structure(ABC):
         """
 
     @abstractmethod
-    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """The unary parts of structures ``(B, V)`` as 0/1 vectors, in the shape of ``unary``."""
-
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Sums of the unary parts of weighted structures, differentiable in the weights.
 
@@ -103,11 +100,10 @@ class Structure(ABC):
             weights: ``(B, K)``.
             like: unary scores, for the shape of the result.
         """
-        several = vertices.shape[:2]
-        each = torch.zeros_like(like, dtype=weights.dtype).unsqueeze(1)
-        each = each.expand(*several, *like.shape[1:])
-        parts = self.indicator(vertices.flatten(0, 1), each.flatten(0, 1))
-        return (weights.unsqueeze(1) @ parts.view(*several, -1)).view(like.shape)
+
+    def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
+        """The unary parts of structures ``(B, V)`` as 0/1 vectors, in the shape of ``unary``."""
+        return self.unary_mixture(vertex.unsqueeze(1), unary.new_ones(len(vertex), 1), unary)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor | None:
         """Marginals of additional parts of weighted structures; ``None`` where there are none."""
@@ -235,12 +231,6 @@ def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
     slots = torch.arange(vertex.size(-1), device=vertex.device)
     chosen = scores[batch, slots, vertex.clamp(min=0)]
     return torch.where(vertex >= 0, chosen, 0.0).sum(-1)
-
-
-def chosen_parts(like: Tensor, vertex: Tensor) -> Tensor:
-    """Ones at the values that vertices ``(B, S)`` choose, in zeros like ``(B, S, A)``."""
-    ones = (vertex >= 0).to(like.dtype).unsqueeze(-1)
-    return torch.zeros_like(like).scatter(-1, vertex.clamp(min=0).unsqueeze(-1), ones)
 
 
 def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
