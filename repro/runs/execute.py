@@ -290,7 +290,7 @@ def _discard_damaged_training(folder: RunFolder) -> None:
 
 def _train(task: Task[Any], run: LocatedRun, show: Progress) -> TrainingProgress:
     folder, config = run.folder, run.config
-    files = Files(folder.checkpoint, folder.model)
+    files = FitPaths(folder.checkpoint, folder.model)
     with closing(build_logger(config.logger.name, folder.path)) as logger:
 
         def on_row(row: dict[str, Any]) -> None:

@@ -130,7 +130,14 @@ class Seq2SeqTraining:
         totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
         for batch in distributed.share(batches):
-            totals += self._batch_totals(batch)
+            with autocast(self.config, self.device):
+                forced = self.model(batch.source, batch.source_lengths, batch.target)
+            scores, real = forced.scores.float(), batch.target != Vocabulary.PAD
+            attended = (forced.attention > 0).sum(-1)[real].sum()
+            supported = (self.output_mapping(scores) > 0).sum(-1)[real].sum()
+            right = (scores.argmax(-1) == batch.target)[real].sum()
+            loss = self.criterion(scores, batch.target).double()
+            totals += torch.stack([loss, attended, supported, right])
             symbols += int((batch.target != Vocabulary.PAD).sum())
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)

@@ -116,6 +116,24 @@ class Fit(Generic[BatchT]):
                 self._stop.check()
         return self.progress
 
+    def _interval(self) -> None:
+        """Train until a row of the history is due, and add it.
+
+        A training that was stopped during a validation resumes with that validation.
+        """
+        batches = self.task.batches(self.progress.epoch)
+        self.task.model.train()
+        self._ticked_at = time.monotonic()
+        while not self._is_row_due(len(batches)):
+            if self.progress.batch == len(batches):
+                self._next_epoch()
+                batches = self.task.batches(self.progress.epoch)
+            self._update(batches[self.progress.batch])
+            self.on_step(self.progress, len(batches))
+            self._save_if_due()
+        self._end_interval(len(batches))
+        self._save()
+
     def _is_row_due(self, batches: int) -> bool:
         every, progress = self.config.validate_every_steps, self.progress
         epoch_is_over = progress.batch == batches
@@ -132,6 +150,15 @@ class Fit(Generic[BatchT]):
 
     def _next_epoch(self) -> None:
         self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
+
+    def _update(self, batch: BatchT) -> None:
+        found = update(self.task, self.optimizer, batch, self.config.max_grad_norm)
+        # Summed on the device: no synchronisation per update.
+        self._totals += torch.stack([value.double() for value in found])
+        self.progress.step += 1
+        self.progress.batch += 1
+        if not self._warm:
+            self._end_warm_up()
 
     def _end_warm_up(self) -> None:
         """Leave the first update of this process out of the speed: it compiles kernels.

@@ -39,8 +39,8 @@ class ExampleAnalysis:
     """Decodes the examples that figures may show, and stores hypotheses and attention.
 
     Args:
-        config: configuration of the run. The first ``task.stored_examples`` validation examples of each
-            language are stored, and the examples of any split that ``task.shown`` names.
+        config: configuration of the run. The first ``task.stored_examples`` validation examples of
+            each language are stored, and the examples of any split that ``task.shown`` names.
         data: the encoded corpus.
         device: where the models live.
     """
