@@ -75,6 +75,19 @@ class Grid:
         """Return whether any column stands under a group."""
         return any(column.group for column in self.columns)
 
+    def of_columns(self, places: Sequence[int]) -> "Grid":
+        """The grid of some of its columns."""
+        rows = [
+            replace(
+                row,
+                texts=tuple(row.texts[n] for n in places),
+                best=frozenset(new for new, n in enumerate(places) if n in row.best),
+                runs={new: row.runs[n] for new, n in enumerate(places) if n in row.runs},
+            )
+            for row in self.rows
+        ]
+        return replace(self, columns=tuple(self.columns[n] for n in places), rows=tuple(rows))
+
     @property
     def letters(self) -> int:
         """Letters of the widest text of each column together."""

@@ -1,10 +1,11 @@
 """LaTeX tables with booktabs; grey text needs xcolor."""
 
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from string import ascii_lowercase
 
 from repro.report.document import Section
-from repro.report.grid import Grid
+from repro.report.grid import Grid, GridColumn
 from repro.report.significance import significance_note
 from repro.report.table import MARKS, marked_departures
 
@@ -30,6 +31,7 @@ _ESCAPES = {
     "±": r"$\pm$",
     "−": r"$-$",
     "×": r"$\times$",
+    "÷": r"$\div$",
     "→": r"$\rightarrow$",
     "↔": r"$\leftrightarrow$",
     "≤": r"$\leq$",
@@ -46,6 +48,13 @@ _ESCAPES = {
 }
 
 
+_LINE, _GAP = 100, 2
+"""Letters of a footnotesize line of 16 cm, and as many as the space between two columns."""
+
+_SMALL = 60
+"""Grids with more letters in a row are set in footnotesize."""
+
+
 def escape_latex(text: str) -> str:
     """The text so that LaTeX sets it as it is, on one line."""
     return "".join(_ESCAPES.get(letter, letter) for letter in " ".join(text.split()))
@@ -55,8 +64,8 @@ def latex_table(section: Section) -> str:
     """A ``table`` environment for the main tables of one artefact.
 
     Returns:
-        One ``tabular`` per grid, and what the sign of significance means; needs ``booktabs``, and
-        ``xcolor`` for the published block.
+        One ``tabular`` per grid, or several where its columns do not fit on a line, and what the
+        sign of significance means; needs ``booktabs``, and ``xcolor`` for the published block.
     """
     caption = f"{section.experiment.title} ({section.experiment.place})."
     words = escape_latex(" ".join([caption, section.banner]).strip())
@@ -64,7 +73,8 @@ def latex_table(section: Section) -> str:
     marked = marked_departures(section.experiment, section.table.scale)
     notes = [significance_note(section.table), *(f"{mark} {one.reason}" for mark, one in marked)]
     below = [f"{{\\footnotesize {escape_latex(note)}\\par}}" for note in notes if note]
-    blocks = "\n\n\\medskip\n\n".join([*(latex_grid(grid) for grid in grids), *below])
+    parts = [part for grid in grids for part in _parts(grid)]
+    blocks = "\n\n\\medskip\n\n".join([*(latex_grid(part) for part in parts), *below])
     return (
         f"% {section.command}\n% needs \\usepackage{{booktabs,xcolor}}\n"
         f"\\begin{{table}}\n\\centering\n\\caption{{{words}}}\n"
@@ -72,15 +82,35 @@ def latex_table(section: Section) -> str:
     )
 
 
+def _parts(grid: Grid) -> list[Grid]:
+    """The grid, cut between columns into parts that fit on a line, at groups where it has some."""
+    labels = [n for n, column in enumerate(grid.columns) if column.role == "label"]
+    widths = [
+        _GAP + max(map(len, (*column.title.split(), *(row.texts[n] for row in grid.rows))))
+        for n, column in enumerate(grid.columns)
+    ]
+    room = _LINE - sum(widths[n] for n in labels)
+    values = [n for n in range(len(grid.columns)) if n not in labels]
+    parts: list[list[int]] = [[]]
+    for name, group in groupby(values, lambda n: grid.columns[n].group):
+        members = list(group)
+        whole = name and sum(widths[n] for n in members) <= room
+        for piece in [members] if whole else [[n] for n in members]:
+            if parts[-1] and sum(widths[n] for n in (*parts[-1], *piece)) > room:
+                parts.append([])
+            parts[-1] += piece
+    return [grid.of_columns([*labels, *part]) for part in parts]
+
+
 def latex_grid(grid: Grid) -> str:
     """One ``tabular`` below its title, in grey if the grid is muted."""
     spec = "".join("l" if column.role == "label" else "r" for column in grid.columns)
-    size = "\\footnotesize\\setlength{\\tabcolsep}{3pt}" if grid.wide else ""
+    size = "\\footnotesize\\setlength{\\tabcolsep}{3pt}" if grid.letters > _SMALL else ""
     lines = [f"{{{size}\\color{{gray}}%" if grid.muted else f"{{{size}%"]
     lines += [f"\\emph{{{escape_latex(grid.title)}}}\\\\[2pt]"]
     lines += [f"\\begin{{tabular}}{{{spec}}}", "\\toprule"]
     lines += _group_lines(grid)
-    lines += [_line([column.title for column in grid.columns]), "\\midrule"]
+    lines += [" & ".join(map(_heading, grid.columns)) + r" \\", "\\midrule"]
     for row in grid.rows:
         lines += ["\\addlinespace"] if row.starts_block else []
         lines += [_line(row.texts, row.best)]
@@ -99,6 +129,15 @@ def _group_lines(grid: Grid) -> list[str]:
             cells.extend([""] * width)
         start += width
     return [" & ".join(cells) + r" \\", "".join(rules)]
+
+
+def _heading(column: GridColumn) -> str:
+    """The title of a column, that of a column of values with each word on a line of its own."""
+    words = [escape_latex(word) for word in column.title.split()]
+    if column.role == "label" or len(words) < 2:
+        return " ".join(words)
+    stacked = r" \\ ".join(words)
+    return rf"\shortstack[r]{{{stacked}}}"
 
 
 def _line(texts: Sequence[str], bold: Collection[int] = ()) -> str:

@@ -3,6 +3,8 @@ import csv
 import hashlib
 import io
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -244,6 +246,48 @@ def test_latex_is_well_formed(name: str, request: pytest.FixtureRequest) -> None
             spans = re.findall(r"\\multicolumn\{(\d+)\}", line)
             cells = unescaped("&", line) + 1 + sum(int(span) - 1 for span in spans)
             assert cells == len(spec), line
+
+
+@pytest.fixture
+def wide(make_record: Callable[..., Measurement]) -> Section:
+    """A table of one row, and of 24 columns in three groups."""
+    columns = [
+        Column(f"{corpus} R-{n} whole", "test/accuracy", labels=[corpus, f"R-{n} whole"])
+        for corpus in ("DUC 2003", "DUC 2004", "Gigaword")
+        for n in range(8)
+    ]
+    experiment = Experiment(
+        "paper2020", "table8", "table", "Wide", "Table 8", {"full": ScalePlan()},
+        rows=[Axis("attention", {"oscarmax (as published)": []})], columns=columns, seeds=[1],
+    )  # fmt: skip
+    found = [make_record(row="oscarmax (as published)", column=one.name) for one in columns]
+    return build_section(experiment, found, "full", None)
+
+
+def test_wide_latex_tables_are_cut_at_groups(wide: Section) -> None:
+    text = latex_table(wide)
+    specs = re.findall(r"\\begin\{tabular\}\{(\w+)\}", text)
+    assert specs == ["l" + "r" * 8, "l" + "r" * 8, "l" + "r" * 8]
+    for group in ("DUC 2003", "DUC 2004", "Gigaword"):
+        assert text.count(rf"\multicolumn{{8}}{{c}}{{{group}}}") == 1
+    assert text.count("50.00") == 24
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
+@pytest.mark.parametrize("name", ["section", "hostile", "wide"])
+def test_latex_compiles_within_its_line(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    table = latex_table(request.getfixturevalue(name))
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass[a4paper]{article}\\usepackage[margin=2.4cm]{geometry}"
+        f"\\usepackage[T1]{{fontenc}}\\usepackage{{booktabs,xcolor}}\\begin{{document}}\n{table}"
+        "\\end{document}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert name == "hostile" or "Overfull" not in done.stdout  # its one column is a long text
 
 
 def test_latex_escapes_every_special_character() -> None:
