@@ -115,6 +115,7 @@ def test_a_broken_experiment_is_refused_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write(extension / "experiments" / "mine" / "table1.yaml", text)
+    write(extension / "results" / "demo" / "figures" / "mine" / "figure1.json", "{}")
     assert main([*command, f"results_dir={extension / 'results'}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert expected in line
