@@ -54,7 +54,7 @@ def figure_path(results_dir: Path, scale: str, experiment_name: str, suffix: str
 
 
 def has_figure_data(results_dir: Path, scale: str) -> bool:
-    """Whether any figure has data at this scale; those of the library need no run."""
+    """Return whether any figure has data at this scale; those of the library need no run."""
     return any((results_dir / scale / "figures").glob("*/*.json"))
 
 
