@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
-from repro.mappings._box import EMPTY, FREE, FULL, bounded_softmax, box_projection
+from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
 from repro.mappings._masking import (
@@ -133,15 +133,15 @@ def apply_bounded(
             where the arguments have been checked.
 
     Returns:
-        The distributions, and the places of their entries.
+        The distributions, and the KKT status of their entries.
 
     Raises:
         Unsolvable: a kernel met rows that cannot be solved. They are NaN where values are not
             read.
     """
     function = BoundedFunction.run
-    probs, place = function(scores, upper, total, order, dim, slack)
-    return probs, place
+    probs, status = function(scores, upper, total, order, dim, slack)
+    return probs, status
 
 
 class BoundedFunction(DifferentiableFunction):
@@ -170,7 +170,7 @@ class BoundedFunction(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep the distribution and the places only."""
+        """Keep the distribution and the KKT status only."""
         _, _, total, ctx.order, ctx.dim, _ = inputs
         ctx.spends = isinstance(total, Tensor)
         ctx.mark_non_differentiable(output[1])
@@ -181,10 +181,10 @@ class BoundedFunction(DifferentiableFunction):
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None, None]:
         """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
-        probs, place = ctx.saved_tensors
+        probs, status = ctx.saved_tensors
         if dispatch.differentiable_once(probs, grads[0]):
-            return *_backward_by_kernel(ctx, probs, place, grads[0]), None, None, None
-        slope, share, full = _response(probs, place, ctx.order, ctx.dim)
+            return *_backward_by_kernel(ctx, probs, status, grads[0]), None, None, None
+        slope, share, full = _response(probs, status, ctx.order, ctx.dim)
         mean = (share * grads[0]).sum(ctx.dim, keepdim=True)
         grad_upper = full * (grads[0] - mean) if ctx.needs_input_grad[1] else None
         moved = slope * (grads[0] - mean)
@@ -193,8 +193,8 @@ class BoundedFunction(DifferentiableFunction):
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
         """Apply the Jacobian to the tangents."""
-        probs, place = ctx.saved_tensors
-        slope, share, full = _response(probs, place, ctx.order, ctx.dim)
+        probs, status = ctx.saved_tensors
+        slope, share, full = _response(probs, status, ctx.order, ctx.dim)
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
             moved = slope * (tangents[0] - (share * tangents[0]).sum(ctx.dim, keepdim=True))
@@ -225,19 +225,19 @@ def _by_kernel(
         solution = launch("budget_forward_rows", rows, to_last(total, dim))
     else:
         solution = launch("budget_forward", rows, total)
-    probs, place, faults = solution
+    probs, status, faults = solution
     if is_concrete(faults) and faults.item():
         raise Unsolvable
-    return from_last(probs, dim), from_last(place, dim)
+    return from_last(probs, dim), from_last(status, dim)
 
 
 def _backward_by_kernel(
-    ctx: Any, probs: Tensor, place: Tensor, grad: Tensor
+    ctx: Any, probs: Tensor, status: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    rows, places, grad = (to_last(tensor, ctx.dim) for tensor in (probs, place, grad))
+    rows, statuses, grad = (to_last(tensor, ctx.dim) for tensor in (probs, status, grad))
     to_upper = ctx.needs_input_grad[1]
     moved, charged, spent = launch(
-        "bounded_backward", rows, places, grad, ctx.order, to_upper, ctx.spends
+        "bounded_backward", rows, statuses, grad, ctx.order, to_upper, ctx.spends
     )
     grad_upper = from_last(charged, ctx.dim) if to_upper else None
     grad_total = from_last(spent.view(*rows.shape[:-1], 1), ctx.dim) if ctx.spends else None
@@ -245,13 +245,13 @@ def _backward_by_kernel(
 
 
 def _response(
-    probs: Tensor, place: Tensor, order: float, dim: int
+    probs: Tensor, status: Tensor, order: float, dim: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``s``, ``s / Σs`` and where bounds are met; all zero at a corner."""
-    slope = (place == FREE) * (probs if order == 0.0 else torch.ones_like(probs))
+    slope = (status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
     sums = slope.sum(dim, keepdim=True)
     corner = sums == 0
-    return slope, slope / sums.masked_fill(corner, 1.0), (place == FULL) & ~corner
+    return slope, slope / sums.masked_fill(corner, 1.0), (status == AT_UPPER) & ~corner
 
 
 def bounded_value(
@@ -274,11 +274,11 @@ def bounded_value(
     Returns:
         The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
     """
-    probs, place = apply_bounded(scores, upper, total, order, dim)
+    probs, status = apply_bounded(scores, upper, total, order, dim)
     held = probs.detach()
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), dim)
     best = (held * centred).sum(dim) - tsallis(held, order, dim) + (total * top).squeeze(dim)
-    excess, level = _multipliers(scores, probs, place, order, top, dim)
+    excess, level = _multipliers(scores, probs, status, order, top, dim)
     value: Tensor = Danskin.run(scores, probs, best.detach(), dim)
     if upper is not None:
         value = Danskin.run(upper, excess, value, dim)
@@ -286,17 +286,17 @@ def bounded_value(
 
 
 def _multipliers(
-    scores: Tensor, probs: Tensor, place: Tensor, order: float, top: Tensor, dim: int
+    scores: Tensor, probs: Tensor, status: Tensor, order: float, top: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
     """Multipliers of the bounds, and the level of the free entries, which is that of the total."""
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
-    heights = (scores.clamp(max=largest) - shift).masked_fill(place == EMPTY, 0.0)
+    heights = (scores.clamp(max=largest) - shift).masked_fill(status == AT_ZERO, 0.0)
     if order == 0.0:
         heights = heights - on_support(probs, probs > 0).log()
     else:
         heights = heights - probs + 0.5
-    _, share, full = _response(probs.detach(), place, 0.0, dim)
+    _, share, full = _response(probs.detach(), status, 0.0, dim)
     level = (share * heights).sum(dim, keepdim=True)
     met = full & (probs > 0) if order == 0.0 else full
     spent = share.sum(dim, keepdim=True) > 0

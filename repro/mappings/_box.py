@@ -9,8 +9,8 @@ bounds the anchor is the largest score.
 import torch
 from torch import Tensor
 
-EMPTY, FREE, FULL = 0, 1, 2
-"""Places of an entry: at zero, strictly inside its bounds, at its upper bound."""
+AT_ZERO, INTERIOR, AT_UPPER = 0, 1, 2
+"""KKT status of an entry: at zero, strictly inside its bounds, at its upper bound."""
 _POLISHES = 2
 _DOUBT = 64
 """Roundings within which the logarithms of a share and of its bound count as equal."""
@@ -32,7 +32,7 @@ def box_projection(
         dim: the axis of the distributions.
 
     Returns:
-        The distributions, and the places of their entries.
+        The distributions, and the KKT status of their entries.
     """
     centred, limit, tight = _anchored(scores, upper, total, dim)
     bound = torch.minimum(upper, limit)
@@ -66,7 +66,7 @@ def bounded_softmax(
         dim: the axis of the distributions.
 
     Returns:
-        The distributions, and the places of their entries.
+        The distributions, and the KKT status of their entries.
     """
     centred, limit, tight = _anchored(scores, upper, total, dim)
     full = _saturated(centred, upper, limit, dim) & (upper < torch.inf)
@@ -143,4 +143,4 @@ def _finished(
     probs = torch.where(tight, upper, probs).masked_fill(~allowed, 0.0)
     probs = probs.masked_fill(scores.isnan().any(dim, keepdim=True), torch.nan)
     inside = allowed & ~full & (probs > 0)
-    return probs, full.to(torch.uint8) * FULL + inside.to(torch.uint8) * FREE
+    return probs, full.to(torch.uint8) * AT_UPPER + inside.to(torch.uint8) * INTERIOR

@@ -5,7 +5,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-EMPTY, FREE, FULL = range(3)
+AT_ZERO, INTERIOR, AT_UPPER = range(3)
 _ROOM = 1e-12
 
 
@@ -24,9 +24,9 @@ def csoftmax_by_enumeration(scores: Tensor, upper: Tensor) -> Tensor:
 
 def _points(scores, upper, total, spread):
     finite = upper.isfinite()
-    for places in product((EMPTY, FREE, FULL), repeat=scores.numel()):
+    for places in product((AT_ZERO, INTERIOR, AT_UPPER), repeat=scores.numel()):
         place = torch.tensor(places)
-        free, full = place == FREE, place == FULL
+        free, full = place == INTERIOR, place == AT_UPPER
         if (full & ~finite).any():
             continue
         point = torch.where(full, upper, 0.0)
