@@ -12,7 +12,7 @@ ABSOLUTE = {
 """Largest absolute error of one probability on ordinary rows: a few roundings of one."""
 
 ADVERSARIAL = {torch.float64: 1e-12, torch.float32: 1.5e-6}
-"""The same on rows built to be hard: long ladders and thousands of near ties."""
+"""Tolerances on rows built to be hard: long ladders and thousands of near ties."""
 
 SUM = {
     torch.float64: 1e-13,

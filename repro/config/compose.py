@@ -33,7 +33,7 @@ from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_re
 from repro.config.schema.registry import registered_schemas, run_class, schema_classes
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
-"""What Hydra raises for overrides and configuration files that it refuses."""
+"""Errors that Hydra raises for refused overrides and configuration files."""
 
 
 class ExtensionSearchPath(SearchPathPlugin):

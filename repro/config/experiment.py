@@ -17,14 +17,14 @@ from repro.config.paths import experiments_dirs
 ROW_SEPARATOR = " / "
 
 MOST_DEPARTURES = 8
-"""As many as there are marks for them in a table."""
+"""Largest number of departures: a table has no more marks for them."""
 
 CLAIMS_FILE = "claims.yaml"
-"""Beside the artefacts of a paper: its claims (:mod:`repro.config.claims`)."""
+"""File with the claims of a paper, beside its artefacts (:mod:`repro.config.claims`)."""
 
 
 COLUMN_SETTINGS = ("metric", "aggregate", "relative_to")
-"""What a label of an axis of the columns may set besides overrides."""
+"""Settings of a column that a label of an axis may state besides overrides."""
 
 AGGREGATES = ("mean", "ensemble")
 

@@ -20,7 +20,7 @@ from repro.data.files import sha256_of
 
 SPLITS = ("train", "dev", "test")
 HELD_OUT = 10
-"""Without validation data, each training sentence whose number this divides is held out."""
+"""Training sentences whose number this divides are held out where there is no validation data."""
 
 
 @dataclass(frozen=True)

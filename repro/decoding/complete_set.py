@@ -13,7 +13,7 @@ from repro.decoding.search import grow
 from repro.decoding.stepping import check_sizes, log_probabilities
 
 MASS_TOLERANCE = 1e-4
-"""How far the mass of a complete set may be from one: float32 rounding over some dozens of steps"""
+"""Largest distance of a complete set's mass from one: float32 rounding over some dozens of steps"""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _CELLS = 2**22
 Array = NDArray[np.float64]
 Runs = Sequence[NDArray[np.number]]
 Draw = Callable[[np.random.Generator, Array, int], Array]
-"""From a group's examples ``(n, columns)`` and a number of trials to sums ``(trials, columns)``."""
+"""Map of a group's examples ``(n, columns)`` and a number of trials to ``(trials, columns)``."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Form = Callable[[Array], Array]
-"""From sums ``(..., k)`` to values ``(...)`` of the metric."""
+"""Map of sums ``(..., k)`` to values ``(...)`` of the metric."""
 GROUPS = ".groups"
 """Suffix of a metric's name: the array with the group of each example, for macro averages."""
 

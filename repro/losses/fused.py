@@ -105,7 +105,7 @@ class EntmaxLossFunction(Function):
 
 
 _apply = super(Function, EntmaxLossFunction).apply
-"""Without what ``Function.apply`` does for functorch, which takes longer than a small kernel."""
+"""Skips the work of ``Function.apply`` for functorch, which takes longer than a small kernel."""
 
 
 def _moved(probs: Tensor, target: Tensor, grad: Tensor, ignored: int) -> Tensor:

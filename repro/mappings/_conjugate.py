@@ -9,7 +9,7 @@ from repro.mappings._curves import decay_curvature, decay_ratio
 from repro.mappings._entmax import on_support
 
 _FAR = 0.1
-"""From here on ``p^r - 1`` loses no digits that matter after division by ``r``."""
+"""Smallest ``r`` from which ``(p^r - 1) / r`` loses no digits that matter."""
 
 
 def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:

@@ -85,7 +85,7 @@ class BoundedMap(ProbabilityMap):
     """A map with upper bounds, which every call takes as its second argument."""
 
     order: float
-    """Of the Tsallis entropy that is ``-Ω``."""
+    """Order of the Tsallis entropy ``-Ω``."""
 
     def forward(  # type: ignore[override]
         self, scores: Tensor, upper: Tensor, mask: Tensor | None = None, dim: int = -1

@@ -63,7 +63,7 @@ def broadcasts_to(small: Tensor, large: Tensor) -> bool:
 
 
 def cast_like(scores: Tensor, result: Tensor) -> Tensor:
-    """A result in the precision of the scores; to ask takes less time than a conversion to it."""
+    """Cast `result` to the dtype of `scores`; the check avoids the overhead of a no-op `.to()`."""
     return result if result.dtype == scores.dtype else result.to(scores.dtype)
 
 

@@ -21,7 +21,7 @@ SMALLEST_ORDER = 1e-20
 _DEEPEST = -700.0
 """Logarithm of the smallest height that is looked for, in double precision."""
 _TIED = 1e-12
-"""How far below the threshold entries may be, relative to ``c``."""
+"""Largest distance of entries below the threshold, relative to ``c``."""
 _HEIGHT_PASSES = 64
 """Halvings of ``[-700, 0]`` after which rounding decides."""
 _TINY = 1e-30

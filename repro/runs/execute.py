@@ -43,7 +43,7 @@ from repro.training.seeding import seed_everything
 _log = logging.getLogger(__name__)
 
 _RUN = "run"
-"""What the first process of several says to the others before a run; else there is none."""
+"""Message of the first of several processes to the others before a run; else there is none."""
 _PROGRESS_SECONDS = 3.0
 """Between two writings of ``progress.json``."""
 

@@ -38,7 +38,7 @@ STALE_SECONDS = 120.0
 """Eight heartbeats: a machine that swaps or a server that restarts is not taken for dead."""
 _POLL_SECONDS = 1.0
 _ENTRY_SECONDS = 1.0
-"""How long the first of several entering processes waits for the others to withdraw."""
+"""Seconds that the first of several entering processes waits for the others to withdraw."""
 
 
 @dataclass(frozen=True)

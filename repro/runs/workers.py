@@ -25,7 +25,7 @@ _READY = "ready"
 _SIGNALLED = 128
 """Exit status of a process that ended in order after signal ``n`` is this plus ``n``."""
 _LIVENESS_SECONDS = 1.0
-"""How often the leader looks after processes; a pipe may survive its worker in a subprocess."""
+"""Interval at which the leader checks processes; a pipe may survive its worker in a subprocess."""
 _EXIT_SECONDS = 30.0
 _NOTICE = (
     "repro: stopping: runs in progress write their checkpoints; interrupt again to stop at once, "

@@ -92,7 +92,7 @@ class LinearChain(Structure):
     ) -> Tensor:
         """Add scores of the first and of the last tag, ``(m,)`` or ``(B, m)``, to unary scores.
 
-        The indicator of a first tag is a unary part already. Its score may as well stand there:
+        The indicator of a first tag is a unary part already, so that its score can be added there:
         the solutions are the same.
         """
         batch, n, _ = unary.shape

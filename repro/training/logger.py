@@ -120,7 +120,7 @@ LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {
     "mlflow": MlflowLogger,
     "wandb": WandbLogger,
 }
-"""By the name of a ``logger`` configuration; each is made with the folder of a run."""
+"""Logger classes by the name of a ``logger`` configuration; made with the folder of a run."""
 
 
 def scalars(row: Mapping[str, Any]) -> dict[str, float]:

@@ -14,9 +14,9 @@ BOS, EOS = Vocabulary.BOS, Vocabulary.EOS
 SYMBOLS = (4, 5)
 VOCABULARY = 6
 TOLERANCE = 1e-9
-"""Of log-probabilities in float64: two ways to round a sum of a few logarithms"""
+"""Tolerance of log-probabilities in float64: two ways to round a sum of a few logarithms"""
 FLOAT32_TOLERANCE = 1e-6
-"""Of quantities averaged or normalised in float32"""
+"""Tolerance of quantities averaged or normalised in float32"""
 
 Row = list[float]
 Table = list[list[Row]]

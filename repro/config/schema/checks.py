@@ -174,4 +174,4 @@ def _is_held(value: Any) -> bool:
 
 
 _NUMBER = Accepts(_is_held, "a number", unbounded=True)
-"""What is demanded of fields that declare nothing."""
+"""Constraint on fields that declare none."""

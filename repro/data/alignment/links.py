@@ -10,7 +10,7 @@ from repro.data.batching import Pair
 Links = frozenset[tuple[int, int]]
 """Pairs of a source and a target position, counted from 0."""
 Symmetry = Literal["forward", "reverse", "grow-diag-final-and"]
-"""Which links of two directions are kept."""
+"""Rule by which links of two directions are kept."""
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 

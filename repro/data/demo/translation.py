@@ -39,7 +39,7 @@ DEMO = ParallelTexts(
 LONGEST_LIST = {"train": 4, "val": 7, "test": 7}
 
 Phrase = tuple[list[str], list[str]]
-"""The same thing said in both languages."""
+"""A phrase in both languages."""
 
 _SOURCE_ONSETS, _SOURCE_VOWELS = ("b", "d", "g", "k", "l", "m", "n", "r", "s", "t"), "aou"
 _TARGET_ONSETS, _TARGET_VOWELS = ("f", "v", "h", "sk", "pr", "st", "l", "n", "r", "z"), "eiy"

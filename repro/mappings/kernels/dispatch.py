@@ -28,9 +28,9 @@ def _numba_compiles() -> bool:
 
 
 _INSTALLED = {"cpu": _numba_compiles(), "cuda": find_spec("triton") is not None}
-"""Whether the compiler for a type of device is installed and works; it is imported when needed."""
+"""True where the compiler for a type of device is installed and works; imported when needed."""
 AVAILABLE = _INSTALLED["cpu"]
-"""Without numba the CPU has no kernels, and PyTorch is used without any message."""
+"""True if the CPU has kernels; without numba PyTorch is used without any message."""
 _PRECISIONS = (torch.float32, torch.float64)
 _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 _library = torch.library.Library("repro", "DEF")

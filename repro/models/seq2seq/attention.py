@@ -59,7 +59,7 @@ class AttentionNormalizer(nn.Module, ABC):
     """Turns attention scores into weights."""
 
     reads_coverage = False
-    """Whether the weights depend on the cumulative attention."""
+    """True if the weights depend on the cumulative attention."""
 
     @abstractmethod
     def forward(self, scores: Tensor, source: AttentionState) -> Tensor:

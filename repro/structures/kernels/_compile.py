@@ -23,14 +23,14 @@ allocating = njit(**_CALLED)
 """Compiles a function that other kernels call; sums may use vector instructions."""
 
 inner = njit(**_CALLED, _nrt=False)
-"""The same for one that makes no arrays and returns none: it counts no references to those that it
+"""Compiles a function that makes no arrays and returns none: it counts no references to those it
 is given, which would take more time than most kernels."""
 
 inlined = njit(**_CALLED, _nrt=False, forceinline=True)
-"""The same for one that is called in few places with an active set, which takes long to pass."""
+"""Inlines a function that is called in few places with an active set, which takes long to pass."""
 
 oracle = njit(**(_CALLED | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
-"""The same where no score can be NaN, so that maxima use vector instructions too."""
+"""Compiles a function whose scores cannot be NaN, so that maxima use vector instructions too."""
 
 
 def _fingerprint() -> int:

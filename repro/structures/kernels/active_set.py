@@ -31,13 +31,13 @@ from repro.structures.kernels.gram import (
 _TINY = 1e-13
 """A weight, or a change of weights, that is rounding."""
 _PATIENCE = 1000
-"""Rounds without any change of weights, structures may be exchanged, after which there is none."""
+"""Give up after this many consecutive rounds without a change of weights: exchanges can cycle."""
 _EVEN = 0.01
 """Share of the gap that may be the error of the last optimum."""
 _NEGLIGIBLE = 1e-4
-"""The same share where the error is left as it is, until the gap has come closer to it."""
+"""Largest share of the gap that the error of the last optimum may be to go uncorrected."""
 ALL = -1
-"""In place of a structure: any of them may have a score that differs from the others'."""
+"""Stands for all structures: any of them may have a score that differs from the others'."""
 _EXACT = 1e-8
 """Error at which the inverse is computed anew."""
 

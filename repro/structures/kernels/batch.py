@@ -18,7 +18,7 @@ from repro.structures.kernels.solve import solve_slots
 Found = namedtuple("Found", ("vertices", "weights", "inverses"))
 """Solutions of a range; the arrays may be longer than what is used."""
 Report = namedtuple("Report", ("counts", "rounds", "gaps", "statuses"))
-"""For each instance: structures, oracle calls, gap, and status of the solution."""
+"""Results for each instance: structures, oracle calls, gap, and status of the solution."""
 
 _ROOM = 32
 

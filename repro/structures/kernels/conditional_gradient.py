@@ -260,4 +260,4 @@ def _conditional_gradient(sources: int) -> Callable[..., Any]:
 
 
 conditional_gradient = _conditional_gradient(SOURCES)
-"""What Python calls: :func:`run`, kept on disk."""
+"""Entry point for Python: :func:`run`, kept on disk."""

@@ -14,7 +14,7 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 
 METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
-"""Where METEOR is looked for in data_dir; without it there is no METEOR score."""
+"""Path of METEOR in data_dir; without it there is no METEOR score."""
 
 Words = list[str]
 

@@ -17,7 +17,7 @@ from repro.mappings.kernels.dispatch import launchers
 FAMILIES = (entmax, bounded, grouped, norm)
 SINGLE, DOUBLE = torch.float32, torch.float64
 LONGEST = 3000
-"""In the longest tile that is held where powers are taken; longer than that of scans."""
+"""Row in the longest tile that is held where powers are taken; longer than that of scans."""
 
 SAMPLE = [
     *((name, SINGLE, LONGEST) for name in CALLS),

@@ -233,7 +233,7 @@ PROCESSORS = {128: ("generic", ""), 256: ("haswell", AVX2)}
 @pytest.mark.parametrize("bits", PROCESSORS)
 def test_on_a_processor_with_shorter_registers(bits, tmp_path):
     if bits > vector_types.BITS or (bits == 256 and "+avx2" not in vector_types.FEATURES):
-        pytest.skip("this processor has them no longer")
+        pytest.skip("this CPU has no registers of that width")
     name, features = PROCESSORS[bits]
     settings = {
         "REGISTERS": str(bits),

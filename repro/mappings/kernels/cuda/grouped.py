@@ -32,7 +32,7 @@ def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor
 
 
 _WORKSPACE_BYTES = 48
-"""Of an entry, at most: sorted scores, their places, levels twice and groups, and room to sort."""
+"""Bytes per entry, at most: sorted scores, their places, levels twice, groups, and room to sort."""
 
 
 def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:

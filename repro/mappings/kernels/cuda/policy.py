@@ -11,7 +11,7 @@ from typing import NamedTuple
 TILE_ENTRIES = 256
 """Entries of a program that holds several short rows."""
 SHORT_THREAD_BYTES, THREAD_BYTES = 16, 32
-"""What a thread holds of one array, where there are threads enough: for several rows, for one."""
+"""Bytes of one array that a thread holds, given enough threads: for several rows, for one row."""
 MOST_WARPS = 32
 REGISTERS = 2**16
 """Registers of 4 bytes of a multiprocessor."""
