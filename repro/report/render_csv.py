@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterator
 
 from repro.report.cell import Cell
 from repro.report.grid import NOT_COMPARABLE, PAPER
@@ -23,49 +22,32 @@ def csv_table(table: Table) -> str:
         the baseline (blank without a test), the paper's value and standard deviation; at full scale
         also the difference, at any other the paper's column says that it is not comparable.
     """
+    experiment, full = table.experiment, table.comparable
+    paper = [PAPER if full else NOT_COMPARABLE, "paper std", *["difference"] * full]
+    axes = [escape_formula(axis.name) for axis in experiment.rows]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    axes = [axis.name for axis in table.experiment.rows]
-    paper = [PAPER, "difference"] if table.comparable else [NOT_COMPARABLE]
-    paper.insert(1, "paper std")
-    writer.writerow([*_texts(*axes), "column", "metric", "scale", *MEASURED, *paper])
-    writer.writerows(_lines(table))
+    writer.writerow([*axes, "column", "metric", "scale", *MEASURED, *paper])
+    padding = ("",) * (len(axes) - 1)
+    rows = [
+        *((row.labels, row.cells, True) for row in table.rows),
+        *(((other.label, *padding), other.cells, False) for other in table.other_rows),
+    ]
+    for labels, cells, measured in rows:
+        for column, cell in zip(experiment.columns, cells, strict=True):
+            texts = [escape_formula(text) for text in (*labels, column.name, column.metric)]
+            ours = [table.scale, *_measured(cell)] if measured else [""] * (1 + len(MEASURED))
+            printed = (cell.published, cell.published_std, *[cell.difference] * full)
+            writer.writerow([*texts, *ours, *map(_number, printed)])
     return buffer.getvalue()
 
 
-def _lines(table: Table) -> Iterator[list[str]]:
-    columns = table.experiment.columns
-    for row in table.rows:
-        for column, cell in zip(columns, row.cells, strict=True):
-            measured = [table.scale, *_measured(cell)]
-            labels = _texts(*row.labels, column.name, column.metric)
-            yield [*labels, *measured, *_paper(table, cell)]
-    padding = [""] * (len(table.experiment.rows) - 1)
-    for other in table.other_rows:
-        for column, cell in zip(columns, other.cells, strict=True):
-            measured = [""] * (1 + len(MEASURED))
-            labels = _texts(other.label, *padding, column.name, column.metric)
-            yield [*labels, *measured, *_paper(table, cell)]
-
-
-def _texts(*labels: str) -> list[str]:
-    return [escape_formula(label) for label in labels]
-
-
 def _measured(cell: Cell) -> list[str]:
+    one = cell.comparison
+    p_values = (None, None) if one is None else (one.p_bootstrap, one.p_randomisation)
     values = " ".join(repr(value) for value in cell.values)
     counts = [str(cell.found), str(cell.wanted)]
-    return [_number(cell.mean), _number(cell.std), *counts, values, *_p_values(cell)]
-
-
-def _p_values(cell: Cell) -> list[str]:
-    one = cell.comparison
-    return ["", ""] if one is None else [_number(one.p_bootstrap), _number(one.p_randomisation)]
-
-
-def _paper(table: Table, cell: Cell) -> list[str]:
-    published = [_number(cell.published), _number(cell.published_std)]
-    return [*published, _number(cell.difference)] if table.comparable else published
+    return [_number(cell.mean), _number(cell.std), *counts, values, *map(_number, p_values)]
 
 
 def _number(value: float | None) -> str:

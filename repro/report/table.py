@@ -109,24 +109,21 @@ def build_table(
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
-    chosen = chosen_records(experiment, records, scale)
-    by_cell = index_records(chosen)
-    rows = [_row(experiment, label, by_cell, scale) for label in experiment.rows_at(scale)]
+    by_cell = index_records(chosen_records(experiment, records, scale))
+    columns = [column.name for column in experiment.columns_at(scale)]
+    rows = [
+        _row(experiment, label, by_cell, scale, comparisons or {})
+        for label in experiment.rows_at(scale)
+    ]
     return Table(
         experiment=experiment,
         scale=scale,
-        seeds=_seeds(experiment, scale),
-        rows=tuple(_with_comparisons(experiment, row, comparisons or {}) for row in rows),
+        seeds=tuple(sorted({seed for one in columns for seed in experiment.seeds_at(scale, one)})),
+        rows=tuple(rows),
         other_rows=_other_rows(experiment, scale),
         signatures=_signatures(experiment, records),
         provenance=provenance_of(records),
     )
-
-
-def _seeds(experiment: Experiment, scale: str) -> tuple[int, ...]:
-    """Every seed that some column of this scale runs."""
-    columns = experiment.columns_at(scale)
-    return tuple(sorted({s for column in columns for s in experiment.seeds_at(scale, column.name)}))
 
 
 def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:
@@ -183,10 +180,15 @@ def cell_of(
 
 
 def _row(
-    experiment: Experiment, label: str, by_cell: dict[CellKey, list[Measurement]], scale: str
+    experiment: Experiment,
+    label: str,
+    by_cell: Mapping[CellKey, list[Measurement]],
+    scale: str,
+    comparisons: Mapping[CellKey, Comparison],
 ) -> TableRow:
     printed = experiment.published.rows.get(label, {})
     deviations = experiment.published.deviations.get(label, {})
+    departures = marked_departures(experiment, scale)
     cells = []
     for column in experiment.columns:
         found = by_cell.get((label, column.name, column.metric), [])
@@ -202,10 +204,11 @@ def _row(
             metric=column.metric,
             published=printed.get(column.name),
             published_std=deviations.get(column.name),
-            departures=_departures(experiment, scale, label, column),
+            departures=[(mark, one) for mark, one in departures if one.concerns(label, column)],
         )
         digits = cell.digits if column.relative_to is None else RATIO_DIGITS
-        cells.append(replace(cell, digits=digits))
+        comparison = comparisons.get((label, column.name, column.metric))
+        cells.append(replace(cell, digits=digits, comparison=comparison))
     return TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells))
 
 
@@ -216,24 +219,6 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
     """
     departures = experiment.departures if scale == FULL_SCALE else []
     return list(zip(MARKS, departures, strict=False))
-
-
-def _departures(
-    experiment: Experiment, scale: str, row: str, column: Column
-) -> list[tuple[str, Departure]]:
-    marked = marked_departures(experiment, scale)
-    return [(mark, one) for mark, one in marked if one.concerns(row, column)]
-
-
-def _with_comparisons(
-    experiment: Experiment, row: TableRow, compared: Mapping[CellKey, Comparison]
-) -> TableRow:
-    pairs = zip(experiment.columns, row.cells, strict=True)
-    cells = (
-        replace(cell, comparison=compared.get((row.label, column.name, column.metric)))
-        for column, cell in pairs
-    )
-    return replace(row, cells=tuple(cells))
 
 
 def _ratios(records: Sequence[Measurement], references: Sequence[Measurement]) -> list[Measurement]:

@@ -104,7 +104,7 @@ def test_summary_shows_what_is_recorded(
 def test_columns_with_the_same_summary_share_a_row(
     experiment: Experiment, make_record: Make
 ) -> None:
-    seeds = [replace(column, over="seeds") for column in experiment.columns]
+    seeds = [replace(column, aggregate="mean") for column in experiment.columns]
     table = build_table(replace(experiment, columns=seeds), [], "full")
     found = [
         make_record(run_id=row + column, row=row, column=column, metric="dev/certified", value=v)
