@@ -28,7 +28,7 @@ def transcript_lines(path: Path) -> Iterator[str]:
 
 
 def transcript_lines_with_headings(path: Path) -> Iterator[str]:
-    """Likewise, and the titles and descriptions of the talks where they stand.
+    """Lines of :func:`transcript_lines`, with titles and descriptions of the talks in their places.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.

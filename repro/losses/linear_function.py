@@ -52,7 +52,7 @@ class Layer(NamedTuple):
         return F.linear(self.hidden[rows], self.weight, self.bias).to(self.dtype)
 
     def allowed(self) -> Tensor:
-        """One for each column that label smoothing covers, else zero."""
+        """Mask of the columns that label smoothing covers: one, else zero."""
         if self.bias is None:
             return self.hidden.new_ones(self.weight.size(0), dtype=self.dtype)
         return (self.bias > -torch.inf).to(self.dtype)

@@ -75,7 +75,7 @@ class Holder:
 
 
 class RunBusyError(RuntimeError):
-    """Another process works on the run."""
+    """Raised where another process works on the run."""
 
     def __init__(self, folder: Path, holder: Holder) -> None:
         super().__init__(

@@ -27,7 +27,7 @@ class Rows:
 
 
 class Constant:
-    """Another kind of model, with another kind of state: one distribution for everything."""
+    """Model with another kind of state: one distribution for everything."""
 
     def __init__(self, probs: list[float]) -> None:
         self.probs = torch.tensor(probs)

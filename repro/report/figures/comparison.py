@@ -66,7 +66,7 @@ class Sentence:
 
     @property
     def panels(self) -> list[Panel]:
-        """One for each run."""
+        """Panels, one for each run."""
         source = self.source
         return [
             Panel(

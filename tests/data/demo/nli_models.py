@@ -106,7 +106,7 @@ class Kinds:
         self.presupposed = [self.members(s.subject | {f"of {family(s)}"}) for s in statements]
 
     def members(self, words: frozenset[str]) -> np.ndarray:
-        """One for each kind that has all of the words."""
+        """Mark the kinds that have all of the words by one."""
         return np.array([words <= kind for kind in self.kinds], dtype=float)
 
     def inequality(self, statement: Statement) -> tuple[np.ndarray, int]:
