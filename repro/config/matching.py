@@ -133,7 +133,7 @@ def differences(
 def _decisive(plan: Planned, overrides: Sequence[str]) -> set[str]:
     """Keys of the settings that the plan or the run states."""
     sides = [_stated(side) for side in (plan.overrides, overrides)]
-    found: set[str] = set()
+    found = {"data.corpus"}  # another corpus is another run, not a changed default
     for key in {key for side in sides for key in side}:
         if key not in GROUPS or f"{key}.name" in plan.settings:
             found.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))

@@ -90,3 +90,10 @@ def test_damaged_plans_are_made_anew(tmp_path: Path, content: str) -> None:
     assert plans[tuple(PLAN)].settings == planned(PLAN).settings
     plans.save()
     assert list(Plans(path)._known) == [matching.json.dumps(PLAN)]
+
+
+def test_another_corpus_is_another_run_and_no_changed_default() -> None:
+    plan = ["task=summarization", "scale=demo", "seed=1"]
+    run = recorded(plan)
+    assert differences(planned(plan), run, plan) == []
+    assert differences(planned(plan), run | {"data.corpus": "other"}, plan) is None

@@ -38,8 +38,8 @@ def test_every_word_of_a_title_follows_from_its_article():
             words = set(article.split())
             present = {DEEDS[word] for word in words if word in DEEDS}
             for title in titles:
-                assert set(title.split()) <= words | present
-            assert len(titles[0].split()) < len(article.split()) / 3
+                assert set(title.split()) <= words | present | {"in", "on", ",", "blaming"}
+            assert len(titles[0].split()) < 2 / 3 * len(article.split())
 
 
 def test_the_place_of_the_actor_does_not_tell_the_title():
@@ -50,14 +50,21 @@ def test_the_place_of_the_actor_does_not_tell_the_title():
 
 
 def test_the_order_of_two_deeds_does_not_tell_the_title():
-    """Each article has the deed of its title and another clause with one, in either order."""
+    """Many articles have another clause with a deed, before or behind that of the title."""
     rows = summary_rows(2018)["train"]
     places = []
     for article, titles in rows:
         deeds = [DEEDS[word] for word in article.split() if word in DEEDS]
-        assert len(deeds) == 2
-        places.append(deeds.index(titles[0].split()[2]))
-    assert 0.4 * len(rows) < sum(places) < 0.6 * len(rows)
+        if len(deeds) == 2:
+            places.append(titles[3].split()[3] == deeds[1])
+    assert len(places) > 0.3 * len(rows)
+    assert 0.4 * len(places) < sum(places) < 0.6 * len(places)
+
+
+def test_titles_differ_in_length_and_some_are_longer_than_the_cut():
+    lengths = [len(titles[0].encode()) for _, titles in summary_rows(2018)["test"]]
+    assert sum(length > 75 for length in lengths) > 0.1 * len(lengths)
+    assert sum(length < 40 for length in lengths) > 0.3 * len(lengths)
 
 
 def test_a_further_reference_is_part_of_the_fingerprint(demo):

@@ -327,15 +327,19 @@ def drawn(name: str, row: Row, artefact: str = "paper2020/figure9") -> str:
 
 
 def test_cells_say_words_and_weight_on_hovering() -> None:
-    root = ElementTree.fromstring(drawn("attention", attention_row()))
+    """Neighbouring zeros share a shape, which names the first and the last word."""
+    row = {**attention_row(), "weights": [[0.0, 0.0, 1.0], [0.25, 0.0, 0.75], [0.0, 1.0, 0.0]]}
+    row |= {"source": ["a", "b", "c"], "output": ["x", "y", "</s>"]}
+    root = ElementTree.fromstring(drawn("attention", row))
     titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
-    assert len(titles) == 12
-    assert titles[2] == "a → a: 1"
-    assert titles[8:10] == ["english → </s>: 0.001", "V → </s>: 0.999"]
+    assert titles == [
+        "a … b → x: 0", "c → x: 1", "a → y: 0.25", "b → y: 0", "c → y: 0.75",
+        "a → </s>: 0", "b → </s>: 1", "c → </s>: 0",
+    ]  # fmt: skip
     shapes = [one for one in root.iter() if "fill-opacity" in one.attrib and len(one)]
-    assert [float(one.get("fill-opacity", "")) > 0 for one in shapes] == [
-        weight > 0 for line in attention_row()["weights"] for weight in line
-    ]
+    shaded = [float(one.get("fill-opacity", "")) > 0 for one in shapes]
+    assert shaded == [not title.endswith(": 0") for title in titles if title]
+    assert shapes[0].get("d") == "M0 0h2v1h-2z"
 
 
 @pytest.mark.parametrize("name", KINDS)

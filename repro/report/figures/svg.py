@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from xml.etree import ElementTree
 
 from matplotlib.axes import Axes
@@ -95,7 +96,7 @@ def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells])
 
 
 def _fill(group: ElementTree.Element, grid: Cells) -> None:
-    """Replace the pixels of a heat map by one path for each cell, with its title."""
+    """Replace the pixels of a heat map by shapes with titles, one per weight or run of zeros."""
     (left, right), (below, above) = grid.axes.get_xlim(), grid.axes.get_ylim()
     figure = grid.axes.get_figure(root=True)
     assert figure is not None
@@ -109,14 +110,24 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
     )
     zeros = []
     for row, line in enumerate(grid.weights):
-        for column, weight in enumerate(line):
-            shape = {"d": f"M{column} {row}h1v1h-1z", "fill-opacity": f"{opacity(weight):.3g}"}
-            cell = ElementTree.SubElement(shaded, "path", shape)
-            if grid.rows:
-                words = f"{grid.columns[column]} → {grid.rows[row]}"
-                ElementTree.SubElement(cell, "title").text = f"{words}: {weight:.3g}"
-            if weight == 0:
-                zeros.append(f"M{(column + 0.5) * across:.1f} {(row + 0.5) * down:.1f}h0")
+        column = 0
+        for zero, neighbours in groupby(line, lambda weight: weight == 0):
+            weights = list(neighbours)
+            if zero:  # neighbours share a shape: there are many, and all say the same
+                places = [(column, len(weights), 0.0)]
+                for n in range(column, column + len(weights)):
+                    zeros.append(f"M{(n + 0.5) * across:.1f} {(row + 0.5) * down:.1f}h0")
+            else:
+                places = [(column + n, 1, weight) for n, weight in enumerate(weights)]
+            column += len(weights)
+            for first, width, weight in places:
+                d = f"M{first} {row}h{width}v1h-{width}z"
+                shape = {"d": d, "fill-opacity": f"{opacity(weight):.3g}"}
+                cell = ElementTree.SubElement(shaded, "path", shape)
+                if grid.rows:
+                    last = f" … {grid.columns[first + width - 1]}" if width > 1 else ""
+                    words = f"{grid.columns[first]}{last} → {grid.rows[row]}"
+                    ElementTree.SubElement(cell, "title").text = f"{words}: {weight:.3g}"
     dots = {"d": "".join(zeros), "stroke": _PAGE_COLOURS[MUTED_INK], "stroke-width": "1.3"}
     style = {"stroke-linecap": "round", "pointer-events": "none"}
     if zeros:
