@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,18 +105,45 @@ def comparable(folder: Path) -> Record:
     return replace(record, metrics=metrics, wall_time=0.0, finished="", command="")
 
 
-def start_sweep(tiny: list[str], results: Path) -> "subprocess.Popen[bytes]":
+STARTED: "list[subprocess.Popen[str]]" = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on() -> Iterator[None]:
+    """End the commands, with their workers, that a failed test has left."""
+    yield
+    while STARTED:
+        command = STARTED.pop()
+        if command.poll() is None:
+            os.killpg(command.pid, signal.SIGKILL)
+        command.communicate()
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    """Start a command of the package in a process group of its own."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "repro", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "COLUMNS": "300"},
+    )
+    STARTED.append(command)
+    return command
+
+
+def start_sweep(tiny: list[str], results: Path) -> "subprocess.Popen[str]":
     arguments = [*tiny, f"results_dir={results}", "hardware.threads=1", "training.max_epochs=4"]
     sweep = ["mapping.alpha=1.25,1.5", "seed=1,2"]
-    command = [sys.executable, "-m", "repro", "run", "-m", *arguments, *sweep]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    return start("run", "-m", *arguments, *sweep)
 
 
 def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_one(
     tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert start_sweep(tiny, whole).wait(120) == 0
+    assert start_sweep(tiny, whole).wait(300) == 0
     sweep = start_sweep(tiny, killed)
     _wait_for_work(killed, folders=2)
     os.killpg(sweep.pid, signal.SIGKILL)
@@ -131,7 +159,7 @@ def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_o
     assert sweep_of_runs.axes == {"mapping.alpha": ["1.25", "1.5"], "seed": ["1", "2"]}
     assert main(["report", "scale=demo", f"results_dir={killed}"]) == 0
     assert sweep_of_runs.anchor in (killed / "demo" / "report.html").read_text(encoding="utf-8")
-    assert start_sweep(tiny, killed).wait(120) == 0
+    assert start_sweep(tiny, killed).wait(300) == 0
     names = [folder.run_id for folder in list_runs(whole, "demo")]
     assert len(names) == 4
     assert names == [folder.run_id for folder in list_runs(killed, "demo")]
@@ -140,17 +168,10 @@ def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_o
 
 
 def start_table(tiny: list[str], results: Path, *settings: str) -> "subprocess.Popen[str]":
-    """Start the three seeds of one row of a table, in a process group of its own."""
+    """Start the three seeds of one row of a table."""
     row = ["mapping.alpha=1.5", "loss.alpha=1.5", "hardware.threads=1", f"results_dir={results}"]
-    arguments = ["peters2019/table1", "--columns", "medium (avg.)", *tiny, *row, *settings]
-    return subprocess.Popen(
-        [sys.executable, "-m", "repro", "reproduce", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "COLUMNS": "300"},
-    )
+    table = ["peters2019/table1", "--columns", "medium (avg.)"]
+    return start("reproduce", *table, *tiny, *row, *settings)
 
 
 def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
