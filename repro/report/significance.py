@@ -219,10 +219,12 @@ def significance_note(table: Table) -> str:
     """Explain the sign and the tests behind it; blank if nothing was compared."""
     if not table.comparisons:
         return ""
+    different = any(cell.significant for row in table.rows for cell in row.cells)
     return (
-        f"{SIGN} differs from {table.experiment.baseline}: p < {LEVEL} in a paired bootstrap and "
-        "in approximate randomisation over the test examples. The tests take the trained runs as "
-        "given; p-values are not corrected for multiple comparisons."
+        f"{f'{SIGN} differs' if different else 'No value differs'} from "
+        f"{table.experiment.baseline}: p < {LEVEL} in a paired bootstrap and in approximate "
+        "randomisation over the test examples. The tests take the trained runs as given; p-values "
+        "are not corrected for multiple comparisons."
     )
 
 

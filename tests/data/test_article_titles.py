@@ -17,7 +17,7 @@ from repro.data.vocabulary import Vocabulary
 @pytest.fixture
 def demo(tmp_path, monkeypatch):
     gigaword, duc = summarization.GIGAWORD, summarization.DUC[1]
-    small = replace(duc, sizes={"test_duc2004": 40})
+    small = replace(duc, sizes={"test_duc2004": SIZES["test_duc2004"]})
     monkeypatch.setattr(summarization, "GIGAWORD", replace(gigaword, sizes={"test": SIZES["test"]}))
     monkeypatch.setattr(summarization, "DUC", (small,))
     write_summary_demo(tmp_path)

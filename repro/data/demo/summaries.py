@@ -16,7 +16,7 @@ from random import Random
 
 from repro.data.files import write_if_changed
 
-SIZES = {"train": 800, "dev": 100, "test": 120, "test_duc2004": 40}
+SIZES = {"train": 800, "dev": 80, "test": 90, "test_duc2004": 30}
 REFERENCES = 4
 
 FIRST = ("north", "south", "united", "royal", "first", "new", "grand", "old")
