@@ -121,18 +121,71 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     ]
 
 
-def test_a_detached_table_goes_on_to_its_report(start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("setting", ["runs_per_job=2", "gpus_per_job=2"])
+def test_every_process_of_a_job_stops_before_its_time_limit(
+    setting: str, start: Start, tmp_path: Path
+) -> None:
+    several = setting.startswith("runs")
+    long = ["training.max_epochs=40", "task.setting=medium", "hardware.threads=1"]
+    seeds = "seed=1,2" if several else "seed=1"
+    sweep = start("run", "-m", *SLURM, f"hydra.launcher.{setting}", *long, seeds)
+    run = wait_for_a_checkpoint(tmp_path, tmp_path)
+    (kept,) = tmp_path.glob("demo/sweeps/*/sweep.json")
+    (name,) = json.loads(kept.read_text())["jobs"]
+    subprocess.run(["scancel", "--signal=USR2", name], check=True)
+    _, errors = sweep.communicate(timeout=550)
+    assert sweep.returncode == 0, errors
+    assert [one.status for one in list_runs(tmp_path, "demo")] == ["done"] * (1 + several)
+    assert ("processes: 2" in run.read_environment()["device"]) is not several
+    shown = subprocess.run(["scontrol", "show", "job", name], capture_output=True, text=True).stdout
+    assert "Restarts=1" in shown
+    for one in list_runs(tmp_path, "demo"):  # no update was made twice
+        assert [row["epoch"] for row in one.read_history()] == [*range(1, 41)]
+
+
+def test_fail_fast_leaves_the_runs_that_wait(start: Start, tmp_path: Path) -> None:
+    short = [*TINY, "training.max_epochs=1", "task.setting=medium", f"results_dir={tmp_path}"]
+    jobs = prepare_jobs([(*short, f"seed={seed}") for seed in (1, 2, 3)])
+    (jobs[0].run.folder.path / "record.json").mkdir(parents=True)  # cannot be written
+    settings = ["hydra.launcher.array_parallelism=1", "fail_fast=true"]
+    sweep = start("run", "-m", *SLURM, *settings, *short[len(TINY) : -1], "seed=1,2,3")
+    _, errors = sweep.communicate(timeout=300)
+    assert sweep.returncode == 1
+    assert "1 of 3 runs failed" in errors
+    assert jobs[0].run.folder.status == "failed"
+    assert jobs[2].run.folder.status == "absent"
+
+
+def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(
+    start: Start, tmp_path: Path
+) -> None:
     table = ["reproduce", "peters2019/table1", "scale=demo", "--columns", "medium (avg.)"]
     short = ["mapping.alpha=1.5", "loss.alpha=1.5", "training.max_epochs=1"]
-    sweep = start(*table, *SLURM, *short, "--detach")
+    alone = "hydra.launcher.array_parallelism=1"
+    sweep = start(*table, *SLURM, *short, alone, "--detach")
     report, errors = sweep.communicate(timeout=200)
     assert sweep.returncode == 0, errors
     assert report == ""
+    (kept,) = tmp_path.glob("demo/sweeps/*/sweep.json")
+    jobs = json.loads(kept.read_text())["jobs"]
+    last, (killed,) = [*jobs.items()][-1]
+    subprocess.run(["scancel", last], check=True)
     deadline = time.monotonic() + 400
     while not (tmp_path / "demo" / "report.html").exists():
         assert time.monotonic() < deadline
         time.sleep(1)
-    assert [run.status for run in list_runs(tmp_path, "demo")] == ["done"] * 3
+    assert {run.run_id: run.status for run in list_runs(tmp_path, "demo")} == {
+        run_id: "failed" if run_id == killed else "done" for (run_id,) in jobs.values()
+    }
+    assert [*json.loads(kept.read_text())["jobs"]] == [*jobs]  # it was not submitted again
+    status = subprocess.run(
+        [sys.executable, "-m", "repro", "status", f"results_dir={tmp_path}"],
+        capture_output=True,
+        text=True,
+    )
+    assert status.returncode == 1
+    assert f"its Slurm job {last} ended" in status.stdout
+    assert status.stdout.endswith("2 done, 1 failed\n")
 
 
 @pytest.mark.parametrize("cancel", [True, False])
