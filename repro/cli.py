@@ -150,76 +150,59 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"repro {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="train and evaluate (a Hydra application; repro run --help)")
-    _add_reproduce(commands)
-    report = commands.add_parser("report", help="rebuild tables, figures and report.html")
-    report.add_argument(
-        "settings", nargs="*", default=[], metavar="KEY=VALUE", help="scale, results_dir"
-    )
+
+    def add(command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(command.__name__.strip("_"), help=text)
+        added.set_defaults(command=command)
+        return added
+
+    reproduce = add(_reproduce, "run what tables and figures need, and report")
+    reproduce.add_argument("--dry-run", action="store_true", help="list the runs and stop")
+    reproduce.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
+    reproduce.add_argument("--list", action="store_true", help="list the artefacts and stop")
+    reproduce.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
+    reproduce.add_argument("--columns", help=_COLUMNS)
+    report = add(_report, "rebuild tables, figures and report.html")
     report.add_argument("--sweep", metavar="NAME", help="only this sweep, a page of its own")
-    report.set_defaults(command=_report)
-    _add_results(commands)
-    _add_data(commands)
-    status = commands.add_parser("status", help="how far a sweep is, the latest by default")
-    status.add_argument("settings", nargs="*", default=[], metavar="SWEEP|KEY=VALUE")
-    status.set_defaults(command=_status)
-    doctor = commands.add_parser("doctor", help="what this machine has, and what to do about it")
-    doctor.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE")
-    doctor.set_defaults(command=_doctor)
-    completion = commands.add_parser(
-        "completion", help='completion in a shell: eval "$(repro completion)"'
-    )
-    completion.set_defaults(command=_completion)
-    show = commands.add_parser("show", help="what a run was, and what it measured")
-    show.add_argument("run_id", help="a run's identity, or the beginning of it")
-    show.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="results_dir")
-    show.set_defaults(command=_show)
-    return parser
-
-
-def _add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("reproduce", help="run what tables and figures need, and report")
-    parser.add_argument(
-        "settings",
-        nargs="*",
-        default=[],
-        metavar="ARTEFACT|PAPER|KEY=VALUE",
-        help="for example peters2019/table1, or peters2019; default: all. scale (default demo), "
-        "and any override, hydra/launcher=... among them",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list the runs and stop")
-    parser.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
-    parser.add_argument("--list", action="store_true", help="list the artefacts and stop")
-    parser.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
-    parser.add_argument("--columns", help=_COLUMNS)
-    parser.set_defaults(command=_reproduce)
-
-
-def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    plan = commands.add_parser("plan", help="runs to do and done, time, disk space, missing data")
-    plan.add_argument("settings", nargs="*", default=[], metavar="ARTEFACT|KEY=VALUE")
+    plan = add(_plan, "runs to do and done, time, disk space, missing data")
     plan.add_argument(
         "--fresh", action="store_true", help="count runs of earlier versions as to do"
     )
-    plan.set_defaults(command=_plan)
-    results = commands.add_parser("results", help="list, filter and aggregate finished runs")
-    results.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE")
+    results = add(_results, "list, filter and aggregate finished runs")
     results.add_argument("--pivot", default="", metavar="KEY,KEY", help="aggregate over these")
     results.add_argument("--metric", help="for example test/accuracy")
-    results.add_argument("--format", choices=("table", "csv", "json", "parquet", "latex"))
-    results.set_defaults(command=_results)
-    compare = commands.add_parser("compare", help="two runs: settings, metrics, significance")
+    forms = ("table", "csv", "json", "parquet", "latex")
+    results.add_argument("--format", choices=forms, default="table")
+    compare = add(_compare, "two runs: settings, metrics, significance")
     compare.add_argument("run_id", help="a run's identity, or the beginning of it")
     compare.add_argument("other", help="the run with which it is compared")
-    compare.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="results_dir")
-    compare.set_defaults(command=_compare)
-
-
-def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("data", help="list, fetch or verify corpora")
-    parser.add_argument("action", choices=("list", "fetch", "verify"))
-    parser.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
-    parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help="data_dir")
-    parser.set_defaults(command=_data)
+    data = add(_data, "list, fetch or verify corpora")
+    data.add_argument("action", choices=("list", "fetch", "verify"))
+    data.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
+    add(_status, "how far a sweep is, the latest by default")
+    add(_doctor, "what this machine has, and what to do about it")
+    add(_show, "what a run was, and what it measured").add_argument(
+        "run_id", help="a run's identity, or the beginning of it"
+    )
+    settings = {
+        "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
+                      "default: all. scale (default demo), and any override, hydra/launcher=... "
+                      "among them"),
+        "report": ("KEY=VALUE", "scale, results_dir"),
+        "plan": ("ARTEFACT|KEY=VALUE", "as for reproduce"),
+        "results": ("KEY=VALUE", "filters, and results_dir"),
+        "compare": ("KEY=VALUE", "results_dir"),
+        "data": ("KEY=VALUE", "data_dir"),
+        "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
+        "doctor": ("KEY=VALUE", "data_dir, results_dir"),
+        "show": ("KEY=VALUE", "results_dir"),
+    }  # fmt: skip
+    for name, (metavar, text) in settings.items():
+        commands.choices[name].add_argument(
+            "settings", nargs="*", default=[], metavar=metavar, help=text
+        )
+    add(_completion, 'completion in a shell: eval "$(repro completion)"')
+    return parser
 
 
 def _run(arguments: list[str]) -> int:
@@ -293,7 +276,7 @@ def _results(parsed: argparse.Namespace) -> int:
 
     folder, filters = _take(parsed.settings, "results_dir", str(default_results_dir()))
     keys = [key for key in parsed.pivot.split(",") if key]
-    print_results(Path(folder), filters, keys, parsed.metric, parsed.format or "table")
+    print_results(Path(folder), filters, keys, parsed.metric, parsed.format)
     return 0
 
 

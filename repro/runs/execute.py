@@ -267,37 +267,27 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
 
 def _train_once(task: Task[Any], run: LocatedRun, device: str, show: Progress) -> TrainingProgress:
     """Train, unless another run has done just that."""
-    folder, training = run.folder, training_of(run.config, run.corpus)
-    _discard_damaged_training(folder)
-    progress = take_over_training(folder, run.config, training, device)
-    if distributed.same(progress is None):
-        progress = _train(task, run, show)
-    assert progress is not None
-    folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
-    keep_training(folder, training, device, progress)
-    return progress
-
-
-def _discard_damaged_training(folder: RunFolder) -> None:
-    """Let an interrupted training start anew if its checkpoint or its best weights are damaged."""
+    folder, config, training = run.folder, run.config, training_of(run.config, run.corpus)
     try:
         verify(folder.checkpoint)
         verify(folder.model)
     except DamagedFileError as error:
         _log.warning("%s; the training starts anew", error)
         folder.discard_training()
+    progress = take_over_training(folder, config, training, device)
+    if distributed.same(progress is None):
+        with closing(build_logger(config.logger.name, folder.path)) as logger:
 
+            def on_row(row: dict[str, Any]) -> None:
+                folder.append_history(row)
+                logger.log(row)
 
-def _train(task: Task[Any], run: LocatedRun, show: Progress) -> TrainingProgress:
-    folder, config = run.folder, run.config
-    files = FitPaths(folder.checkpoint, folder.model)
-    with closing(build_logger(config.logger.name, folder.path)) as logger:
-
-        def on_row(row: dict[str, Any]) -> None:
-            folder.append_history(row)
-            logger.log(row)
-
-        return fit(task, config.training, files, on_row, show)
+            files = FitPaths(folder.checkpoint, folder.model)
+            progress = fit(task, config.training, files, on_row, show)
+    assert progress is not None
+    folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
+    keep_training(folder, training, device, progress)
+    return progress
 
 
 def capture_environment(device: torch.device, command: str) -> dict[str, str]:

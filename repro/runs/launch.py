@@ -216,8 +216,8 @@ def search_path(master: DictConfig) -> list[str]:
 def keep_sweep(folder: Path, jobs: Sequence[Job], labels: Sequence[str]) -> None:
     """Add runs to those of a sweep, for ``repro status`` and for its next rounds."""
     kept = read_sweep(folder)
-    new = {job.run_id: label for job, label in zip(jobs, labels, strict=True)}
-    kept["runs"] = new | kept["runs"]  # a label of the whole sweep tells more
+    for job, label in zip(jobs, labels, strict=True):
+        kept["runs"].setdefault(job.run_id, label)  # a label of the whole sweep tells more
     atomic_write_json(folder / "sweep.json", kept)
 
 

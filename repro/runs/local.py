@@ -11,7 +11,6 @@ import torch
 from repro.runs.environment import choose_device
 from repro.runs.execute import Outcome, execute, record_death
 from repro.runs.launch import Backend, Batch, Job
-from repro.runs.locking import RunBusyError
 from repro.runs.workers import Crew, Death
 
 
@@ -127,9 +126,5 @@ class _Sweep:
 
 
 def _perform(task: _Task) -> Outcome:
-    on_busy = _wait_silently if task.awaited else None
-    return execute(task.job.config, task.job.overrides, on_busy)
-
-
-def _wait_silently(_busy: RunBusyError) -> None:
-    """Wait for a run that was announced when it was put off."""
+    silently = (lambda _: None) if task.awaited else None  # said when it was put off
+    return execute(task.job.config, task.job.overrides, silently)
