@@ -15,7 +15,15 @@ from repro.report.figures.comparison import (
     wrong_in_words,
     wrong_runs,
 )
-from repro.report.figures.heatmap import FOOT, MARGIN, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.heatmap import (
+    FOOT,
+    MARGIN,
+    Heatmap,
+    bar_room,
+    draw_bar,
+    draw_heatmap,
+    room,
+)
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.svg import FRAME
 
@@ -92,10 +100,8 @@ class Alignments(Figure):
             maps = [(panel.back, panel.back_structures, False)]
             maps += [] if panel.symmetrical else [(panel.forth, panel.forth_structures, True)]
             for place, (weights, structures, downwards) in enumerate(maps):
-                axes = draw_heatmap(
-                    canvas, x, head + place * (down + foot), weights, premise, hypothesis,
-                    cell=(CELL, CELL), name_rows=number == 0,
-                )  # fmt: skip
+                grid = Heatmap(weights, premise, hypothesis, name_rows=number == 0)
+                axes = draw_heatmap(canvas, x, head + place * (down + foot), grid)
                 _draw_paths(axes, structures, downwards=downwards)
                 below = head + place * (down + foot) + down + foot - WEIGHTS
                 _write_weights(canvas, x, below, structures)

@@ -4,7 +4,15 @@ from typing import Any
 
 from repro.report.figures.canvas import Canvas, drawable, is_mark, text_width
 from repro.report.figures.comparison import END
-from repro.report.figures.heatmap import FOOT, MARGIN, bar_room, draw_bar, draw_heatmap, room
+from repro.report.figures.heatmap import (
+    FOOT,
+    MARGIN,
+    Heatmap,
+    bar_room,
+    draw_bar,
+    draw_heatmap,
+    room,
+)
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 
 LONGEST = 30
@@ -35,9 +43,8 @@ class Attention(Figure):
             TITLE + height + foot + FOOT,
         )
         canvas.write(MARGIN, 0.1, title, fontsize=TITLE_SIZE)
-        draw_heatmap(
-            canvas, left, TITLE, data["weights"], data["output"], data["source"], cell=(CELL, CELL)
-        )
+        grid = Heatmap(data["weights"], data["output"], data["source"])
+        draw_heatmap(canvas, left, TITLE, grid)
         draw_bar(canvas)
         return canvas
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -34,37 +35,40 @@ def room(words: Sequence[str]) -> float:
     return 0.08 + max((text_width(token_label(w), WORD_SIZE) for w in words), default=0.0)
 
 
-def draw_heatmap(
-    canvas: Canvas,
-    left: float,
-    down: float,
-    weights: Sequence[Sequence[float]],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    cell: tuple[float, float] = (CELL, CELL),
-    name_rows: bool = True,
-    name_columns: bool = True,
-) -> Axes:
-    """Draw a grid of weights with its words: rows on the left, columns below.
+class Heatmap(NamedTuple):
+    """Grid of weights with its words.
 
-    Neighbours in a row are separated by a line where their weights differ.
+    Attributes:
+        weights: one line per row, from 0 to 1.
+        rows: words of the rows, written on the left.
+        columns: words of the columns, written below.
+        cell: width and height of a cell in inches.
+        name_rows: whether the words of the rows are written.
+        name_columns: whether the words of the columns are written.
+    """
+
+    weights: Sequence[Sequence[float]]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cell: tuple[float, float] = (CELL, CELL)
+    name_rows: bool = True
+    name_columns: bool = True
+
+
+def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axes:
+    """Draw a heat map; neighbours in a row are separated where their weights differ.
 
     Args:
         canvas: what to draw on.
         left: edge of the first column, in inches.
         down: upper edge of the first row, in inches from the top of the canvas.
-        weights: one line per row, from 0 to 1.
-        rows: words of the rows.
-        columns: words of the columns.
-        cell: width and height of a cell in inches.
-        name_rows: whether the words of the rows are written.
-        name_columns: whether the words of the columns are written.
+        grid: weights and words.
 
     Returns:
         Axes in which each cell is one unit wide and high, rows downwards.
     """
-    width, height = cell[0] * len(columns), cell[1] * len(rows)
+    weights, rows, columns = grid.weights, grid.rows, grid.columns
+    width, height = grid.cell[0] * len(columns), grid.cell[1] * len(rows)
     axes = canvas.box(left, canvas.get_size_inches()[1] - down - height, width, height)
     axes.set_xlim(0, len(columns))
     axes.set_ylim(len(rows), 0)
@@ -81,8 +85,8 @@ def draw_heatmap(
         dots[0].set_gid(f"{gid}-dots")
     _draw_borders(axes, weights)
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
-    _name(axes, "x", columns if name_columns else [])
-    _name(axes, "y", rows if name_rows else [])
+    _name(axes, "x", columns if grid.name_columns else [])
+    _name(axes, "y", rows if grid.name_rows else [])
     for spine in axes.spines.values():
         spine.set_color(FRAME)
         spine.set_linewidth(0.5)

@@ -14,6 +14,7 @@ from repro.report.figures.heatmap import (
     FOOT,
     MARGIN,
     WORD_SIZE,
+    Heatmap,
     bar_room,
     draw_bar,
     draw_heatmap,
@@ -68,9 +69,8 @@ class Premises(Figure):
         for pair, height in zip(pairs, heights, strict=True):
             canvas.write(MARGIN, down + 0.1, _title(pair), fontsize=TITLE_SIZE)
             weights = [one["weights"] for one in pair["panels"].values()]
-            axes = draw_heatmap(
-                canvas, left, down + TITLE, weights, [*pair["panels"]], pair["premise"], cell=CELL
-            )
+            grid = Heatmap(weights, [*pair["panels"]], pair["premise"], CELL)
+            axes = draw_heatmap(canvas, left, down + TITLE, grid)
             for y, one in enumerate(pair["panels"].values()):
                 right = one["predicted"] == pair["gold"]
                 axes.text(

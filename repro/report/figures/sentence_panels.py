@@ -22,6 +22,7 @@ from repro.report.figures.heatmap import (
     CELL,
     FOOT,
     MARGIN,
+    Heatmap,
     bar_room,
     clusters,
     draw_bar,
@@ -159,9 +160,8 @@ class Block:
     def _draw_panel(
         self, canvas: Canvas, panel: Panel, left: float, top: float, named: bool
     ) -> None:
-        axes = draw_heatmap(
-            canvas, left, top, panel.weights, panel.output, panel.columns, name_columns=named
-        )
+        grid = Heatmap(panel.weights, panel.output, panel.columns, name_columns=named)
+        axes = draw_heatmap(canvas, left, top, grid)
         axes.set_title(drawable(panel.label), fontsize=9, color=MUTED_INK, pad=3, loc="left")
         if panel.mapping == CLUSTERED:
             for y, line in enumerate(panel.weights):
