@@ -61,7 +61,7 @@ class Column:
     labels: list[str] = field(default_factory=list)
 
     def chosen(self, keys: Collection[str]) -> list[str]:
-        """Those of some names and labels of columns that mean this one."""
+        """Return the keys, names or labels of columns, that select this column."""
         return [key for key in keys if key == self.name or key in self.labels]
 
 

@@ -58,7 +58,7 @@ def ancestry(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Concept:
-    """Those of a class, or of an action, that all modifiers hold of."""
+    """Members of a class, or instances of an action, to which all modifiers apply."""
 
     head: str
     modifiers: frozenset[str]

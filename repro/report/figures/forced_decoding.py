@@ -22,7 +22,7 @@ MOST = 8
 WIDTH, LETTERS = 9.6, 90
 SIZE, LINE, PAD, GAP, MARGIN = 9.0, 0.19, 0.09, 0.07, 0.15
 SLACK = 1.04
-"""How much wider letters are at most once they are drawn on whole pixels."""
+"""Upper bound on the growth of text when letters are drawn on whole pixels."""
 COMPLETED, BORDER, ZERO = "#dcefe2", "#7d8a96", "#b3422d"
 
 

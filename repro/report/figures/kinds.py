@@ -69,7 +69,7 @@ class FigureRuns:
 
 
 NO_RUNS = FigureRuns("", (), (), ())
-"""What a figure of the library is gathered from."""
+"""Input of figures that the library computes without a run."""
 
 
 class Figure(ABC):

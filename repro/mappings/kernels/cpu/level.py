@@ -30,7 +30,7 @@ TIED = 1e-8
 LARGEST_CUT = 0.1 * TIED
 """Above ``r = 1`` the last step corrects the rounding of ``c``, and takes no entry all its mass."""
 BELOW = -1e-12
-"""The same of entries below it, as ``c`` is rounded."""
+"""Lower end of that range, relative to ``c``: entries may fall below by the rounding of ``c``."""
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
 """Between these, relative to ``c``, the logarithm of the smallest height is looked for."""
 
@@ -170,7 +170,7 @@ def shares(scaled, count, growth, cut, order, probs):
 
 @inner
 def close(scaled, count, order, level):
-    """What :func:`descend` returns, one step from the root."""
+    """Take the last step to the root; the results are those of :func:`descend`."""
     if order > 1.0:
         level = enclose(scaled, count, order, level)
         growth = growth_at(order, level)
@@ -181,7 +181,7 @@ def close(scaled, count, order, level):
 
 @small
 def is_tied(w, c):
-    """Whether a height ``w + c`` has few digits."""
+    """Return whether a height ``w + c`` has few digits."""
     return (w + c > BELOW * c) & (w + c < TIED * c)
 
 
@@ -220,7 +220,7 @@ def move_down(scaled, count, distance):
 
 @inner
 def solve_tied(scaled, count, order, anchor, probs):
-    """What :func:`solve` returns where entries next to ``anchor`` have few digits beside ``c``.
+    """Solve a row whose entries next to ``anchor`` have few digits beside ``c``, as :func:`solve`.
 
     Entries are taken relative to the lowest with mass, the anchor or one just above it, and the
     logarithm of its height is halved.

@@ -24,7 +24,7 @@ SHORT = 128
 _KINK, _SHARP_KINK = 4e-7, 1.8e-7
 """Excess mass of a row that is solved again, as its last step has met a kink; above ``r = ½``."""
 _SETTLED, _SHARP_SETTLED = 2e-7, 1e-7
-"""The same of a long row, as a logarithm."""
+"""Logarithm of the total mass of a long row above which it is solved again; above ``r = ½``."""
 _SHARP = 0.5
 _SMALLEST_ORDER = 1e-20
 """Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
@@ -126,7 +126,7 @@ def gentle_tile(columns, size, growth, taken, wanted, room, left, desk):
 
 @lean
 def steep_tile(columns, size, taken, doubles, left, desk):
-    """The same for orders above one."""
+    """Solve the columns of a tile whose orders are above one."""
     _, tops, _, _, found, _, _, _, tile, shares, _ = desk
     candidates, powers, ties = doubles
     width = tiles.width_of(candidates)

@@ -72,7 +72,7 @@ _LABELS = {
     "SparseMAP": (0.07, 0.05, "left"),
     "marginal": (-0.08, 0.0, "right"),
 }
-"""Where names stand, seen from their points."""
+"""Offset of each label from its point, and its horizontal alignment."""
 
 
 def _choices() -> dict[str, Any]:
