@@ -51,6 +51,14 @@ class TeacherForcedStatistics:
     output_nonzeros: float
     accuracy: float
 
+    @property
+    def nonzeros(self) -> dict[str, float]:
+        """Both counts by name, as validations and evaluations report them."""
+        return {
+            "attention_nonzeros": self.attention_nonzeros,
+            "output_nonzeros": self.output_nonzeros,
+        }
+
 
 class Seq2SeqTraining:
     """A sequence-to-sequence model with its loss.

@@ -164,9 +164,10 @@ class TextPairsTask:
         return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
 
     def validate(self) -> Validation:
-        """Teacher-forced loss and accuracy."""
+        """Teacher-forced loss, accuracy and nonzero weights."""
         statistics = self._statistics()
-        return Validation(statistics.loss, {"token_accuracy": 100 * statistics.accuracy})
+        metrics = {"token_accuracy": 100 * statistics.accuracy, **statistics.nonzeros}
+        return Validation(statistics.loss, metrics)
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Search every split, score it, store outputs, and what figures show of examples."""
@@ -175,8 +176,7 @@ class TextPairsTask:
             {
                 "dev/loss": forced.loss,
                 "dev/token_accuracy": 100 * forced.accuracy,
-                "dev/attention_nonzeros": forced.attention_nonzeros,
-                "dev/output_nonzeros": forced.output_nonzeros,
+                **{f"dev/{name}": value for name, value in forced.nonzeros.items()},
             },
             {},
         )

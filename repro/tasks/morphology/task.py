@@ -42,18 +42,17 @@ class MorphologyTask:
         return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
 
     def validate(self) -> Validation:
-        """Teacher-forced loss, and word accuracy of greedy decoding averaged over languages."""
+        """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
         statistics = self.training.teacher_forced(self.training.ordered(self.data.dev))
-        return Validation(statistics.loss, {"accuracy": self.evaluator.greedy_accuracy(self.model)})
+        accuracy = self.evaluator.greedy_accuracy(self.model)
+        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Beam search on validation and test data, certificates, sparsity, stored examples."""
         statistics = self.training.teacher_forced(self.training.ordered(self.data.dev))
         scores = self.evaluator.evaluate(self.model, folder)
         scores["dev/loss"] = statistics.loss
-        scores["dev/attention_nonzeros"] = statistics.attention_nonzeros
-        scores["dev/output_nonzeros"] = statistics.output_nonzeros
-        return scores
+        return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
 
 
 def build(config: MorphologyRun, device: torch.device) -> MorphologyTask:
