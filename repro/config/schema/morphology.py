@@ -13,10 +13,18 @@ from repro.config.schema.seq2seq import BeamConfig, Seq2SeqRun
 
 @dataclass
 class ScheduleConfig:
-    """Length of training for one data setting: epochs, and epochs between validations."""
+    """Length of training for one data setting.
+
+    Attributes:
+        max_epochs: epochs of training.
+        validate_every: epochs between validations.
+        decay_from: first epoch, counted from one, after which a ``training.schedule`` that counts
+            epochs decays the learning rate.
+    """
 
     max_epochs: int = number("(0, inf)")
     validate_every: int = number("(0, inf)")
+    decay_from: int = number("(0, inf)", 1, added_later=True)
 
 
 @dataclass
