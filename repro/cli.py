@@ -261,12 +261,12 @@ def _report(parsed: argparse.Namespace) -> int:
 
 
 def _plan(parsed: argparse.Namespace) -> int:
-    from repro.config.experiment import list_experiments
     from repro.runs.plan import plan, print_plan
+    from repro.runs.reproduce import chosen_artefacts
 
-    names = [item for item in parsed.settings if "=" not in item]
+    names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
     scale, extra = _take([item for item in parsed.settings if "=" in item], "scale", "demo")
-    print_plan(*plan(names or list_experiments(), scale, extra, parsed.fresh))
+    print_plan(*plan(names, scale, extra, parsed.fresh))
     return 0
 
 

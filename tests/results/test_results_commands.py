@@ -12,7 +12,7 @@ import pytest
 from repro import NUMERIC_EPOCH
 from repro.cli import main
 from repro.config.compose import compose_run
-from repro.config.experiment import load_experiment
+from repro.config.experiment import list_experiments, load_experiment
 from repro.config.identity import settings
 from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
@@ -178,3 +178,11 @@ def test_a_plan_names_missing_data_and_unknown_artefacts(
     (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("missing: ")]
     assert "multi30k" in line
     assert main(["plan", "peters2019/nothing", *where]) == 2
+
+
+def test_a_paper_is_planned_as_all_its_artefacts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "niculae2018", f"results_dir={tmp_path}"]) == 0
+    names = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert {one for one in list_experiments() if one.startswith("niculae2018/")} <= names
