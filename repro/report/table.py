@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import metric_of
@@ -13,6 +14,7 @@ from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
+MOST_DIGITS = 4
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
 """Signs of the departures of an experiment, in its order; as many as an experiment may have."""
 EARLIER = "†"
@@ -119,11 +121,27 @@ def build_table(
         experiment=experiment,
         scale=scale,
         seeds=tuple(sorted({seed for one in columns for seed in experiment.seeds_at(scale, one)})),
-        rows=tuple(rows),
+        rows=_with_visible_values(rows),
         other_rows=_other_rows(experiment, scale),
         signatures=_signatures(experiment, records),
         provenance=provenance_of(records),
     )
+
+
+def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
+    """Add decimals to the columns in which a value other than zero would be printed as zero."""
+    wanted = []
+    for cells in zip(*(row.cells for row in rows), strict=True):
+        sizes = [abs(cell.mean) for cell in cells if cell.mean]
+        least = min(sizes, default=1.0)
+        hidden = least < 0.5 * 10.0 ** -cells[0].digits
+        wanted.append(min(ceil(-log10(least)), MOST_DIGITS) if hidden else cells[0].digits)
+
+    def shown(row: TableRow) -> tuple[Cell, ...]:
+        pairs = zip(row.cells, wanted, strict=True)
+        return tuple(replace(cell, digits=digits) for cell, digits in pairs)
+
+    return tuple(replace(row, cells=shown(row)) for row in rows)
 
 
 def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:

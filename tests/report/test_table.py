@@ -218,3 +218,12 @@ def test_published_standard_deviations_stand_beside_their_values(
     average, ensemble = build_table(departing, records, "full").rows[0].cells
     assert (average.published_std, average.published_text) == (0.5, "51.25 ± 0.50")
     assert (ensemble.published_std, ensemble.published_text) == (None, "")
+
+
+def test_small_values_are_not_printed_as_zero(experiment: Experiment, make_record: Make) -> None:
+    values = {"1 / a": 0.00123, "1 / b": 4.5, "2 / a": 0.0}
+    records = [
+        make_record(run_id=row, row=row, seed=1, value=value) for row, value in values.items()
+    ]
+    rows = {row.label: row.cells[0] for row in build_table(experiment, records, "demo").rows}
+    assert [rows[row].text.split()[0] for row in values] == ["0.001", "4.500", "0.000"]
