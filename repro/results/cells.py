@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
@@ -121,6 +122,7 @@ class Archive:
             for name, overrides in (extra or {}).items()
         }
         self.plans = Plans(plans_path(results_dir, scale))
+        self._found: dict[tuple[Any, ...], CellRun | None] = {}
         self._cells: dict[str, list[CellRun]] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
@@ -144,16 +146,24 @@ class Archive:
         that ended.
         """
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
-        found: list[CellRun] = []
-        for protocol in ((), *([] if self.fresh or not run.superseded else [run.superseded])):
-            wanted = (*overrides, *protocol)
-            for record in self._by_seed[run.seed]:
-                if not may_match(wanted, record.settings):
-                    continue
-                changed = differences(self.plans[wanted], record.settings, record.overrides)
-                if changed is not None and not (self.fresh and changed):
-                    found.append(CellRun(run, record, (*protocol, *changed)))
-        return max(found, key=_preference, default=None)
+        key = overrides, run.seed, run.superseded
+        if key not in self._found:  # most configurations serve cells of several artefacts
+            candidates = [
+                CellRun(run, record, (*protocol, *changed))
+                for protocol in dict.fromkeys([(), () if self.fresh else run.superseded])
+                for record in self._by_seed[run.seed]
+                if (changed := self._changed((*overrides, *protocol), record)) is not None
+            ]
+            self._found[key] = max(candidates, key=_preference, default=None)
+        found = self._found[key]
+        return None if found is None else replace(found, planned=run)
+
+    def _changed(self, overrides: tuple[str, ...], record: Record) -> list[str] | None:
+        """Changed defaults of a recorded run of a configuration; None for a run of another one."""
+        if not may_match(overrides, record.settings):
+            return None
+        changed = differences(self.plans[overrides], record.settings, record.overrides)
+        return None if self.fresh and changed else changed
 
     def runs_of(self, experiment: Experiment) -> list[CellRun]:
         """Every recorded run of an artefact, cell by cell, and of every tuned value."""
@@ -183,10 +193,8 @@ class Archive:
                 continue
             tuned = None if run.value is None else record.settings.get(run.setting)
             same = run.repeated(seed=record.seed, value=tuned).overrides
-            if may_match(same, record.settings):
-                changed = differences(self.plans[same], record.settings, record.overrides)
-                if changed is not None:
-                    return True
+            if self._changed(same, record) is not None:
+                return True
         return False
 
     def _find_all(self, experiment: Experiment) -> Iterator[CellRun]:

@@ -2,8 +2,9 @@
 
 import difflib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from hydra.plugins.launcher import Launcher
@@ -14,7 +15,14 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, export_figure_data
-from repro.results import Archive, CellRun, figure_path, require_writable, run_folder
+from repro.results import (
+    Archive,
+    CellRun,
+    RunFolder,
+    figure_path,
+    require_writable,
+    run_folder,
+)
 from repro.results.cells import following_cell_runs
 from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
@@ -144,7 +152,9 @@ def reproduce_with(
     located, outcomes = set[tuple[str, ...]](), list[Outcome]()
     while True:
         archive = Archive(results_dir, scale, changes, request.fresh)
-        found = {run: _finished(archive, run) for plan in plans.values() for run in plan}
+        # A run that serves several artefacts is read once.
+        whole = cache(lambda path: is_finished(RunFolder(path)))
+        found = {run: _finished(archive, run, whole) for plan in plans.values() for run in plan}
         new = _locate([run for run, one in found.items() if one is None], extra, located)
         jobs = distinct([*new.values()])
         if dry_run:
@@ -169,7 +179,9 @@ def reproduce_with(
     return Reproduction(outcomes, build_report(archive, names))
 
 
-def _finished(archive: Archive, run: PlannedRun) -> CellRun | None:
+def _finished(
+    archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]
+) -> CellRun | None:
     """The recorded run of a planned one, as long as what the artefact needs of it is there.
 
     A figure without data needs the folders of its runs, an ensemble those of its members. Files
@@ -180,7 +192,7 @@ def _finished(archive: Archive, run: PlannedRun) -> CellRun | None:
         return None
     folder = run_folder(archive.results_dir, archive.scale, found.record.run_id)
     if folder.path.exists():
-        return found if is_finished(folder) else None
+        return found if is_whole(folder.path) else None
     experiment = load_experiment(run.experiment)
     drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
     ensemble = any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column)
