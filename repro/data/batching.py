@@ -1,7 +1,7 @@
 """Batches of source–target pairs; every order is a pure function of its arguments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -47,12 +47,7 @@ class Seq2SeqBatch:
 
     def to(self, device: torch.device | str) -> "Seq2SeqBatch":
         """Copy the batch to ``device``."""
-        return Seq2SeqBatch(
-            source=self.source.to(device),
-            source_lengths=self.source_lengths.to(device),
-            target=self.target.to(device),
-            indices=self.indices.to(device),
-        )
+        return Seq2SeqBatch(*(getattr(self, one.name).to(device) for one in fields(self)))
 
 
 def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:

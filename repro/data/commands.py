@@ -26,46 +26,48 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
         DataError: unknown action or corpus, no corpus to fetch, or a failed download.
     """
     every = declared_corpora()
+    hubs = sorted(f"{name}{HUB}" for name, one in every.items() if one.hub)
+    fetchable = [*sorted(name for name, one in every.items() if one.downloads), *hubs]
     if action not in ("list", "fetch", "verify"):
         raise DataError(f"unknown action {action!r}: choose list, fetch or verify")
     if action == "fetch":
         if corpus is None:
-            raise DataError(f"fetch needs a corpus; there are: {', '.join(_fetchable(every))}")
-        return _fetch(corpus, every, data_dir)
-    if corpus is not None and corpus not in {*every, *_fetchable(every)}:
+            raise DataError(f"fetch needs a corpus; there are: {', '.join(fetchable)}")
+        declared = every.get(corpus.removesuffix(HUB))
+        if declared is None or corpus not in fetchable:
+            if declared is not None and declared.obtain:
+                raise DataError(f"{corpus} cannot be fetched: {declared.obtain}")
+            raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(fetchable)}")
+        download = fetch_from_hub if corpus.endswith(HUB) else fetch
+        placed, present = download(declared, data_dir, _progress)
+        print(f"{corpus}: {placed} downloaded, {present} there already")
+        return 0
+    if corpus is not None and corpus not in {*every, *fetchable}:
         raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
     if action == "list":
         for one in every.values() if corpus is None else [every[corpus.removesuffix(HUB)]]:
             _list(one, data_dir)
         return 0
-    names = _begun(every, data_dir) if corpus is None else [corpus]
+    names = [] if corpus is None else [corpus]
+    for name, one in every.items() if corpus is None else ():
+        # An interrupted fetch leaves files and no receipt.
+        paths = (download.path for download in one.downloads if download.path)
+        if receipt_path(one, data_dir).is_file() or any((data_dir / p).is_file() for p in paths):
+            names.append(name)
+        if receipt_path(one, data_dir, hub=True).is_file():
+            names.append(name + HUB)
     if not names:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
     return max((_verify(name, every, data_dir) for name in names), default=1)
 
 
-def _fetchable(every: Mapping[str, Corpus]) -> list[str]:
-    """Names that ``repro data fetch`` takes."""
-    hubs = (f"{name}{HUB}" for name, corpus in every.items() if corpus.hub)
-    return [*sorted(name for name, corpus in every.items() if corpus.downloads), *sorted(hubs)]
-
-
-def _begun(every: Mapping[str, Corpus], data_dir: Path) -> list[str]:
-    """Names of what has been fetched, at least in part."""
-    found = []
-    for name, corpus in every.items():
-        paths = (download.path for download in corpus.downloads if download.path)
-        if receipt_path(corpus, data_dir).is_file() or any((data_dir / p).is_file() for p in paths):
-            found.append(name)
-        if receipt_path(corpus, data_dir, hub=True).is_file():
-            found.append(name + HUB)
-    return found
-
-
 def _list(corpus: Corpus, data_dir: Path) -> None:
     """Print what a corpus is, whether it is there, and how to get it."""
     there = "found" if (data_dir / corpus.folder).exists() else "missing"
-    sizes = ", ".join(f"{split} {_size(size)}" for split, size in corpus.sizes.items())
+    sizes = ", ".join(
+        f"{split} {size:,}" if isinstance(size, int) else f"{split} {size[0]:,}–{size[-1]:,}"
+        for split, size in corpus.sizes.items()
+    )
     hosts = sorted({download.url.split("/")[2] for download in corpus.downloads})
     hosts += [f"huggingface.co/datasets/{corpus.hub.repository}"] if corpus.hub else []
     print(f"{corpus.name}  {corpus.title}")
@@ -81,23 +83,6 @@ def _list(corpus: Corpus, data_dir: Path) -> None:
     for key, value in rows.items():
         if value:
             print(f"  {key:<8}  {value}")
-
-
-def _size(size: int | range) -> str:
-    return f"{size:,}" if isinstance(size, int) else f"{size.start:,}–{size.stop - 1:,}"
-
-
-def _fetch(name: str, every: Mapping[str, Corpus], data_dir: Path) -> int:
-    corpus = every.get(name.removesuffix(HUB))
-    if name not in _fetchable(every):
-        if corpus is not None and corpus.obtain:
-            raise DataError(f"{name} cannot be fetched: {corpus.obtain}")
-        raise DataError(f"unknown corpus {name!r}; there are: {', '.join(_fetchable(every))}")
-    assert corpus is not None
-    download = fetch_from_hub if name.endswith(HUB) else fetch
-    placed, present = download(corpus, data_dir, _progress)
-    print(f"{name}: {placed} downloaded, {present} there already")
-    return 0
 
 
 def _verify(name: str, every: Mapping[str, Corpus], data_dir: Path) -> int:

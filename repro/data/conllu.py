@@ -5,7 +5,7 @@ References:
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,17 +71,21 @@ def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
         DataError: a malformed line or no such tree; names the file, the line and what was
             expected.
     """
-    sentences = [_sentence(block, path) for block in _blocks(content, path)]
+    sentences = []
+    lines: list[tuple[int, str]] = []
+    for number, line in numbered_lines(content, path):
+        if line:
+            lines.append((number, line))
+        elif lines:
+            sentences.append(_sentence(lines, path))
+            lines = []
+        else:
+            raise DataError(f"{path}:{number}: expected a sentence, found a second empty line")
+    if lines:
+        raise DataError(f"{path}:{lines[-1][0]}: expected an empty line after the last sentence")
     if not sentences:
         raise DataError(f"{path} is empty: expected sentences in CoNLL-U")
     return sentences
-
-
-def read_conllu(path: Path) -> list[Sentence]:
-    """Read one file; see :func:`parse_conllu`."""
-    if not path.is_file():
-        raise DataError(f"{path} is missing: expected a file in CoNLL-U")
-    return parse_conllu(path.read_bytes(), path)
 
 
 def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> str:
@@ -129,36 +133,13 @@ def write_conllu(
     atomic_write_text(path, "".join(format_sentence(sentence, own) for sentence, own in pairs))
 
 
-@dataclass
-class _Block:
-    """Numbered lines between two empty lines."""
-
-    lines: list[tuple[int, str]]
-
-    @property
-    def first(self) -> int:
-        return self.lines[0][0]
-
-
-def _blocks(content: bytes, path: Path) -> Iterator[_Block]:
-    lines: list[tuple[int, str]] = []
-    for number, line in numbered_lines(content, path):
-        if line:
-            lines.append((number, line))
-        elif lines:
-            yield _Block(lines)
-            lines = []
-        else:
-            raise DataError(f"{path}:{number}: expected a sentence, found a second empty line")
-    if lines:
-        raise DataError(f"{path}:{lines[-1][0]}: expected an empty line after the last sentence")
-
-
-def _sentence(block: _Block, path: Path) -> Sentence:
-    comments = [line for _, line in block.lines if line.startswith("#")]
+def _sentence(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
+    """Read the numbered lines between two empty lines."""
+    comments = tuple(line for _, line in lines if line.startswith("#"))
     rows: list[Row] = []
     words: list[Row] = []
-    for number, line in block.lines:
+    numbers = []
+    for number, line in lines:
         if line.startswith("#") and not rows:
             continue
         try:
@@ -168,10 +149,33 @@ def _sentence(block: _Block, path: Path) -> Sentence:
         rows.append(row)
         if _WORD.fullmatch(row[0]):
             words.append(row)
+            numbers.append(number)
     if not words:
-        raise DataError(f"{path}:{block.first}: expected a sentence with words")
-    sentence = Sentence(tuple(comments), tuple(rows), tuple(words))
-    _check_tree(sentence, block, path)
+        raise DataError(f"{path}:{lines[0][0]}: expected a sentence with words")
+    sentence = Sentence(comments, tuple(rows), tuple(words))
+    # A tree: every head is another word or the root, one word is below the root, and all words are
+    # reached from it.
+    heads = sentence.heads
+    children: dict[int, list[int]] = {}
+    for position, (head, number) in enumerate(zip(heads, numbers, strict=True), start=1):
+        if head > len(heads) or head == position:
+            raise DataError(
+                f"{path}:{number}: word {position} has the head {head}; expected 0 (the root) or "
+                f"another word of the {len(heads)}"
+            )
+        children.setdefault(head, []).append(position)
+    roots = children.get(0, [])
+    if len(roots) != 1:
+        raise DataError(
+            f"{path}:{lines[0][0]}: expected one word below the root, found {len(roots)}: {roots}"
+        )
+    lost, waiting = set(range(1, len(heads) + 1)), roots
+    while waiting:
+        lost.difference_update(waiting)
+        waiting = [child for word in waiting for child in children.get(word, [])]
+    if lost:
+        number = numbers[min(lost) - 1]
+        raise DataError(f"{path}:{number}: expected a tree, found a cycle above word {min(lost)}")
     return sentence
 
 
@@ -202,38 +206,3 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
     if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
         raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
     return row
-
-
-def _check_tree(sentence: Sentence, block: _Block, path: Path) -> None:
-    heads = sentence.heads
-    numbers = [n for n, line in block.lines if _WORD.fullmatch(line.split("\t", 1)[0])]
-    for position, (head, number) in enumerate(zip(heads, numbers, strict=True), start=1):
-        if head > len(heads) or head == position:
-            raise DataError(
-                f"{path}:{number}: word {position} has the head {head}; expected 0 (the root) or "
-                f"another word of the {len(heads)}"
-            )
-    roots = [position for position, head in enumerate(heads, start=1) if head == 0]
-    if len(roots) != 1:
-        raise DataError(
-            f"{path}:{block.first}: expected one word below the root, found {len(roots)}: {roots}"
-        )
-    reached = _reached_from_root(heads)
-    if len(reached) < len(heads):
-        lost = min(set(range(1, len(heads) + 1)) - reached)
-        raise DataError(
-            f"{path}:{numbers[lost - 1]}: expected a tree, found a cycle above word {lost}"
-        )
-
-
-def _reached_from_root(heads: Sequence[int]) -> set[int]:
-    children: dict[int, list[int]] = {}
-    for position, head in enumerate(heads, start=1):
-        children.setdefault(head, []).append(position)
-    reached: set[int] = set()
-    waiting = [0]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        reached.update(below)
-        waiting.extend(below)
-    return reached

@@ -44,23 +44,7 @@ def cooccurrence_vectors(
     Raises:
         DataError: so few words occur near others that they have no such number of dimensions.
     """
-    counts = _count(sentences, vocabulary)
-    rows = np.flatnonzero(np.asarray(counts.sum(1)).ravel())
-    if len(rows) <= dimension:
-        raise DataError(
-            f"model.vector_size={dimension} needs more than {dimension} words with neighbours in "
-            f"the text, found {len(rows)}; set it below {len(rows)}, or add text with data.text"
-        )
-    information = _positive_information(counts[rows][:, rows])
-    left, values, _ = svds(information, k=dimension, rng=0)
-    vectors = left * np.sqrt(values)
-    vectors *= deviation / vectors.std()
-    kept = np.ascontiguousarray(vectors, dtype=np.float32)
-    return FoundVectors(torch.from_numpy(rows), torch.from_numpy(kept))
-
-
-def _count(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> sparse.csr_array:
-    """Weighted counts of word and context, symmetric, shape ``(words, words)``."""
+    # Weighted counts of word and context, symmetric, shape (words, words).
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
     gap = [_OUTSIDE] * WINDOW  # between sentences
     text = np.array(
@@ -76,17 +60,26 @@ def _count(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> sparse
         weights = np.full(int(inside.sum()), 1.0 / distance)
         pairs = (word[inside], context[inside])
         total = total + sparse.coo_array((weights, pairs), shape=size).tocsr()
-    return (total + total.T).tocsr()
-
-
-def _positive_information(counts: sparse.csr_array) -> sparse.csr_array:
-    """Positive pointwise mutual information, contexts smoothed."""
+    counts = (total + total.T).tocsr()
+    rows = np.flatnonzero(np.asarray(counts.sum(1)).ravel())
+    if len(rows) <= dimension:
+        raise DataError(
+            f"model.vector_size={dimension} needs more than {dimension} words with neighbours in "
+            f"the text, found {len(rows)}; set it below {len(rows)}, or add text with data.text"
+        )
+    # Positive pointwise mutual information of the words that have neighbours.
+    counts = counts[rows][:, rows]
     occurrences = np.asarray(counts.sum(1)).ravel()
     contexts = occurrences**SMOOTHING
     contexts /= contexts.sum()
     found = counts.tocoo()
     word, context = found.coords
-    information = np.log(found.data / (occurrences[word] * contexts[context]))
-    kept = information > 0
-    shape, pairs = counts.shape, (word[kept], context[kept])
-    return sparse.coo_array((information[kept], pairs), shape=shape).tocsr()
+    logarithms = np.log(found.data / (occurrences[word] * contexts[context]))
+    kept = logarithms > 0
+    places = (word[kept], context[kept])
+    information = sparse.coo_array((logarithms[kept], places), shape=counts.shape).tocsr()
+    left, values, _ = svds(information, k=dimension, rng=0)
+    vectors = left * np.sqrt(values)
+    vectors *= deviation / vectors.std()
+    single = np.ascontiguousarray(vectors, dtype=np.float32)
+    return FoundVectors(torch.from_numpy(rows), torch.from_numpy(single))

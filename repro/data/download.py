@@ -118,20 +118,24 @@ def fetch_from_hub(
         DataError: files are missing or malformed, or a split has another size.
     """
     from datasets import load_dataset  # slow to import
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
 
     hub = corpus.hub
     assert isinstance(corpus, HubCorpus)
     assert hub is not None
-    commit = hub.revision if folder is not None else _commit(hub.repository, hub.revision)
-    base = f"hf://datasets/{hub.repository}@{commit}" if folder is None else str(folder)
+    commit, base = hub.revision, str(folder)
+    if folder is None:
+        try:
+            commit = str(HfApi().dataset_info(hub.repository, revision=hub.revision).sha)
+        except (OSError, HfHubHTTPError) as error:
+            raise DataError(f"cannot ask the Hub for {hub.repository}: {error}") from error
+        base = f"hf://datasets/{hub.repository}@{commit}"
     paths: list[Path] = []
     for done, (split, pattern) in enumerate(hub.files.items(), start=1):
         try:
             rows: Iterable[Mapping[str, object]] = load_dataset(
-                "parquet",
-                data_files={"rows": f"{base}/{pattern}"},
-                split="rows",
-                streaming=True,
+                "parquet", data_files={"rows": f"{base}/{pattern}"}, split="rows", streaming=True
             )
         except (OSError, ValueError) as error:
             raise DataError(f"cannot read {base}/{pattern}: {error}") from error
@@ -268,17 +272,6 @@ def _downloaded(download: Download, folder: Path) -> Path:
     return Path(name)
 
 
-def _commit(repository: str, revision: str) -> str:
-    """Resolve a revision of the Hub to a commit."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        return str(HfApi().dataset_info(repository, revision=revision).sha)
-    except (OSError, HfHubHTTPError) as error:
-        raise DataError(f"cannot ask the Hub for {repository}: {error}") from error
-
-
 def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     """Unpack the files of an archive whose names match; nothing else of it is created.
 
@@ -316,7 +309,15 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
         if not names:
             raise DataError(f"{file.name}: no file in it is named {' or '.join(members)}")
         for name in names:
-            _refuse_obstacles(folder, name)
+            parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
+            for path in (*parents, folder / name):
+                if path.is_symlink():
+                    raise DataError(
+                        f"{path} is a symbolic link; files are not unpacked through links"
+                    )
+            wrong = [path for path in parents if path.exists() and not path.is_dir()]
+            if wrong or (folder / name).is_dir():
+                raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")
         for name in names:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staging / name, folder / name)
@@ -345,14 +346,3 @@ def _members(file: Path, stack: ExitStack) -> Iterator[tuple[str, IO[bytes] | No
     assert tar.fileobj is not None
     while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
         pass
-
-
-def _refuse_obstacles(folder: Path, name: str) -> None:
-    """Refuse to write through a symbolic link, or where there is something else than a file."""
-    parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
-    for path in (*parents, folder / name):
-        if path.is_symlink():
-            raise DataError(f"{path} is a symbolic link; files are not unpacked through links")
-    wrong = [path for path in parents if path.exists() and not path.is_dir()]
-    if wrong or (folder / name).is_dir():
-        raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")

@@ -81,7 +81,14 @@ def word_vectors(
             "model.vectors=glove needs a file of vectors: set data.glove to one of "
             "https://nlp.stanford.edu/projects/glove, or set model.vectors=random"
         )
-    found = _found(glove, vocabulary, choice.vector_size, cache_dir)
+    size = choice.vector_size
+    if cache_dir is None:
+        found = read_glove(glove, vocabulary, size)
+    else:
+        words = sha256_of("\n".join(vocabulary.tokens).encode())
+        key = _key(glove_fingerprint(glove, cache_dir), words, size)
+        place = cache_dir / f"{key}.safetensors"
+        found = kept_vectors(place, lambda: read_glove(glove, vocabulary, size))
     return place_vectors(vocabulary, choice, seed, found)
 
 
@@ -149,16 +156,6 @@ def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
         digest = sha256_of_file(path)
     atomic_write_json(note, {"file": content, "sha256": digest}, checksum=True)
     return digest
-
-
-def _found(
-    path: Path, vocabulary: Vocabulary, dimension: int, cache_dir: Path | None
-) -> FoundVectors:
-    if cache_dir is None:
-        return read_glove(path, vocabulary, dimension)
-    words = sha256_of("\n".join(vocabulary.tokens).encode())
-    place = cache_dir / f"{_key(glove_fingerprint(path, cache_dir), words, dimension)}.safetensors"
-    return kept_vectors(place, lambda: read_glove(path, vocabulary, dimension))
 
 
 def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:

@@ -18,23 +18,18 @@ _SIGNS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _COLUMNS = "|||"
 
 
-def transcript_lines(path: Path) -> Iterator[str]:
+def transcript_lines(path: Path, headings: bool = False) -> Iterator[str]:
     """Sentences of ``train.tags.<pair>.<language>`` of IWSLT: lines that begin with no tag.
 
-    Raises:
-        DataError: the file is missing, or a line is not UTF-8.
-    """
-    return (line for line in stream_lines(path) if not line.lstrip().startswith("<"))
-
-
-def transcript_lines_with_headings(path: Path) -> Iterator[str]:
-    """Lines of :func:`transcript_lines`, with titles and descriptions of the talks in their places.
+    Args:
+        path: the file.
+        headings: also yield titles and descriptions of the talks, in their places.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.
     """
     for line in stream_lines(path):
-        heading = _HEADING.fullmatch(line.strip())
+        heading = _HEADING.fullmatch(line.strip()) if headings else None
         if heading:
             yield heading[2]
         elif not line.lstrip().startswith("<"):
@@ -57,7 +52,8 @@ def segments(path: Path) -> Iterator[str]:
                 where = "outside a segment" if parts is None else "inside a segment"
                 raise DataError(f"{path}:{number}: {tag[0]} {where}")
             if parts is not None:
-                yield _resolved([*parts, line[position : tag.start()]])
+                lines = (part.strip() for part in (*parts, line[position : tag.start()]))
+                yield _ENTITY.sub(lambda entity: _SIGNS[entity[1]], " ".join(lines).strip())
                 found += 1
             parts, position = (None if tag[1] else []), tag.end()
         if parts is not None:
@@ -68,26 +64,12 @@ def segments(path: Path) -> Iterator[str]:
         raise DataError(f"{path}: no <seg> … </seg> in it")
 
 
-def _resolved(parts: list[str]) -> str:
-    text = " ".join(part.strip() for part in parts).strip()
-    return _ENTITY.sub(lambda entity: _SIGNS[entity[1]], text)
-
-
-def first_column(path: Path) -> Iterator[str]:
-    """Yield the text before ``|||`` on every line.
+def column(path: Path, index: int) -> Iterator[str]:
+    """Yield the text before (0) or behind (1) ``|||`` on every line.
 
     Raises:
         DataError: the file is missing, or a line does not have two columns.
     """
-    return _column(path, 0)
-
-
-def second_column(path: Path) -> Iterator[str]:
-    """Yield the text behind ``|||`` on every line; errors as of :func:`first_column`."""
-    return _column(path, 1)
-
-
-def _column(path: Path, index: int) -> Iterator[str]:
     for number, line in enumerate(stream_lines(path), start=1):
         columns = line.split(_COLUMNS)
         if len(columns) != 2:

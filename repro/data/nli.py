@@ -11,6 +11,7 @@ References:
     Williams et al. (2018), A broad-coverage challenge corpus for sentence understanding.
 """
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,11 +24,21 @@ from repro.config.schema.nli import NliReading
 from repro.data.corpora.inference import LABELS, UNLABELLED, SentencePairs
 from repro.data.errors import DataError
 from repro.data.files import decoded_lines, numbered_lines, parse_json_object, sha256_of
-from repro.data.nli_tokens import parse_words, punctuation_words
 
 LONGEST = 1000
 """No sentence has more words, unless its line is broken: the longest have a few hundred."""
 Row = TypeVar("Row")
+_WORDS = re.compile(
+    r"""
+      \w+?(?=n['’]t\b)          # the verb before n't: do|n't
+    | n['’]t\b                  # the negation
+    | ['’](?:s|m|d|re|ve|ll)\b  # a clitic: it|'s
+    | \d+(?:[.,:]\d+)+          # 3.5, 1,000, 10:30
+    | \w+(?:-\w+)*              # a word, hyphens inside it
+    | [^\w\s]                   # any other mark by itself
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +91,11 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts = {
-        part: accepted(source, part, read_file(path, reading), reading)
-        for part, path in _paths(source, Path(data_dir)).items()
-    }
+    parts = {}
+    for part, path in _paths(source, Path(data_dir)).items():
+        parts[part] = read_file(path, reading)
+        check_size(source, part, len(parts[part]), reading)
+    parts["train"] = _short_enough(source.name, parts["train"], reading)
     if source.halved is not None:
         parts["dev"], parts["test"] = halves(parts.pop(source.halved))
     digest = nli_fingerprint(source, data_dir)
@@ -260,8 +272,18 @@ def labelled(
     for number, row in enumerate(rows, start=first):
         try:
             record = record_of(row)
-            if _text(record, "gold_label") != UNLABELLED:
-                examples.append(_example(record, reading, labels))
+            label = _text(record, "gold_label")
+            if label == UNLABELLED:
+                continue
+            if label not in labels:
+                raise ValueError(
+                    f"gold_label: expected {', '.join(labels)} or '-', found {label!r}"
+                )
+            name = _text(record, "pairID")
+            premise, hypothesis = (
+                _words(record, key, reading) for key in ("sentence1", "sentence2")
+            )
+            examples.append(NliExample(name, premise, hypothesis, labels.index(label)))
         except ValueError as error:
             raise DataError(f"{origin}:{number}: {error}") from None
     if not examples:
@@ -280,18 +302,6 @@ def check_size(source: SentencePairs, part: str, found: int, reading: NliReading
             f"{source.name} {part}: {found} labelled pairs, the published corpus has "
             f"{source.sizes[part]}; to use a part of it, set data.check_size=false"
         )
-
-
-def accepted(
-    source: SentencePairs, part: str, examples: list[NliExample], reading: NliReading
-) -> list[NliExample]:
-    """The pairs of a part that are used: all, but for too long ones in the training data.
-
-    Raises:
-        DataError: the part has not the expected size, or no pair is short enough.
-    """
-    check_size(source, part, len(examples), reading)
-    return _short_enough(source.name, examples, reading) if part == "train" else examples
 
 
 def _short_enough(name: str, examples: list[NliExample], reading: NliReading) -> list[NliExample]:
@@ -320,25 +330,23 @@ def _paths(source: SentencePairs, data_dir: Path) -> dict[str, Path]:
     return paths
 
 
-def _example(
-    record: Mapping[str, object], reading: NliReading, labels: Sequence[str]
-) -> NliExample:
-    label = _text(record, "gold_label")
-    if label not in labels:
-        raise ValueError(f"gold_label: expected {', '.join(labels)} or '-', found {label!r}")
-    return NliExample(
-        _text(record, "pairID"),
-        _words(record, "sentence1", reading),
-        _words(record, "sentence2", reading),
-        labels.index(label),
-    )
+def punctuation_words(sentence: str) -> list[str]:
+    """Words, clitics and punctuation marks of raw text.
+
+    ``n't`` and the clitics ``'s 'm 'd 're 've 'll`` are words; numbers keep inner points, commas
+    and colons, words their inner hyphens; every other mark is a token. Text that is split so
+    already, and joined by spaces, is split in the same way again.
+    """
+    return _WORDS.findall(sentence)
 
 
 def _words(record: Mapping[str, object], key: str, reading: NliReading) -> tuple[str, ...]:
     if reading.tokenization == "punctuation":
         words = punctuation_words(_text(record, key))
     elif f"{key}_binary_parse" in record:
-        words = parse_words(_text(record, f"{key}_binary_parse"))
+        # The leaves of a binary parse such as "( ( A dog ) ( runs . ) )", in their order.
+        parse = _text(record, f"{key}_binary_parse").split()
+        words = [piece for piece in parse if piece not in ("(", ")")]
     else:
         words = _text(record, key).split()
     if reading.max_words is None and len(words) > LONGEST:

@@ -1,7 +1,7 @@
 """Batches of premise–hypothesis pairs, made by indexing and never pair by pair."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -37,14 +37,7 @@ class NliBatch:
 
     def to(self, device: torch.device | str) -> "NliBatch":
         """Copy the batch to ``device``."""
-        return NliBatch(
-            premise=self.premise.to(device),
-            premise_lengths=self.premise_lengths.to(device),
-            hypothesis=self.hypothesis.to(device),
-            hypothesis_lengths=self.hypothesis_lengths.to(device),
-            labels=self.labels.to(device),
-            indices=self.indices.to(device),
-        )
+        return NliBatch(*(getattr(self, one.name).to(device) for one in fields(self)))
 
 
 class EncodedPairs:
@@ -84,17 +77,9 @@ class EncodedPairs:
         if not indices:
             raise ValueError("a batch needs at least one pair")
         rows = np.asarray(indices, dtype=np.int64)
-        premise, premise_lengths = self._premises.padded(rows)
-        hypothesis, hypothesis_lengths = self._hypotheses.padded(rows)
         labels = torch.from_numpy(self._labels[rows])
-        return NliBatch(
-            premise,
-            premise_lengths,
-            hypothesis,
-            hypothesis_lengths,
-            labels,
-            torch.from_numpy(rows),
-        )
+        premises, hypotheses = self._premises.padded(rows), self._hypotheses.padded(rows)
+        return NliBatch(*premises, *hypotheses, labels, torch.from_numpy(rows))
 
 
 class _Ragged:

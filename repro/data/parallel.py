@@ -184,15 +184,10 @@ def fingerprint(splits: Mapping[str, ParallelText]) -> str:
     Raises:
         DataError: a file is missing.
     """
-    lines = [
-        f"{name} {side} {_sha256(path)}\n"
-        for name, text in sorted(splits.items())
-        for side, path in zip(("source", "target"), text, strict=True)
-    ]
+    lines = []
+    for name, text in sorted(splits.items()):
+        for side, path in zip(("source", "target"), text, strict=True):
+            if not path.is_file():
+                raise DataError(f"{path} is missing")
+            lines.append(f"{name} {side} {sha256_of_file(path)}\n")
     return sha256_of("".join(lines).encode())
-
-
-def _sha256(path: Path) -> str:
-    if not path.is_file():
-        raise DataError(f"{path} is missing")
-    return sha256_of_file(path)

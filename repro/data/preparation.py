@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
 
 from repro.atomic import atomic_write_json
@@ -27,6 +28,8 @@ _SOURCE, _TARGET = ("source", "both"), ("target", "both")
 """Values of ``strip_diacritics`` that concern a side."""
 _VERSION = 1
 """Raised when a stage changes what it writes."""
+_PRUNING_VERSION = 1
+"""Raised when the stage of pruned test sets changes what it writes."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,69 @@ def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -
         write_lines(_changed(read_pairs(text), change), _files(folder, split))
 
 
+def prune_tests(
+    corpus: ParallelCorpus, text: TextSettings, longest: int | None, cache: Path
+) -> ParallelCorpus:
+    """Leave out the test pairs of which one side has more than ``longest`` tokens.
+
+    The pairs that stay are written to a cached stage, further references included, so that
+    hypotheses, references and all metrics see the same pairs.
+
+    Args:
+        corpus: whose test sets to prune.
+        text: how text becomes tokens, which are counted before they are split into subwords.
+        longest: ``None`` returns the corpus as it is.
+        cache: where stages are kept.
+
+    Raises:
+        DataError: no pair of a test set is short enough.
+    """
+    if longest is None:
+        return corpus
+    words = replace(text, merges=0, joint=True)
+    identity = {
+        "version": _PRUNING_VERSION,
+        "corpus": corpus.fingerprint,
+        "languages": [corpus.source, corpus.target],
+        "longest": longest,
+        **asdict(words),
+    }
+
+    def files(folder: Path, split: str, number: int) -> ParallelText:
+        """Return the sources of a split, with its targets (0) or one of its further references."""
+        stem = folder / f"{split}.{number}"
+        return ParallelText(Path(f"{stem}.source"), Path(f"{stem}.target"))
+
+    def build(folder: Path) -> None:
+        tokenise = normalisers(corpus, words)
+        for split in corpus.tests:
+            text = corpus.splits[split]
+            kept = [
+                all(len(t(side).split()) <= longest for t, side in zip(tokenise, pair, strict=True))
+                for pair in read_pairs(text)
+            ]
+            if not any(kept):
+                raise DataError(
+                    f"data.max_test_length={longest} leaves no pair of {split}: one side of each "
+                    "has more tokens"
+                )
+            for number, target in enumerate((text.target, *corpus.references.get(split, ()))):
+                pairs = read_pairs(ParallelText(text.source, target))
+                write_lines(compress(pairs, kept), files(folder, split, number))
+
+    folder = cached_stage(cache, "pruned", identity, build)
+    references = {
+        split: tuple(files(folder, split, n).target for n in range(1, 1 + len(paths)))
+        for split, paths in corpus.references.items()
+    }
+    return replace(
+        corpus,
+        splits={**corpus.splits, **{split: files(folder, split, 0) for split in corpus.tests}},
+        references=references,
+        fingerprint=identity_digest(identity),
+    )
+
+
 def normalisers(
     corpus: ParallelCorpus, settings: TextSettings
 ) -> tuple[Callable[[str], str], Callable[[str], str]]:
@@ -193,43 +259,33 @@ def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Pat
             f"data.max_length={settings.max_length} leaves no training pair: "
             "one side of each has more symbols"
         )
-    source, target = _count(pieces, settings, sink)
-    for name, vocabulary in (("source", source), ("target", target)):
-        atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
-    for split in _splits(pieces):
-        limit = settings.max_length if split == "train" else None
-        pairs = _encode(_files(pieces, split), source, target, sink, limit)
-        write_pairs(folder / f"{split}.arrow", pairs)
-
-
-def _count(pieces: Path, settings: EncodingSettings, sink: bool) -> tuple[Vocabulary, Vocabulary]:
-    train = _files(pieces, "train")
 
     def tokens(*sides: int) -> Iterator[list[str]]:
-        for pair in read_pairs(train):
+        for pair in read_pairs(_files(pieces, "train")):
             for side in sides:
                 yield pair[side].split()
 
     extra = [SINK] if sink else []
     if settings.shared:
-        both = _limited(Vocabulary.build(tokens(0, 1)), settings.vocabulary, extra)
-        return both, both
-    return (
-        _limited(Vocabulary.build(tokens(0)), settings.vocabulary, extra),
-        _limited(Vocabulary.build(tokens(1)), settings.vocabulary, []),
-    )
+        source = target = _limited(Vocabulary.build(tokens(0, 1)), settings.vocabulary, extra)
+    else:
+        source = _limited(Vocabulary.build(tokens(0)), settings.vocabulary, extra)
+        target = _limited(Vocabulary.build(tokens(1)), settings.vocabulary, [])
+    for name, vocabulary in (("source", source), ("target", target)):
+        atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
+    for split in _splits(pieces):
+        words = (
+            (first.split(), second.split()) for first, second in read_pairs(_files(pieces, split))
+        )
+        pairs = (
+            Pair(source.encode([*first, *extra]), target.encode(second))
+            for first, second in words
+            if split != "train" or max(len(first), len(second)) <= settings.max_length
+        )
+        write_pairs(folder / f"{split}.arrow", pairs)
 
 
 def _limited(vocabulary: Vocabulary, size: int, extra: list[str]) -> Vocabulary:
     """The special symbols and the most frequent others, which come first."""
     kept = [token for token in vocabulary.tokens[: len(SPECIALS) + size] if token not in extra]
     return Vocabulary([*kept, *extra])
-
-
-def _encode(
-    text: ParallelText, source: Vocabulary, target: Vocabulary, sink: bool, limit: int | None
-) -> Iterator[Pair]:
-    for first, second in read_pairs(text):
-        words, others = first.split(), second.split()
-        if limit is None or max(len(words), len(others)) <= limit:
-            yield Pair(source.encode([*words, SINK] if sink else words), target.encode(others))

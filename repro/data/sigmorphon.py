@@ -12,21 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from repro.checksums import sha256_of_file
 from repro.data.corpora.inflection import SIGMORPHON
 from repro.data.errors import DataError
 from repro.data.files import numbered_lines, sha256_of
-
-__all__ = [
-    "SETTINGS",
-    "DataError",
-    "Inflection",
-    "SigmorphonCorpus",
-    "available_languages",
-    "load",
-    "read_file",
-    "source_tokens",
-    "target_tokens",
-]
 
 SETTINGS = ("medium", "high")
 FOLDERS = ("all", "surprise")
@@ -82,20 +71,27 @@ def read_file(path: Path, language: str) -> list[Inflection]:
     Raises:
         DataError: the file is missing, empty or malformed; names the file and the line.
     """
-    return _parse(_content(path), path, language)
-
-
-def available_languages(data_dir: Path, setting: str) -> list[str]:
-    """Languages that have training data in ``setting``, sorted.
-
-    Args:
-        data_dir: folder that holds ``conll2018/task1``, or ``conll2018``, or ``task1`` itself.
-        setting: ``"medium"`` or ``"high"``.
-
-    Raises:
-        DataError: no corpus there, or an unknown setting.
-    """
-    return sorted(_training_files(_task_dir(Path(data_dir)), setting))
+    if not path.is_file():
+        raise DataError(f"{path} is missing: the corpus is incomplete; {FETCH_HINT}")
+    tag_lists: dict[str, tuple[str, ...]] = {}
+    examples = []
+    for number, line in numbered_lines(path.read_bytes(), path):
+        try:
+            fields = line.split("\t")
+            if len(fields) != 3:
+                raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
+            lemma, form, tags = fields
+            if not lemma.strip() or not form.strip():
+                raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
+            if not all(tag.strip() for tag in tags.split(";")):
+                raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        shared = tag_lists.setdefault(tags, tuple(tags.split(";")))
+        examples.append(Inflection(language, lemma, form, shared))
+    if not examples:
+        raise DataError(f"{path} is empty: expected lines of lemma TAB form TAB tags")
+    return examples
 
 
 def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> SigmorphonCorpus:
@@ -111,7 +107,28 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
     """
     task_dir = _task_dir(Path(data_dir))
     files = _training_files(task_dir, setting)
-    chosen = sorted(files if languages is None else _check(languages, task_dir, setting, files))
+    if languages is not None and not languages:
+        raise DataError(
+            "task.languages is empty: name a language, or set task.languages=null for all of them"
+        )
+    chosen = sorted(files if languages is None else set(languages))
+    developed = [p.name for folder in FOLDERS for p in (task_dir / folder).glob("*-dev")]
+    known = files.keys() | {name.removesuffix("-dev") for name in developed}
+    for language in chosen:
+        if language not in known:
+            close = difflib.get_close_matches(language, sorted(known), n=3)
+            nearest = close or sorted(known)[:10]
+            raise DataError(
+                f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} "
+                f"languages, nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
+            )
+    without = [language for language in chosen if language not in files]
+    if without:
+        raise DataError(
+            f"no training data in the setting {setting!r} for: {', '.join(without)} "
+            f"(in {task_dir}); leave them out of task.languages, set task.setting="
+            f"{'high' if setting == 'medium' else 'medium'}, or {FETCH_HINT}"
+        )
     return _read({language: files[language] for language in chosen}, setting)
 
 
@@ -147,9 +164,8 @@ def _read(files: Mapping[str, Path], setting: str) -> SigmorphonCorpus:
     for language, train in files.items():
         for split, examples in splits.items():
             path = train if split == "train" else train.with_name(f"{language}-{split}")
-            content = _content(path)
-            lines.append(f"{path.parent.name}/{path.name} {sha256_of(content)}\n")
-            examples += _parse(content, path, language)
+            examples += read_file(path, language)
+            lines.append(f"{path.parent.name}/{path.name} {sha256_of_file(path)}\n")
     fingerprint = sha256_of("".join(sorted(lines)).encode())
     return SigmorphonCorpus(setting, list(files), fingerprint=fingerprint, **splits)
 
@@ -172,56 +188,3 @@ def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
     if not found:
         raise DataError(f"no file <language>{ending} in {task_dir}; {FETCH_HINT}")
     return {path.name.removesuffix(ending): path for path in found}
-
-
-def _check(languages: list[str], task_dir: Path, setting: str, files: dict[str, Path]) -> set[str]:
-    if not languages:
-        raise DataError(
-            "task.languages is empty: name a language, or set task.languages=null for all of them"
-        )
-    developed = [p.name for folder in FOLDERS for p in (task_dir / folder).glob("*-dev")]
-    known = files.keys() | {name.removesuffix("-dev") for name in developed}
-    for language in languages:
-        if language not in known:
-            close = difflib.get_close_matches(language, sorted(known), n=3)
-            nearest = close or sorted(known)[:10]
-            raise DataError(
-                f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} "
-                f"languages, nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
-            )
-    without = sorted(set(languages) - files.keys())
-    if without:
-        raise DataError(
-            f"no training data in the setting {setting!r} for: {', '.join(without)} "
-            f"(in {task_dir}); leave them out of task.languages, set task.setting="
-            f"{'high' if setting == 'medium' else 'medium'}, or {FETCH_HINT}"
-        )
-    return set(languages)
-
-
-def _content(path: Path) -> bytes:
-    if not path.is_file():
-        raise DataError(f"{path} is missing: the corpus is incomplete; {FETCH_HINT}")
-    return path.read_bytes()
-
-
-def _parse(content: bytes, path: Path, language: str) -> list[Inflection]:
-    tag_lists: dict[str, tuple[str, ...]] = {}
-    examples = []
-    for number, line in numbered_lines(content, path):
-        try:
-            fields = line.split("\t")
-            if len(fields) != 3:
-                raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
-            lemma, form, tags = fields
-            if not lemma.strip() or not form.strip():
-                raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
-            if not all(tag.strip() for tag in tags.split(";")):
-                raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
-        except ValueError as error:
-            raise DataError(f"{path}:{number}: {error}") from None
-        shared = tag_lists.setdefault(tags, tuple(tags.split(";")))
-        examples.append(Inflection(language, lemma, form, shared))
-    if not examples:
-        raise DataError(f"{path} is empty: expected lines of lemma TAB form TAB tags")
-    return examples

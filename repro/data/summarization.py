@@ -34,8 +34,19 @@ def open_summaries(
     if not folder.is_dir():
         raise DataError(f"{folder} is missing; {GIGAWORD.how_to_get}")
     valid, giga = folder / "train" / "valid.{}.filter.txt", folder / "Giga"
+    # The training files go by either of two names.
+    trains = [
+        ParallelText(*(folder / "train" / name.format(side) for side in ("article", "title")))
+        for name in _TRAIN_NAMES
+    ]
+    train = next((text for text in trains if text.source.is_file()), None)
+    if train is None:
+        raise DataError(
+            f"{folder / 'train'} has neither train.article.txt nor train.article.filter.txt; "
+            f"{GIGAWORD.how_to_get}"
+        )
     splits = {
-        "train": _training(folder),
+        "train": train,
         "dev": ParallelText(*(Path(str(valid).format(side)) for side in ("article", "title"))),
         "test": ParallelText(giga / "input.txt", giga / "task1_ref0.txt"),
     }
@@ -65,18 +76,6 @@ def _require(folder: Path, names: Sequence[str], how_to_get: str) -> None:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise DataError(f"{folder} has no {', '.join(missing)}; {how_to_get}")
-
-
-def _training(folder: Path) -> ParallelText:
-    """The training files, under either of the names that they go by."""
-    for name in _TRAIN_NAMES:
-        text = ParallelText(*(folder / "train" / name.format(s) for s in ("article", "title")))
-        if text.source.is_file():
-            return text
-    raise DataError(
-        f"{folder / 'train'} has neither train.article.txt nor train.article.filter.txt; "
-        f"{GIGAWORD.how_to_get}"
-    )
 
 
 def _as_splits(

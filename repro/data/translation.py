@@ -51,7 +51,14 @@ def open_corpus(
     Raises:
         DataError: no such language, a file is missing or malformed, or a size is wrong.
     """
-    _check_languages(corpus, source, target)
+    known = ", ".join(corpus.languages)
+    for key, language in (("data.source", source), ("data.target", target)):
+        if language not in corpus.languages:
+            raise DataError(
+                f"{key}={language}: {corpus.name} has no such language; choose from: {known}"
+            )
+    if source == target:
+        raise DataError(f"data.source and data.target are both {source}; choose two of: {known}")
     folder = data_dir / corpus.folder
     splits = {
         split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
@@ -66,17 +73,6 @@ def open_corpus(
     for split, size in sizes.items() if check_sizes else ():
         check_size(splits[split].source, size)
     return ParallelCorpus(corpus.name, source, target, splits, corpus.tokenised, digest)
-
-
-def _check_languages(corpus: ParallelTexts, source: str, target: str) -> None:
-    known = ", ".join(corpus.languages)
-    for key, language in (("data.source", source), ("data.target", target)):
-        if language not in corpus.languages:
-            raise DataError(
-                f"{key}={language}: {corpus.name} has no such language; choose from: {known}"
-            )
-    if source == target:
-        raise DataError(f"data.source and data.target are both {source}; choose two of: {known}")
 
 
 def _assembled(
@@ -128,38 +124,33 @@ def _text(folder: Path, split: str, other: str) -> ParallelText:
 
 
 def _write(recipe: Recipe, other: str, files: Files, folder: Path) -> None:
+    """Write all splits; a selection divides training pairs that fit into training and validation.
+
+    Pairs of all parts come one after the other, without those that lack a side.
+    """
+
+    def pairs(parts: tuple[Part, ...]) -> Iterator[tuple[str, str]]:
+        for part in parts:
+            text = ParallelText(*(files[name] for name in part.names))
+            lines = [read(path) for read, path in zip(part.reads, text, strict=True)]
+            for first, second in in_step(lines[0], lines[1], text):
+                pair = first.strip(), second.strip()
+                if all(pair):
+                    yield pair
+
     for split, parts in recipe.parts.items():
-        pairs, text = _pairs(parts, files), _text(folder, split, other)
-        if split == "train" and recipe.selection:
-            _write_selected(pairs, recipe.selection, other, folder)
-        else:
-            write_lines(pairs, text)
-
-
-def _pairs(parts: tuple[Part, ...], files: Files) -> Iterator[tuple[str, str]]:
-    """Pairs of all parts, one after the other, without those that lack a side."""
-    for part in parts:
-        text = ParallelText(*(files[name] for name in part.names))
-        lines = [read(path) for read, path in zip(part.reads, text, strict=True)]
-        for first, second in in_step(lines[0], lines[1], text):
-            pair = first.strip(), second.strip()
-            if all(pair):
-                yield pair
-
-
-def _write_selected(
-    pairs: Iterator[tuple[str, str]], selection: Selection, other: str, folder: Path
-) -> None:
-    """Write the pairs that fit, then split them into training and validation data."""
-    fitting = ParallelText(folder / "fitting.source", folder / "fitting.target")
-    fits = length_filter(selection, other)
-    write_lines((pair for pair in pairs if fits(pair)), fitting)
-    for split, held_out in (("train", False), ("dev", True)):
-        numbered = enumerate(read_pairs(fitting), start=1)
-        chosen = (pair for n, pair in numbered if (n % selection.every == 0) == held_out)
-        write_lines(chosen, _text(folder, split, other))
-    for path in fitting:
-        path.unlink()
+        selection = recipe.selection
+        if split != "train" or selection is None:
+            write_lines(pairs(parts), _text(folder, split, other))
+            continue
+        fitting = ParallelText(folder / "fitting.source", folder / "fitting.target")
+        write_lines(filter(length_filter(selection, other), pairs(parts)), fitting)
+        for part, held_out in (("train", False), ("dev", True)):
+            numbered = enumerate(read_pairs(fitting), start=1)
+            chosen = (pair for n, pair in numbered if (n % selection.every == 0) == held_out)
+            write_lines(chosen, _text(folder, part, other))
+        for path in fitting:
+            path.unlink()
 
 
 def length_filter(selection: Selection, other: str) -> Callable[[tuple[str, str]], bool]:

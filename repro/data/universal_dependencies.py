@@ -68,8 +68,14 @@ def load_treebank(folder: Path, name: str, check_size: bool = True) -> Treebank:
         content = files[split].read_bytes()
         lines.append(f"{files[split].name} {sha256_of(content)}\n")
         splits[split] = parse_conllu(content, files[split])
-    if check_size:
-        _check_size(name, splits, folder)
+    treebanks = (one for one in declared_corpora().values() if isinstance(one, TreebankFiles))
+    sizes = {f"{one.treebank} {one.release}": one.sizes for one in treebanks}.get(name)
+    found = {split: len(sentences) for split, sentences in splits.items()}
+    if check_size and sizes is not None and found != sizes:
+        raise DataError(
+            f"{folder}: expected {_counts(sizes)} sentences, found {_counts(found)}; for another "
+            "edition of the treebank set data.check_size=false"
+        )
     if "dev" not in files:
         numbered = list(enumerate(splits["train"], start=1))
         splits["dev"] = [sentence for n, sentence in numbered if n % HELD_OUT == 0]
@@ -121,17 +127,6 @@ def _split_file(folder: Path, split: str) -> Path:
             "the treebank there, or set data_dir to the folder that holds ud-treebanks-v…"
         )
     return found[0]
-
-
-def _check_size(name: str, splits: Mapping[str, list[Sentence]], folder: Path) -> None:
-    treebanks = (one for one in declared_corpora().values() if isinstance(one, TreebankFiles))
-    sizes = {f"{one.treebank} {one.release}": one.sizes for one in treebanks}.get(name)
-    found = {split: len(sentences) for split, sentences in splits.items()}
-    if sizes is not None and found != sizes:
-        raise DataError(
-            f"{folder}: expected {_counts(sizes)} sentences, found {_counts(found)}; for another "
-            "edition of the treebank set data.check_size=false"
-        )
 
 
 def _counts(sizes: Mapping[str, object]) -> str:

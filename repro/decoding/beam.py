@@ -15,8 +15,7 @@ from torch import Tensor
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.hypothesis import FrozenTree, Hypothesis, PrefixTree
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import grow
-from repro.decoding.stepping import check_sizes, log_probabilities, most_probable
+from repro.decoding.search import check_sizes, grow, log_probabilities, most_probable
 
 IMPOSSIBLE = float("-inf")
 
@@ -93,7 +92,7 @@ def beam_search(
     if min_length > max_length:
         raise ValueError(f"min_length {min_length} exceeds max_length {max_length}")
     beam = _Beam.of_roots(len(source), beam_size, source.device)
-    tree = grow(beam, model, source, source_mask, max_length, keep_attention, min_length)
+    tree = grow(beam.extend, model, source, source_mask, max_length, keep_attention, min_length)
     return beam.results(tree)
 
 
@@ -139,9 +138,16 @@ class _Beam:
         )
 
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
-        """Extend every live prefix by every token and keep the best ``K``; see ``Search``."""
-        tokens, scores = self._candidates(probs)
-        beam_size, width = self.scores.shape[1], tokens.shape[1]
+        """Extend every live prefix by every token and keep the best ``K``; see ``Extend``."""
+        # The candidates for K places, and the first that gets none: tokens (N, W) and scores
+        # (B, K, W), with finished hypotheses in column 0.
+        beam_size = self.scores.shape[1]
+        width = min(beam_size + 1, probs.shape[1])
+        tokens = most_probable(probs, width)
+        scores = self.scores.new_full((*self.scores.shape, width), IMPOSSIBLE)
+        scores[:, :, 0] = self.scores
+        steps = log_probabilities(probs.gather(1, tokens))
+        scores[self.live] = self.scores[self.live].unsqueeze(1) + steps
         ranked, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
         self.dropped = torch.maximum(self.dropped, ranked[:, beam_size])
         self.scores, order = ranked[:, :beam_size], order[:, :beam_size]
@@ -156,25 +162,15 @@ class _Beam:
         self.live = grown.masked_scatter(grown, going)
         return rows[going], last[going]
 
-    def _candidates(self, probs: Tensor) -> tuple[Tensor, Tensor]:
-        """List what may take the ``K`` places, and the first that may not.
-
-        Returns:
-            Tokens ``(N, W)`` and scores ``(B, K, W)``; finished hypotheses are in column 0.
-        """
-        width = min(self.scores.shape[1] + 1, probs.shape[1])
-        tokens = most_probable(probs, width)
-        scores = self.scores.new_full((*self.scores.shape, width), IMPOSSIBLE)
-        scores[:, :, 0] = self.scores
-        steps = log_probabilities(probs.gather(1, tokens))
-        scores[self.live] = self.scores[self.live].unsqueeze(1) + steps
-        return tokens, scores
-
     def results(self, tree: FrozenTree) -> list[BeamResult]:
         """Read the hypotheses of every sentence and what is proven about them."""
         unfinished = self.scores.masked_fill(~self.live, IMPOSSIBLE).amax(1)
         best_lost = torch.maximum(self.dropped, unfinished).tolist()
-        wanted, scores, nodes = self._wanted().tolist(), self.scores.tolist(), self.nodes.tolist()
+        # The finished slots, or the live ones of a beam where nothing finished.
+        finished_slots = ~self.live & (self.scores > IMPOSSIBLE)
+        anything = finished_slots.any(1, keepdim=True)
+        wanted = torch.where(anything, finished_slots, self.live).tolist()
+        scores, nodes = self.scores.tolist(), self.nodes.tolist()
         results = []
         for sentence, lost in enumerate(best_lost):
             slots = zip(nodes[sentence], scores[sentence], wanted[sentence], strict=True)
@@ -188,8 +184,3 @@ class _Beam:
                 )
             )
         return results
-
-    def _wanted(self) -> Tensor:
-        """Mark the finished slots, or the live ones of a beam where nothing finished."""
-        finished = ~self.live & (self.scores > IMPOSSIBLE)
-        return torch.where(finished.any(1, keepdim=True), finished, self.live)

@@ -9,8 +9,7 @@ from torch import Tensor
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.hypothesis import FrozenTree, Hypothesis, PrefixTree
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import grow
-from repro.decoding.stepping import check_sizes, log_probabilities
+from repro.decoding.search import check_sizes, grow, log_probabilities
 
 MASS_TOLERANCE = 1e-4
 """Largest distance of a complete set's mass from one: float32 rounding over some dozens of steps"""
@@ -73,7 +72,9 @@ def complete_set(
     """
     check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
     frontier = _Frontier.of_roots(len(source), max_hypotheses, source.device)
-    return frontier.results(grow(frontier, model, source, source_mask, max_length, keep_attention))
+    return frontier.results(
+        grow(frontier.extend, model, source, source_mask, max_length, keep_attention)
+    )
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class _Frontier:
         )
 
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
-        """Extend every live prefix by every token of nonzero probability; see ``Search``."""
+        """Extend every live prefix by every token of nonzero probability; see ``Extend``."""
         nonzero = probs > 0
         # Give up the sentences that would hold too many.
         total = self.finished_counts + self._count(self.live.sentences, nonzero.sum(1))

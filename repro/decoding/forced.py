@@ -7,7 +7,7 @@ from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.stepping import begin, check_probabilities
+from repro.decoding.search import begin, check_probabilities
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,13 @@ class Penalties:
         """
         steps = len(hypothesis.step_probabilities)
         normalised = hypothesis.log_probability / ((5 + steps) / 6) ** self.length
-        return normalised + (self.coverage * self._coverage(hypothesis) if self.coverage else 0.0)
-
-    def _coverage(self, hypothesis: Hypothesis) -> float:
+        if not self.coverage:
+            return normalised
         if hypothesis.attention is None:
             raise ValueError("a coverage penalty needs hypotheses that keep their attention")
         spent: list[float] = hypothesis.attention.double().sum(0).tolist()
-        return sum(math.log(max(self.floor, min(1.0, total))) for total in spent)
+        logarithms = (math.log(max(self.floor, min(1.0, total))) for total in spent)
+        return normalised + self.coverage * sum(logarithms)
 
 
 def rescored(hypotheses: Sequence[Hypothesis], penalties: Penalties) -> list[Hypothesis]:

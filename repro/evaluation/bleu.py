@@ -6,11 +6,13 @@ References:
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
+WordT = TypeVar("WordT", str, bytes)
 MAX_ORDER = 4
 _LONGEST = 9999
 """Largest difference of lengths that ``multi-bleu.perl`` looks for, and its default length."""
@@ -41,8 +43,19 @@ def token_counts(
     _check_lengths(hypotheses, references)
     rows = []
     for text, gold in zip(hypotheses, references, strict=True):
-        texts = [gold] if isinstance(gold, str) else gold
-        rows.append(_counts(_tokens(text, lowercase), [_tokens(one, lowercase) for one in texts]))
+        words = _tokens(text, lowercase)
+        texts = [_tokens(one, lowercase) for one in ([gold] if isinstance(gold, str) else gold)]
+        lengths = [(abs(len(words) - len(one)), len(one)) for one in texts]
+        _, closest = min([*lengths, (_LONGEST, _LONGEST)])
+        matches, totals = [], []
+        for order in range(1, MAX_ORDER + 1):
+            found = ngrams(words, order)
+            wanted: Counter[tuple[bytes, ...]] = Counter()
+            for one in texts:
+                wanted |= ngrams(one, order)
+            matches.append((found & wanted).total())
+            totals.append(found.total())
+        rows.append([len(words), closest, *matches, *totals])
     return np.array(rows, np.int64)
 
 
@@ -117,20 +130,6 @@ def _tokens(text: str, lowercase: bool) -> list[bytes]:
     return (content.lower() if lowercase else content).split()
 
 
-def _counts(words: Sequence[bytes], references: Sequence[Sequence[bytes]]) -> list[int]:
-    """Lengths of a translation and its closest reference, matches and totals of n-grams."""
-    lengths = [(abs(len(words) - len(gold)), len(gold)) for gold in references]
-    _, closest = min([*lengths, (_LONGEST, _LONGEST)])
-    matches, totals = [], []
-    for order in range(1, MAX_ORDER + 1):
-        found = _ngrams(words, order)
-        wanted: Counter[tuple[bytes, ...]] = Counter()
-        for gold in references:
-            wanted |= _ngrams(gold, order)
-        matches.append((found & wanted).total())
-        totals.append(found.total())
-    return [len(words), closest, *matches, *totals]
-
-
-def _ngrams(words: Sequence[bytes], order: int) -> Counter[tuple[bytes, ...]]:
+def ngrams(words: Sequence[WordT], order: int) -> Counter[tuple[WordT, ...]]:
+    """Count the n-grams of one order."""
     return Counter(tuple(words[k : k + order]) for k in range(len(words) - order + 1))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.alignment import Links
+from repro.evaluation.bleu import ngrams
 from repro.evaluation.sufficient_statistics import ratios
 
 Words = Sequence[str]
@@ -50,15 +51,11 @@ def rep_counts(
         Malaviya et al. (2018), §5; defaults n = 2, λ_1 = 1, λ_2 = 2.
     """
     sigmas = [
-        ngram_weight * _excess(_ngrams(words, order), _ngrams(reference, order), least=2)
+        ngram_weight * _excess(ngrams(words, order), ngrams(reference, order), least=2)
         + word_weight * _excess(_doubled(words), _doubled(reference), least=1)
         for words, reference in zip(hypotheses, references, strict=True)
     ]
     return ratios(sigmas, [len(reference) for reference in references])
-
-
-def _ngrams(words: Words, order: int) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(words[k : k + order]) for k in range(len(words) - order + 1))
 
 
 def _doubled(words: Words) -> Counter[tuple[str, ...]]:

@@ -11,14 +11,9 @@ References:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import groupby
 from statistics import fmean
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rouge_score.rouge_scorer import RougeScorer
-    from rouge_score.tokenizers import DefaultTokenizer
 
 KINDS = ("rouge1", "rouge2", "rougeL", "rougeW1.2")
 _FROM_LIBRARY = ("rouge1", "rouge2", "rougeL")
@@ -68,11 +63,18 @@ def rouge(
         if not gold:
             raise ValueError(f"summary {number} has no reference")
         cut, *cut_gold = (truncated(each, max_bytes) for each in (text, *gold))
-        each = [_score_pair(scorer, tokenizer, cut, reference) for reference in cut_gold]
-        for kind in KINDS:
-            found = [pair[kind] for pair in each]
-            best = max(found, key=lambda score: score.fmeasure)
-            scores[kind].append(best if best_reference else _mean(found))
+        each: dict[str, list[Overlap]] = {kind: [] for kind in KINDS}
+        for reference in cut_gold:
+            for kind, one in scorer.score(reference, cut).items():
+                each[kind].append(_percent(one.precision, one.recall))
+            tokens = tokenizer.tokenize(cut), tokenizer.tokenize(reference)
+            each["rougeW1.2"].append(weighted_lcs_overlap(*tokens))
+        for kind, found in each.items():
+            if best_reference:
+                scores[kind].append(max(found, key=lambda score: score.fmeasure))
+            else:
+                columns = zip(*map(astuple, found), strict=True)
+                scores[kind].append(Overlap(*map(fmean, columns)))
     return scores
 
 
@@ -88,16 +90,6 @@ def truncated(text: str, max_bytes: int | None) -> str:
     if max_bytes is None:
         return text
     return text.encode()[:max_bytes].decode(errors="ignore")
-
-
-def _score_pair(
-    scorer: "RougeScorer", tokenizer: "DefaultTokenizer", text: str, reference: str
-) -> dict[str, Overlap]:
-    found = scorer.score(reference, text)
-    overlaps = {kind: _percent(found[kind].precision, found[kind].recall) for kind in _FROM_LIBRARY}
-    return overlaps | {
-        "rougeW1.2": weighted_lcs_overlap(tokenizer.tokenize(text), tokenizer.tokenize(reference))
-    }
 
 
 def weighted_lcs_overlap(
@@ -164,11 +156,3 @@ def _percent(precision: float, recall: float) -> Overlap:
     total = precision + recall
     fmeasure = 2 * precision * recall / total if total else 0.0
     return Overlap(100 * precision, 100 * recall, 100 * fmeasure)
-
-
-def _mean(scores: Sequence[Overlap]) -> Overlap:
-    return Overlap(
-        fmean(score.precision for score in scores),
-        fmean(score.recall for score in scores),
-        fmean(score.fmeasure for score in scores),
-    )

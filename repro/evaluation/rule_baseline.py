@@ -31,23 +31,18 @@ def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
     accuracies: dict[tuple[str, str], float] = {}
     for number, line in numbered_lines(path.read_bytes(), path):
         try:
-            language, setting, accuracy = _row(line)
+            row = parse_json_object(line)
+            language, setting = row.get("lang"), row.get("q")
+            accuracy: Any = row.get("test")
+            if not isinstance(language, str) or not language:
+                raise ValueError(f"expected the language as text in 'lang', found {language!r}")
+            if setting not in SETTINGS:
+                raise ValueError(f"expected {' or '.join(SETTINGS)} in 'q', found {setting!r}")
+            if type(accuracy) not in (int, float) or not 0 <= accuracy <= 100:
+                raise ValueError(f"expected a percentage in 'test', found {accuracy!r}")
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
         if (language, setting) in accuracies:
             raise DataError(f"{path}:{number}: {language} in {setting} is repeated")
-        accuracies[language, setting] = accuracy
+        accuracies[language, setting] = float(accuracy)
     return accuracies
-
-
-def _row(line: str) -> tuple[str, str, float]:
-    row = parse_json_object(line)
-    language, setting = row.get("lang"), row.get("q")
-    if not isinstance(language, str) or not language:
-        raise ValueError(f"expected the language as text in 'lang', found {language!r}")
-    if setting not in SETTINGS:
-        raise ValueError(f"expected {' or '.join(SETTINGS)} in 'q', found {setting!r}")
-    accuracy: Any = row.get("test")
-    if type(accuracy) not in (int, float) or not 0 <= accuracy <= 100:
-        raise ValueError(f"expected a percentage in 'test', found {accuracy!r}")
-    return language, str(setting), float(accuracy)

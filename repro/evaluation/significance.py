@@ -97,15 +97,15 @@ def approximate_randomisation(
     .. math:: p = \frac{1 + \#\{t : |\Delta_t| \ge |\Delta|\}}{1 + \text{trials}}
 
     Args:
-        first: statistics of one system, arrays of shape ``(n, k)``, one for each of its runs.
-        second: those of the other system for the same examples, of as many runs.
-        form: from sums ``(..., k)`` to values ``(...)`` of the metric.
-        groups: group of every example; ``None`` puts all in one.
+        first: as for :func:`paired_bootstrap`.
+        second: as there.
+        form: as there.
+        groups: as there.
         trials: number of random swaps.
         seed: seed of the swaps.
 
     Raises:
-        ValueError: shapes differ, no example, a number that is not finite, or no trial.
+        ValueError: as there.
 
     References:
         Riezler & Maxwell (2005), On some pitfalls in automatic evaluation and significance

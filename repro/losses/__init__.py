@@ -1,11 +1,6 @@
 """Losses that belong to the mappings."""
 
-from repro.losses.fenchel_young import (
-    CrossEntropyLoss,
-    EntmaxLoss,
-    FenchelYoungLoss,
-    SparsemaxLoss,
-)
+from repro.losses.fenchel_young import CrossEntropyLoss, EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
 from repro.losses.linear import LinearEntmaxLoss, linear_entmax_loss
 
 __all__ = [

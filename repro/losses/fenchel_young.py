@@ -96,12 +96,7 @@ class FenchelYoungLoss(nn.Module):
         ignored = target == self.ignore_index
         chosen = target.masked_fill(ignored, 0)
         check_classes(chosen, scores.size(-1))
-        losses = self._losses(wide, chosen).masked_fill(ignored, 0.0)
-        return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
-
-    def _losses(self, wide: Tensor, target: Tensor) -> Tensor:
-        probs = self.mapping(wide)
-        chosen = target.unsqueeze(-1)
+        probs, chosen = self.mapping(wide), chosen.unsqueeze(-1)
         centred, _ = centre(wide.detach(), -1)
         best = self.mapping.conjugate_centered(centred, probs, -1)
         omega = self.mapping.omega_one_hot(centred, chosen)
@@ -114,7 +109,8 @@ class FenchelYoungLoss(nn.Module):
         forbidden = wide.detach().gather(-1, chosen).squeeze(-1) == -torch.inf
         gap = gap.clamp(min=0).masked_fill(forbidden, torch.inf)
         losses: Tensor = _WithGradient.run(wide, probs, gap, chosen, allowed, self.label_smoothing)
-        return losses
+        losses = losses.masked_fill(ignored, 0.0)
+        return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
     def extra_repr(self) -> str:
         """Show the settings."""
@@ -128,10 +124,7 @@ class CrossEntropyLoss(FenchelYoungLoss):
     """The Fenchel–Young loss of softmax."""
 
     def __init__(
-        self,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
-        label_smoothing: float = 0.0,
+        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(Softmax(), ignore_index, reduction, label_smoothing)
 
@@ -140,10 +133,7 @@ class SparsemaxLoss(FenchelYoungLoss):
     """The Fenchel–Young loss of sparsemax."""
 
     def __init__(
-        self,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
-        label_smoothing: float = 0.0,
+        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
     ) -> None:
         super().__init__(Sparsemax(), ignore_index, reduction, label_smoothing)
 

@@ -17,22 +17,151 @@ maximum of Tsochantaridis et al., 2004, needs the minus.) The Hamming cost is li
 zero at ``ȳ``, so this is the same loss at scores to which the cost of every wrong part is added.
 """
 
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from repro.losses.fenchel_young import check_loss_settings
-from repro.losses.inference import (
-    Inference,
-    MapInference,
-    MarginalInference,
-    Prediction,
-    ScoredBatch,
-    SparsemapInference,
-)
 from repro.losses.reduction import Reduction, reduce_losses
-from repro.losses.target import checked_target
-from repro.structures import Structure
+from repro.mappings._masking import under_vmap
+from repro.structures import (
+    Arborescence,
+    ConvergenceWarning,
+    Matching,
+    Solution,
+    Structure,
+    sparsemap,
+)
 from repro.structures.active_set import MAX_ITER
+
+
+class ScoredBatch(NamedTuple):
+    """A structure with the scores of a batch of instances.
+
+    Attributes:
+        structure: whose oracles are called.
+        scores: ``η``, ``(B, ...)``.
+        additional: additional scores, or None.
+        lengths: ``(B, ...)``, or None.
+    """
+
+    structure: Structure
+    scores: Tensor
+    additional: Tensor | None
+    lengths: Tensor | None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Result of inference at some scores.
+
+    Attributes:
+        marginals: ``u``, like the scores.
+        additional: ``v``, like the additional scores, or None.
+        solution: the selected structures and their weights, from SparseMAP alone.
+    """
+
+    marginals: Tensor
+    additional: Tensor | None
+    solution: Solution | None = None
+
+
+class Inference(Protocol):
+    """The maximiser of ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
+
+    def predict(self, batch: ScoredBatch) -> Prediction:
+        """``A y*``."""
+
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
+        """The maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
+
+    def omega(self, vertex: Tensor) -> Tensor:
+        """``Ω`` of single structures, from their unary parts ``(B, ...)`` to ``(B,)``."""
+
+
+@dataclass(frozen=True)
+class MapInference:
+    """``Ω = 0``: the best structure."""
+
+    def predict(self, batch: ScoredBatch) -> Prediction:
+        """The parts of the best structure."""
+        structure, scores, additional, lengths = batch
+        best = structure.map(scores, additional, lengths)
+        one = scores.new_ones(len(scores), 1)
+        pairs = None if additional is None else structure.mixture(best[:, None], one, additional)
+        return Prediction(structure.indicator(best, scores), pairs)
+
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
+        """The score of the best structure."""
+        structure, scores, additional, lengths = batch
+        best = structure.map(scores, additional, lengths)
+        return structure.score(best, scores, additional)
+
+    def omega(self, vertex: Tensor) -> Tensor:
+        """Zero."""
+        return vertex.new_zeros(vertex.size(0))
+
+
+@dataclass(frozen=True)
+class MarginalInference:
+    """``Ω = -H``: every structure, in proportion to the exponential of its score."""
+
+    def predict(self, batch: ScoredBatch) -> Prediction:
+        """The probabilities of the parts."""
+        return Prediction(*batch.structure.marginals(*batch[1:]))
+
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
+        """The log-partition function."""
+        return batch.structure.log_partition(*batch[1:])
+
+    def omega(self, vertex: Tensor) -> Tensor:
+        """Zero: a single structure has no entropy."""
+        return vertex.new_zeros(vertex.size(0))
+
+
+@dataclass(frozen=True)
+class SparsemapInference:
+    """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
+
+    Attributes:
+        max_iter: the solver's iterations at most.
+        tol: the gap at which it stops; None as in :func:`repro.structures.sparsemap`.
+    """
+
+    max_iter: int
+    tol: float | None
+
+    def predict(self, batch: ScoredBatch) -> Prediction:
+        """The mixture's parts, and the solution behind them, which says whether it converged."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = sparsemap(
+                *batch[:3], lengths=batch.lengths, max_iter=self.max_iter, tol=self.tol
+            )
+        return Prediction(solution.marginals, solution.additional, solution)
+
+    def conjugate(self, batch: ScoredBatch) -> Tensor:
+        """The mixture's score less its penalty."""
+        with torch.no_grad():
+            found = self.predict(batch)
+        parts = found.marginals.detach()  # no_grad leaves tangents of forward mode
+        value = _inner_product(parts, batch.scores) - self.omega(parts)
+        if batch.additional is None or found.additional is None:
+            return value
+        return value + _inner_product(found.additional.detach(), batch.additional)
+
+    def omega(self, vertex: Tensor) -> Tensor:
+        """Half the squared norm of the unary parts."""
+        return vertex.flatten(1).square().sum(-1) / 2
+
+
+def _inner_product(parts: Tensor, scores: Tensor) -> Tensor:
+    """``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
+    return torch.where(parts != 0, parts * scores, 0.0).flatten(1).sum(-1)
 
 
 class StructuredLoss(nn.Module):
@@ -188,3 +317,63 @@ class MarginSparseMAPLoss(StructuredLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(structure, SparsemapInference(max_iter, tol), cost, reduction)
+
+
+def checked_target(
+    structure: Structure, target: Tensor, scores: Tensor, lengths: Tensor | None
+) -> Tensor:
+    """Bring a target into the form of ``structure.map``: -1 at everything that does not exist.
+
+    Args:
+        structure: what the target is an instance of.
+        target: ``(B, V)``, ``long``; heads of trees with or without the root in front.
+        scores: unary scores, ``(B, R, C)``.
+        lengths: sizes of the instances, or None.
+
+    Raises:
+        ValueError: the target has another shape or type, an entry out of range, heads that make no
+            tree, or two rows of a matching with one column.
+    """
+    tree = isinstance(structure, Arborescence)
+    if target.dtype != torch.long:
+        raise ValueError(f"the target must hold integers (torch.long), not {target.dtype}")
+    if tree and target.dim() == 2 and target.size(1) == scores.size(1) - 1:
+        target = pad(target, (1, 0), value=-1)
+    if target.shape != scores.shape[:2]:
+        raise ValueError(
+            f"target {tuple(scores.shape[:2])} expected for scores {tuple(scores.shape)}, "
+            f"got {tuple(target.shape)}"
+        )
+    # The entries that are decided: items, words, rows.
+    places = torch.arange(target.size(1), device=target.device)
+    exists = (places >= int(tree)).expand_as(target)
+    if lengths is not None:
+        sizes = lengths.to(target.device).view(len(target), -1)[:, :1]
+        exists = exists & (places < sizes + int(tree))
+    vertex, values = target.masked_fill(~exists, -1), scores.size(1 if tree else 2)
+    outside = ((vertex < -1) | (vertex >= values)).any(-1)
+    _refuse(vertex, outside, f"has entries outside 0..{values - 1}")
+    if isinstance(structure, Arborescence):
+        # In a tree the heads of each word, followed upwards, lead to the root.
+        heads = torch.where(vertex < 0, places.expand_as(vertex), vertex)
+        for _ in range(vertex.size(1).bit_length()):  # twice as many steps every time
+            heads = heads.gather(1, heads)
+        wrong = (exists & (heads != 0)).any(-1)
+        if structure.single_root:
+            wrong = wrong | ((vertex == 0).sum(-1) > 1)
+        _refuse(vertex, wrong, "is no tree")
+    if isinstance(structure, Matching):
+        columns = vertex.sort(-1).values
+        twice = (columns[:, 1:] == columns[:, :-1]) & (columns[:, 1:] >= 0)
+        _refuse(vertex, twice.any(-1), "gives one column to two rows")
+    return vertex
+
+
+def _refuse(vertex: Tensor, wrong: Tensor, why: str) -> None:
+    """Raise for the first wrong instance; under ``torch.func.vmap`` values cannot be read."""
+    if under_vmap(wrong):
+        return
+    found = wrong.nonzero()
+    if found.numel():
+        first = int(found[0])
+        raise ValueError(f"instance {first}: target {vertex[first].tolist()} {why}")

@@ -50,17 +50,15 @@ class DifferentiableFunction(Function):
             return cls.apply(*arguments)
         if not dispatch.has_kernel(arguments[0]):
             return cls.forward_mode.apply(*arguments)
-        if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and _tracked(arguments)):
+        tracked = forward_ad._current_level >= 0
+        if not tracked and torch.is_grad_enabled():
+            # The first argument, a tensor, mostly is the one that needs a gradient.
+            tracked = arguments[0].requires_grad or any(
+                isinstance(given, Tensor) and given.requires_grad for given in arguments[1:]
+            )
+        if tracked:
             return cls.direct(*arguments)
         return cls.forward(*arguments)  # a node of the graph takes as long as a small kernel
-
-
-def _tracked(arguments: tuple[Any, ...]) -> bool:
-    """Return whether an argument needs a gradient; the first, a tensor, mostly does."""
-    first: Tensor = arguments[0]
-    return first.requires_grad or any(
-        isinstance(given, Tensor) and given.requires_grad for given in arguments[1:]
-    )
 
 
 def keep(ctx: Any, *tensors: Tensor | None) -> None:

@@ -1,7 +1,7 @@
-"""Shared parts of bounded mappings: checks, the derivative, the maximum with its multipliers."""
+"""Constrained softmax and sparsemax: checks of bounds, derivative, multipliers, maximum."""
 
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,14 +11,16 @@ from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, bo
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
 from repro.mappings._masking import (
-    broadcasts_to,
+    allowed_scores,
     cast_like,
     centre,
+    check_broadcast,
     check_floating,
     is_concrete,
 )
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
+from repro.mappings.modules import ProbabilityMap
 
 _LARGEST_SLACK = 0.01
 
@@ -81,30 +83,20 @@ def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     bad = short | wrong.any(dim, keepdim=True)
     if not is_concrete(bad):
         scores = scores.masked_fill(bad, torch.nan)
-    elif bool(bad.any()):
-        _refuse(bounds, wrong, sums, short, dim)
+    elif bool(wrong.any()):
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise ValueError(f"upper must be at least 0, got {bounds[place].item():g} at {place}")
+    elif bool(short.any()):
+        raise ValueError(
+            f"upper sums to {sums[short][0].item():g} over the allowed entries of row "
+            f"{first_row(short, dim)}; a distribution needs at least 1"
+        )
     return scores, bounds.clamp(min=0.0)
 
 
 def _check_type(upper: Tensor, scores: Tensor) -> None:
     check_floating("upper", upper)
-    if not broadcasts_to(upper, scores):
-        raise ValueError(
-            f"upper of shape {tuple(upper.shape)} does not broadcast to scores of shape "
-            f"{tuple(scores.shape)}"
-        )
-
-
-def _refuse(bounds: Tensor, wrong: Tensor, sums: Tensor, short: Tensor, dim: int) -> NoReturn:
-    if bool(wrong.any()):
-        place = tuple(wrong.nonzero()[0].tolist())
-        raise ValueError(f"upper must be at least 0, got {bounds[place].item():g} at {place}")
-    row = first_row(short, dim)
-    total = sums[short][0].item()
-    raise ValueError(
-        f"upper sums to {total:g} over the allowed entries of row {row}; a distribution needs "
-        "at least 1"
-    )
+    check_broadcast("upper", upper, scores)
 
 
 def first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
@@ -162,11 +154,22 @@ class BoundedFunction(DifferentiableFunction):
         slack: float,
     ) -> tuple[Tensor, Tensor]:
         """Solve; ``order`` chooses the solver."""
-        if dispatch.has_kernel(scores) and (upper is None or _is_one(total)):
-            return _by_kernel(scores, upper, total, order, dim, slack)
-        assert upper is not None
-        solve = bounded_softmax if order == 0.0 else box_projection
-        return solve(scores, upper, total, dim)
+        is_one = isinstance(total, float) and total == 1.0
+        if not dispatch.has_kernel(scores) or not (upper is None or is_one):
+            assert upper is not None
+            solve = bounded_softmax if order == 0.0 else box_projection
+            return solve(scores, upper, total, dim)
+        rows = to_last(scores, dim)
+        if upper is not None:
+            solution = launch("bounded_forward", rows, to_last(upper, dim), order, slack)
+        elif isinstance(total, Tensor):
+            solution = launch("budget_forward_rows", rows, to_last(total, dim))
+        else:
+            solution = launch("budget_forward", rows, total)
+        probs, status, faults = solution
+        if is_concrete(faults) and faults.item():
+            raise Unsolvable
+        return from_last(probs, dim), from_last(status, dim)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -183,7 +186,15 @@ class BoundedFunction(DifferentiableFunction):
         """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
         probs, status = ctx.saved_tensors
         if dispatch.differentiable_once(probs, grads[0]):
-            return *_backward_by_kernel(ctx, probs, status, grads[0]), None, None, None
+            rows, kinds, grad = (to_last(tensor, ctx.dim) for tensor in (probs, status, grads[0]))
+            to_upper = ctx.needs_input_grad[1]
+            moved, charged, spent = launch(
+                "bounded_backward", rows, kinds, grad, ctx.order, to_upper, ctx.spends
+            )
+            grad_upper = from_last(charged, ctx.dim) if to_upper else None
+            totals = spent.view(*rows.shape[:-1], 1) if ctx.spends else None
+            grad_total = None if totals is None else from_last(totals, ctx.dim)
+            return from_last(moved, ctx.dim), grad_upper, grad_total, None, None, None
         slope, share, full = _response(probs, status, ctx.order, ctx.dim)
         mean = (share * grads[0]).sum(ctx.dim, keepdim=True)
         grad_upper = full * (grads[0] - mean) if ctx.needs_input_grad[1] else None
@@ -204,44 +215,6 @@ class BoundedFunction(DifferentiableFunction):
         if ctx.spends and tangents[2] is not None:
             moved = moved + share * tangents[2]
         return moved, None
-
-
-def _is_one(total: float | Tensor) -> bool:
-    return isinstance(total, float) and total == 1.0
-
-
-def _by_kernel(
-    scores: Tensor,
-    upper: Tensor | None,
-    total: float | Tensor,
-    order: float,
-    dim: int,
-    slack: float,
-) -> tuple[Tensor, Tensor]:
-    rows = to_last(scores, dim)
-    if upper is not None:
-        solution = launch("bounded_forward", rows, to_last(upper, dim), order, slack)
-    elif isinstance(total, Tensor):
-        solution = launch("budget_forward_rows", rows, to_last(total, dim))
-    else:
-        solution = launch("budget_forward", rows, total)
-    probs, status, faults = solution
-    if is_concrete(faults) and faults.item():
-        raise Unsolvable
-    return from_last(probs, dim), from_last(status, dim)
-
-
-def _backward_by_kernel(
-    ctx: Any, probs: Tensor, status: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    rows, statuses, grad = (to_last(tensor, ctx.dim) for tensor in (probs, status, grad))
-    to_upper = ctx.needs_input_grad[1]
-    moved, charged, spent = launch(
-        "bounded_backward", rows, statuses, grad, ctx.order, to_upper, ctx.spends
-    )
-    grad_upper = from_last(charged, ctx.dim) if to_upper else None
-    grad_total = from_last(spent.view(*rows.shape[:-1], 1), ctx.dim) if ctx.spends else None
-    return from_last(moved, ctx.dim), grad_upper, grad_total
 
 
 def _response(
@@ -278,17 +251,7 @@ def bounded_value(
     held = probs.detach()
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), dim)
     best = (held * centred).sum(dim) - tsallis(held, order, dim) + (total * top).squeeze(dim)
-    excess, level = _multipliers(scores, probs, status, order, top, dim)
-    value: Tensor = Danskin.run(scores, probs, best.detach(), dim)
-    if upper is not None:
-        value = Danskin.run(upper, excess, value, dim)
-    return Danskin.run(total, level, value, dim) if isinstance(total, Tensor) else value
-
-
-def _multipliers(
-    scores: Tensor, probs: Tensor, status: Tensor, order: float, top: Tensor, dim: int
-) -> tuple[Tensor, Tensor]:
-    """Multipliers of the bounds, and the level of the free entries, which is that of the total."""
+    # Multipliers of the bounds, and the level of the free entries, which is that of the total.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
     heights = (scores.clamp(max=largest) - shift).masked_fill(status == AT_ZERO, 0.0)
@@ -296,9 +259,138 @@ def _multipliers(
         heights = heights - on_support(probs, probs > 0).log()
     else:
         heights = heights - probs + 0.5
-    _, share, full = _response(probs.detach(), status, 0.0, dim)
+    _, share, full = _response(held, status, 0.0, dim)
     level = (share * heights).sum(dim, keepdim=True)
     met = full & (probs > 0) if order == 0.0 else full
     spent = share.sum(dim, keepdim=True) > 0
     excess = torch.where(met, heights - level, 0.0)
-    return excess, torch.where(spent, level + shift, 0.0)
+    level = torch.where(spent, level + shift, 0.0)
+    value: Tensor = Danskin.run(scores, probs, best.detach(), dim)
+    if upper is not None:
+        value = Danskin.run(upper, excess, value, dim)
+    return Danskin.run(total, level, value, dim) if isinstance(total, Tensor) else value
+
+
+def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+    r"""Find the distribution closest to softmax that respects upper bounds.
+
+    .. math:: p = \arg\min_{q \in \Delta^n,\, q \le u} \mathrm{KL}(q \parallel \mathrm{softmax}(z)),
+              \qquad p_j = \min(\exp(z_j) / Z, u_j)
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` is no bound, zero is
+            an exhausted one. It receives gradients.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, nowhere above ``u``, exactly zero where
+        masked or exhausted. Bounds that sum to one are returned. A row with nothing allowed is
+        all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores or bounds are not floating point, or the mask is not boolean.
+        ValueError: bounds are negative or NaN, or sum to less than one over the allowed entries
+            of a row, in both cases by more than ``n`` roundings; or a shape does not broadcast.
+            On an accelerator, under ``torch.compile`` or ``vmap`` values are not read; there,
+            such rows come out as NaN.
+
+    References:
+        Malaviya et al. (2018), Eq. 4; Martins & Kreutzer (2017).
+    """
+    return _constrained(scores, upper, 0.0, mask, dim)
+
+
+def csparsemax(
+    scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Project scores onto the distributions that respect upper bounds.
+
+    .. math:: p = \arg\min_{q \in \Delta^n,\, q \le u} \lVert q - z \rVert_2^2,
+              \qquad p_j = \max(0, \min(u_j, z_j - \tau))
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` is no bound, zero is
+            an exhausted one. It receives gradients.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, nowhere above ``u``, exactly zero where
+        masked, exhausted or off the support. Bounds that sum to one are returned. A row with
+        nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores or bounds are not floating point, or the mask is not boolean.
+        ValueError: bounds are negative or NaN, or sum to less than one over the allowed entries
+            of a row, in both cases by more than ``n`` roundings; or a shape does not broadcast.
+            On an accelerator, under ``torch.compile`` or ``vmap`` values are not read; there,
+            such rows come out as NaN.
+
+    References:
+        Malaviya et al. (2018), Eq. 6 and Proposition 1.
+    """
+    return _constrained(scores, upper, 1.0, mask, dim)
+
+
+def _constrained(
+    scores: Tensor, upper: Tensor, order: float, mask: Tensor | None, dim: int
+) -> Tensor:
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    return cast_like(scores, constrained(wide, upper, order, dim))
+
+
+class BoundedMap(ProbabilityMap):
+    """A map with upper bounds, which every call takes as its second argument."""
+
+    order: float
+    """Order of the Tsallis entropy ``-Ω``."""
+
+    def forward(  # type: ignore[override]
+        self, scores: Tensor, upper: Tensor, mask: Tensor | None = None, dim: int = -1
+    ) -> Tensor:
+        """Return the distribution, like ``scores``; arguments as of the function."""
+        return _constrained(scores, upper, self.order, mask, dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``Ω(p)``, that of the map without bounds."""
+        return tsallis(probs, self.order, dim)
+
+    def value(  # type: ignore[override]
+        self, scores: Tensor, upper: Tensor, mask: Tensor | None = None, dim: int = -1
+    ) -> Tensor:
+        """Return ``max <q, z> - Ω(q)`` over the distributions under the bounds.
+
+        Its gradient is ``p`` in the scores and the multipliers in the bounds (zero for a bound
+        that is not met; where several are possible, because no entry is free, also zero).
+
+        Args:
+            scores: ``z``, floating point, ``n >= 1`` on ``dim``; ``-inf`` forbids an entry.
+            upper: ``u``, as for the map.
+            mask: boolean, broadcasts to ``scores``; True = allowed.
+            dim: the axis of the distributions.
+
+        Returns:
+            The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
+        """
+        wide, bounds = admit(allowed_scores(scores, mask, dim), upper, dim)
+        return bounded_value(wide, bounds, 1.0, self.order, dim).to(scores.dtype)
+
+
+class Csoftmax(BoundedMap):
+    """:func:`csoftmax` with ``Ω(p) = Σ p log p``.
+
+    Where a bound is exhausted (zero) its multiplier is infinite; :meth:`value` reports zero.
+    """
+
+    order = 0.0
+
+
+class Csparsemax(BoundedMap):
+    """:func:`csparsemax` with ``Ω(p) = ½ (‖p‖² - 1)``."""
+
+    order = 1.0

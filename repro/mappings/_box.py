@@ -39,7 +39,18 @@ def box_projection(
     # τ <= 0: what lies above its bound is full wherever it is; now x and x - u both stay small.
     centred = torch.minimum(centred, bound).clamp(min=_REACH)
     centred, bound, limit = centred.double(), bound.double(), limit.double()
-    distance = centred - _threshold(centred, bound, limit, dim)
+    # The sum of the entries is piecewise linear in the threshold: going down, an entry joins at x
+    # and leaves, full, at x - u. The corners are sorted and the sum followed from one to the next.
+    corners, permutation = torch.cat([centred, centred - bound], dim).sort(dim, descending=True)
+    size = permutation.size(dim)
+    slope = (1.0 - 2.0 * (permutation >= size // 2).to(centred.dtype)).cumsum(dim)
+    gaps = corners.narrow(dim, 0, size - 1) - corners.narrow(dim, 1, size - 1)
+    filled = (slope.narrow(dim, 0, size - 1) * gaps).cumsum(dim)
+    filled = torch.cat([torch.zeros_like(limit * gaps.narrow(dim, 0, 1)), filled], dim)
+    segment = ((filled < limit).sum(dim, keepdim=True) - 1).clamp_min_(0)
+    missing = limit - filled.gather(dim, segment)
+    tau = corners.gather(dim, segment) - missing / slope.gather(dim, segment).clamp_min_(1.0)
+    distance = centred - tau
     for _ in range(_POLISHES):
         probs = torch.minimum(distance.relu(), bound)
         full = distance >= bound
@@ -58,18 +69,18 @@ def bounded_softmax(
 ) -> tuple[Tensor, Tensor]:
     """``min(exp(z) / Z, u)`` with the ``Z`` at which the entries sum to the total.
 
-    Args:
-        scores: ``n >= 1`` on ``dim``; ``-inf`` where forbidden.
-        upper: bounds, like ``scores``, zero where forbidden.
-        total: mass to spend, a number or size 1 on ``dim``. Where the bounds sum to less, all
-            of them are used up.
-        dim: the axis of the distributions.
-
-    Returns:
-        The distributions, and the KKT status of their entries.
+    Arguments and results are those of :func:`box_projection`; bounds and total may be of any size.
     """
     centred, limit, tight = _anchored(scores, upper, total, dim)
-    full = _saturated(centred, upper, limit, dim) & (upper < torch.inf)
+    # In the order of z - log u the full entries come first; each is tested against what those
+    # before it leave over. Doubtful ones are left to the passes below, as entries are easily added
+    # to the full ones, but not taken back.
+    key, permutation = (centred - upper.log()).sort(dim, descending=True)
+    bounds = upper.gather(dim, permutation)
+    left = limit - (bounds.cumsum(dim) - bounds)
+    rest = centred.gather(dim, permutation).flip(dim).logcumsumexp(dim).flip(dim)
+    full = left.clamp_min_(0.0).log_() + key - _DOUBT * torch.finfo(key.dtype).eps >= rest
+    full = torch.zeros_like(full).scatter(dim, permutation, full) & (upper < torch.inf)
     finite = scores.clamp(max=torch.finfo(scores.dtype).max)
     shares = _shares(finite, upper, limit, full, dim)
     for _ in range(_POLISHES):
@@ -100,38 +111,6 @@ def _anchored(
     last = (spent < limit).sum(dim, keepdim=True)
     anchor = points.gather(dim, last.clamp(max=scores.size(dim) - 1)).clamp_min_(-largest)
     return (finite - anchor).clamp(-largest, largest), limit, available <= total
-
-
-def _threshold(centred: Tensor, bound: Tensor, limit: Tensor, dim: int) -> Tensor:
-    """Find the threshold at which the entries sum to the limit, up to rounding.
-
-    The sum is piecewise linear: going down, an entry joins at ``x`` and leaves, full, at
-    ``x - u``. The corners are sorted and the sum followed from one to the next.
-    """
-    corners, permutation = torch.cat([centred, centred - bound], dim).sort(dim, descending=True)
-    size = permutation.size(dim)
-    slope = (1.0 - 2.0 * (permutation >= size // 2).to(centred.dtype)).cumsum(dim)
-    gaps = corners.narrow(dim, 0, size - 1) - corners.narrow(dim, 1, size - 1)
-    filled = (slope.narrow(dim, 0, size - 1) * gaps).cumsum(dim)
-    filled = torch.cat([torch.zeros_like(limit * gaps.narrow(dim, 0, 1)), filled], dim)
-    segment = ((filled < limit).sum(dim, keepdim=True) - 1).clamp_min_(0)
-    missing = limit - filled.gather(dim, segment)
-    return corners.gather(dim, segment) - missing / slope.gather(dim, segment).clamp_min_(1.0)
-
-
-def _saturated(centred: Tensor, upper: Tensor, limit: Tensor, dim: int) -> Tensor:
-    """Return whether an entry is full.
-
-    In the order of ``z - log u`` the full entries come first; each is tested against what those
-    before it leave over. Doubtful ones are left to the caller: entries are easily added to the
-    full ones, but not taken back.
-    """
-    key, permutation = (centred - upper.log()).sort(dim, descending=True)
-    bounds = upper.gather(dim, permutation)
-    left = limit - (bounds.cumsum(dim) - bounds)
-    rest = centred.gather(dim, permutation).flip(dim).logcumsumexp(dim).flip(dim)
-    full = left.clamp_min_(0.0).log_() + key - _DOUBT * torch.finfo(key.dtype).eps >= rest
-    return torch.zeros_like(full).scatter(dim, permutation, full)
 
 
 def _finished(

@@ -89,6 +89,8 @@ class Budget(ProbabilityMap):
             as a buffer.
     """
 
+    settings = ("k",)
+
     k: float | Tensor
 
     def __init__(self, k: float | Tensor) -> None:
@@ -120,7 +122,3 @@ class Budget(ProbabilityMap):
         wide, ones, total = _admit(allowed_scores(scores, mask, dim), self.k, dim)
         upper = None if dispatch.has_kernel(wide) else ones
         return bounded_value(wide, upper, total, 1.0, dim).to(scores.dtype)
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"k={self.k}" if isinstance(self.k, float) else ""

@@ -8,15 +8,8 @@ from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._curves import growth_curvature
-from repro.mappings._masking import (
-    allowed_scores,
-    broadcasts_to,
-    cast_like,
-    centre,
-    in_double,
-    is_concrete,
-)
-from repro.mappings._parameters import number
+from repro.mappings._masking import allowed_scores, cast_like, centre, in_double, is_concrete
+from repro.mappings._parameters import check_per_row, number
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
 
@@ -90,14 +83,24 @@ class EntmaxFunction(DifferentiableFunction):
         map is not Lipschitz, all that are small.
         """
         if _has_kernel(order) and dispatch.has_kernel(scores):
-            return _by_kernel(scores, order, dim)
+            rows = to_last(scores, dim)
+            if isinstance(order, Tensor):
+                orders = _row_orders(order, scores, dim)
+                return from_last(dispatch.launch("entmax_forward_rows", rows, orders), dim)
+            return from_last(dispatch.launch("entmax_forward", rows, order), dim)
         if not _has_kernel(order):
             # torch's own operator, which makes NaN of a row whose maximum is infinite
             finite = scores.clamp(max=torch.finfo(scores.dtype).max)
             empty = scores.amax(dim, keepdim=True) == -torch.inf
             return finite.softmax(dim).masked_fill_(empty, 0.0)
         centred, top = centre(scores, dim)
-        powers = _powers(in_double(centred), order, dim, convex)
+        wide = in_double(centred)
+        if isinstance(order, float) and order == 1.0:
+            powers = sparsemax_powers(wide, dim)
+        elif isinstance(order, float) and order == 0.5:
+            powers = entmax15_powers(wide, dim)
+        else:
+            powers = entmax_powers(wide, order, dim, convex)
         probs = cast_like(scores, powers.div_(powers.sum(dim, keepdim=True)))
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
@@ -116,8 +119,17 @@ class EntmaxFunction(DifferentiableFunction):
             if not _has_kernel(order):
                 moved = torch._softmax_backward_data(grads[0], probs, ctx.dim, probs.dtype)
                 return moved, None, None, None
-            learned = ctx.needs_input_grad[1]
-            return *_backward_by_kernel(probs, order, grads[0], ctx.dim, learned), None, None
+            rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
+            if not isinstance(order, Tensor):
+                moved = dispatch.launch("entmax_backward", rows, grad, order)
+                return from_last(moved, ctx.dim), None, None, None
+            orders = _row_orders(order, probs, ctx.dim)
+            if not ctx.needs_input_grad[1]:
+                moved = dispatch.launch("entmax_backward_scores", rows, grad, orders)
+                return from_last(moved, ctx.dim), None, None, None
+            moved, drift = dispatch.launch("entmax_backward_rows", rows, grad, orders)
+            drift = from_last(drift.view(*rows.shape[:-1], 1), ctx.dim)
+            return from_last(moved, ctx.dim), drift.sum_to_size(order.shape), None, None
         grad_scores, centred = apply_jacobian(probs, order, grads[0], ctx.dim)
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
@@ -140,30 +152,6 @@ class EntmaxFunction(DifferentiableFunction):
 def _has_kernel(order: float | Tensor) -> bool:
     """Return whether the order is not that of softmax, which torch computes itself."""
     return isinstance(order, Tensor) or order != 0.0
-
-
-def _by_kernel(scores: Tensor, order: float | Tensor, dim: int) -> Tensor:
-    rows = to_last(scores, dim)
-    if isinstance(order, Tensor):
-        probs = dispatch.launch("entmax_forward_rows", rows, _row_orders(order, scores, dim))
-    else:
-        probs = dispatch.launch("entmax_forward", rows, order)
-    return from_last(probs, dim)
-
-
-def _backward_by_kernel(
-    probs: Tensor, order: float | Tensor, grad: Tensor, dim: int, learned: bool
-) -> tuple[Tensor, Tensor | None]:
-    """``J g``, and the gradient of the order if it is learned."""
-    rows, grad = to_last(probs, dim), to_last(grad, dim)
-    if not isinstance(order, Tensor):
-        return from_last(dispatch.launch("entmax_backward", rows, grad, order), dim), None
-    orders = _row_orders(order, probs, dim)
-    if not learned:
-        return from_last(dispatch.launch("entmax_backward_scores", rows, grad, orders), dim), None
-    moved, drift = dispatch.launch("entmax_backward_rows", rows, grad, orders)
-    drift = from_last(drift.view(*rows.shape[:-1], 1), dim)
-    return from_last(moved, dim), drift.sum_to_size(order.shape)
 
 
 def _row_orders(order: Tensor, like: Tensor, dim: int) -> Tensor:
@@ -191,7 +179,7 @@ def apply_jacobian(
     Returns:
         ``J v``, and ``v`` less its mean weighted by ``s``.
     """
-    if not _above_two(order):
+    if not isinstance(order, Tensor) and order <= 1:  # tensors, which are not read, may be above
         slope = _slope(probs, order)
         mean = (vector * slope).sum(dim, keepdim=True) / _total(slope, dim)
         return slope * (vector - mean), vector - mean
@@ -205,11 +193,6 @@ def apply_jacobian(
     limit = torch.finfo(probs.dtype).max
     moved = (centred * half * half).clamp(-limit, limit)
     return moved.to(probs.dtype), centred.to(probs.dtype)
-
-
-def _above_two(order: float | Tensor) -> bool:
-    """Return whether an order may be above one; tensors are not read."""
-    return isinstance(order, Tensor) or order > 1
 
 
 def _total(slope: Tensor, dim: int) -> Tensor:
@@ -226,14 +209,6 @@ def _relative_slope(probs: Tensor, order: float | Tensor, dim: int) -> tuple[Ten
     floor, place = probs.detach().masked_fill(~support, torch.inf).min(dim, keepdim=True)
     floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
     return on_support(probs / floor, support).pow(1 - order) * support, place
-
-
-def _powers(centred: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
-    if isinstance(order, float) and order == 1.0:
-        return sparsemax_powers(centred, dim)
-    if isinstance(order, float) and order == 0.5:
-        return entmax15_powers(centred, dim)
-    return entmax_powers(centred, order, dim, convex)
 
 
 def _slope(probs: Tensor, order: float | Tensor) -> Tensor:
@@ -289,7 +264,7 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
     if not isinstance(alpha, Tensor):
         alpha = check_alpha(alpha)
         return alpha - 1.0, alpha <= 2.0
-    _check_alpha_shape(alpha, scores, dim)
+    check_per_row("alpha", alpha, scores, dim)
     if not is_concrete(alpha) or alpha.numel() == 0:
         order = (alpha - 1).to(scores.dtype)
         return order.masked_fill(order < 0, torch.nan), False
@@ -297,14 +272,3 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
     if not lowest.item() >= 1:
         raise ValueError(f"alpha must be at least 1, got {lowest.item()}")
     return (alpha - 1).to(scores.dtype), highest.item() <= 2
-
-
-def _check_alpha_shape(alpha: Tensor, scores: Tensor, dim: int) -> None:
-    if not broadcasts_to(alpha, scores):
-        raise ValueError(
-            f"alpha of shape {tuple(alpha.shape)} does not broadcast to scores of shape "
-            f"{tuple(scores.shape)}"
-        )
-    from_right = dim - scores.dim() if dim >= 0 else dim
-    if alpha.dim() >= -from_right and alpha.size(from_right) != 1:
-        raise ValueError(f"alpha of shape {tuple(alpha.shape)} must have size 1 on dim {dim}")

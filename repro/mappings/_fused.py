@@ -73,6 +73,8 @@ class Fusedmax(ProbabilityMap):
     neighbours that are allowed.
     """
 
+    settings = ("lam", "gamma")
+
     def __init__(self, lam: float = 0.1, gamma: float = 1.0) -> None:
         super().__init__()
         self.lam = check_lam(lam)
@@ -102,10 +104,6 @@ class Fusedmax(ProbabilityMap):
         place = present.cumsum(dim).gather(dim, chosen)
         neighbours = (place > 1).to(centred.dtype) + (place < present.sum(dim, keepdim=True))
         return self.gamma * (self.lam * neighbours.squeeze(dim))
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"lam={self.lam}, gamma={self.gamma}"
 
 
 class FusedFunction(GroupedFunction):

@@ -23,7 +23,9 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
     wide = scores.float() if scores.dtype in _LOW_PRECISION else scores
     if mask is None:
         return wide
-    _check_mask(mask, scores)
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean (True = allowed), got {kind(mask)}")
+    check_broadcast("mask", mask, scores)
     return wide.masked_fill(~mask, -torch.inf)
 
 
@@ -42,24 +44,20 @@ def kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
 
-def _check_mask(mask: Tensor, scores: Tensor) -> None:
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise TypeError(f"mask must be boolean (True = allowed), got {kind(mask)}")
-    if not broadcasts_to(mask, scores):
+def check_broadcast(name: str, value: Tensor, scores: Tensor) -> None:
+    """Refuse an argument that does not expand to the shape of the scores.
+
+    Raises:
+        ValueError: names the argument and both shapes.
+    """
+    if value.shape == scores.shape:
+        return
+    pairs = zip(reversed(value.shape), reversed(scores.shape), strict=False)
+    if value.dim() > scores.dim() or not all(a in (1, b) for a, b in pairs):
         raise ValueError(
-            f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape "
+            f"{name} of shape {tuple(value.shape)} does not broadcast to scores of shape "
             f"{tuple(scores.shape)}"
         )
-
-
-def broadcasts_to(small: Tensor, large: Tensor) -> bool:
-    """Return whether ``small`` expands to the shape of ``large``."""
-    if small.shape == large.shape:
-        return True
-    if small.dim() > large.dim():
-        return False
-    pairs = zip(reversed(small.shape), reversed(large.shape), strict=False)
-    return all(a in (1, b) for a, b in pairs)
 
 
 def cast_like(scores: Tensor, result: Tensor) -> Tensor:

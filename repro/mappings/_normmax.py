@@ -63,10 +63,22 @@ class NormmaxFunction(DifferentiableFunction):
     def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
         if dispatch.has_kernel(scores):
-            return _by_kernel(scores, alpha, dim)
+            rows = to_last(scores, dim)
+            if isinstance(alpha, Tensor):
+                return from_last(launch("normmax_forward_rows", rows, to_last(alpha, dim)), dim)
+            return from_last(launch("normmax_forward", rows, alpha), dim)
+        # At the solution p ∝ h^{1/(α-1)} with h = [z - τ]_+ and Σ h^{α/(α-1)} = 1. That sum is also
+        # the condition of entmax with parameter 2 - 1/α, on scores divided by r = 1 - 1/α, whose
+        # result is h^{α/(α-1)}; normmax is its power 1/α.
         centred, top = centre(scores, dim)
-        wide = alpha.double() if isinstance(alpha, Tensor) else alpha
-        powers = _powers(centred.double(), wide, dim)
+        wide = centred.double()
+        if isinstance(alpha, float) and alpha == 2.0:
+            powers = entmax15_powers(2 * wide, dim).sqrt_()
+        else:
+            exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
+            order = (exponent - 1) / exponent
+            scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
+            powers = entmax_powers(scaled, order, dim, convex=True).pow(1 / exponent)
         probs = powers.div_(powers.sum(dim, keepdim=True)).to(scores.dtype)
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
@@ -82,7 +94,13 @@ class NormmaxFunction(DifferentiableFunction):
         """Apply the symmetric Jacobian; differentiable once more."""
         probs, alpha = _saved(ctx)
         if dispatch.differentiable_once(probs, grads[0]):
-            return *_backward_by_kernel(probs, alpha, grads[0], ctx.dim), None
+            rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
+            if not isinstance(alpha, Tensor):
+                moved = launch("normmax_backward", rows, grad, alpha)
+                return from_last(moved, ctx.dim), None, None
+            moved, drift = launch("normmax_backward_rows", rows, grad, to_last(alpha, ctx.dim))
+            drift = from_last(drift.view(*rows.shape[:-1], 1), ctx.dim)
+            return from_last(moved, ctx.dim), drift, None
         grad_alpha = None
         if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
             drift = alpha_derivative(probs, alpha, ctx.dim)
@@ -101,42 +119,9 @@ class NormmaxFunction(DifferentiableFunction):
         return moved
 
 
-def _by_kernel(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
-    rows = to_last(scores, dim)
-    if isinstance(alpha, Tensor):
-        probs = launch("normmax_forward_rows", rows, to_last(alpha, dim))
-    else:
-        probs = launch("normmax_forward", rows, alpha)
-    return from_last(probs, dim)
-
-
-def _backward_by_kernel(
-    probs: Tensor, alpha: float | Tensor, grad: Tensor, dim: int
-) -> tuple[Tensor, Tensor | None]:
-    rows, grad = to_last(probs, dim), to_last(grad, dim)
-    if not isinstance(alpha, Tensor):
-        return from_last(launch("normmax_backward", rows, grad, alpha), dim), None
-    moved, drift = launch("normmax_backward_rows", rows, grad, to_last(alpha, dim))
-    return from_last(moved, dim), from_last(drift.view(*rows.shape[:-1], 1), dim)
-
-
 def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
     probs, *rest = ctx.saved_tensors
     return probs, rest[0] if rest else ctx.alpha
-
-
-def _powers(centred: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
-    """Unnormalised normmax of centred scores.
-
-    At the solution ``p ∝ h^{1/(α-1)}`` with ``h = [z - τ]_+`` and ``Σ h^{α/(α-1)} = 1``. That sum
-    is also the condition of entmax with parameter ``2 - 1/α``, on scores divided by
-    ``r = 1 - 1/α``, whose result is ``h^{α/(α-1)}``; normmax is its power ``1/α``.
-    """
-    if isinstance(alpha, float) and alpha == 2.0:
-        return entmax15_powers(2 * centred, dim).sqrt_()
-    order = (alpha - 1) / alpha
-    scaled = (centred / order).clamp(min=-torch.finfo(centred.dtype).max)
-    return entmax_powers(scaled, order, dim, convex=True).pow(1 / alpha)
 
 
 def _apply_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor, dim: int) -> Tensor:
@@ -206,6 +191,8 @@ class Normmax(ProbabilityMap):
             a buffer; or an ``nn.Parameter``, which is then learned as it is.
     """
 
+    settings = ("alpha",)
+
     alpha: float | Tensor
 
     def __init__(self, alpha: float | Tensor = 2.0) -> None:
@@ -232,19 +219,11 @@ class Normmax(ProbabilityMap):
         best = (held * centred).sum(dim) - norm(held, exponent, dim).squeeze(dim) + 1
         if not isinstance(exponent, Tensor):
             return best
-        rate = -norm_derivative(probs, exponent, dim)
+        # The derivative of the norm in alpha at a fixed p.
+        relative, support, size = _relative(probs, dim)
+        total = _power_sum(relative, support, exponent, dim)
+        logs = (relative**exponent * relative.log() * support).sum(dim, keepdim=True)
+        rate = logs / (exponent * total) - total.log() / exponent.square()
+        rate = -(size * total ** (1 / exponent) * rate)
         value: Tensor = Danskin.run(exponent, rate, best.detach(), dim)
         return value
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"alpha={self.alpha}" if isinstance(self.alpha, float) else ""
-
-
-def norm_derivative(probs: Tensor, alpha: Tensor, dim: int) -> Tensor:
-    """``∂‖p‖_α / ∂α`` at a fixed ``p``, ``dim`` kept with size 1."""
-    relative, support, size = _relative(probs, dim)
-    total = _power_sum(relative, support, alpha, dim)
-    logs = (relative**alpha * relative.log() * support).sum(dim, keepdim=True)
-    rate = logs / (alpha * total) - total.log() / alpha.square()
-    return size * total ** (1 / alpha) * rate

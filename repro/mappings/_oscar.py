@@ -93,6 +93,8 @@ class Oscarmax(ProbabilityMap):
     ``Ω`` is zero on one-hot distributions, and the same whether entries of mass zero count or not.
     """
 
+    settings = ("lam", "gamma", "variant")
+
     def __init__(self, lam: float = 0.01, gamma: float = 1.0, variant: Variant = "exact") -> None:
         super().__init__()
         self.lam = check_oscar(lam, variant)
@@ -120,10 +122,6 @@ class Oscarmax(ProbabilityMap):
         if self.variant == "paper":
             raise ValueError("only variant='exact' of oscarmax is a maximiser and has a value")
         return super().conjugate_centered(centred, probs, dim)
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"lam={self.lam}, gamma={self.gamma}, variant={self.variant!r}"
 
 
 class OscarFunction(GroupedFunction):

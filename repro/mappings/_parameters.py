@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from repro.mappings._masking import broadcasts_to, kind
+from repro.mappings._masking import check_broadcast, kind
 
 
 def number(name: str, value: Any) -> float:
@@ -62,12 +62,17 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
     Raises:
         ValueError: it does not broadcast to the scores, or has more than one value per row.
     """
-    if not broadcasts_to(value, scores):
-        raise ValueError(
-            f"{name} of shape {tuple(value.shape)} does not broadcast to scores of shape "
-            f"{tuple(scores.shape)}"
-        )
+    check_per_row(name, value, scores, dim)
+    return value.to(scores.dtype).expand_as(scores.narrow(dim, 0, 1))
+
+
+def check_per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
+    """Refuse a parameter that has not one value for each row.
+
+    Raises:
+        ValueError: it does not broadcast to the scores, or has more than one value per row.
+    """
+    check_broadcast(name, value, scores)
     from_right = dim - scores.dim() if dim >= 0 else dim
     if value.dim() >= -from_right and value.size(from_right) != 1:
         raise ValueError(f"{name} of shape {tuple(value.shape)} must have size 1 on dim {dim}")
-    return value.to(scores.dtype).expand_as(scores.narrow(dim, 0, 1))

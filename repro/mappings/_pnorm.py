@@ -12,13 +12,7 @@ from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._entmax import on_support
-from repro.mappings._masking import (
-    allowed_scores,
-    cast_like,
-    centre,
-    divided_by_gamma,
-    is_concrete,
-)
+from repro.mappings._masking import allowed_scores, cast_like, centre, divided_by_gamma, is_concrete
 from repro.mappings._parameters import number
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import dispatch
@@ -86,6 +80,8 @@ def check_norm(p: float) -> float:
 class SqPnormMax(ProbabilityMap):
     """:func:`sq_pnorm_max` with ``Ω(y) = γ/2 (‖y‖_p² - 1)``."""
 
+    settings = ("p", "gamma")
+
     def __init__(self, p: float = 1.5, gamma: float = 1.0) -> None:
         super().__init__()
         self.p = check_norm(p)
@@ -101,10 +97,6 @@ class SqPnormMax(ProbabilityMap):
         powers = on_support(probs, support).pow(self.p) * support
         return self.gamma / 2 * (powers.sum(dim).pow(2 / self.p) - 1)
 
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"p={self.p}, gamma={self.gamma}"
-
 
 class PnormFunction(DifferentiableFunction):
     """``y`` at ``γ = 1``; the Jacobian is that of Proposition 1 on the support, solved by hand."""
@@ -115,7 +107,33 @@ class PnormFunction(DifferentiableFunction):
         if dispatch.has_kernel(scores):
             return from_last(launch("sq_pnorm_max_forward", to_last(scores, dim), p), dim)
         centred, top = centre(scores, dim)
-        powers = pnorm_powers(centred.double(), p / (p - 1), dim)
+        wide, dual = centred.double(), p / (p - 1)
+        # Newton's method in a bracket of c = -τ; a step that leaves it, or is not at most half the
+        # one before, is replaced by bisection. A row stays where it is once its step is a matter of
+        # rounding, so that it does not depend on the rest of the batch.
+        c = high = step = torch.ones_like(wide.narrow(dim, 0, 1))
+        low = high * wide.size(dim) ** (-2 / dual) / 2
+        done = torch.zeros_like(c, dtype=torch.bool)
+        for _ in range(_PASSES):
+            # Σ y and its derivative in c, from a / c, which is at most one.
+            height = (wide / c + 1).clamp_min_(0)
+            power = height.pow(dual - 2) * height.sign()
+            count = power.sum(dim, keepdim=True)
+            power = power * height
+            first = power.sum(dim, keepdim=True)
+            total = (power * height).sum(dim, keepdim=True)
+            norm = total.pow(2 / dual - 1)
+            mass = c * first * norm
+            slope = ((dual - 1) * count - (dual - 2) * first.square() / total) * norm
+            low, high = torch.where(mass < 1, c, low), torch.where(mass < 1, high, c)
+            newton = (1 - mass) / slope
+            safe = (c + newton >= low) & (c + newton <= high) & (2 * newton.abs() <= step.abs())
+            move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
+            c, step = c + move, torch.where(done, step, move)
+            done = done | ~(newton.abs() > _ROUNDING * c)
+            if is_concrete(c) and bool(done.all()):
+                break
+        powers = (wide / c + 1).clamp_min_(0).pow_(dual - 1)
         probs = powers / powers.sum(dim, keepdim=True)
         return cast_like(scores, probs).masked_fill_(top == -torch.inf, 0.0)
 
@@ -161,44 +179,3 @@ def _apply_jacobian(probs: Tensor, p: float, vector: Tensor, dim: int) -> Tensor
     inner = (probs * vector).sum(dim, keepdim=True)
     mean = (ones * vector).sum(dim, keepdim=True) / total
     return slope * vector - share * inner - ones * mean
-
-
-def pnorm_powers(scores: Tensor, dual: float, dim: int) -> Tensor:
-    """Unnormalised sq-pnorm-max of centred scores: ``a^{q-1}`` up to a factor.
-
-    Newton's method in a bracket; a step that leaves it, or is not at most half the one before, is
-    replaced by bisection. A row stays where it is once its step is a matter of rounding, so that
-    it does not depend on the rest of the batch.
-
-    Args:
-        scores: centred scores, float64, ``n`` on ``dim``.
-        dual: ``q = p / (p - 1) > 2``.
-        dim: the axis of the distributions.
-    """
-    c = high = step = torch.ones_like(scores.narrow(dim, 0, 1))
-    low = high * scores.size(dim) ** (-2 / dual) / 2
-    done = torch.zeros_like(c, dtype=torch.bool)
-    for _ in range(_PASSES):
-        mass, slope = _mass(scores, c, dual, dim)
-        low, high = torch.where(mass < 1, c, low), torch.where(mass < 1, high, c)
-        newton = (1 - mass) / slope
-        safe = (c + newton >= low) & (c + newton <= high) & (2 * newton.abs() <= step.abs())
-        move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
-        c, step = c + move, torch.where(done, step, move)
-        done = done | ~(newton.abs() > _ROUNDING * c)
-        if is_concrete(c) and bool(done.all()):
-            break
-    return (scores / c + 1).clamp_min_(0).pow_(dual - 1)
-
-
-def _mass(scores: Tensor, c: Tensor, dual: float, dim: int) -> tuple[Tensor, Tensor]:
-    """``Σ y`` for ``-τ = c`` and its derivative in ``c``, from ``a / c``, which is at most one."""
-    height = (scores / c + 1).clamp_min_(0)
-    power = height.pow(dual - 2) * height.sign()
-    count = power.sum(dim, keepdim=True)
-    power = power * height
-    first = power.sum(dim, keepdim=True)
-    total = (power * height).sum(dim, keepdim=True)
-    norm = total.pow(2 / dual - 1)
-    curved = (dual - 1) * count - (dual - 2) * first.square() / total
-    return c * first * norm, curved * norm

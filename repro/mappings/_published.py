@@ -38,6 +38,8 @@ class PublishedEntmax(Entmax):
         Peters et al. (2019), Algorithms 1 and 2; Martins & Astudillo (2016), Algorithm 1.
     """
 
+    settings = ("alpha", "solver")
+
     def __init__(self, alpha: float = 1.5, solver: str = "bisection") -> None:
         check_alpha(alpha)
         super().__init__(float(alpha))
@@ -57,10 +59,6 @@ class PublishedEntmax(Entmax):
         assert isinstance(self.alpha, float)
         probs: Tensor = _PublishedEntmax.apply(wide.movedim(dim, -1), self.alpha, self.solver)
         return cast_like(scores, probs.movedim(-1, dim))
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"alpha={self.alpha}, solver={self.solver!r}"
 
 
 class _PublishedEntmax(Function):

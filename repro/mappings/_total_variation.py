@@ -77,8 +77,19 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
         low, high = _advance(pieces, i, counts[:, at], totals[:, at], taken[:, at], lam)
         lows.append(low)
         highs.append(high)
-    level = _last_level(pieces, counts[:, -1:], totals[:, -1:])
-    return _trace_back(level, lows, highs).view(scores.shape)
+    # The root of the last f, which is not on its two flat pieces, whatever the rounding.
+    count, total = counts[:, -1:], totals[:, -1:]
+    value, live = pieces.values(pieces.middle, count, total)
+    piece = pieces.first + (live & (value <= 0)).sum(1, keepdim=True)
+    piece = torch.minimum(torch.maximum(piece, pieces.first + 1), pieces.last - 1)
+    level = pieces.crossing(piece, 0.0, count, total)
+    # The solution is traced back from the last level to the first; only jumps matter.
+    jumps = [torch.zeros_like(level, dtype=torch.int8)]
+    for low, high in zip(reversed(lows[:-1]), reversed(highs[:-1]), strict=True):
+        falls, rises = level < low, level > high
+        level = torch.where(falls, low, torch.where(rises, high, level))
+        jumps.append(rises.to(torch.int8) - falls.to(torch.int8))
+    return torch.cat(jumps[::-1], 1).view(scores.shape)
 
 
 @saturated.register_fake
@@ -95,14 +106,6 @@ def _(
         for tensor, at in zip((scores, present), in_dims, strict=False)
     ]
     return saturated(*pair, lam), 0
-
-
-def _last_level(pieces: _Pieces, count: Tensor, total: Tensor) -> Tensor:
-    """The root of the last ``f``, which is not on its two flat pieces, whatever the rounding."""
-    value, live = pieces.values(pieces.middle, count, total)
-    piece = pieces.first + (live & (value <= 0)).sum(1, keepdim=True)
-    piece = torch.minimum(torch.maximum(piece, pieces.first + 1), pieces.last - 1)
-    return pieces.crossing(piece, 0.0, count, total)
 
 
 def _advance(
@@ -122,13 +125,3 @@ def _advance(
     pieces.first = torch.where(present, first - 1, pieces.first)
     pieces.last = torch.where(present, last + 1, pieces.last)
     return low.masked_fill(~present, -torch.inf), high.masked_fill(~present, torch.inf)
-
-
-def _trace_back(level: Tensor, lows: list[Tensor], highs: list[Tensor]) -> Tensor:
-    """Trace the solution back from the last level to the first; only jumps matter."""
-    jumps = [torch.zeros_like(level, dtype=torch.int8)]
-    for low, high in zip(reversed(lows[:-1]), reversed(highs[:-1]), strict=True):
-        falls, rises = level < low, level > high
-        level = torch.where(falls, low, torch.where(rises, high, level))
-        jumps.append(rises.to(torch.int8) - falls.to(torch.int8))
-    return torch.cat(jumps[::-1], 1)

@@ -1,6 +1,7 @@
 """The mappings as modules: the one interface that models and losses see."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,14 @@ class ProbabilityMap(nn.Module, ABC):
     distributions unless ``omega_one_hot`` returns its value). One with learnable parameters, or
     with a better formula for the maximum, also gives ``conjugate_centered``.
     """
+
+    settings: ClassVar[tuple[str, ...]] = ()
+    """Attributes that ``repr`` shows, unless they are tensors."""
+
+    def extra_repr(self) -> str:
+        """Show the settings."""
+        shown = ((name, getattr(self, name)) for name in self.settings)
+        return ", ".join(f"{name}={x!r}" for name, x in shown if not isinstance(x, Tensor))
 
     @abstractmethod
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
@@ -79,6 +88,8 @@ class ProbabilityMap(nn.Module, ABC):
 class Softmax(ProbabilityMap):
     """:func:`softmax` with ``Ω(p) = γ Σ p log p``."""
 
+    settings = ("gamma",)
+
     def __init__(self, gamma: float = 1.0) -> None:
         super().__init__()
         self.gamma = check_gamma(gamma)
@@ -95,13 +106,11 @@ class Softmax(ProbabilityMap):
         """Return ``γ log Σ exp(z / γ)``."""
         return self.gamma * torch.logsumexp(centred / self.gamma, dim)
 
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"gamma={self.gamma}"
-
 
 class Sparsemax(ProbabilityMap):
     """:func:`sparsemax` with ``Ω(p) = γ/2 (‖p‖² - 1)``."""
+
+    settings = ("gamma",)
 
     def __init__(self, gamma: float = 1.0) -> None:
         super().__init__()
@@ -114,10 +123,6 @@ class Sparsemax(ProbabilityMap):
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ/2 (‖p‖² - 1)``."""
         return self.gamma * tsallis(probs, 1.0, dim)
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"gamma={self.gamma}"
 
 
 class _TsallisMap(ProbabilityMap):
@@ -153,6 +158,8 @@ class Entmax(_TsallisMap):
             or an ``nn.Parameter``, which is then learned as it is.
     """
 
+    settings: ClassVar[tuple[str, ...]] = ("alpha",)
+
     def __init__(self, alpha: float | Tensor = 1.5) -> None:
         super().__init__()
         if isinstance(alpha, nn.Parameter):
@@ -161,10 +168,6 @@ class Entmax(_TsallisMap):
             self.register_buffer("alpha", alpha)
         else:
             self.alpha = check_alpha(alpha)
-
-    def extra_repr(self) -> str:
-        """Show the settings."""
-        return f"alpha={self.alpha}" if isinstance(self.alpha, float) else ""
 
 
 class LearnedAlphaEntmax(_TsallisMap):

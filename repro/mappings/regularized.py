@@ -3,20 +3,216 @@
 Niculae & Blondel (2017), §3.1 and Appendix B.4.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, inf
 from torch.autograd import Function
 
-from repro.mappings._masking import allowed_scores, centre
-from repro.mappings._projected_gradient import (
-    HessianProduct,
-    Problem,
-    Regulariser,
-    conjugate_gradients,
-    minimise,
-)
+from repro.mappings._entmax import apply_entmax
+from repro.mappings._masking import allowed_scores, centre, is_concrete, kind
+from repro.mappings._simplex import check_gamma
 from repro.mappings.modules import ProbabilityMap
+
+Regulariser = Callable[[Tensor], Tensor]
+HessianProduct = Callable[[Tensor, Tensor], Tensor]
+_CHECK = 10
+"""Steps between looks at the residual."""
+_SHRINK = 0.9
+"""Factor on the curvature estimate after a step that was short enough."""
+_KEPT = 0.3
+"""Share of an entry that a step has to leave where the gradient is infinite on the boundary."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Function to minimise; the arguments are those of :func:`regularized`."""
+
+    omega: Regulariser
+    gamma: float
+    grad: Regulariser | None
+    hvp: HessianProduct | None
+    tolerance: float
+    max_iterations: int
+
+    def __post_init__(self) -> None:
+        """Refuse what no solver can do."""
+        object.__setattr__(self, "gamma", check_gamma(self.gamma))
+        if not 0 < self.tolerance < float("inf"):
+            raise ValueError(f"tolerance must be positive and finite, got {self.tolerance}")
+        if self.max_iterations < 1:
+            raise ValueError(f"max_iterations must be at least 1, got {self.max_iterations}")
+
+    def slope(self, point: Tensor) -> Tensor:
+        """``γ ∇Ω``."""
+        if self.grad is not None:
+            return self.gamma * _checked("grad", self.grad(point), point.shape)
+        with torch.enable_grad():
+            point = point.detach().requires_grad_()
+            values = _checked("omega", self.omega(point), point.shape[:-1])
+            (slope,) = torch.autograd.grad(values.sum(), point)
+        return self.gamma * slope
+
+    def bend(self, point: Tensor, vector: Tensor) -> Tensor:
+        """``γ ∇²Ω v``."""
+        if self.hvp is not None:
+            return self.gamma * _checked("hvp", self.hvp(point, vector), point.shape)
+        with torch.enable_grad():
+            point = point.detach().requires_grad_()
+            if self.grad is not None:
+                slope = self.grad(point)
+            else:
+                (slope,) = torch.autograd.grad(self.omega(point).sum(), point, create_graph=True)
+            (bent,) = torch.autograd.grad(slope, point, vector)
+        return self.gamma * bent
+
+
+def _checked(name: str, values: Tensor, shape: torch.Size) -> Tensor:
+    if isinstance(values, Tensor) and values.shape == shape:
+        return values
+    found = tuple(values.shape) if isinstance(values, Tensor) else kind(values)
+    raise ValueError(f"{name} must return a tensor of shape {tuple(shape)}, got {found}")
+
+
+def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
+    """Accelerated projected gradient steps until every row is within the tolerance."""
+    point = allowed / allowed.sum(-1, keepdim=True, dtype=scores.dtype).clamp(min=1)
+    search = _Search(problem, scores, allowed, point)
+    done = scores.isnan().any(-1, keepdim=True)
+    found = point.masked_fill(done, torch.nan)
+    residual = torch.full_like(search.scale, torch.inf)
+    for step in range(1, problem.max_iterations + 1):
+        search.advance()
+        if step % _CHECK and step < problem.max_iterations:
+            continue
+        candidate, residual = search.candidate()
+        # A row that is found stays as it is, so that it does not depend on the rest of the batch.
+        found = torch.where(done, found, candidate)
+        done = done | (residual <= problem.tolerance)
+        if bool(done.all()):
+            return found
+    raise RuntimeError(
+        f"{int((~done).sum())} of {done.numel()} rows did not reach tolerance {problem.tolerance:g}"
+        f" in {problem.max_iterations} iterations; largest residual {residual[~done].max():.2g}"
+    )
+
+
+class _Search:
+    """State of the accelerated method, one step size and one momentum for every row.
+
+    ``theta`` is that of the last step and ``energy`` its ``θ² L``, infinite at a restart.
+    ``barred`` marks rows whose gradient was infinite on the boundary, as that of the entropy is.
+    """
+
+    def __init__(self, problem: Problem, scores: Tensor, allowed: Tensor, point: Tensor) -> None:
+        self.problem, self.scores, self.allowed = problem, scores, allowed
+        self.point = self.previous = point
+        self.scale = torch.full_like(point[..., :1], problem.gamma)
+        self.theta = torch.ones_like(self.scale)
+        self.energy = torch.full_like(self.scale, torch.inf)
+        self.barred = torch.zeros_like(self.scale, dtype=torch.bool)
+
+    def gradient(self, point: Tensor) -> Tensor:
+        """``γ ∇Ω - x``; zero where masked."""
+        return (self.problem.slope(point) - self.scores).masked_fill(~self.allowed, 0.0)
+
+    def project(self, point: Tensor) -> Tensor:
+        """Onto the simplex of the allowed entries."""
+        return apply_entmax(point.masked_fill(~self.allowed, -torch.inf), 1.0, -1, True)
+
+    def advance(self) -> None:
+        """One step; a row whose step size was too long keeps its place and shortens it."""
+        theta = 2 / (1 + (1 + 4 * self.scale / self.energy).sqrt())
+        # The last step prolonged, as far as the momentum asks and the simplex allows.
+        step = self.point - self.previous
+        room = torch.where(step < 0, self.point / -step, torch.inf).amin(-1, keepdim=True)
+        room = torch.where(self.barred, (1 - _KEPT) * room, room)
+        length = torch.minimum(theta * (1 / self.theta - 1), room)
+        mixed = (self.point + length * step).clamp_(min=0)
+        gradient = self.gradient(mixed)
+        point = self.project(mixed - gradient / self.scale)
+        move = point - mixed
+        there = self.gradient(point)
+        change = ((there - gradient) * move).sum(-1, keepdim=True)
+        # By convexity this is enough for the quadratic upper bound, and rounding spares it. It is
+        # false where the gradient is infinite or NaN, as that of the entropy on the boundary.
+        short = change <= self.scale / 2 * move.square().sum(-1, keepdim=True)
+        # The bound sums over a row: the moves of its large entries would let a small one come so
+        # close to an infinite gradient that thousands of steps do not bring it back.
+        self.barred = self.barred | ~there.isfinite().all(-1, keepdim=True)
+        short = short & ~(self.barred & (point < _KEPT * self.point).any(-1, keepdim=True))
+        turned = (move * (point - self.point)).sum(-1, keepdim=True) < 0
+        energy = (theta.square() * self.scale).masked_fill(turned, torch.inf)
+        self.energy = torch.where(short, energy, self.energy)
+        self.theta = torch.where(short, theta.masked_fill(turned, 1.0), self.theta)
+        self.previous = torch.where(short, self.point, self.previous)
+        self.point = torch.where(short, point, self.point)
+        self.scale = torch.where(short, _SHRINK * self.scale, 2 * self.scale)
+
+    def candidate(self) -> tuple[Tensor, Tensor]:
+        """A plain projected step from here, with its exact zeros, and its residual."""
+        probs = self.project(self.point - self.gradient(self.point) / self.scale)
+        fixed = self.project(probs - self.gradient(probs))
+        return probs, (probs - fixed).abs().amax(-1, keepdim=True)
+
+
+def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
+    """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centres on the support of ``p``.
+
+    Args:
+        problem: gives ``γ ∇²Ω``.
+        probs: ``p``, shape ``(..., n)``.
+        vector: ``v``, like ``probs``.
+
+    Returns:
+        ``u``, zero off the support; NaN in rows where ``v`` is not finite on the support, and,
+        where values cannot be read, in rows that did not converge.
+
+    Raises:
+        RuntimeError: a row did not converge, as when ``Ω`` is not strongly convex.
+    """
+    support = probs > 0
+    count = support.sum(-1, keepdim=True).clamp(min=1)
+
+    def centred(values: Tensor) -> Tensor:
+        kept = torch.where(support, values, 0.0)
+        return torch.where(support, kept - kept.sum(-1, keepdim=True) / count, 0.0)
+
+    kept = torch.where(support, vector, 0.0)
+    scale = kept.abs().amax(-1, keepdim=True)
+    # The system is solved for rows of size one, so that squares neither overflow nor vanish.
+    unit = kept / scale.masked_fill(scale == 0, 1.0)
+    # The first centring leaves its rounding, a constant, which is no direction of the simplex.
+    rest = way = centred(centred(unit))
+    found = torch.zeros_like(rest)
+    size = rest.square().sum(-1, keepdim=True)
+    eps = torch.finfo(rest.dtype).eps
+    # A vector that is constant on the support leaves about eps², and its solution is zero.
+    goal = (size * eps**1.6).clamp(min=eps**3)
+    for _ in range(20 + 4 * probs.size(-1)):
+        busy = size > goal
+        if is_concrete(busy) and not bool(busy.any()):
+            break
+        bent = centred(problem.bend(probs, way))
+        curvature = (way * bent).sum(-1, keepdim=True)
+        busy = busy & (curvature > 0)
+        length = size / torch.where(busy, curvature, 1.0)
+        found = torch.where(busy, found + length * way, found)
+        rest = torch.where(busy, rest - length * bent, rest)
+        following = rest.square().sum(-1, keepdim=True)
+        way = torch.where(busy, rest + following / torch.where(busy, size, 1.0) * way, way)
+        size = torch.where(busy, following, size)
+    stopped = size > goal
+    if is_concrete(stopped) and bool(stopped.any()):
+        worst = (size / goal)[stopped].max().sqrt()
+        raise RuntimeError(
+            f"conjugate gradients stopped at {worst:.2g} times the accepted residual; "
+            "is the regulariser strongly convex?"
+        )
+    return (found * scale).masked_fill(stopped | ~scale.isfinite(), torch.nan)
+
 
 _LOWEST = -1e15
 """Stands for every lower score: squares of it are finite in float32, and it gets no mass."""

@@ -1,11 +1,10 @@
 """Structures with a MAP oracle, and SparseMAP: sparse mixtures of structures."""
 
-from repro.structures.active_set import sparsemap
+from repro.structures.active_set import ConvergenceWarning, Solution, sparsemap
 from repro.structures.any_oracle import MapOracle
 from repro.structures.arborescence import Arborescence
 from repro.structures.linear_chain import LinearChain
 from repro.structures.matching import Matching
-from repro.structures.solution import ConvergenceWarning, Solution
 from repro.structures.structure import InfeasibleError, Structure
 
 __all__ = [

@@ -1,19 +1,86 @@
 """SparseMAP by the active set method."""
 
 import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from repro.structures import padded_mixture
 from repro.structures.any_oracle import MapOracle, OracleStructure
-from repro.structures.device_solution import solve_on_device, solves
-from repro.structures.selection import Selection
-from repro.structures.solution import ConvergenceWarning, Solution
-from repro.structures.structure import Problem, Structure
-from repro.structures.transforms import Inputs, solve_below_transforms
+from repro.structures.device import solve_on_device, solves
+from repro.structures.padded_mixture import padded_vertices
+from repro.structures.structure import Inputs, Problem, Selection, Structure, solve_below_transforms
+
+
+class ConvergenceWarning(UserWarning):
+    """Some instances are not solved to the tolerance that was asked for."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A sparse mixture of structures for each instance.
+
+    Args:
+        structure: what was solved.
+        marginals: ``u``, like the unary scores; differentiable.
+        weights: ``(B, K)`` of the selected structures, zero where an instance has fewer;
+            differentiable.
+        selection: the structures in the form of the kernels.
+        scores: additional scores, or ``None``.
+        vertices: the structures as users see them; derived from ``selection`` if None. Under
+            ``torch.func.vmap`` they are those of the mapped instance, and ``selection``, with all
+            that is derived from it, is that of all instances together.
+    """
+
+    structure: Structure
+    marginals: Tensor
+    weights: Tensor
+    selection: Selection = field(repr=False)
+    scores: Tensor | None = field(repr=False)
+    vertices: Tensor | None = field(default=None, repr=False)
+
+    @property
+    def counts(self) -> Tensor:
+        """Number of selected structures ``(B,)``."""
+        return self._tensor(self.selection.counts)
+
+    @property
+    def iterations(self) -> Tensor:
+        """Number of calls of the oracle ``(B,)``, without the first."""
+        return self._tensor(self.selection.rounds)
+
+    @property
+    def gap(self) -> Tensor:
+        """Frank-Wolfe gaps ``(B,)``: the objective is at most so far from the optimum."""
+        return self._tensor(self.selection.gaps)
+
+    @property
+    def converged(self) -> Tensor:
+        """Return whether the gap is small enough ``(B,)``, up to the rounding of the scores."""
+        return self._tensor(self.selection.converged)
+
+    @cached_property
+    def structures(self) -> Tensor:
+        """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
+        if self.vertices is not None:
+            return self.vertices
+        return padded_vertices(self.structure, self.selection).to(self.marginals.device)
+
+    @cached_property
+    def additional(self) -> Tensor | None:
+        """``v``, marginals of additional parts of each instance; differentiable. Or ``None``."""
+        if self.scores is None:
+            return None
+        return self.structure.mixture(self.structures, self.weights, self.scores)
+
+    def _tensor(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(values).to(self.marginals.device)
+
 
 MAX_ITER = 10_000
 """Calls of the oracle for one instance: far more than well-posed problems need."""
@@ -56,88 +123,53 @@ def sparsemap(
         ConvergenceWarning: some instances were not solved; see ``Solution.converged``.
     """
     wrapped = structure if isinstance(structure, Structure) else OracleStructure(structure)
-    limits = _limits(unary.dtype, tol, max_iter)
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, not {max_iter}")
+    if tol is not None and not tol >= 0:
+        raise ValueError(f"tol must be at least 0, not {tol}")
+    gap = tol if tol is not None else 1e-10 if unary.dtype == torch.float64 else 1e-6
+    vertices = None
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        # Transforms of torch.func and forward mode hide values: solve below them, on the CPU.
+
+        def solve(inputs: Inputs) -> tuple[Any, ...]:
+            selection = _select(wrapped, wrapped.checked(inputs), gap, max_iter, start)
+            return *padded_mixture.pad(wrapped, selection, inputs.unary), selection
+
         inputs = Inputs(unary, additional, lengths, mask)
-        return _solve_below_transforms(wrapped, inputs, limits, start)
-    problem = wrapped.problem(unary, additional, lengths, mask)
-    return _solve_directly(wrapped, problem, unary, additional, limits, start)
-
-
-def _solve_directly(
-    structure: Structure,
-    problem: Problem,
-    unary: Tensor,
-    additional: Tensor | None,
-    limits: tuple[float, int],
-    start: Solution | None,
-) -> Solution:
-    """Solve a checked problem where its scores are, and tie the solution to them.
-
-    What needs numba is imported with the first problem.
-    """
-    from repro.structures.mixture import attach
-
-    tol, max_iter = limits
-    if start is None and solves(problem, unary):
-        found = solve_on_device(structure, problem, unary, additional, tol, max_iter)
+        *tensors, selection = solve_below_transforms(solve, inputs)
+        mixture = padded_mixture.PaddedMixture(*tensors)
+        marginals, weights = padded_mixture.attach(wrapped, unary, additional, mixture)
+        vertices = mixture.vertices
     else:
-        selection = _select(structure, problem, tol, max_iter, start)
-        found = (selection, *attach(structure, unary, additional, selection))
-    selection, marginals, weights = found
-    _warn(selection, tol, max_iter)
-    return Solution(structure, marginals, weights, selection, additional)
+        from repro.structures.mixture import attach  # what needs numba waits for a problem
 
-
-def _solve_below_transforms(
-    structure: Structure, inputs: Inputs, limits: tuple[float, int], start: Solution | None
-) -> Solution:
-    """Solve on the CPU under transforms of ``torch.func`` or in forward mode."""
-
-    def solve(inputs: Inputs) -> tuple[Any, ...]:
-        selection = _select(structure, structure.problem(*inputs), *limits, start)
-        return *padded_mixture.pad(structure, selection, inputs.unary), selection
-
-    *tensors, selection = solve_below_transforms(solve, inputs)
-    mixture = padded_mixture.PaddedMixture(*tensors)
-    unary, additional = inputs.unary, inputs.additional
-    marginals, weights = padded_mixture.attach(structure, unary, additional, mixture)
-    _warn(selection, *limits)
-    return Solution(structure, marginals, weights, selection, additional, mixture.vertices)
+        problem = wrapped.problem(unary, additional, lengths, mask)
+        if start is None and solves(problem, unary):
+            found = solve_on_device(wrapped, problem, unary, additional, gap, max_iter)
+        else:
+            selection = _select(wrapped, problem, gap, max_iter, start)
+            found = (selection, *attach(wrapped, unary, additional, selection))
+        selection, marginals, weights = found
+    unsolved = int((~selection.converged).sum())
+    if unsolved:
+        warnings.warn(
+            f"{unsolved} of {len(selection.converged)} instances did not reach the gap {gap:g}"
+            f" within {max_iter} iterations; the largest gap is {selection.gaps.max():g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Solution(wrapped, marginals, weights, selection, additional, vertices)
 
 
 def _select(
     structure: Structure, problem: Problem, tol: float, max_iter: int, start: Solution | None
 ) -> Selection:
     """Solve a batch on the CPU."""
-    from repro.structures.oracle_solving import solve_with_oracle
-    from repro.structures.solving import solve
+    from repro.structures.solving import solve, solve_with_oracle
 
     if not isinstance(structure, OracleStructure):
         return solve(problem, tol, max_iter, None if start is None else start.selection)
     if start is not None:
         raise ValueError("a start needs a structure with a compiled oracle")
     return solve_with_oracle(structure, problem, tol, max_iter)
-
-
-def _limits(dtype: torch.dtype, tol: float | None, max_iter: int) -> tuple[float, int]:
-    """The gap that is good enough, and the largest number of iterations."""
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, not {max_iter}")
-    if tol is None:
-        return (1e-10 if dtype == torch.float64 else 1e-6), max_iter
-    if not tol >= 0:
-        raise ValueError(f"tol must be at least 0, not {tol}")
-    return tol, max_iter
-
-
-def _warn(selection: Selection, tol: float, max_iter: int) -> None:
-    """Say how many instances are not solved."""
-    unsolved = int((~selection.converged).sum())
-    if unsolved:
-        warnings.warn(
-            f"{unsolved} of {len(selection.converged)} instances did not reach the gap {tol:g}"
-            f" within {max_iter} iterations; the largest gap is {selection.gaps.max():g}",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from repro.structures.kernels.codes import PARTS
 from repro.structures.structure import (
+    Inputs,
     Problem,
     Structure,
     checked_lengths,
@@ -52,35 +53,28 @@ class OracleStructure(Structure):
     def __init__(self, oracle: MapOracle) -> None:
         self.oracle = oracle
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def checked(self, inputs: Inputs) -> Problem:
         """Check scores; see the base class."""
+        unary, additional, lengths, mask = inputs
         if lengths is not None:
             raise ValueError("structures of an oracle have no lengths")
         scores = checked_unary(unary, mask, "B parts")
         batch, parts = scores.shape
-        more = self._checked_additional(additional, batch)
+        further = self.oracle.additional_parts
+        if not further:
+            no_additional(additional, type(self.oracle).__name__)
+        if additional is None:
+            more = torch.zeros(batch, further, dtype=torch.float64)
+        elif additional.shape != (batch, further):
+            raise ValueError(
+                f"additional scores {(batch, further)} expected, got {tuple(additional.shape)}"
+            )
+        else:
+            more = additional.detach().to("cpu", torch.float64).contiguous()
         if parts != self.oracle.unary_parts:
             raise ValueError(f"{self.oracle.unary_parts} unary parts expected, got {parts}")
         sizes = checked_lengths(None, batch, (parts, 1)).contiguous()
         return Problem(PARTS, scores.unsqueeze(-1), more, sizes, parts + more.size(1))
-
-    def _checked_additional(self, additional: Tensor | None, batch: int) -> Tensor:
-        parts = self.oracle.additional_parts
-        if not parts:
-            no_additional(additional, type(self.oracle).__name__)
-        if additional is None:
-            return torch.zeros(batch, parts, dtype=torch.float64)
-        if additional.shape != (batch, parts):
-            raise ValueError(
-                f"additional scores {(batch, parts)} expected, got {tuple(additional.shape)}"
-            )
-        return additional.detach().to("cpu", torch.float64).contiguous()
 
     def map(
         self,

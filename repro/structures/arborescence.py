@@ -7,6 +7,7 @@ from repro.structures.kernels.codes import ARBORESCENCE, SINGLE_ROOT
 from repro.structures.matrix_tree import tree_log_partition, tree_marginals
 from repro.structures.structure import (
     NO_TRANSITIONS,
+    Inputs,
     Problem,
     Structure,
     checked_lengths,
@@ -32,14 +33,9 @@ class Arborescence(Structure):
     def __init__(self, single_root: bool = False) -> None:
         self.single_root = single_root
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def checked(self, inputs: Inputs) -> Problem:
         """Check scores ``(B, n + 1, n + 1)``; see the base class."""
+        unary, additional, lengths, mask = inputs
         no_additional(additional, "Arborescence")
         scores = checked_unary(unary, mask, "B n+1 n+1")
         batch, rows, columns = scores.shape

@@ -99,7 +99,14 @@ def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
             with a device; otherwise the iterations are always as many.
     """
     scale = 1 + chains.transitions.abs().amax((1, 2, 3)) + chains.unary.abs().amax((1, 2))
-    at, least, final = _start(chains), torch.full_like(scale, torch.inf), scale < 0
+    # Equal flow on all arcs of a step, and multipliers with positive reduced costs.
+    arcs = chains.arcs.to(chains.unary.dtype)
+    flow = arcs / arcs.sum((-1, -2), keepdim=True).clamp(min=1)
+    largest = chains.transitions.masked_fill(~chains.arcs, -torch.inf).amax((-1, -2))
+    half = largest.clamp(min=-1e300).unsqueeze(-1) / 2 + 1 / chains.unary.size(-1)
+    tails = half.expand_as(chains.unary[:, 1:]).clone()
+    at = _Iterate(flow, tails, tails.clone(), torch.zeros_like(largest[:, 0]))
+    least, final = torch.full_like(scale, torch.inf), scale < 0
     best, idle = at.flow, torch.zeros_like(scale)
     for _ in range(ITERATIONS):
         length, direction, error = _newton(chains, at)
@@ -113,16 +120,6 @@ def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
         if stop_early and final.all():
             break
     return best
-
-
-def _start(chains: Trellis) -> _Iterate:
-    """Equal flow on all arcs of a step, and multipliers with positive reduced costs."""
-    arcs = chains.arcs.to(chains.unary.dtype)
-    flow = arcs / arcs.sum((-1, -2), keepdim=True).clamp(min=1)
-    largest = chains.transitions.masked_fill(~chains.arcs, -torch.inf).amax((-1, -2))
-    half = largest.clamp(min=-1e300).unsqueeze(-1) / 2 + 1 / chains.unary.size(-1)
-    tails = half.expand_as(chains.unary[:, 1:]).clone()
-    return _Iterate(flow, tails, tails.clone(), torch.zeros_like(largest[:, 0]))
 
 
 def _newton(chains: Trellis, at: _Iterate) -> tuple[Tensor, _Iterate, Tensor]:

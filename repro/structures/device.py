@@ -18,11 +18,15 @@ References:
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from repro.structures.arc_flow import flows, paths, trellis
+from repro.structures.kernels.codes import SEQUENCE
+from repro.structures.padded_mixture import respond
+from repro.structures.structure import InfeasibleError, Problem, Selection, Structure
 
 CHECK_EVERY = 4
 """Iterations between two looks at whether all instances have finished and slots are free."""
@@ -176,7 +180,26 @@ def solve(
             when all instances have finished.
     """
     positions, tags = scores.unary.shape[1:]
-    state = _start(scores, tol, SLOTS if slots is None else slots)
+    # The best sequence alone, and some free slots.
+    first = scores.best()
+    value, rounding = scores.score(first), scores.rounding(first)
+    batch, room = len(first), SLOTS if slots is None else slots
+    nothing = scores.unary.new_zeros(batch, room)
+    state = ActiveSets(
+        tags=first.new_zeros(batch, room, positions),
+        weights=nothing.clone(),
+        active=torch.zeros_like(nothing, dtype=torch.bool),
+        gram=nothing.new_zeros(batch, room, room),
+        scores=nothing.clone(),
+        gap=torch.where(scores.inside.any(-1), torch.inf, 0.0).to(nothing),
+        limit=rounding.clamp(min=tol),
+        iterations=first.new_zeros(batch),
+        stalls=first.new_zeros(batch),
+        finished=(value == -torch.inf) | ~scores.inside.any(-1),
+    )
+    state.tags[:, 0], state.scores[:, 0] = first, value
+    state.gram[:, 0, 0] = scores.inside.sum(-1)
+    state.weights[:, 0], state.active[:, 0] = 1, True
     chained = scores.transitions is not None and positions > 1
     for step in range(max_iter):
         if slots is None and step % CHECK_EVERY == 0:
@@ -201,78 +224,44 @@ def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> Acti
         state: mixtures so far; widened.
         read_back: whether the host may wait for the number of sequences.
     """
-    assert scores.transitions is not None
+    inside, transitions = scores.inside, scores.transitions
+    assert transitions is not None
     positions, tags = scores.unary.shape[1:]
     room = max(state.active.size(-1), positions * (tags - 1) + 2 if read_back else 0)
     _widen(state, room)
-    found, weights = paths(_flows_inside(scores), 3 * positions * tags)
+    # Items past the length have one tag only, so that they change nothing.
+    first = torch.zeros_like(scores.unary[0, 0])
+    first[1:] = -torch.inf
+    unary = torch.where(inside.unsqueeze(-1), scores.unary, first)
+    transitions = torch.where(inside[:, 1:, None, None], transitions, 0)
+    flow = flows(trellis(unary, transitions), stop_early=False)
+    found, weights = paths(flow, 3 * positions * tags)
     order = weights.argsort(dim=-1, descending=True, stable=True)
     weights = weights.gather(1, order)
-    found = found.gather(1, order.unsqueeze(-1).expand_as(found)) * scores.inside.unsqueeze(1)
+    found = found.gather(1, order.unsqueeze(-1).expand_as(found)) * inside.unsqueeze(1)
     usable = weights.isfinite().all(-1) & ~state.finished
     weights = torch.where(usable.unsqueeze(-1), weights, 0)
     count = int((weights > 0).sum(-1).max()) if read_back else weights.size(-1)
-    fresh = _mixture_of_one(scores, state, found[:, 0])
+    # The heaviest sequence alone in the first slot; the others are added one by one.
+    size = inside.sum(-1)
+    fresh = replace(
+        state,
+        tags=torch.zeros_like(state.tags),
+        weights=torch.zeros_like(state.weights),
+        active=torch.zeros_like(state.active),
+        gram=torch.zeros_like(state.gram),
+        scores=torch.zeros_like(state.scores),
+        stalls=torch.zeros_like(state.stalls),
+    )
+    fresh.tags[:, 0], fresh.scores[:, 0] = found[:, 0], scores.score(found[:, 0])
+    fresh.gram[:, 0, 0], fresh.active[:, 0] = size, True
     fresh.weights[:, 0] = weights[:, 0]
-    size = scores.inside.sum(-1)
     for k in range(1, count):
         factors = torch.linalg.lu_factor_ex(systems(fresh))[:2]
         next_, share = found[:, k], weights[:, k]
         shared, value = _shared(scores, fresh, next_), scores.score(next_)
         _add(fresh, factors, Newcomer(next_, shared, value, size, share), share > 0)
     return state.where(usable, fresh)
-
-
-def _flows_inside(scores: SequenceScores) -> Tensor:
-    """Pairwise marginals of the interior-point method; items past the length change nothing."""
-    inside, transitions = scores.inside, scores.transitions
-    assert transitions is not None
-    first = torch.zeros_like(scores.unary[0, 0])
-    first[1:] = -torch.inf
-    unary = torch.where(inside.unsqueeze(-1), scores.unary, first)
-    transitions = torch.where(inside[:, 1:, None, None], transitions, 0)
-    return flows(trellis(unary, transitions), stop_early=False)
-
-
-def _start(scores: SequenceScores, tol: float, slots: int) -> ActiveSets:
-    """The best sequence alone, and some free slots."""
-    batch, positions, _ = scores.unary.shape
-    first = scores.best()
-    value, rounding = scores.score(first), scores.rounding(first)
-    nothing = scores.unary.new_zeros(batch, slots)
-    state = ActiveSets(
-        tags=first.new_zeros(batch, slots, positions),
-        weights=nothing.clone(),
-        active=torch.zeros_like(nothing, dtype=torch.bool),
-        gram=nothing.new_zeros(batch, slots, slots),
-        scores=nothing.clone(),
-        gap=torch.where(scores.inside.any(-1), torch.inf, 0.0).to(nothing),
-        limit=rounding.clamp(min=tol),
-        iterations=first.new_zeros(batch),
-        stalls=first.new_zeros(batch),
-        finished=(value == -torch.inf) | ~scores.inside.any(-1),
-    )
-    state.tags[:, 0], state.scores[:, 0] = first, value
-    state.gram[:, 0, 0] = scores.inside.sum(-1)
-    state.weights[:, 0], state.active[:, 0] = 1, True
-    return state
-
-
-def _mixture_of_one(scores: SequenceScores, like: ActiveSets, tags: Tensor) -> ActiveSets:
-    """One sequence for each instance, in the first of as many slots as another state has."""
-    fresh = replace(
-        like,
-        tags=torch.zeros_like(like.tags),
-        weights=torch.zeros_like(like.weights),
-        active=torch.zeros_like(like.active),
-        gram=torch.zeros_like(like.gram),
-        scores=torch.zeros_like(like.scores),
-        stalls=torch.zeros_like(like.stalls),
-    )
-    fresh.tags[:, 0], fresh.scores[:, 0] = tags, scores.score(tags)
-    fresh.gram[:, 0, 0] = scores.inside.sum(-1)
-    fresh.active[:, 0] = True
-    return fresh
 
 
 def _widen(state: ActiveSets, slots: int) -> None:
@@ -290,9 +279,13 @@ def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
     running = ~state.finished
     factors = torch.linalg.lu_factor_ex(systems(state))[:2]
     target, level = _solve_systems(factors, state.scores * state.active)
-    step, blocking = _longest_step(state, target - state.weights, running)
+    # The largest step up to one that keeps weights nonnegative, and the slot that limits it.
+    direction = target - state.weights
+    falls = state.active & (state.weights + direction < 0)
+    smallest, blocking = torch.where(falls, state.weights / -direction, torch.inf).min(-1)
+    step = smallest.clamp(max=1)
     arrived = running & (step >= 1)
-    state.weights += torch.where(running, step, 0).unsqueeze(-1) * (target - state.weights)
+    state.weights += torch.where(running, step, 0).unsqueeze(-1) * direction
     _remove(state, blocking, running & ~arrived)
     state.iterations += running
     found = scores.best(scores.marginals(state.tags, state.weights))
@@ -322,14 +315,6 @@ def _solve_systems(factors: tuple[Tensor, Tensor], right: Tensor) -> tuple[Tenso
     sides = pad(right, (0, 1), value=1.0).unsqueeze(-1)
     solution = torch.linalg.lu_solve(*factors, sides).squeeze(-1)
     return solution[:, :-1], solution[:, -1]
-
-
-def _longest_step(state: ActiveSets, direction: Tensor, running: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest step up to one that keeps weights nonnegative, and the slot that limits it."""
-    falls = state.active & (state.weights + direction < 0)
-    ratios = torch.where(falls, state.weights / -direction, torch.inf)
-    smallest, blocking = ratios.min(-1)
-    return smallest.clamp(max=1), blocking
 
 
 def _remove(state: ActiveSets, slot: Tensor, where: Tensor) -> None:
@@ -381,23 +366,123 @@ def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: Newcomer, where
     step = torch.where(dependent, torch.where(absorbed, new.share, step), 0)
     state.weights = state.weights - step.unsqueeze(-1) * change
     _remove(state, pushed, dependent & ~absorbed)
+    # Write the sequence, its score and its row of the Gram matrix into the first free slot.
     joins = where & ~absorbed
-    _write(state, new, joins)
-    slot = _one_hot(state.active.int().argmin(-1), state) & joins.unsqueeze(-1)
-    weight = new.share + torch.where(towards, step, -step)
-    state.weights = state.weights + torch.where(slot, weight.unsqueeze(-1), 0)
-    state.active = state.active | slot
-
-
-def _one_hot(slot: Tensor, state: ActiveSets) -> Tensor:
-    return _indicator(slot, state.active.size(-1))
-
-
-def _write(state: ActiveSets, new: Newcomer, where: Tensor) -> None:
-    """Write a sequence, its score and its row of the Gram matrix into the first free slot."""
-    slot = _one_hot(state.active.int().argmin(-1), state) & where.unsqueeze(-1)
+    slot = _indicator(state.active.int().argmin(-1), state.active.size(-1)) & joins.unsqueeze(-1)
     row = new.shared * state.active + slot * new.size.unsqueeze(-1)
     state.tags = torch.where(slot.unsqueeze(-1), new.tags.unsqueeze(1), state.tags)
     state.scores = torch.where(slot, new.score.unsqueeze(-1), state.scores)
     state.gram = torch.where(slot.unsqueeze(-1), row.unsqueeze(1), state.gram)
     state.gram = torch.where(slot.unsqueeze(1), row.unsqueeze(-1), state.gram)
+    weight = new.share + torch.where(towards, step, -step)
+    state.weights = state.weights + torch.where(slot, weight.unsqueeze(-1), 0)
+    state.active = state.active | slot
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Mixtures with the active sequences first.
+
+    Attributes:
+        tags: ``(B, K, n)``, -1 where there is none.
+        weights: ``(B, K)``, zero where there is none.
+        response: ``D``, ``(B, K, K)``.
+    """
+
+    tags: Tensor
+    weights: Tensor
+    response: Tensor
+
+
+def solves(problem: Problem, unary: Tensor) -> bool:
+    """Return whether this solver serves a problem: tag sequences whose scores are on a device."""
+    return problem.code == SEQUENCE and unary.is_cuda and len(unary) > 0
+
+
+def solve_on_device(
+    structure: Structure,
+    problem: Problem,
+    unary: Tensor,
+    additional: Tensor | None,
+    tol: float,
+    rounds: int,
+) -> tuple[Selection, Tensor, Tensor]:
+    """Solve SparseMAP of tag sequences where the unary scores are.
+
+    Args:
+        structure: structure of the problem.
+        problem: the checked scores, with masks and lengths.
+        unary: ``(B, n, m)``, for its device, dtype and derivative.
+        additional: transitions or None, likewise.
+        tol: gap at which an instance is solved.
+        rounds: calls of the oracle at most.
+
+    Returns:
+        The selected sequences, marginals like ``unary`` and weights ``(B, K)``; the last two are
+        differentiable.
+
+    Raises:
+        ValueError: scores are NaN or +inf.
+        InfeasibleError: an instance has no allowed sequence.
+    """
+    scores = _scores(problem, unary.device)
+    with torch.no_grad():
+        state = solve(scores, rounds, tol)
+        mixed = _sorted(state, scores.inside)
+    impossible = (scores.score(mixed.tags[:, 0].clamp(min=0)) == -torch.inf).nonzero()
+    if impossible.numel():
+        first = int(impossible[0])
+        raise InfeasibleError(
+            f"instance {first}: no structure is allowed: too many scores are -inf"
+        )
+    # A copy of the solution on the CPU; the inverses are not needed there.
+    active = state.active.sum(-1).cpu()
+    there = torch.arange(mixed.tags.size(1)) < active.unsqueeze(-1)
+    selection = Selection(
+        problem=problem,
+        marginals=scores.marginals(mixed.tags.clamp(min=0), mixed.weights).cpu(),
+        vertices=mixed.tags.cpu()[there].numpy().astype(np.int32),
+        weights=mixed.weights.cpu()[there].numpy(),
+        inverses=np.empty(0),
+        counts=active.numpy(),
+        rounds=state.iterations.cpu().numpy(),
+        gaps=state.gap.cpu().numpy(),
+        converged=state.converged.cpu().numpy(),
+    )
+    change = respond(structure, unary, additional, mixed.tags, mixed.response)
+    weights = mixed.weights + (change - change.detach())
+    marginals = scores.marginals(mixed.tags.clamp(min=0), weights)
+    return selection, marginals.to(unary.dtype), weights.to(unary.dtype)
+
+
+def _scores(problem: Problem, device: torch.device) -> SequenceScores:
+    """The checked scores on the device; those of each item are lowered by their largest."""
+    unary = problem.unary.to(device)
+    lengths = problem.sizes[:, :1].to(device)
+    inside = torch.arange(unary.size(1), device=device) < lengths
+    pairs = None
+    if problem.additional.numel():
+        pairs = problem.additional.to(device).double().expand(unary.size(0), -1, -1, -1)
+    wrong = (~(unary < torch.inf) & inside.unsqueeze(-1)).flatten(1).any(-1)
+    if pairs is not None:
+        later = inside[:, 1:, None, None]
+        wrong = wrong | (~(pairs < torch.inf) & later).flatten(1).any(-1)
+    if wrong.any():
+        raise ValueError(f"instance {int(wrong.nonzero()[0])}: a score is NaN or +inf")
+    largest = unary.amax(-1, keepdim=True)
+    return SequenceScores(unary - largest.clamp(min=-1e300), pairs, inside)
+
+
+def _sorted(state: ActiveSets, inside: Tensor) -> Mixed:
+    """Bring the active slots to the front, and cut off what no instance needs."""
+    needed = int(state.active.sum(-1).max())
+    order = (~state.active).long().argsort(dim=-1, stable=True)[:, :needed]
+    there = state.active.gather(-1, order)
+    places = order.unsqueeze(-1)
+    tags = state.tags.gather(1, places.expand(-1, -1, state.tags.size(-1)))
+    tags = tags.masked_fill(~(there.unsqueeze(-1) & inside.unsqueeze(1)), -1)
+    response = torch.linalg.inv_ex(systems(state))[0]
+    response = response.gather(1, places.expand(-1, -1, response.size(-1)))
+    response = response.gather(2, order.unsqueeze(1).expand(-1, needed, -1))
+    both = there.unsqueeze(-1) & there.unsqueeze(-2)
+    return Mixed(tags, state.weights.gather(-1, order), response.masked_fill(~both, 0))

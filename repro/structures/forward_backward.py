@@ -11,10 +11,41 @@ References:
     Rabiner (1989). Niculae et al. (2018), §2.2.
 """
 
+from collections.abc import Callable, Sequence
+
 import torch
 from torch import Tensor
 
-from repro.structures.log_domain import LOWEST, gradients, possible
+LOWEST = -1e30
+"""Stands for the logarithm of zero: finite, so that differences of logarithms stay numbers."""
+
+
+def possible(logarithm: Tensor) -> Tensor:
+    """Mask of logarithms that are not that of zero; NaN counts as possible."""
+    return ~(logarithm.detach() <= LOWEST / 2)
+
+
+def log_add(first: Tensor, second: Tensor) -> Tensor:
+    """``log(exp(first) + exp(second))``; the second derivative of torch's own one overflows."""
+    return torch.stack(torch.broadcast_tensors(first, second)).logsumexp(0)
+
+
+def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Gradients of a batch of log-partition functions: the marginals.
+
+    They stay attached if a point requires a gradient and gradients are enabled.
+
+    Args:
+        log_partition: from the points to ``(B,)``.
+        points: scores, one tensor per group.
+    """
+    attached = torch.is_grad_enabled() and any(point.requires_grad for point in points)
+    with torch.enable_grad():
+        leaves = [
+            p if p.requires_grad and attached else p.detach().requires_grad_() for p in points
+        ]
+        total = log_partition(*leaves).sum()
+        return torch.autograd.grad(total, leaves, create_graph=attached)
 
 
 def sequence_log_partition(
@@ -37,15 +68,34 @@ def sequence_log_partition(
     Raises:
         ValueError: shapes do not fit, or the scores are not floating point.
     """
-    _check(unary, transitions)
-    wide = unary.double().clamp(min=LOWEST)
+    if unary.dim() != 3 or not unary.is_floating_point():
+        raise ValueError(
+            f"unary scores (B, n, m), floating point, expected, got {tuple(unary.shape)} of "
+            f"{unary.dtype}"
+        )
     batch, positions, tags = unary.shape
+    shape = (max(positions - 1, 0), tags, tags)
+    if transitions is not None and transitions.shape not in (shape, (batch, *shape)):
+        raise ValueError(
+            f"transitions {shape} or {(batch, *shape)} expected, got {tuple(transitions.shape)}"
+        )
+    wide = unary.double().clamp(min=LOWEST)
     if transitions is None:
-        transitions = wide.new_zeros(max(positions - 1, 0), tags, tags)
+        transitions = wide.new_zeros(shape)
     steps = transitions.double().clamp(min=LOWEST).expand(batch, -1, -1, -1)
     if lengths is None:
         lengths = torch.full((batch,), positions, device=unary.device)
-    total = _forward(wide, steps, lengths.to(unary.device))
+    lengths = lengths.to(unary.device)
+    if positions == 0:
+        total = wide.new_zeros(batch) + wide.sum() + steps.sum()
+    else:
+        reached = wide[:, 0]
+        for position in range(1, positions):
+            before = reached.unsqueeze(-1) + steps[:, position - 1]
+            following = wide[:, position] + before.logsumexp(-2)
+            inside = (position < lengths).unsqueeze(-1)
+            reached = torch.where(inside, following, reached)
+        total = reached.logsumexp(-1).masked_fill(lengths == 0, 0)
     return total.masked_fill(~possible(total), -torch.inf).to(unary.dtype)
 
 
@@ -69,31 +119,3 @@ def sequence_marginals(
     each = transitions.expand(unary.size(0), -1, -1, -1)
     tags, pairs = gradients(lambda s, t: sequence_log_partition(s, t, lengths), [unary, each])
     return tags, pairs
-
-
-def _check(unary: Tensor, transitions: Tensor | None) -> None:
-    if unary.dim() != 3 or not unary.is_floating_point():
-        raise ValueError(
-            f"unary scores (B, n, m), floating point, expected, got {tuple(unary.shape)} of "
-            f"{unary.dtype}"
-        )
-    batch, positions, tags = unary.shape
-    shape = (max(positions - 1, 0), tags, tags)
-    if transitions is not None and transitions.shape not in (shape, (batch, *shape)):
-        raise ValueError(
-            f"transitions {shape} or {(batch, *shape)} expected, got {tuple(transitions.shape)}"
-        )
-
-
-def _forward(unary: Tensor, transitions: Tensor, lengths: Tensor) -> Tensor:
-    """Logarithm of the sum over the tags of the last position."""
-    batch, positions, _ = unary.shape
-    if positions == 0:
-        return unary.new_zeros(batch) + unary.sum() + transitions.sum()
-    reached = unary[:, 0]
-    for position in range(1, positions):
-        before = reached.unsqueeze(-1) + transitions[:, position - 1]
-        following = unary[:, position] + before.logsumexp(-2)
-        inside = (position < lengths).unsqueeze(-1)
-        reached = torch.where(inside, following, reached)
-    return reached.logsumexp(-1).masked_fill(lengths == 0, 0)

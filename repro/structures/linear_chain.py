@@ -8,12 +8,12 @@ from repro.structures.forward_backward import sequence_log_partition, sequence_m
 from repro.structures.kernels.codes import SEQUENCE
 from repro.structures.structure import (
     NO_TRANSITIONS,
+    Inputs,
     Problem,
     Structure,
     checked_lengths,
     checked_unary,
     gathered,
-    weighted_parts,
 )
 
 
@@ -25,19 +25,30 @@ class LinearChain(Structure):
     Vertices ``(B, n)`` hold the tags. The oracle is Viterbi's algorithm.
     """
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def checked(self, inputs: Inputs) -> Problem:
         """Check scores ``(B, n, m)`` and transitions; see the base class."""
+        unary, additional, lengths, mask = inputs
         scores = checked_unary(unary, mask, "B n m")
-        batch, n, _ = scores.shape
+        batch, n, m = scores.shape
         items = checked_lengths(lengths, batch, (n,))
-        sizes = torch.cat([items, _tags_in_use(scores)], dim=1)
-        return Problem(SEQUENCE, scores, _checked_transitions(additional, unary), sizes, n)
+        # The number of tags up to the last that is allowed anywhere; all if none is.
+        tags = torch.zeros(batch, 1, dtype=torch.int64)
+        if m > 0:
+            allowed = (scores.numpy() != -np.inf).any(1)
+            tags = torch.from_numpy(m - allowed[:, ::-1].argmax(1)).unsqueeze(1)
+        transitions, shape = NO_TRANSITIONS, (max(n - 1, 0), m, m)
+        if additional is not None:
+            if additional.shape not in (shape, (batch, *shape)):
+                raise ValueError(
+                    f"transitions {shape} or {(batch, *shape)} expected, got "
+                    f"{tuple(additional.shape)}"
+                )
+            if additional.dtype != unary.dtype:
+                raise ValueError(f"transitions are {additional.dtype}, unary scores {unary.dtype}")
+            if additional.numel():
+                given = additional.detach().to("cpu", torch.float64)
+                transitions = given.reshape(-1, *shape).contiguous()
+        return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
         """Stored as they are."""
@@ -54,10 +65,6 @@ class LinearChain(Structure):
         before, after = vertex[..., :-1], vertex[..., 1:]
         chosen = between[batch, items, before.clamp(min=0), after.clamp(min=0)]
         return total + torch.where(after >= 0, chosen, 0.0).sum(-1)
-
-    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Add weights up at the tags; see the base class."""
-        return weighted_parts(like, vertices, weights)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Marginals ``(B, n - 1, m, m)`` of transitions of weighted sequences ``(B, K, n)``."""
@@ -110,28 +117,3 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
     batch = torch.arange(vertex.size(0), device=vertex.device)
     items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
-
-
-def _tags_in_use(scores: Tensor) -> Tensor:
-    """Number of tags ``(B, 1)`` up to the last that is allowed anywhere; all if none is."""
-    batch, _, m = scores.shape
-    if m == 0:
-        return torch.zeros(batch, 1, dtype=torch.int64)
-    allowed = (scores.numpy() != -np.inf).any(1)
-    return torch.from_numpy(m - allowed[:, ::-1].argmax(1)).unsqueeze(1)
-
-
-def _checked_transitions(additional: Tensor | None, unary: Tensor) -> Tensor:
-    """Transitions ``(B, n - 1, m, m)`` or ``(1, n - 1, m, m)`` in double precision."""
-    batch, n, m = unary.shape
-    if additional is None:
-        return NO_TRANSITIONS
-    shape = (max(n - 1, 0), m, m)
-    if additional.shape not in (shape, (batch, *shape)):
-        raise ValueError(
-            f"transitions {shape} or {(batch, *shape)} expected, got {tuple(additional.shape)}"
-        )
-    if additional.dtype != unary.dtype:
-        raise ValueError(f"transitions are {additional.dtype}, unary scores {unary.dtype}")
-    given = additional.detach().to("cpu", torch.float64)
-    return given.reshape(-1, *shape).contiguous() if given.numel() else NO_TRANSITIONS

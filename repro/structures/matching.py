@@ -6,13 +6,12 @@ from torch import Tensor
 from repro.structures.kernels.codes import MATCHING
 from repro.structures.structure import (
     NO_TRANSITIONS,
+    Inputs,
     Problem,
     Structure,
     checked_lengths,
     checked_unary,
-    gathered,
     no_additional,
-    weighted_parts,
 )
 
 
@@ -24,14 +23,9 @@ class Matching(Structure):
     ``lengths`` is ``(B, 2)``. The oracle finds shortest augmenting paths.
     """
 
-    def problem(
-        self,
-        unary: Tensor,
-        additional: Tensor | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
+    def checked(self, inputs: Inputs) -> Problem:
         """Check scores ``(B, n, m)``; see the base class."""
+        unary, additional, lengths, mask = inputs
         no_additional(additional, "Matching")
         scores = checked_unary(unary, mask, "B n m")
         batch, n, m = scores.shape
@@ -49,12 +43,3 @@ class Matching(Structure):
         places = torch.where(stored >= 0, places, rows)
         vertices = torch.full((batch, several, rows + 1), -1)
         return vertices.scatter_(-1, places, values)[..., :rows]
-
-    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
-        """Sum of the scores of pairs; see the base class."""
-        no_additional(additional, "Matching")
-        return gathered(unary, vertex)
-
-    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Add weights up at the pairs; see the base class."""
-        return weighted_parts(like, vertices, weights)

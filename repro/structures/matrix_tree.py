@@ -28,7 +28,7 @@ from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._masking import under_vmap
-from repro.structures.log_domain import LOWEST, gradients, log_add, possible
+from repro.structures.forward_backward import LOWEST, gradients, log_add, possible
 
 LARGEST_CONDITION = 1e4
 """Beyond this condition number a Laplacian is not factorised."""
@@ -57,7 +57,33 @@ def tree_log_partition(
         raise ValueError(f"arcs (B, n+1, n+1) expected, got {tuple(scores.shape)}")
     if not scores.is_floating_point():
         raise ValueError(f"arc scores must be floating point, not {scores.dtype}")
-    return _log_partition(_forbid(scores, lengths), lengths, single_root).to(scores.dtype)
+    batch, size, device = scores.size(0), scores.size(-1) - 1, scores.device
+    words = torch.ones(batch, size, dtype=torch.bool, device=device)
+    # Forbidden: the diagonal, column 0 and everything past the length.
+    forbidden = torch.eye(size + 1, dtype=torch.bool, device=device).unsqueeze(0)
+    forbidden[..., 0] = True
+    if lengths is not None:
+        words = torch.arange(size, device=device) < lengths.to(device).unsqueeze(-1)
+        past = torch.nn.functional.pad(~words, (1, 0))
+        forbidden = forbidden | past.unsqueeze(-1) | past.unsqueeze(-2)
+    wide = scores.double().masked_fill(forbidden, -torch.inf)
+    if batch == 0 or size == 0:
+        return wide.flatten(1)[:, :0].sum(-1).to(scores.dtype)
+    laplacian, shift = _laplacian(wide, words, single_root)
+    inverse, failed = torch.linalg.inv_ex(laplacian)
+    condition = _column_norm(laplacian.detach()) * _column_norm(inverse.detach())
+    trusted = (failed == 0) & (condition < LARGEST_CONDITION)
+    if under_vmap(trusted):
+        return _eliminated(wide, words, single_root).to(scores.dtype)
+    if trusted.all():
+        return (_log_determinant(laplacian, inverse) + shift).to(scores.dtype)
+    identity = torch.eye(size, dtype=laplacian.dtype, device=device)
+    safe = torch.where((~trusted).view(-1, 1, 1), identity, laplacian)
+    factorised = _log_determinant(safe, torch.linalg.inv(safe)) + shift
+    rest = (~trusted).nonzero().squeeze(-1)
+    eliminated = _eliminated(wide[rest], words[rest], single_root)
+    total = factorised.masked_fill(~trusted, 0).index_add(0, rest, eliminated)
+    return total.to(scores.dtype)
 
 
 def tree_marginals(
@@ -80,62 +106,12 @@ def tree_marginals(
     return marginals
 
 
-def _forbid(scores: Tensor, lengths: Tensor | None) -> Tensor:
-    """The scores in float64, ``-inf`` for the diagonal, column 0 and everything past the length."""
-    size = scores.size(-1)
-    forbidden = torch.eye(size, dtype=torch.bool, device=scores.device).unsqueeze(0)
-    forbidden[..., 0] = True
-    if lengths is not None:
-        past = ~_words(size - 1, lengths.to(scores.device))
-        past = torch.nn.functional.pad(past, (1, 0))
-        forbidden = forbidden | past.unsqueeze(-1) | past.unsqueeze(-2)
-    return scores.double().masked_fill(forbidden, -torch.inf)
-
-
-def _words(size: int, lengths: Tensor) -> Tensor:
-    """Mask of the ``size`` positions that hold words, ``(B, size)``."""
-    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
-
-
-def _log_partition(scores: Tensor, lengths: Tensor | None, single_root: bool) -> Tensor:
-    batch, size = scores.size(0), scores.size(-1) - 1
-    if batch == 0 or size == 0:
-        return scores.flatten(1)[:, :0].sum(-1)
-    if lengths is None:
-        words = torch.ones(batch, size, dtype=torch.bool, device=scores.device)
-    else:
-        words = _words(size, lengths.to(scores.device))
-    laplacian, shift = _laplacian(scores, words, single_root)
-    inverse, trusted = _inverse(laplacian)
-    if under_vmap(trusted):
-        return _eliminated(scores, words, single_root)
-    if trusted.all():
-        return _log_determinant(laplacian, inverse) + shift
-    safe = _replace_by_identity(laplacian, ~trusted)
-    factorised = _log_determinant(safe, torch.linalg.inv(safe)) + shift
-    rest = (~trusted).nonzero().squeeze(-1)
-    eliminated = _eliminated(scores[rest], words[rest], single_root)
-    return factorised.masked_fill(~trusted, 0).index_add(0, rest, eliminated)
-
-
-def _inverse(laplacian: Tensor) -> tuple[Tensor, Tensor]:
-    """The inverse, and for which instances it can be trusted."""
-    inverse, failed = torch.linalg.inv_ex(laplacian)
-    condition = _column_norm(laplacian.detach()) * _column_norm(inverse.detach())
-    return inverse, (failed == 0) & (condition < LARGEST_CONDITION)
-
-
 def _log_determinant(matrix: Tensor, inverse: Tensor) -> Tensor:
     """Logarithm of a positive determinant; its derivative is the transposed inverse."""
     factors = torch.linalg.lu_factor_ex(matrix.detach())[0]
     value = factors.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
     total: Tensor = _WithSlope.run(matrix, inverse.mT, value)
     return total
-
-
-def _replace_by_identity(matrix: Tensor, chosen: Tensor) -> Tensor:
-    identity = torch.eye(matrix.size(-1), dtype=matrix.dtype, device=matrix.device)
-    return torch.where(chosen.view(-1, 1, 1), identity, matrix)
 
 
 def _column_norm(matrix: Tensor) -> Tensor:
@@ -171,38 +147,29 @@ def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
     arcs = scores[:, 1:, 1:].clamp(min=LOWEST)
     root = scores[:, 0, 1:].clamp(min=LOWEST)
     total, exists = scores.new_zeros(len(scores)), torch.ones_like(words[:, 0])
+    loops = torch.eye(words.size(-1), dtype=torch.bool, device=words.device)
     for _ in range(words.size(-1)):
         open_root = (words.sum(-1) == 1) if single_root else torch.ones_like(exists)
-        chosen = _easiest(arcs.detach(), root.detach(), words, open_root)
+        # The word whose best head among the words left, and the root where it is open, is best.
+        best = arcs.detach().masked_fill(loops | ~words.unsqueeze(-1), LOWEST).amax(-2)
+        with_root = torch.maximum(best, root.detach())
+        best = torch.where(open_root.unsqueeze(-1), with_root, best)
+        chosen = best.masked_fill(~words, -torch.inf).argmax(-1)
         unfinished = words.any(-1)
         words = words.scatter(-1, chosen.unsqueeze(-1), False)
-        pivot, arcs, root = _eliminate(arcs, root, chosen, words, open_root)
+        # Its log-pivot, and the log-weights that then include the ways through it.
+        place = chosen.view(-1, 1, 1)
+        into = arcs.gather(2, place.expand(-1, arcs.size(1), 1)).squeeze(2)
+        into = into.masked_fill(~words, LOWEST)
+        out = arcs.gather(1, place.expand(-1, 1, arcs.size(2)))
+        rooted = root.gather(1, chosen.unsqueeze(-1))
+        heads = torch.cat((into, rooted.masked_fill(~open_root.unsqueeze(-1), LOWEST)), -1)
+        pivot = heads.logsumexp(-1)
+        arcs = log_add(arcs, (into - pivot.unsqueeze(-1)).unsqueeze(-1) + out)
+        root = log_add(root, rooted - pivot.unsqueeze(-1) + out.squeeze(1))
         exists = exists & (~unfinished | possible(pivot))
         total = total + pivot.masked_fill(~unfinished, 0)
     return total.masked_fill(~exists, -torch.inf)
-
-
-def _easiest(arcs: Tensor, root: Tensor, words: Tensor, open_root: Tensor) -> Tensor:
-    """The word whose best head among the words left, and the root where it is open, is best."""
-    loops = torch.eye(words.size(-1), dtype=torch.bool, device=words.device)
-    best = arcs.masked_fill(loops | ~words.unsqueeze(-1), LOWEST).amax(-2)
-    best = torch.where(open_root.unsqueeze(-1), torch.maximum(best, root), best)
-    return best.masked_fill(~words, -torch.inf).argmax(-1)
-
-
-def _eliminate(
-    arcs: Tensor, root: Tensor, chosen: Tensor, words: Tensor, open_root: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The chosen word's log-pivot, and the log-weights that then include the ways through it."""
-    place = chosen.view(-1, 1, 1)
-    into = arcs.gather(2, place.expand(-1, arcs.size(1), 1)).squeeze(2).masked_fill(~words, LOWEST)
-    out = arcs.gather(1, place.expand(-1, 1, arcs.size(2)))
-    rooted = root.gather(1, chosen.unsqueeze(-1))
-    heads = torch.cat((into, rooted.masked_fill(~open_root.unsqueeze(-1), LOWEST)), -1)
-    pivot = heads.logsumexp(-1)
-    arcs = log_add(arcs, (into - pivot.unsqueeze(-1)).unsqueeze(-1) + out)
-    root = log_add(root, rooted - pivot.unsqueeze(-1) + out.squeeze(1))
-    return pivot, arcs, root
 
 
 class _WithSlope(DifferentiableFunction):

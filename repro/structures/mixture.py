@@ -18,8 +18,7 @@ from repro.mappings._masking import under_vmap
 from repro.structures import padded_mixture
 from repro.structures.kernels import entries
 from repro.structures.kernels.codes import PARTS, Array
-from repro.structures.selection import Selection
-from repro.structures.structure import Structure
+from repro.structures.structure import Selection, Structure
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,23 @@ class Mixture:
         pulled = np.zeros(len(selection.vertices))
         if weights is not None:
             pulled += _array(weights)[self.selection.places]
+        problem, offsets, sizes = selection.problem, selection.offsets, selection.problem.sizes
         if unary is not None:
-            _read_unary(selection, _array(unary), pulled)
+            grads = _array(unary).reshape(problem.unary.shape)
+            entries.read_unary(
+                problem.code, sizes.numpy(), offsets, selection.vertices, grads, pulled
+            )
         if additional is not None:
-            _read_additional(selection, _array(additional), pulled)
+            grads = _array(additional)
+            if problem.code == PARTS:
+                behind, columns = _behind(selection, grads.shape[-1])
+                rows = grads.reshape(-1, grads.shape[-1], 1)
+                entries.read_unary(PARTS, columns, offsets, behind, rows, pulled)
+            else:
+                several = grads.reshape(-1, *grads.shape[-3:])
+                entries.read_transitions(
+                    sizes.numpy(), offsets, selection.vertices, several, pulled
+                )
         return pulled
 
     def respond(self, pulled: Array) -> Array:
@@ -81,9 +93,17 @@ class Mixture:
         """Sum up what structures give to additional parts; ``None`` where there are none."""
         if self.additional is None:
             return None
-        out = torch.zeros(self.additional.shape, dtype=torch.float64)
-        if out.numel():
-            _write_additional(self.selection, weights, out.numpy())
+        out, selection = torch.zeros(self.additional.shape, dtype=torch.float64), self.selection
+        if out.numel() and selection.problem.code == PARTS:
+            behind, columns = _behind(selection, out.shape[-1])
+            rows = out.numpy().reshape(-1, out.shape[-1], 1)
+            entries.write_unary(PARTS, columns, selection.offsets, behind, weights, rows)
+        elif out.numel():
+            sizes = selection.problem.sizes.numpy()
+            several = out.numpy().reshape(-1, *out.shape[-3:])
+            entries.write_transitions(
+                sizes, selection.offsets, selection.vertices, weights, several
+            )
         return out.to(self.additional.device, self.additional.dtype)
 
     def push_batched(
@@ -121,36 +141,6 @@ def _array(tensor: Tensor) -> Array:
     half = tensor.dtype not in (torch.float32, torch.float64)
     found: Array = (tensor.float() if half else tensor).contiguous().numpy()
     return found
-
-
-def _read_unary(selection: Selection, grads: Array, pulled: Array) -> None:
-    problem = selection.problem
-    entries.read_unary(
-        problem.code, problem.sizes.numpy(), selection.offsets, selection.vertices,
-        grads.reshape(problem.unary.shape), pulled,
-    )  # fmt: skip
-
-
-def _read_additional(selection: Selection, grads: Array, pulled: Array) -> None:
-    sizes = selection.problem.sizes.numpy()
-    if selection.problem.code != PARTS:
-        several = grads.reshape(-1, *grads.shape[-3:])
-        entries.read_transitions(sizes, selection.offsets, selection.vertices, several, pulled)
-        return
-    behind, columns = _behind(selection, grads.shape[-1])
-    rows = grads.reshape(-1, grads.shape[-1], 1)
-    entries.read_unary(PARTS, columns, selection.offsets, behind, rows, pulled)
-
-
-def _write_additional(selection: Selection, weights: Array, out: Array) -> None:
-    sizes = selection.problem.sizes.numpy()
-    if selection.problem.code != PARTS:
-        several = out.reshape(-1, *out.shape[-3:])
-        entries.write_transitions(sizes, selection.offsets, selection.vertices, weights, several)
-        return
-    behind, columns = _behind(selection, out.shape[-1])
-    rows = out.reshape(-1, out.shape[-1], 1)
-    entries.write_unary(PARTS, columns, selection.offsets, behind, weights, rows)
 
 
 def _behind(selection: Selection, parts: int) -> tuple[Array, Array]:

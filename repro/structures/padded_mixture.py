@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.selection import Selection
-from repro.structures.structure import Structure
+from repro.structures.structure import Selection, Structure
 
 
 class PaddedMixture(NamedTuple):

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from repro.structures.any_oracle import OracleStructure
 from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
 from repro.structures.kernels import entries
 from repro.structures.kernels.batch import Found, Report
-from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, SEQUENCE, Array
-from repro.structures.selection import Selection, starts
-from repro.structures.structure import InfeasibleError, Problem
+from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, RUNNING, SEQUENCE, Array
+from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State
+from repro.structures.structure import InfeasibleError, Problem, Selection, starts
 
 T = TypeVar("T")
 _GRAIN = 20_000
@@ -22,6 +23,8 @@ _GRAIN = 20_000
 _MORE = 1000
 """Oracle calls of a chain beyond twice its number of parts, which is enough for almost all. The
 interior-point method takes as long as about a thousand."""
+_ROOM = 32
+_UNIT = 2.0**-50
 _FEW = 500
 """A caller who allows fewer oracle calls wants a rough solution, and gets no interior point."""
 
@@ -56,32 +59,25 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
     stuck = np.flatnonzero(~found.converged & (found.rounds < rounds) & (most < rounds))
     if not len(stuck):
         return found
+    # Near-optimal flows, decomposed into sequences and weights to start from. Each instance is
+    # solved alone, so that results do not depend on the batch.
     harder = problem.subset(stuck)
-    offsets, known = _flow_start(harder)
-    better = _solve_from(harder, tol, rounds - found.rounds[stuck], offsets, known)
-    better.rounds[:] += found.rounds[stuck]
-    return found.replaced(stuck, better)
-
-
-def _flow_start(problem: Problem) -> tuple[Array, Found]:
-    """Sequences and weights to start from: near-optimal flows, decomposed.
-
-    Each instance is solved alone, so that results do not depend on the batch.
-    """
-    counts, pieces, shares = [], [], []
-    for b, (n, m) in enumerate(problem.sizes.tolist()):
-        unary = problem.unary[b : b + 1, :n, :m]
-        chain = problem.additional[b : b + 1] if len(problem.additional) > 1 else problem.additional
+    pieces, shares = [], []
+    for b, (n, m) in enumerate(harder.sizes.tolist()):
+        unary = harder.unary[b : b + 1, :n, :m]
+        chain = harder.additional[b : b + 1] if len(harder.additional) > 1 else harder.additional
         flow = flows(trellis(unary, chain[:, : n - 1, :m, :m]))
         tags, weights = paths(flow, 1 + int((flow > POSITIVE).sum()))
         used = weights[0] > 0
-        stored = np.full((int(used.sum()), problem.width), -1, np.int32)
+        stored = np.full((int(used.sum()), harder.width), -1, np.int32)
         stored[:, :n] = tags[0, used].numpy()
-        counts.append(len(stored))
         pieces.append(stored)
         shares.append(weights[0, used].numpy())
+    offsets = starts(np.array([len(piece) for piece in pieces]))
     known = Found(np.concatenate(pieces), np.concatenate(shares), np.empty(0))
-    return starts(np.array(counts)), known
+    better = _solve_from(harder, tol, rounds - found.rounds[stuck], offsets, known)
+    better.rounds[:] += found.rounds[stuck]
+    return found.replaced(stuck, better)
 
 
 def _solve_from(
@@ -90,7 +86,7 @@ def _solve_from(
     """Solve a batch, with a largest number of oracle calls for each instance."""
     batch = problem.unary.size(0)
     marginals = torch.zeros_like(problem.unary)
-    report = empty_report(batch)
+    report = _empty_report(batch)
     unary, transitions, sizes = _arrays(problem)
     limits = np.stack([np.full(batch, tol), rounds.astype(np.float64)], 1)
 
@@ -103,7 +99,51 @@ def _solve_from(
 
     pieces = in_threads(solve_range, problem)
     refuse(report.statuses)
-    return joined(problem, marginals, pieces, report)
+    return _joined(problem, marginals, pieces, report)
+
+
+def solve_with_oracle(
+    structure: OracleStructure, problem: Problem, tol: float, rounds: int
+) -> Selection:
+    """Solve a batch with an oracle in Python: the active set of one instance after the other.
+
+    Raises:
+        ValueError: scores are NaN or +inf, or the oracle's answer is no 0/1 vector.
+        InfeasibleError: the oracle's best structure has a forbidden part.
+    """
+    batch, parts, _ = problem.unary.shape
+    report = _empty_report(batch)
+    pieces = [(no_structures(batch, problem.width)[1], 0, 0)]
+    marginals = torch.zeros_like(problem.unary)
+
+    def score(scores: Array, vertex: Array) -> float:
+        return float(scores[vertex == 0].sum())
+
+    for b, scores in enumerate(problem.all_scores.numpy()):
+        state: State = entries.empty_state(_ROOM, problem.width, parts)
+        status = RUNNING if np.all(scores < np.inf) else INVALID
+        if status == RUNNING:
+            vertex = structure.best(scores)
+            if (best := score(scores, vertex)) == -np.inf:
+                status = INFEASIBLE
+            else:
+                size = float(np.abs(scores[vertex == 0]).sum())
+                entries.begin(state, vertex, best, _UNIT * (size + parts))
+        while status == RUNNING:
+            used, lowered = state.counts[SIZE], scores.copy()
+            lowered[:parts] -= state.weights[:used] @ (state.vertices[:used, :parts] == 0)
+            vertex = structure.best(lowered)
+            state = entries.with_room(state)
+            status = entries.advance(state, vertex, score(scores, vertex), tol, rounds)
+        used = state.counts[SIZE]
+        report.statuses[b], report.counts[b] = status, used
+        report.rounds[b], report.gaps[b] = state.counts[ROUNDS], state.values[GAP]
+        chosen = state.vertices[:used, :parts] == 0
+        marginals[b, :, 0] = torch.from_numpy(state.weights[:used] @ chosen)
+        inverse = state.inverse[:used, :used].reshape(-1)
+        pieces.append((Found(state.vertices, state.weights, inverse), used, used * used))
+    refuse(report.statuses)
+    return _joined(problem, marginals, pieces, report)
 
 
 def best_vertices(problem: Problem) -> Tensor:
@@ -126,13 +166,13 @@ def best_vertices(problem: Problem) -> Tensor:
     return torch.from_numpy(vertices)
 
 
-def empty_report(batch: int) -> Report:
+def _empty_report(batch: int) -> Report:
     """Room for what is known of each instance."""
     counts, rounds = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
     return Report(counts, rounds, np.zeros(batch), np.full(batch, CONVERGED))
 
 
-def joined(
+def _joined(
     problem: Problem, marginals: Tensor, pieces: list[tuple[Found, int, int]], report: Report
 ) -> Selection:
     """Put the solutions of all ranges one after the other."""

@@ -1,14 +1,100 @@
 """Base class of structures: a set of 0/1 vectors of parts, and an oracle for the best of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
-from repro.structures.kernels.codes import MATCHING
-from repro.structures.transforms import Inputs, solve_below_transforms
+from repro.structures.kernels.codes import MATCHING, Array
+
+
+class Inputs(NamedTuple):
+    """Arguments of structured inference.
+
+    Attributes:
+        unary: scores ``(B, ...)``.
+        additional: scores ``(B, ...)``, or transitions ``(n - 1, m, m)`` shared by the batch.
+        lengths: ``(B, ...)`` or None.
+        mask: like ``unary`` or None.
+    """
+
+    unary: Tensor
+    additional: Tensor | None = None
+    lengths: Tensor | None = None
+    mask: Tensor | None = None
+
+
+Solve = Callable[[Inputs], tuple[Any, ...]]
+"""Returns tensors ``(B, ...)``, and anything else, which belongs to all instances together."""
+
+
+def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
+    """Call a solver with plain tensors; mapped dimensions become part of the batch.
+
+    Args:
+        solve: the solver. What it returns gets no derivative.
+        inputs: inputs of one mapped instance.
+    """
+    unary, additional, lengths, mask = inputs
+    if not torch._C._are_functorch_transforms_active():
+        return solve(inputs)
+    if additional is not None:
+        additional = additional.detach()
+        if additional.dim() == 3:
+            additional = additional.expand(len(unary), *additional.shape)
+    found: tuple[Any, ...] = _Solver.apply(unary.detach(), additional, lengths, mask, solve)
+    return found
+
+
+class _Solver(Function):
+    """The solver as a function without derivative."""
+
+    @staticmethod
+    def forward(
+        unary: Tensor,
+        additional: Tensor | None,
+        lengths: Tensor | None,
+        mask: Tensor | None,
+        solve: Solve,
+    ) -> tuple[Any, ...]:
+        return solve(Inputs(unary, additional, lengths, mask))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.mark_non_differentiable(*(part for part in output if isinstance(part, Tensor)))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[None, ...]:
+        return None, None, None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *arguments: Any
+    ) -> tuple[tuple[Any, ...], tuple[int | None, ...]]:
+        *tensors, solve = arguments
+
+        def fold(tensor: Tensor | None, dim: int | None) -> Tensor | None:
+            if tensor is None:
+                return None
+            if dim is None:
+                tensor = tensor.unsqueeze(0).expand(info.batch_size, *tensor.shape)
+            else:
+                tensor = tensor.movedim(dim, 0)
+            return tensor.flatten(0, 1)
+
+        folded = [fold(tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=False)]
+        found = _Solver.apply(*folded, solve)
+        unfolded = tuple(
+            part.unflatten(0, (info.batch_size, -1)) if isinstance(part, Tensor) else part
+            for part in found
+        )
+        return unfolded, tuple(0 if isinstance(part, Tensor) else None for part in found)
+
 
 NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
 """Additional scores of a structure that has none."""
@@ -23,7 +109,7 @@ class Problem:
     """Checked scores, as the kernels take them: on the CPU, without history.
 
     Args:
-        code: which structure, see ``kernels/layout.py``.
+        code: which structure, see ``kernels/codes.py``.
         unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
         additional: ``(B, ...)`` or, where it is shared by the batch, ``(1, ...)``; in double
             precision too, as kernels take a minute to compile for a second type.
@@ -60,7 +146,6 @@ class Structure(ABC):
     each word, the column of each row. Entries that do not exist are -1.
     """
 
-    @abstractmethod
     def problem(
         self,
         unary: Tensor,
@@ -73,12 +158,16 @@ class Structure(ABC):
         Raises:
             ValueError: shapes, types or lengths do not fit.
         """
+        return self.checked(Inputs(unary, additional, lengths, mask))
+
+    @abstractmethod
+    def checked(self, inputs: Inputs) -> Problem:
+        """Return :meth:`problem` of some inputs."""
 
     @abstractmethod
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
         """Bring structures ``(B, K, width)`` from the form of the kernels into that of users."""
 
-    @abstractmethod
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
         """Scores of structures, differentiable.
 
@@ -90,8 +179,9 @@ class Structure(ABC):
         Returns:
             ``(B,)`` or ``(B, K)``.
         """
+        no_additional(additional, type(self).__name__)
+        return gathered(unary, vertex)
 
-    @abstractmethod
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
         """Sums of the unary parts of weighted structures, differentiable in the weights.
 
@@ -100,6 +190,7 @@ class Structure(ABC):
             weights: ``(B, K)``.
             like: unary scores, for the shape of the result.
         """
+        return weighted_parts(like, vertices, weights)
 
     def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
         """The unary parts of structures ``(B, V)`` as 0/1 vectors, in the shape of ``unary``."""
@@ -171,7 +262,7 @@ class Structure(ABC):
         from repro.structures.solving import best_vertices
 
         def solve(inputs: Inputs) -> tuple[Tensor]:
-            problem = self.problem(*inputs)
+            problem = self.checked(inputs)
             stored = best_vertices(problem).unsqueeze(1)
             return (self.vertices(stored, problem).squeeze(1).to(inputs.unary.device),)
 
@@ -241,3 +332,82 @@ def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
     shares = torch.where(vertices >= 0, weights.unsqueeze(-1), 0.0)
     places = vertices.clamp(min=0).transpose(1, 2)
     return weights.new_zeros(like.shape).scatter_add(-1, places, shares.transpose(1, 2))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected structures of a batch, one instance after the other.
+
+    Args:
+        problem: what was solved.
+        marginals: ``(B, R, C)`` in double precision.
+        vertices: ``(N, width)`` structures in the form of the kernels.
+        weights: ``(N,)``.
+        inverses: for each instance the square inverse of ``H`` (see ``kernels/gram.py``), flat.
+        counts: ``(B,)`` structures of each instance.
+        rounds: ``(B,)`` oracle calls.
+        gaps: ``(B,)`` Frank-Wolfe gaps.
+        converged: ``(B,)``.
+    """
+
+    problem: Problem
+    marginals: Tensor
+    vertices: Array
+    weights: Array
+    inverses: Array
+    counts: Array
+    rounds: Array
+    gaps: Array
+    converged: Array
+
+    @property
+    def offsets(self) -> Array:
+        """``(B + 1,)`` where the structures of an instance begin."""
+        return starts(self.counts)
+
+    @property
+    def places(self) -> tuple[Array, Array]:
+        """Instance and position of each structure in a padded array."""
+        rows = np.repeat(np.arange(len(self.counts)), self.counts)
+        return rows, np.arange(len(rows)) - self.offsets[rows]
+
+    @property
+    def squares(self) -> Array:
+        """``(B + 1,)`` where the inverse of an instance begins."""
+        return starts(self.counts**2)
+
+    def replaced(self, rows: Array, by: "Selection") -> "Selection":
+        """Selection with the solutions of some instances replaced.
+
+        Args:
+            rows: which instances.
+            by: their solutions, in this order; its problem is not used.
+        """
+
+        def values(own: Array, other: Array) -> Array:
+            own = own.copy()
+            own[rows] = other
+            return own
+
+        def pieces(own: Array, ends: Array, other: Array, other_ends: Array) -> Array:
+            parts = np.split(own, ends[1:-1])
+            for row, part in zip(rows, np.split(other, other_ends[1:-1]), strict=True):
+                parts[row] = part
+            return np.concatenate(parts)
+
+        return Selection(
+            problem=self.problem,
+            marginals=torch.from_numpy(values(self.marginals.numpy(), by.marginals.numpy())),
+            vertices=pieces(self.vertices, self.offsets, by.vertices, by.offsets),
+            weights=pieces(self.weights, self.offsets, by.weights, by.offsets),
+            inverses=pieces(self.inverses, self.squares, by.inverses, by.squares),
+            counts=values(self.counts, by.counts),
+            rounds=values(self.rounds, by.rounds),
+            gaps=values(self.gaps, by.gaps),
+            converged=values(self.converged, by.converged),
+        )
+
+
+def starts(counts: Array) -> Array:
+    """Start offsets of the groups, then the end of the last."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

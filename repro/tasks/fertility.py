@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -40,6 +39,8 @@ _VERSION = 2
 """Raised when an alignment or a tagger is made in another way."""
 _IGNORED = -100
 """Class of padding and of the sink, which have no fertility to learn."""
+_UNREAD = frozenset({"strategy", "value", "margin", "links", "training_bounds"})
+"""Settings that the training of a tagger does not read; links are part of the alignment."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,16 @@ def build_fertility(
     if config.strategy == "actual":
         return _actual(config, corpus, *corpus.links)
     training = _actual(config, corpus, "train") if config.training_bounds == "aligned" else None
-    tagger = _tagger(config, corpus, prepared, cache, seed, device)
+    # A tagger is trained, or its weights are found in the cache.
+    tagger = new_tagger(config, len(data.source), seed)
+    settings = {key: value for key, value in asdict(config).items() if key not in _UNREAD}
+    identity = _alignment_identity(config, prepared) | settings | {"seed": seed}
+
+    def build(folder: Path) -> None:
+        train_tagger(tagger.to(device), config, corpus, seed)
+        save_weights(folder / _WEIGHTS, tagger)
+
+    load_weights(cached_stage(cache, "tagger", identity, build) / _WEIGHTS, tagger.cpu())
     return PredictedFertility(tagger, sink, config.margin, training)
 
 
@@ -110,7 +120,15 @@ def align_splits(
 ) -> AlignedCorpus:
     """Align all splits, or find their links in the cache."""
     symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
-    build = partial(_write_links, data, sink, symmetry)
+
+    def build(folder: Path) -> None:
+        aligner = train_two_way(_words(data, "train", sink))
+        of_new_text = aligner.pruned()  # new text is aligned as by force_align.py
+        for split in data.splits:
+            fitting = aligner if split == "train" else of_new_text
+            links = fitting.stream(_words(data, split, sink), symmetry)
+            write_links(folder / f"{split}.arrow", links)
+
     folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
     links = {split: StoredLinks(folder / f"{split}.arrow") for split in data.splits}
     return AlignedCorpus(data, links, sink)
@@ -128,45 +146,9 @@ def _words(data: PreparedCorpus, split: str, sink: int) -> Iterator[tuple[list[s
         yield source, [str(number) for number in pair.target]
 
 
-def _write_links(data: PreparedCorpus, sink: int, symmetry: Symmetry, folder: Path) -> None:
-    """Train an aligner and write its links; new text is aligned as by ``force_align.py``."""
-    aligner = train_two_way(_words(data, "train", sink))
-    of_new_text = aligner.pruned()
-    for split in data.splits:
-        fitting = aligner if split == "train" else of_new_text
-        links = fitting.stream(_words(data, split, sink), symmetry)
-        write_links(folder / f"{split}.arrow", links)
-
-
 def _actual(config: FertilityConfig, corpus: AlignedCorpus, *splits: str) -> AlignedFertility:
     found = (one for split in splits for one in corpus.fertilities(split, config.least))
     return AlignedFertility(found, corpus.sink, config.margin)
-
-
-_UNREAD = frozenset({"strategy", "value", "margin", "links", "training_bounds"})
-"""Settings that the training of a tagger does not read; links are part of the alignment."""
-
-
-def _tagger(
-    config: FertilityConfig,
-    corpus: AlignedCorpus,
-    prepared: str,
-    cache: Path,
-    seed: int,
-    device: torch.device,
-) -> FertilityTagger:
-    """Train a tagger, or find its weights in the cache."""
-    tagger = new_tagger(config, len(corpus.data.source), seed)
-    settings = {key: value for key, value in asdict(config).items() if key not in _UNREAD}
-    identity = _alignment_identity(config, prepared) | settings | {"seed": seed}
-
-    def build(folder: Path) -> None:
-        train_tagger(tagger.to(device), config, corpus, seed)
-        save_weights(folder / _WEIGHTS, tagger)
-
-    trained = cached_stage(cache, "tagger", identity, build)
-    load_weights(trained / _WEIGHTS, tagger.cpu())
-    return tagger
 
 
 def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> FertilityTagger:

@@ -139,10 +139,7 @@ def build_loss(
 ) -> FenchelYoungLoss:
     """The Fenchel–Young loss of a mapping, summed over all targets but ``ignore_index``."""
     return FenchelYoungLoss(
-        mapping,
-        ignore_index=ignore_index,
-        reduction="sum",
-        label_smoothing=config.label_smoothing,
+        mapping, ignore_index=ignore_index, reduction="sum", label_smoothing=config.label_smoothing
     )
 
 

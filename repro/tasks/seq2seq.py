@@ -1,13 +1,12 @@
 """Shared by every task on source–target pairs: model, loss, statistics, search."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from repro.config.schema import MappingConfig
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import SearchConfig, Seq2SeqRun
 from repro.data.arrow import ArrowPairs
@@ -21,7 +20,7 @@ from repro.models.seq2seq import (
     FreeNormalizer,
     Seq2Seq,
 )
-from repro.tasks.batches import LazyBatches, autocast
+from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,
     build_linear_loss,
@@ -82,7 +81,12 @@ class Seq2SeqTraining:
         fertility: Fertility | None = None,
     ) -> None:
         self.config, self.device = config, device
-        model = config.model
+        model, mapping = config.model, config.mapping
+        normalizer: AttentionNormalizer
+        if isinstance(mapping, BoundedConfig) and fertility is not None:
+            normalizer = BoundedNormalizer(build_bounded_mapping(mapping), mapping.exhaustion)
+        else:  # refuses a bounded mapping
+            normalizer = FreeNormalizer(build_mapping(mapping))
         self.evaluation_batch = config.decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
@@ -95,7 +99,7 @@ class Seq2SeqTraining:
             hidden_size=model.hidden_size,
             layers=model.layers,
             dropout=model.dropout,
-            normalizer=build_normalizer(config.mapping, fertility is not None),
+            normalizer=normalizer,
             output_mapping=self.output_mapping,
             coverage_vector=coverage_vector,
             fertility=fertility,
@@ -152,17 +156,6 @@ class Seq2SeqTraining:
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
 
 
-def build_normalizer(config: MappingConfig, has_fertility: bool = False) -> AttentionNormalizer:
-    """Build the module from scores to attention weights that a ``mapping`` configuration names.
-
-    Raises:
-        ConfigError: there is no mapping of this name, or it needs fertilities.
-    """
-    if isinstance(config, BoundedConfig) and has_fertility:
-        return BoundedNormalizer(build_bounded_mapping(config), config.exhaustion)
-    return FreeNormalizer(build_mapping(config))
-
-
 def initialise(model: Seq2Seq, bound: float) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
 
@@ -210,7 +203,9 @@ def search(
         One result for each pair, in the order of the pairs.
     """
     results: dict[int, BeamResult] = {}
-    for indices, batch in _sources(pairs, decoding.batch_size, device):
+    batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
+    for indices in distributed.share(batches):
+        batch = collate(pairs, indices).to(device)
         found = beam_search(
             model,
             batch.source,
@@ -223,11 +218,3 @@ def search(
         results.update(zip(indices, found, strict=True))
     results = distributed.merge(results)
     return [results[number] for number in range(len(results))]
-
-
-def _sources(
-    pairs: Sequence[Pair], size: int, device: torch.device
-) -> Iterator[tuple[list[int], Seq2SeqBatch]]:
-    """Batches of this process."""
-    for indices in distributed.share(ordered_batches(source_lengths(pairs), size)):
-        yield indices, collate(pairs, indices).to(device)

@@ -1,11 +1,11 @@
-"""Tasks from text to text: preparation, training, rescored search; scorers are the tasks' own."""
+"""Tasks from text to text: preparation, training, rescored search and stored examples."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,23 +16,139 @@ from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
-from repro.data.batching import Pair, Seq2SeqBatch
+from repro.data.batching import Pair, Seq2SeqBatch, collate
 from repro.data.parallel import ParallelCorpus, read_pairs
-from repro.data.preparation import SINK, PreparedCorpus, prepare, stage_name
-from repro.data.pruning import prune_tests
+from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
 from repro.data.segmentation import join_subwords
+from repro.data.sentence_search import find_pairs
 from repro.data.vocabulary import SPECIALS, Vocabulary
-from repro.decoding import BeamResult, Hypothesis
+from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, replace_unknown, rescored
 from repro.evaluation.metrics import Evaluation
-from repro.models.seq2seq import Fertility, Seq2Seq
+from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
-from repro.tasks.batches import LazyBatches
+from repro.tasks.common import LazyBatches, shorten
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
 from repro.tasks.seq2seq import Seq2SeqTraining, TeacherForcedStatistics, search
-from repro.tasks.text_examples import attention_rows, forced_rows, stored_examples
 from repro.training.protocol import Validation
+
+ALTERNATIVES = 20
+"""Continuations that are kept of each step, the most probable ones."""
+_STOP = "</s>"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair of a split, with its position in it."""
+
+    split: str
+    index: int
+    pair: Pair
+
+
+def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> list[Example]:
+    """Choose the examples that a run stores for the figures.
+
+    Args:
+        data: a prepared corpus.
+        count: number of validation pairs stored, from the first one on.
+        shown: sentences, source or target, to store besides: the first pair with each of them, in
+            the validation, test or training data.
+
+    Returns:
+        The first validation pairs, then the others by split and position.
+    """
+    dev = data.splits["dev"]
+    first = range(min(count, len(dev)))
+    places = {("dev", index) for index in first}
+    missing = list(shown)
+    for split in ("dev", *data.corpus.tests, "train"):
+        found = find_pairs(data.splits[split], data.source, data.target, missing, [SINK])
+        places |= {(split, index) for index in found.values()}
+        missing = [text for text in missing if text not in found]
+    others = sorted(places - {("dev", index) for index in first})
+    ordered = [*(("dev", index) for index in first), *others]
+    return [Example(split, index, data.splits[split][index]) for split, index in ordered]
+
+
+def attention_rows(
+    data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
+) -> list[dict[str, Any]]:
+    """Rows of ``attention.jsonl``.
+
+    Args:
+        data: vocabularies and name of the corpus.
+        examples: what was translated.
+        found: at most one hypothesis of each, with its attention; rows without one are left out.
+    """
+    rows = []
+    for example, best in zip(examples, found, strict=True):
+        for one in best:
+            assert one.attention is not None
+            stop = [_STOP] if one.finished else []
+            row = {
+                **_source(data, example),
+                "output": [*(data.target.tokens[number] for number in one.tokens), *stop],
+                "gold": " ".join(data.target.tokens[number] for number in example.pair.target),
+                "weights": [[shorten(value) for value in row] for row in one.attention.tolist()],
+            }
+            rows.append(row)
+    return rows
+
+
+def forced_rows(
+    model: StepModel[Any], data: PreparedCorpus, examples: Sequence[Example], device: torch.device
+) -> list[dict[str, Any]]:
+    """Rows of ``forced.jsonl``: the next symbols that the model predicts along each gold target.
+
+    ``steps`` has one entry for each target symbol: its ``probability``, the number of symbols with
+    nonzero probability (``support``), and the 20 most probable of these with their probabilities
+    (``alternatives``).
+
+    Args:
+        model: in evaluation mode, on ``device``.
+        data: vocabularies and name of the corpus.
+        examples: pairs along whose targets the model is read.
+        device: where the model lives.
+
+    References:
+        Peters, Niculae & Martins (2019), Figure 2.
+    """
+    rows = []
+    for example in examples:
+        batch = collate([example.pair], [0]).to(device)
+        (probs,) = forced(model, batch.source, batch.source_mask, batch.target).probs.cpu()
+        target = [*example.pair.target, Vocabulary.EOS]
+        steps = []
+        for step, token in zip(probs, target, strict=True):
+            order = step.float().argsort(descending=True, stable=True)[:ALTERNATIVES].tolist()
+            alternatives = [
+                [data.target.tokens[number], shorten(float(step[number]))]
+                for number in order
+                if step[number] > 0
+            ]
+            steps.append(
+                {
+                    "probability": shorten(float(step[token])),
+                    "support": int((step > 0).sum()),
+                    "alternatives": alternatives,
+                }
+            )
+        symbols = [data.target.tokens[number] for number in target]
+        rows.append({**_source(data, example), "target": symbols, "steps": steps})
+    return rows
+
+
+def _source(data: PreparedCorpus, example: Example) -> dict[str, Any]:
+    return {
+        "index": example.index,
+        "split": example.split,
+        "language": f"{data.corpus.source} to {data.corpus.target}",
+        "source": [data.source.tokens[number] for number in example.pair.source],
+        "separator": " ",
+    }
+
 
 Words = list[str]
 
@@ -145,13 +261,18 @@ class TextPairsTask:
         self.config, self.data, self.device = config, text.data, device
         self.decoding = config.decoding
         self.scorer = scorer(text.data)
+        fertility = None
+        if isinstance(config.mapping, BoundedConfig):
+            fertility = build_fertility(
+                config.model.fertility, text.data, text.name, text.cache, config.seed, device
+            )
         self.training = Seq2SeqTraining(
             config,
             text.data.source,
             text.data.target,
             device,
             config.model.coverage_vector,
-            _fertility(config, text, device),
+            fertility,
         )
         self.model: Seq2Seq = self.training.model
 
@@ -189,7 +310,13 @@ class TextPairsTask:
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
             whole.update(self.scorer.score(split, outputs))
         folder.write_statistics(whole.statistics)
-        self._store_examples(folder, penalties)
+        # Attention and forced decoding of the examples that figures may show.
+        task = self.config.task
+        examples = stored_examples(self.data, task.stored_examples, task.shown)
+        found = self._found([example.pair for example in examples], keep_attention=True)
+        best = [rescored(result.hypotheses, penalties)[:1] for result in found]
+        folder.write_attention(attention_rows(self.data, examples, best))
+        folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
         return whole.values
 
     def _statistics(self) -> TeacherForcedStatistics:
@@ -233,40 +360,16 @@ class TextPairsTask:
     ) -> list[Words]:
         """Words of the best hypothesis of every example; none where nothing was found."""
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
+        words = [self.data.target.decode(found[0].tokens) if found else [] for found in best]
         if not self.decoding.replace_unknown:
-            return [join_subwords(self._words(found)) for found in best]
-        sources = [pair[0].split() for pair in read_pairs(self.data.texts[split])]
-        together = zip(best, sources, strict=True)
-        return [self._with_source_words(found, source) for found, source in together]
-
-    def _words(self, found: Sequence[Hypothesis]) -> Words:
-        return self.data.target.decode(found[0].tokens) if found else []
-
-    def _with_source_words(self, found: Sequence[Hypothesis], source: Words) -> Words:
-        if not found:
-            return []
-        bounded = isinstance(self.config.mapping, BoundedConfig)
-        read = [*source, SINK] if bounded else source
+            return [join_subwords(one) for one in words]
+        sink = [SINK] if isinstance(self.config.mapping, BoundedConfig) else []
+        sources = [[*pair[0].split(), *sink] for pair in read_pairs(self.data.texts[split])]
         unknown = SPECIALS[Vocabulary.UNK]
-        return replace_unknown(self._words(found), unknown, found[0], read)
-
-    def _store_examples(self, folder: RunFolder, penalties: Penalties) -> None:
-        """Store attention and forced decoding of the examples that figures may show."""
-        task = self.config.task
-        examples = stored_examples(self.data, task.stored_examples, task.shown)
-        pairs = [example.pair for example in examples]
-        found = self._found(pairs, keep_attention=True)
-        best = [rescored(result.hypotheses, penalties)[:1] for result in found]
-        folder.write_attention(attention_rows(self.data, examples, best))
-        folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
-
-
-def _fertility(config: TextRun, text: PreparedText, device: torch.device) -> Fertility | None:
-    if not isinstance(config.mapping, BoundedConfig):
-        return None
-    return build_fertility(
-        config.model.fertility, text.data, text.name, text.cache, config.seed, device
-    )
+        return [
+            replace_unknown(one, unknown, found[0], source) if found else []
+            for one, found, source in zip(words, best, sources, strict=True)
+        ]
 
 
 def _check_search(config: TextRun) -> None:

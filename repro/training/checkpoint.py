@@ -69,7 +69,8 @@ class TrainingProgress:
     def speeds(self) -> dict[str, float]:
         """``tokens_per_second``, sums of ``tally`` per second of training, and ``epoch_minutes``.
 
-        With three rows of ``history`` or more there is ``speed_gain`` as well. Warm-ups are left
+        With three rows of ``history`` or more there is ``speed_gain`` as well: updates per second
+        up to the last row, divided by those up to the second row. Warm-ups are left
         out, unless there is nothing else: an epoch's time is its number of symbols divided by the
         symbols per second.
         """
@@ -82,20 +83,14 @@ class TrainingProgress:
         speeds = {key: value / seconds for key, value in timed.items()}
         per_epoch = self.symbols / self.epochs
         speeds["epoch_minutes"] = per_epoch / max(speeds["tokens_per_second"], 1e-9) / 60
-        return speeds | self._speed_gain()
-
-    def _speed_gain(self) -> dict[str, float]:
-        """Updates per second up to the last row, divided by those up to the second row.
-
-        The time up to the first row is left out, since it has the warm-up.
-        """
-        if len(self.history) < 3:
-            return {}
-        second, last = (
-            (row["seconds"] - before["seconds"]) / (row["step"] - before["step"])
-            for before, row in (self.history[:2], self.history[-2:])
-        )
-        return {"speed_gain": second / max(last, 1e-9)}
+        if len(self.history) >= 3:
+            # The time up to the first row is left out, since it has the warm-up.
+            second, last = (
+                (row["seconds"] - before["seconds"]) / (row["step"] - before["step"])
+                for before, row in (self.history[:2], self.history[-2:])
+            )
+            speeds["speed_gain"] = second / max(last, 1e-9)
+        return speeds
 
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:

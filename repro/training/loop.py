@@ -101,38 +101,43 @@ class Fit(Generic[BatchT]):
         self._tally_before: dict[str, float] = {}
         self._warm = False
         if files.checkpoint.exists():
-            self._resume()
+            self.progress, state = load_checkpoint(files.checkpoint)
+            task.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            randoms = state.get("randoms", [state["random"]])
+            if len(randoms) != distributed.size():
+                text = "%s is of %d processes, not %d: the run continues with other random numbers"
+                _log.warning(text, files.checkpoint, len(randoms), distributed.size())
+            restore_random_state(randoms[distributed.rank() % len(randoms)])
+            self._tally_before = self.progress.tally
+            self._totals = self._start_totals()
 
     def run(self) -> TrainingProgress:
         """Train until the schedule ends, or continue from a checkpoint.
+
+        A training that was stopped during a validation resumes with that validation.
 
         Raises:
             KeyboardInterrupt: a stop was requested; the checkpoint is written.
         """
         with stop_requests() as self._stop:
             while not self.progress.finished:
-                self._interval()
+                # Train until a row of the history is due, and add it.
+                batches = self.task.batches(self.progress.epoch)
+                self.task.model.train()
+                self._ticked_at = time.monotonic()
+                while not self._is_row_due(len(batches)):
+                    if self.progress.batch == len(batches):
+                        self._next_epoch()
+                        batches = self.task.batches(self.progress.epoch)
+                    self._update(batches[self.progress.batch])
+                    self.on_step(self.progress, len(batches))
+                    self._save_if_due()
+                self._end_interval(len(batches))
+                self._save()
                 self._stop.requested = any(distributed.gather(bool(self._stop)))
                 self._stop.check()
         return self.progress
-
-    def _interval(self) -> None:
-        """Train until a row of the history is due, and add it.
-
-        A training that was stopped during a validation resumes with that validation.
-        """
-        batches = self.task.batches(self.progress.epoch)
-        self.task.model.train()
-        self._ticked_at = time.monotonic()
-        while not self._is_row_due(len(batches)):
-            if self.progress.batch == len(batches):
-                self._next_epoch()
-                batches = self.task.batches(self.progress.epoch)
-            self._update(batches[self.progress.batch])
-            self.on_step(self.progress, len(batches))
-            self._save_if_due()
-        self._end_interval(len(batches))
-        self._save()
 
     def _is_row_due(self, batches: int) -> bool:
         every, progress = self.config.validate_every_steps, self.progress
@@ -146,7 +151,8 @@ class Fit(Generic[BatchT]):
     def _is_last(self, epoch_is_over: bool) -> bool:
         """Return whether the schedule allows no further update."""
         last_epoch = epoch_is_over and self.progress.epoch + 1 == self.config.max_epochs
-        return last_epoch or self._step_limit()
+        limit = self.config.max_steps
+        return last_epoch or (limit is not None and self.progress.step >= limit)
 
     def _next_epoch(self) -> None:
         self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
@@ -157,14 +163,10 @@ class Fit(Generic[BatchT]):
         self._totals += torch.stack([value.double() for value in found])
         self.progress.step += 1
         self.progress.batch += 1
-        if not self._warm:
-            self._end_warm_up()
-
-    def _end_warm_up(self) -> None:
-        """Leave the first update of this process out of the speed: it compiles kernels.
-
-        It takes up to a minute where nothing is cached, and later ones milliseconds.
-        """
+        if self._warm:
+            return
+        # The first update of this process is left out of the speed: it compiles kernels, which
+        # takes up to a minute where nothing is cached, and later ones take milliseconds.
         self._warm = True
         seconds, symbols = self.progress.seconds, self.progress.symbols
         self._read_totals()
@@ -189,7 +191,8 @@ class Fit(Generic[BatchT]):
         }
         epoch_is_over = progress.batch == batches
         last = self._is_last(epoch_is_over)
-        if last or self._is_validation_due():
+        by_steps = self.config.validate_every_steps is not None
+        if last or by_steps or (progress.epoch + 1) % self.config.validate_every == 0:
             row |= self._validate()
         if is_decay_due(self.config, self.progress, row):
             for group in self.optimizer.param_groups:
@@ -200,12 +203,13 @@ class Fit(Generic[BatchT]):
         if epoch_is_over:
             self._next_epoch()
         self._totals = self._start_totals()
-        progress.finished = last or self._is_exhausted()
+        # The schedule also ends where the learning rate is too small, or the best value too old.
+        best, patience = progress.best_step or 0, self.config.patience
+        later = [r for r in progress.history if r["step"] > best and "dev_loss" in r]
+        impatient = patience is not None and len(later) >= patience
+        too_slow = self._learning_rate() < self.config.min_learning_rate
+        progress.finished = last or impatient or too_slow
         self.on_row(row)
-
-    def _is_validation_due(self) -> bool:
-        by_steps = self.config.validate_every_steps is not None
-        return by_steps or (self.progress.epoch + 1) % self.config.validate_every == 0
 
     def _validate(self) -> dict[str, Any]:
         self.task.model.eval()
@@ -221,7 +225,13 @@ class Fit(Generic[BatchT]):
         measured = {"loss": outcome.loss, **outcome.metrics}
         for name, value in measured.items():
             self._require_finite(f"validation {name}", value)
-        self._keep_if_best(outcome.metrics[self.config.monitor])
+        # Not `value > best`: NaN, in a checkpoint of an older version, can then be beaten.
+        value, progress = outcome.metrics[self.config.monitor], self.progress
+        if progress.best is None or not value <= progress.best:
+            progress.best, progress.best_epoch = value, progress.epoch + 1
+            progress.best_step = progress.step
+            if distributed.rank() == 0:
+                save_weights(self.files.weights, self.task.model)
         return {f"dev_{key}": value for key, value in (measured | outcome.details).items()}
 
     def _require_finite(self, name: str, value: float) -> None:
@@ -232,27 +242,8 @@ class Fit(Generic[BatchT]):
                 "diverged; try a lower training.learning_rate"
             )
 
-    def _keep_if_best(self, value: float) -> None:
-        # Not `value > best`: NaN, in a checkpoint of an older version, can then be beaten.
-        if self.progress.best is None or not value <= self.progress.best:
-            self.progress.best, self.progress.best_epoch = value, self.progress.epoch + 1
-            self.progress.best_step = self.progress.step
-            if distributed.rank() == 0:
-                save_weights(self.files.weights, self.task.model)
-
-    def _is_exhausted(self) -> bool:
-        """Return whether the learning rate is too small, or the best value too long ago."""
-        best, patience = self.progress.best_step or 0, self.config.patience
-        later = [r for r in self.progress.history if r["step"] > best and "dev_loss" in r]
-        impatient = patience is not None and len(later) >= patience
-        return impatient or self._learning_rate() < self.config.min_learning_rate
-
     def _learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
-
-    def _step_limit(self) -> bool:
-        limit = self.config.max_steps
-        return limit is not None and self.progress.step >= limit
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -295,18 +286,6 @@ class Fit(Generic[BatchT]):
         with self._stop.uninterruptible():
             save_checkpoint(self.files.checkpoint, self.progress, state)
         self._saved_at = time.monotonic()
-
-    def _resume(self) -> None:
-        self.progress, state = load_checkpoint(self.files.checkpoint)
-        self.task.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        randoms = state.get("randoms", [state["random"]])
-        if len(randoms) != distributed.size():
-            text = "%s is of %d processes, not %d: the run continues with other random numbers"
-            _log.warning(text, self.files.checkpoint, len(randoms), distributed.size())
-        restore_random_state(randoms[distributed.rank() % len(randoms)])
-        self._tally_before = self.progress.tally
-        self._totals = self._start_totals()
 
 
 def fit(

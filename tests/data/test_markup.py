@@ -3,13 +3,7 @@
 import pytest
 
 from repro.data.errors import DataError
-from repro.data.markup import (
-    first_column,
-    second_column,
-    segments,
-    transcript_lines,
-    transcript_lines_with_headings,
-)
+from repro.data.markup import column, segments, transcript_lines
 
 TALK = """<url>http://www.example.org/talk</url>
 <keywords>talks, sea</keywords>
@@ -38,7 +32,7 @@ def test_transcripts_with_and_without_headings(write):
     sentences = ["The sea is wide .", " It is deep, too.", ""]
     headings = ["A. Speaker: The sea & us", "TED Talk: a < b."]
     assert list(transcript_lines(path)) == sentences
-    assert list(transcript_lines_with_headings(path)) == headings + sentences
+    assert list(transcript_lines(path, headings=True)) == headings + sentences
 
 
 def test_segments_of_any_shape(write):
@@ -68,7 +62,7 @@ def test_malformed_segments_are_named(write, content, message):
 
 def test_columns(write):
     path = write("meri ||| sea\nsuola ||| salt\n")
-    assert [text.strip() for text in first_column(path)] == ["meri", "suola"]
-    assert [text.strip() for text in second_column(path)] == ["sea", "salt"]
+    assert [text.strip() for text in column(path, 0)] == ["meri", "suola"]
+    assert [text.strip() for text in column(path, 1)] == ["sea", "salt"]
     with pytest.raises(DataError, match=r"file:2: expected two columns"):
-        list(first_column(write("a ||| b\nc\n")))
+        list(column(write("a ||| b\nc\n"), 0))

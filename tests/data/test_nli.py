@@ -16,9 +16,9 @@ from repro.data.nli import (
     halves,
     load_nli,
     nli_fingerprint,
+    punctuation_words,
     read_file,
 )
-from repro.data.nli_tokens import parse_words, punctuation_words
 
 ANY = NliReading(check_size=False)
 RECORD = {
@@ -140,8 +140,10 @@ def test_punctuation_words_lose_nothing_and_are_stable(sentence: str) -> None:
     assert punctuation_words(" ".join(words)) == words
 
 
-def test_parse_words_skip_brackets_only() -> None:
-    assert parse_words("( ( ( -LRB- a ) (x ) . )") == ["-LRB-", "a", "(x", "."]
+def test_words_of_a_parse_skip_brackets_only(tmp_path: Path) -> None:
+    record = PARSED | {"sentence1_binary_parse": "( ( ( -LRB- a ) (x ) . )"}
+    (example,) = read_file(write_lines(tmp_path / "x.jsonl", [record]), ANY)
+    assert example.premise == ("-LRB-", "a", "(x", ".")
 
 
 @pytest.mark.parametrize(

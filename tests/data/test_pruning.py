@@ -7,8 +7,7 @@ import pytest
 from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.errors import DataError
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs
-from repro.data.preparation import prepare
-from repro.data.pruning import prune_tests
+from repro.data.preparation import prepare, prune_tests
 
 SOURCES = ["ein haus", "ein sehr großes haus", "haus", "ja"]
 TARGETS = ["a house", "a house", "one really large house", "yes"]

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from repro.data.errors import DataError
 from repro.data.sigmorphon import (
-    DataError,
     Inflection,
-    available_languages,
     load,
     read_file,
     source_tokens,
@@ -76,8 +75,8 @@ def test_source_and_target_symbols_round_trip() -> None:
 
 
 def test_languages_of_a_setting(corpus: Path) -> None:
-    assert available_languages(corpus, "medium") == ["alban", "english", "telug"]
-    assert available_languages(corpus, "high") == ["alban", "english"]
+    assert load(corpus, "medium").languages == ["alban", "english", "telug"]
+    assert load(corpus, "high").languages == ["alban", "english"]
 
 
 @pytest.mark.parametrize("inside", [".", "conll2018", "conll2018/task1"])
@@ -134,7 +133,7 @@ def test_missing_corpus_names_folder_and_remedy(tmp_path: Path) -> None:
         load(tmp_path / "none", "high")
     (tmp_path / "all").mkdir()
     with pytest.raises(DataError, match="no file <language>-train-high"):
-        available_languages(tmp_path, "high")
+        load(tmp_path, "high")
 
 
 def test_training_data_without_test_data_is_incomplete(corpus: Path) -> None:

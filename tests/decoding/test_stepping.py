@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.decoding.stepping import log_probabilities, most_probable
+from repro.decoding.search import log_probabilities, most_probable
 
 probabilities = st.sampled_from([0.0, -0.0, 2.0**-149, 1e-30, 0.1, 0.25, 0.5, 1.0])
 

@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from repro.losses import EntmaxLoss, LinearEntmaxLoss, linear_entmax_loss, linear_function
+from repro.losses import EntmaxLoss, LinearEntmaxLoss, linear, linear_entmax_loss
 from repro.mappings import entmax
 
 SIZE = 8
@@ -21,7 +21,7 @@ CHUNKS = (1, 7, 1000, None)
 def storage(request, monkeypatch):
     """Both ways to the gradient, whatever the size of the supports."""
     share = 1.0 if request.param == "kept" else -1.0
-    monkeypatch.setattr(linear_function, "_DENSITY", share)
+    monkeypatch.setattr(linear, "_DENSITY", share)
 
 
 def draw(shape=(3, 5), vocabulary=30, dtype=torch.float64):
@@ -69,7 +69,7 @@ def test_kept_and_solved_chunks_side_by_side(alpha, smoothing):
     sharp = torch.cat([leaves[0][:20] * 20, leaves[0][20:] * 0.01]).detach().requires_grad_()
     sizes = (entmax(F.linear(sharp, *leaves[1:]), alpha) > 0).double().mean(-1)
     if alpha > 1:
-        assert sizes[:20].max() < linear_function._DENSITY < sizes[20:].min()
+        assert sizes[:20].max() < linear._DENSITY < sizes[20:].min()
     settings = {"reduction": "none", "label_smoothing": smoothing, "chunk_size": 7}
     assert_same([sharp, *leaves[1:]], target, alpha, **settings)
 

@@ -12,7 +12,7 @@ from torch.func import functional_call
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro.mappings import Csoftmax, Csparsemax, Entmax, Softmax, Sparsemax, _bounded, _entmax
-from repro.models.dropout import Dropout, dropout_mask
+from repro.models.layers import Dropout, dropout_mask
 from repro.models.seq2seq import (
     BoundedNormalizer,
     Decoded,

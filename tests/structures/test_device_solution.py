@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from repro.structures import InfeasibleError, LinearChain, sparsemap
-from repro.structures.device_solution import solve_on_device, solves
-from repro.structures.solution import Solution
+from repro.structures.active_set import Solution
+from repro.structures.device import solve_on_device, solves
 
 CHAINS = LinearChain()
 

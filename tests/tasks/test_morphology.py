@@ -89,7 +89,7 @@ def test_certificates_are_averaged_over_languages(
         found = Hypothesis([Vocabulary.UNK], 0.0, True, [1.0, 1.0])
         return [BeamResult([found], certified=one, optimal=one) for one in hold]
 
-    monkeypatch.setattr("repro.tasks.morphology.evaluation.search", search)
+    monkeypatch.setattr("repro.tasks.morphology.task.search", search)
     monkeypatch.setattr(task.evaluator.analysis, "store", lambda *_: None)
     scores = task.evaluator.evaluate(task.model, run_folder(tmp_path, "demo", "a" * 12))
     assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3

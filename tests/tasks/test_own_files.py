@@ -13,7 +13,7 @@ from repro.data.universal_dependencies import HELD_OUT
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks import task_spec
-from repro.tasks.entailment_corpus import encode_corpus
+from repro.tasks.entailment import encode_corpus
 from repro.tasks.morphology.corpus import encode_corpus as encode_forms
 from repro.tasks.nmt import parallel_corpus
 from repro.tasks.parsing.corpus import encode_treebank

@@ -10,7 +10,7 @@ from stored_statistics import assert_sums_give_the_records
 from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
-from repro.data.conllu import read_conllu
+from repro.data.conllu import parse_conllu
 from repro.data.errors import DataError
 from repro.data.trees import collate_trees
 from repro.evaluation.metrics import METRICS
@@ -20,9 +20,14 @@ from repro.results import RunFolder
 from repro.runs.ensemble import ensemble_evaluation
 from repro.runs.execute import execute, locate
 from repro.structures import Arborescence, sparsemap
-from repro.tasks.parsing.candidates import CandidateStatistics, heads_of, weighted_trees
 from repro.tasks.parsing.corpus import encode_treebank, identify
-from repro.tasks.parsing.task import ParsingTask, build
+from repro.tasks.parsing.task import (
+    CandidateStatistics,
+    ParsingTask,
+    build,
+    heads_of,
+    weighted_trees,
+)
 from repro.training.seeding import seed_everything
 
 CPU = torch.device("cpu")
@@ -167,7 +172,8 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
     assert outcome.status == "done", outcome.error
     folder, treebank = RunFolder(outcome.folder), encode_treebank(run).treebank
     for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
-        predicted = read_conllu(folder.predictions / f"{split}.conllu")
+        path = folder.predictions / f"{split}.conllu"
+        predicted = parse_conllu(path.read_bytes(), path)
         assert [s.column("FORM") for s in predicted] == [s.column("FORM") for s in gold]
         parsed = ParsedSentences([s.heads for s in gold], [s.heads for s in predicted])
         assert outcome.scores[f"{split}/uas"] == METRICS["uas"].value(parsed)

@@ -20,7 +20,7 @@ from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.results.jsonl import read_rows
 from repro.runs.execute import execute, locate
-from repro.tasks.entailment_corpus import encode_corpus, identify, vectors_of
+from repro.tasks.entailment import encode_corpus, identify, vectors_of
 from repro.tasks.snli import SnliTask
 from repro.training.seeding import seed_everything
 

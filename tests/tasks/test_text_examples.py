@@ -13,7 +13,7 @@ from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks.nmt import build
-from repro.tasks.text_examples import ALTERNATIVES, forced_rows, stored_examples
+from repro.tasks.text_pairs import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
 
 SMALL = [

@@ -19,7 +19,7 @@ class NliReading:
     Attributes:
         tokenization: ``provided`` takes the leaves of the binary parse, or, where a line has none,
             what is separated by spaces; ``punctuation`` splits the sentence by
-            :func:`~repro.data.nli_tokens.punctuation_words`.
+            :func:`~repro.data.nli.punctuation_words`.
         lowercase: whether words are lower-cased.
         check_size: refuse another number of labelled pairs than the published corpus has.
         max_words: training pairs with a longer sentence are left out; without it, a sentence of

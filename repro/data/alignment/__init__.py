@@ -13,7 +13,6 @@ from repro.data.alignment.model import (
     AlignerSettings,
     TwoWayAligner,
     WordAligner,
-    train_aligner,
     train_two_way,
 )
 
@@ -27,7 +26,6 @@ __all__ = [
     "fertilities",
     "grow_diag_final_and",
     "largest_fertilities",
-    "train_aligner",
     "train_two_way",
     "write_links",
 ]

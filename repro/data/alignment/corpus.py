@@ -26,14 +26,6 @@ class WordNumbers:
 
     numbers: dict[str, int]
 
-    @classmethod
-    def of(cls, sentences: Iterable[Words]) -> "WordNumbers":
-        """Number words by first occurrence."""
-        words = cls({})
-        for sentence in sentences:
-            words.learn(sentence)
-        return words
-
     def __len__(self) -> int:
         return len(self.numbers)
 

@@ -54,27 +54,14 @@ def _geometric(nearest, tension, steps, count):
 
 
 @njit(nogil=True)
-def _exchanged_normaliser(i, m, n, tension):
-    """Normaliser of target position ``i`` where fast_align exchanges the two lengths.
+def _prior_mean(sizes, tension):
+    """Sum over target words of ``Σ_j h e^{λh}``, divided by the normaliser of fast_align.
 
-    The sum is over ``m`` positions around the diagonal point ``i m / n``, those above it and those
-    below it. Where the point lies above all of them, the program's unsigned number of positions
-    above it wraps around, so that their geometric series is summed to infinity.
+    The program exchanges the two lengths in the normaliser: it sums over ``m`` positions around the
+    diagonal point ``i m / n``, those above it and those below it. Where the point lies above all of
+    them, its unsigned number of positions above wraps around, so that their geometric series is
+    summed to infinity.
     """
-    point = i * m / n
-    below = int(point)
-    above = m - below if m >= below else math.inf
-    total = 0.0
-    if above:
-        total += _geometric(closeness(i, n, below + 1, m), tension, m, above)
-    if below:
-        total += _geometric(closeness(i, n, below, m), tension, m, below)
-    return total
-
-
-@njit(nogil=True)
-def _mean_with_exchanged_normaliser(sizes, tension):
-    """Sum over target words of ``Σ_j h e^{λh}``, divided by the exchanged normaliser."""
     result = 0.0
     for k in range(sizes.shape[0]):
         m, n, count = sizes[k]
@@ -83,7 +70,14 @@ def _mean_with_exchanged_normaliser(sizes, tension):
             for j in range(1, n + 1):
                 h = closeness(i, m, j, n)
                 total += h * math.exp(tension * h)
-            result += count * total / _exchanged_normaliser(i, m, n, tension)
+            below = int(i * m / n)
+            above = m - below if m >= below else math.inf
+            normaliser = 0.0
+            if above:
+                normaliser += _geometric(closeness(i, n, below + 1, m), tension, m, above)
+            if below:
+                normaliser += _geometric(closeness(i, n, below, m), tension, m, below)
+            result += count * total / normaliser
     return result
 
 
@@ -106,7 +100,7 @@ def fast_align_tension(sizes: np.ndarray, closeness_sum: float, tension: float) 
     """
     words = float((sizes[:, 0] * sizes[:, 2]).sum())
     for _ in range(_ASCENT_STEPS):
-        gradient = (closeness_sum - _mean_with_exchanged_normaliser(sizes, tension)) / words
+        gradient = (closeness_sum - _prior_mean(sizes, tension)) / words
         tension += _ASCENT_RATE * gradient
         tension = min(max(tension, LEAST_TENSION), MOST_TENSION)
     return tension

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from repro.data.alignment.corpus import NULL, UNKNOWN, FlatCorpus
+from repro.data.alignment.corpus import NULL, UNKNOWN
 from repro.data.alignment.diagonal import closeness, diagonal_weights
 
 _EMPTY = -1
@@ -55,17 +55,17 @@ def find(keys, key):
 
 
 @njit(nogil=True)
-def _grown(keys):
-    """Copy the keys to a table of twice the size."""
-    larger = np.full(2 * len(keys), _EMPTY, np.int64)
-    for key in keys:
-        if key != _EMPTY:
-            larger[find(larger, key)] = key
-    return larger
+def collect_pairs(corpus, targets):
+    """Find every pair of a source word (or NULL) and a target word in one sentence pair.
 
+    Args:
+        corpus: without unknown words.
+        targets: number of target words.
 
-@njit(nogil=True)
-def _collect(corpus, width):
+    Returns:
+        Their :class:`PairTable`.
+    """
+    width = targets + 1
     source, target, source_starts, target_starts = corpus
     keys, used = np.full(1 << 12, _EMPTY, np.int64), 0
     for s in range(len(source_starts) - 1):
@@ -77,19 +77,12 @@ def _collect(corpus, width):
                 if keys[slot] == _EMPTY:
                     keys[slot], used = key, used + 1
                     if 2 * used > len(keys):
-                        keys = _grown(keys)
-    return keys
-
-
-def collect_pairs(corpus: FlatCorpus, targets: int) -> PairTable:
-    """Find every pair of a source word (or NULL) and a target word in one sentence pair.
-
-    Args:
-        corpus: without unknown words.
-        targets: number of target words.
-    """
-    width = targets + 1
-    return PairTable(_collect(corpus, width), width)
+                        larger = np.full(2 * len(keys), _EMPTY, np.int64)
+                        for known in keys:
+                            if known != _EMPTY:
+                                larger[find(larger, known)] = known
+                        keys = larger
+    return PairTable(keys, width)
 
 
 @njit(nogil=True)

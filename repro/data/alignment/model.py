@@ -103,18 +103,6 @@ class WordAligner:
             yield frozenset((int(j), i) for i, j in enumerate(part) if j >= 0)
 
 
-def train_aligner(pairs: Pairs, settings: AlignerSettings | None = None) -> WordAligner:
-    """Train on sentence pairs; the result does not depend on anything but the arguments.
-
-    The pairs are read once. Memory: 4 bytes a word of the corpus, and at most 96 bytes for each
-    pair of a source and a target word that occur in one sentence pair.
-
-    Raises:
-        DataError: there is no pair, or a sentence is empty.
-    """
-    return fit_aligner(*number_words(pairs), settings or AlignerSettings())
-
-
 def fit_aligner(
     corpus: FlatCorpus, source: WordNumbers, target: WordNumbers, settings: AlignerSettings
 ) -> WordAligner:
@@ -174,7 +162,10 @@ class TwoWayAligner:
 
 
 def train_two_way(pairs: Pairs, settings: AlignerSettings | None = None) -> TwoWayAligner:
-    """Train both directions; see :func:`~repro.data.alignment.train_aligner` for memory.
+    """Train both directions; the result does not depend on anything but the arguments.
+
+    The pairs are read once. Memory: 4 bytes a word of the corpus, and for each direction at most 96
+    bytes for each pair of a source and a target word that occur in one sentence pair.
 
     Raises:
         DataError: there is no pair, or a sentence is empty.

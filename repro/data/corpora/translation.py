@@ -8,18 +8,13 @@ IWSLT 2017 as Peters et al. (2019), §4.2; WMT as Niculae & Blondel (2017), C.3,
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from repro.data.corpora.corpus import Download, HubCorpus, HubFiles, Sizes
 from repro.data.errors import DataError
-from repro.data.markup import (
-    first_column,
-    second_column,
-    segments,
-    transcript_lines,
-    transcript_lines_with_headings,
-)
+from repro.data.markup import column, segments, transcript_lines
 from repro.data.parallel import ParallelText, about, stream_lines, write_lines
 
 Read = Callable[[Path], Iterator[str]]
@@ -115,25 +110,23 @@ class ParallelTexts(HubCorpus):
         assert self.hub is not None
         stem = data_dir / self.folder / self.stems[split]
         text = ParallelText(*(Path(f"{stem}.{one}") for one in self.languages[:2]))
-        pairs = _hub_pairs(rows, self.languages[:2], f"{self.hub.repository} {split}")
-        write_lines(islice(pairs, self.hub.first.get(split)), text)
+        languages, origin = self.languages[:2], f"{self.hub.repository} {split}"
+
+        def pairs() -> Iterator[tuple[str, str]]:
+            for number, row in enumerate(rows):
+                texts = row.get("translation")
+                sides = [texts.get(one) for one in languages] if isinstance(texts, dict) else []
+                if not sides or not all(isinstance(side, str) for side in sides):
+                    raise DataError(
+                        f"{origin}, row {number}: expected texts in {' and '.join(languages)} "
+                        "under 'translation'"
+                    )
+                first, second = (" ".join(str(side).splitlines()).strip() for side in sides)
+                if first and second:
+                    yield first, second
+
+        write_lines(islice(pairs(), self.hub.first.get(split)), text)
         return list(text)
-
-
-def _hub_pairs(
-    rows: Iterable[Mapping[str, object]], languages: tuple[str, ...], origin: str
-) -> Iterator[tuple[str, str]]:
-    for number, row in enumerate(rows):
-        texts = row.get("translation")
-        sides = [texts.get(one) for one in languages] if isinstance(texts, dict) else []
-        if not sides or not all(isinstance(side, str) for side in sides):
-            raise DataError(
-                f"{origin}, row {number}: expected texts in {' and '.join(languages)} under "
-                "'translation'"
-            )
-        first, second = (" ".join(str(side).splitlines()).strip() for side in sides)
-        if first and second:
-            yield first, second
 
 
 def _part(pattern: str, other: str, read: Read = stream_lines) -> Part:
@@ -238,7 +231,7 @@ def _benchmark(other: str, *further: Part) -> ParallelTexts:
 _IWSLT14 = Recipe(
     "iwslt2014",
     {
-        "train": (_part("train.tags.de-en.{}", "de", transcript_lines_with_headings),),
+        "train": (_part("train.tags.de-en.{}", "de", partial(transcript_lines, headings=True)),),
         "test": (
             *_talks(14, "TED.dev2010", "TEDX.dev2012"),
             *_talks(14, "TED.tst2010", "TED.tst2011", "TED.tst2012"),
@@ -257,7 +250,9 @@ _IWSLT17 = Recipe(
     {"train": 206_112, "dev": 888, "test": 8_079},
 )
 _GERMAN = ("europarl-v7.de-en.{}", "commoncrawl.de-en.{}", "news-commentary-v11.de-en.{}")
-_TITLES = Part(("titles.fi-en", "titles.fi-en"), (first_column, second_column))
+_TITLES = Part(
+    ("titles.fi-en", "titles.fi-en"), (partial(column, index=0), partial(column, index=1))
+)
 _LATVIAN = ("europarl-v8.lv-en.{}", "rapid2016.en-lv.{}", "leta.{}", "dcep.{}", "farewell.{}")
 _LATVIAN_ARCHIVES = ("training-parallel-ep-v8", "rapid2016", "leta.v1", "dcep.lv-en.v1")
 _STEMS = {"train": "train", "dev": "val", "test": "test"}

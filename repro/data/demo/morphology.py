@@ -1,10 +1,172 @@
-"""The demo corpus of morphological inflection, in the layout of CoNLL–SIGMORPHON 2018 task 1."""
+"""The demo corpus of morphological inflection, in the layout of CoNLL–SIGMORPHON 2018 task 1.
 
+Five invented languages draw random lemmas and inflect them through their paradigms.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
-from repro.data.demo.languages import DEMO_LANGUAGES, DemoLanguage
 from repro.data.files import write_if_changed
+
+
+class Paradigm(NamedTuple):
+    """A lemma and its form in every cell; a cell is its tags joined by ``;``."""
+
+    lemma: str
+    forms: dict[str, str]
+
+
+@dataclass(frozen=True)
+class DemoLanguage:
+    """An invented language.
+
+    Attributes:
+        name: how its files begin.
+        draw: makes the paradigm of one random lemma.
+        frequent: paradigms that belong to every corpus of the language.
+    """
+
+    name: str
+    draw: Callable[[Random], Paradigm]
+    frequent: tuple[Paradigm, ...] = ()
+
+
+BACK, FRONT = "aou", "äöü"
+FRONTING = str.maketrans(BACK, FRONT)
+SULMARI_CASES = {"NOM": "", "GEN": "un", "IN+ESS": "da", "DAT": "ki"}
+
+
+def _sulmari(random: Random) -> Paradigm:
+    """Agglutinating noun: stem, plural, case; suffix vowels agree in frontness with the stem."""
+    front = random.random() < 0.5
+    stem = "".join(random.choice("kstmnlrv") + random.choice(BACK) for _ in range(2))
+    stem += random.choice(("", "k", "s", "n", "l"))
+    forms = {}
+    for number, plural in (("SG", ""), ("PL", "lar")):
+        for case, ending in SULMARI_CASES.items():
+            buffer = "n" if ending == "un" and (stem + plural)[-1] in BACK else ""
+            form = stem + plural + buffer + ending
+            forms[f"N;{case};{number}"] = form.translate(FRONTING) if front else form
+    return Paradigm(forms["N;NOM;SG"], forms)
+
+
+TOMELU_PREFIXES = {
+    "V;PRS;1;SG": "ni",
+    "V;PRS;2;SG": "ku",
+    "V;PRS;3;SG": "wa",
+    "V;PRS;1;PL": "tu",
+    "V;PST;1;SG": "nime",
+    "V;PST;3;SG": "wame",
+}
+TOMELU_CIRCUMFIXES = {"V;PRS;1;SG;NEG": ("sini", "e"), "V;PRS;3;SG;NEG": ("siwa", "e")}
+
+
+def _tomelu(random: Random) -> Paradigm:
+    """Prefixing verb: prefixes lose their vowel before a vowel; negation surrounds the stem."""
+    onset = random.choice(("", "t", "k", "p", "m", "l", "s", "b"))
+    stem = onset + random.choice("aeiou") + random.choice(("t", "k", "p", "n", "l", "mb", "nd"))
+    if random.random() < 0.4:
+        stem += random.choice("iu") + random.choice("lkns")
+    forms = {cell: _elide(prefix, stem) + "a" for cell, prefix in TOMELU_PREFIXES.items()}
+    for cell, (prefix, suffix) in TOMELU_CIRCUMFIXES.items():
+        forms[cell] = _elide(prefix, stem) + suffix
+    return Paradigm(stem + "a", forms)
+
+
+def _elide(prefix: str, stem: str) -> str:
+    return (prefix[:-1] if stem[0] in "aeiou" else prefix) + stem
+
+
+GRADATION = {"pp": "p", "tt": "t", "kk": "k", "p": "v", "t": "d", "k": "g"}
+
+
+def _haldri(random: Random) -> Paradigm:
+    """Noun with stem change: weak consonant in closed syllables, umlaut in the plural."""
+    head = random.choice(("", "h", "l", "m", "r", "s", "v")) + random.choice("aoui")
+    middle = random.choice((*GRADATION, "l", "n", "r"))
+    vowel = random.choice("aou")
+    strong, weak = head + middle + vowel, head + GRADATION.get(middle, middle) + vowel
+    forms = {
+        "N;NOM;SG": strong,
+        "N;GEN;SG": weak + "n",
+        "N;ESS;SG": strong + "na",
+        "N;IN+ESS;SG": weak + "ssa",
+        "N;NOM;PL": weak.translate(FRONTING) + "t",
+        "N;ESS;PL": strong.translate(FRONTING) + "ina",
+    }
+    return Paradigm(strong, forms)
+
+
+VELISK_PAST = {"V;PST;1;SG": "i", "V;PST;2;SG": "ist", "V;PST;3;SG": "it"}
+
+
+def _velisk(random: Random) -> Paradigm:
+    """Fusional verb of one of two classes; the past doubles the first syllable of the root."""
+    root = random.choice("bdklmprst") + random.choice("aeio")
+    if random.random() < 0.3:
+        root += random.choice("lmnr") + random.choice("ae")
+    root += random.choice("dklnrst")
+    return _velisk_verb(root, random.choice("ai"), past=root[:2] + root)
+
+
+def _velisk_verb(root: str, theme: str, past: str) -> Paradigm:
+    """The six persons of present and past; ``theme`` is ``a`` or ``i`` and chooses the class."""
+    vowel = "a" if theme == "a" else "e"
+    forms = {
+        "V;PRS;1;SG": root + "o",
+        "V;PRS;2;SG": root + vowel + "s",
+        "V;PRS;3;SG": root + vowel,
+        "V.PTCP;PST": root + theme + "do",
+    }
+    forms |= {cell: past + ending for cell, ending in VELISK_PAST.items()}
+    return Paradigm(root + theme + "r", forms)
+
+
+VELISK_SUPPLETIVE = (
+    _velisk_verb("es", "a", past="fu"),
+    _velisk_verb("and", "i", past="vel"),
+    _velisk_verb("tor", "a", past="bes"),
+)
+
+
+SONORANTS = ("l", "m", "n", "r")
+
+
+def _drovan(random: Random) -> Paradigm:
+    """Verb whose past nobody can foretell after a sonorant: ``-t`` or ``-ed``."""
+    onset = random.choice(("b", "br", "d", "dr", "g", "gr", "h", "l", "st", "t", "tr", "v"))
+    sonorant = random.random() < 0.5
+    coda = random.choice(SONORANTS if sonorant else ("d", "g", "k", "s", "v", "nd", "lt"))
+    stem = onset + random.choice("aeio") + coda
+    short = sonorant and random.random() < 0.5
+    forms = {
+        "V;NFIN": stem,
+        "V;PRS;3;SG": stem + "is",
+        "V;PST": stem + ("t" if short else "ed"),
+        "V.PTCP;PRS": stem + "an",
+    }
+    return Paradigm(stem, forms)
+
+
+DEMO_LANGUAGES: Mapping[str, DemoLanguage] = {
+    language.name: language
+    for language in (
+        DemoLanguage("drovan", _drovan),
+        DemoLanguage("haldri", _haldri),
+        DemoLanguage("sulmari", _sulmari),
+        DemoLanguage("tomelu", _tomelu),
+        DemoLanguage("velisk", _velisk, VELISK_SUPPLETIVE),
+    )
+}
+
+
+def drovan_pasts(lemma: str) -> set[str]:
+    """Every past that a verb of drovan may have: two after a sonorant, else one."""
+    return {lemma + "ed", lemma + "t"} if lemma.endswith(SONORANTS) else {lemma + "ed"}
+
 
 TRAIN_HIGH = 240
 TRAIN_MEDIUM = 60
@@ -14,8 +176,6 @@ TEST = 40
 
 def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
     """Write the corpus of the invented languages under ``data_dir/conll2018/task1/all``.
-
-    Every file is written atomically; one that is there with the right bytes is left alone.
 
     Args:
         data_dir: folder that the reader takes as its ``data_dir``.

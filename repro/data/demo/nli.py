@@ -11,9 +11,112 @@ from pathlib import Path
 from random import Random
 
 from repro.data.corpora.inference import LABELS, MULTINLI, SNLI, SentencePairs
-from repro.data.demo.nli_grammar import draw_hypothesis, draw_premise, words_of
-from repro.data.demo.nli_logic import Clause, pair_label
+from repro.data.demo.nli_logic import (
+    ACTIONS,
+    CLASSES,
+    FAMILIES,
+    OPPOSITE_ADJECTIVES,
+    OPPOSITE_ADVERBS,
+    OPPOSITES,
+    PARENTS,
+    QUANTIFIERS,
+    Clause,
+    Concept,
+    Tree,
+    ancestry,
+    pair_label,
+)
 from repro.data.files import write_if_changed
+
+Pairs = Sequence[tuple[str, str]]
+PLURAL = ("most", "two", "three")
+NEGATIVE = ("no", "not every")
+QUANTIFIER_WORDS = tuple(QUANTIFIERS)
+
+
+def words_of(clauses: Sequence[Clause]) -> list[str]:
+    """The sentence as words, lower-cased, without the full stop."""
+    words = clause_words(clauses[0])
+    for clause in clauses[1:]:
+        words += ["and", *clause_words(clause)]
+    return words
+
+
+def clause_words(clause: Clause) -> list[str]:
+    """Quantifier, adjectives, noun, negation, verb, adverbs."""
+    plural = clause.quantifier in PLURAL
+    restrictor, scope = clause.restrictor, clause.scope
+    negation = ["do" if plural else "does", "not"] if clause.negated else []
+    verb = scope.head if plural or clause.negated else scope.head + "s"
+    return [
+        *clause.quantifier.split(),
+        *_ordered(restrictor.modifiers, OPPOSITE_ADJECTIVES),
+        restrictor.head + ("s" if plural else ""),
+        *negation,
+        verb,
+        *_ordered(scope.modifiers, OPPOSITE_ADVERBS),
+    ]
+
+
+def _ordered(modifiers: frozenset[str], pairs: Pairs) -> list[str]:
+    return [word for pair in pairs for word in pair if word in modifiers]
+
+
+def _draw_clause(random: Random, family: str) -> Clause:
+    quantifier = random.choice(QUANTIFIER_WORDS)
+    negated = quantifier not in NEGATIVE and random.random() < 0.2
+    restrictor = Concept(random.choice(NOUNS[family]), _draw_modifiers(random, OPPOSITE_ADJECTIVES))
+    scope = Concept(random.choice(VERBS), _draw_modifiers(random, OPPOSITE_ADVERBS))
+    return Clause(quantifier, restrictor, scope, negated)
+
+
+def _draw_modifiers(random: Random, pairs: Pairs) -> frozenset[str]:
+    return frozenset([random.choice(random.choice(pairs))] if random.random() < 0.5 else [])
+
+
+def _edit(random: Random, clause: Clause) -> Clause:
+    """Change a clause in up to four places."""
+    restrictor = _edit_concept(random, clause.restrictor, NOUN_NEIGHBOURS, OPPOSITE_ADJECTIVES)
+    scope = _edit_concept(random, clause.scope, VERB_NEIGHBOURS, OPPOSITE_ADVERBS)
+    kept = random.random() < 0.5
+    quantifier = clause.quantifier if kept else random.choice(QUANTIFIER_WORDS)
+    negated = clause.negated != (random.random() < 0.15)
+    return Clause(quantifier, restrictor, scope, negated and quantifier not in NEGATIVE)
+
+
+def _edit_concept(
+    random: Random, concept: Concept, neighbours: Mapping[str, Sequence[str]], pairs: Pairs
+) -> Concept:
+    head, modifiers = concept.head, concept.modifiers
+    if random.random() < 0.5:
+        head = random.choice(neighbours[head])
+    if random.random() < 0.4:
+        # Add a modifier, drop it, or turn it into its opposite.
+        if not modifiers:
+            modifiers = frozenset([random.choice(random.choice(pairs))])
+        elif random.random() < 0.6:
+            modifiers = frozenset()
+        else:
+            modifiers = frozenset(OPPOSITES[word] for word in modifiers)
+    return Concept(head, modifiers)
+
+
+def _descendants(tree: Tree, word: str) -> list[str]:
+    """The word and all below it."""
+    return [word, *(below for child in tree.get(word, ()) for below in _descendants(tree, child))]
+
+
+def _neighbours(tree: Tree, word: str) -> list[str]:
+    """Wider and narrower words, and siblings."""
+    siblings = [w for w in tree.get(PARENTS.get(word, ""), ()) if w != word]
+    return [*ancestry(word)[1:], *_descendants(tree, word)[1:], *siblings]
+
+
+NOUNS = {family: _descendants(CLASSES, family) for family in FAMILIES}
+VERBS = [word for root in ("move", "halt") for word in _descendants(ACTIONS, root)]
+NOUN_NEIGHBOURS = {word: _neighbours(CLASSES, word) for words in NOUNS.values() for word in words}
+VERB_NEIGHBOURS = {word: _neighbours(ACTIONS, word) for word in VERBS}
+
 
 CLAUSES = {SNLI.name: (1, 2), MULTINLI.name: (2, 3)}
 """Fewest and most clauses of a premise; a hypothesis has one, or now and then two."""
@@ -29,8 +132,6 @@ def write_demo_nli(
     sources: Sequence[SentencePairs] = (SNLI, MULTINLI),
 ) -> None:
     """Write ``snli_1.0`` and ``multinli_1.0`` below ``data_dir``.
-
-    Every file is written atomically; one that is there with the right bytes is left alone.
 
     Args:
         data_dir: folder that the readers take as their ``data_dir``.
@@ -78,32 +179,34 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
 
     The hypotheses have equally many clauses, so that their length tells little.
     """
-    premise = draw_premise(random, random.randint(*clauses))
+    # Clauses about different families, in random order.
+    families = random.sample(FAMILIES, random.randint(*clauses))
+    premise = [_draw_clause(random, family) for family in families]
+    unsaid = [family for family in FAMILIES if family not in families]
     count = 2 if len(premise) > 1 and random.random() < 0.25 else 1
     found: dict[str, list[Clause]] = {}
     for _ in range(50):
-        hypothesis = draw_hypothesis(random, premise, count)
+        # Edited clauses of the premise in random order; now and then one about another family.
+        hypothesis = [_edit(random, clause) for clause in random.sample(premise, count)]
+        if unsaid and random.random() < 0.05:
+            hypothesis[0] = _draw_clause(random, random.choice(unsaid))
         found.setdefault(pair_label(premise, hypothesis), hypothesis)
         if len(found) == len(LABELS):
             break
     said = words_of(premise)
     return [
-        _record(label, said, words_of(found[label]), f"{name}{label[0]}")
+        {
+            "gold_label": label,
+            "sentence1": _sentence(said),
+            "sentence1_binary_parse": _parse(said),
+            "sentence2": _sentence(words_of(found[label])),
+            "sentence2_binary_parse": _parse(words_of(found[label])),
+            "pairID": f"{name}{label[0]}",
+            "genre": "demo",
+        }
         for label in LABELS
         if label in found
     ]
-
-
-def _record(label: str, premise: list[str], hypothesis: list[str], name: str) -> dict[str, str]:
-    return {
-        "gold_label": label,
-        "sentence1": _sentence(premise),
-        "sentence1_binary_parse": _parse(premise),
-        "sentence2": _sentence(hypothesis),
-        "sentence2_binary_parse": _parse(hypothesis),
-        "pairID": name,
-        "genre": "demo",
-    }
 
 
 def _sentence(words: list[str]) -> str:

@@ -125,7 +125,13 @@ def entails(premise: Fact, hypothesis: Fact) -> bool:
     Every quantity allows a wider scope. *Every* allows a narrower class, numbers a wider one,
     *most* neither.
     """
-    if not _scope_implies(premise, hypothesis):
+    if premise.positive and hypothesis.positive:
+        implied = premise.scope.within(hypothesis.scope)
+    elif premise.positive:
+        implied = premise.scope.excludes(hypothesis.scope)
+    else:
+        implied = not hypothesis.positive and hypothesis.scope.within(premise.scope)
+    if not implied:
         return False
     narrower = hypothesis.restrictor.within(premise.restrictor)
     wider = premise.restrictor.within(hypothesis.restrictor)
@@ -137,43 +143,27 @@ def entails(premise: Fact, hypothesis: Fact) -> bool:
     return have == "most" and want in ("most", "half") and narrower and wider
 
 
-def refuted(fact: Fact) -> Fact:
-    """The weakest statement about one quantity that makes ``fact`` false.
-
-    *At least two* is false where fewer are, which no single clause says but *none at all*.
-    """
-    quantities: dict[Quantity, Quantity] = {"every": 1, "most": "half"}
-    quantity = quantities.get(fact.quantity, "every")
-    return Fact(quantity, fact.restrictor, fact.scope, not fact.positive)
-
-
-def clause_label(premise: Clause, hypothesis: Clause) -> str:
-    """Label of two clauses about the same family."""
-    if entails(premise.fact, hypothesis.fact):
-        return "entailment"
-    refutes = entails(premise.fact, refuted(hypothesis.fact))
-    return "contradiction" if refutes else "neutral"
-
-
 def pair_label(premise: Sequence[Clause], hypothesis: Sequence[Clause]) -> str:
     """Label of two conjunctions with at most one clause about each family.
 
     Families share no members, so each clause of the hypothesis depends on at most one clause of
     the premise. One contradicted clause contradicts all; all must follow for the whole to follow.
     """
-    said = {clause.family: clause for clause in premise}
-    labels = {
-        clause_label(said[clause.family], clause) if clause.family in said else "neutral"
-        for clause in hypothesis
-    }
+    said = {clause.family: clause.fact for clause in premise}
+    # The weakest statement about one quantity that makes another false. *At least two* is false
+    # where fewer are, which no single clause says but *none at all*.
+    quantities: dict[Quantity, Quantity] = {"every": 1, "most": "half"}
+    labels = set()
+    for clause in hypothesis:
+        fact = clause.fact
+        quantity = quantities.get(fact.quantity, "every")
+        refuted = Fact(quantity, fact.restrictor, fact.scope, not fact.positive)
+        if clause.family in said and entails(said[clause.family], fact):
+            labels.add("entailment")
+        elif clause.family in said and entails(said[clause.family], refuted):
+            labels.add("contradiction")
+        else:
+            labels.add("neutral")
     if "contradiction" in labels:
         return "contradiction"
     return "entailment" if labels == {"entailment"} else "neutral"
-
-
-def _scope_implies(premise: Fact, hypothesis: Fact) -> bool:
-    if premise.positive and hypothesis.positive:
-        return premise.scope.within(hypothesis.scope)
-    if premise.positive:
-        return premise.scope.excludes(hypothesis.scope)
-    return not hypothesis.positive and hypothesis.scope.within(premise.scope)

@@ -123,22 +123,19 @@ def summary_rows(seed: int) -> Mapping[str, list[Row]]:
     random, distinct = Random(f"{seed} summaries"), dict[str, tuple[str, ...]]()
     while len(distinct) < sum(SIZES.values()):
         event, other = Event.draw(random), Event.draw(random)
-        distinct.setdefault(_story(event, other, random), event.references(random))
+        article = event.article(random)
+        # Often the clause of another event stands before or behind the article.
+        if random.random() < ACCOMPANIED:
+            if random.random() < 0.5:
+                article = f"while {other.clause()} , {article}"
+            else:
+                article = f"{article.removesuffix(' .')} , while {other.clause()} ."
+        distinct.setdefault(article, event.references(random))
     rows, splits, start = list(distinct.items()), {}, 0
     for name, size in SIZES.items():
         splits[name] = rows[start : start + size]
         start += size
     return splits
-
-
-def _story(event: Event, other: Event, random: Random) -> str:
-    """The article of an event, often with the clause of another one before or behind it."""
-    article = event.article(random)
-    if random.random() >= ACCOMPANIED:
-        return article
-    if random.random() < 0.5:
-        return f"while {other.clause()} , {article}"
-    return f"{article.removesuffix(' .')} , while {other.clause()} ."
 
 
 _FILES = {
@@ -153,8 +150,6 @@ _FILES = {
 
 def write_summary_demo(folder: Path, seed: int = 2018) -> None:
     """Write the corpus into ``folder/sumdata``.
-
-    Every file is written atomically; one that is there with the right bytes is left alone.
 
     Args:
         folder: created if missing.

@@ -125,24 +125,17 @@ class Grammar:
 
     def sentence(self) -> Phrase:
         """Subject, verb and object; in the target the verb and then its particle come last."""
-        subject, verb_source, verb_target, particle, patient = (
-            self._nominal(),
-            *self._verb(),
-            self._nominal(),
-        )
-        source = [*subject[0], verb_source, OBJECT_MARK, *patient[0]]
-        target = [*subject[1], *patient[1], verb_target, *particle]
+        subject = self._nominal()
+        has_particle = self.random.random() < 0.35
+        verbs = self.lexicon.particle_verbs if has_particle else self.lexicon.verbs
+        verb, *translation = self.random.choice(verbs)
+        patient = self._nominal()
+        source = [*subject[0], verb, OBJECT_MARK, *patient[0]]
+        target = [*subject[1], *patient[1], *translation]
         if self.random.random() < 0.3:
             adverb = self.random.choice(self.lexicon.adverbs)
             source, target = [*source, adverb[0]], [adverb[1], *target]
         return source, target
-
-    def _verb(self) -> tuple[str, str, list[str]]:
-        if self.random.random() < 0.35:
-            source, target, particle = self.random.choice(self.lexicon.particle_verbs)
-            return source, target, [particle]
-        source, target = self.random.choice(self.lexicon.verbs)
-        return source, target, []
 
     def _nominal(self) -> Phrase:
         """One noun phrase, or a list of two or more, where a noun may be the one before again."""
@@ -202,8 +195,6 @@ def translation_rows(seed: int) -> Mapping[str, list[tuple[str, str]]]:
 
 def write_translation_demo(folder: Path, seed: int = 2018) -> None:
     """Write ``{train,val,test}.{orun,vesti}`` into a folder, one sentence on each line.
-
-    Every file is written atomically; one that is there with the right bytes is left alone.
 
     Args:
         folder: created if missing.

@@ -58,10 +58,6 @@ def _plain_bleu(texts: Translations) -> Statistics | None:
     return Statistics(plain_counts(*texts.plain, lowercase=True).astype(float))
 
 
-def _rep(texts: Translations) -> Statistics:
-    return Statistics(rep_counts(texts.hypotheses, texts.references))
-
-
 def _drop(texts: Translations) -> Statistics | None:
     if texts.align is None:
         return None
@@ -104,7 +100,8 @@ METRICS = (
     Metric(
         "rep", "", 2, False, signature("rep", "n:2|ngrams:1|words:2"),
         "REP-score: repetitions absent from the reference, per 100 reference words.",
-        of_sums=percentage_of_sums, reads=Translations, statistics=_rep,
+        of_sums=percentage_of_sums, reads=Translations,
+        statistics=lambda texts: Statistics(rep_counts(texts.hypotheses, texts.references)),
     ),
     Metric(
         "drop", "%", 2, False, signature("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),

@@ -1,9 +1,14 @@
 """Classifiers of sentence pairs: attention to the premise, and ESIM with aligned sentences."""
 
-from repro.models.entailment.alignment import Aligner, Alignment, WordAligner
+from repro.models.entailment.alignment import (
+    Aligner,
+    Alignment,
+    MatchingAligner,
+    SequentialAligner,
+    WordAligner,
+)
 from repro.models.entailment.attention_classifier import AttendedLabels, AttentionClassifier
 from repro.models.entailment.esim import AlignedLabels, Esim
-from repro.models.entailment.structured_alignment import MatchingAligner, SequentialAligner
 
 __all__ = [
     "AlignedLabels",

@@ -7,13 +7,8 @@ from torch import Tensor, nn
 
 from repro.data.nli_batching import NliBatch
 from repro.mappings import ProbabilityMap
-from repro.models.dropout import Dropout
-from repro.models.entailment.recurrence import (
-    initialise,
-    last_states,
-    length_mask,
-    word_embedding,
-)
+from repro.models.entailment.recurrence import initialise, last_states, length_mask, word_embedding
+from repro.models.layers import Dropout
 
 
 @dataclass

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from repro.data.nli_batching import NliBatch
-from repro.models.dropout import Dropout
 from repro.models.entailment.alignment import Aligner, Alignment
 from repro.models.entailment.recurrence import (
     BidirectionalLstm,
@@ -14,6 +13,7 @@ from repro.models.entailment.recurrence import (
     length_mask,
     word_embedding,
 )
+from repro.models.layers import Dropout
 
 
 @dataclass

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.data.vocabulary import Vocabulary
-from repro.models.precision import lstm_precision
+from repro.models.layers import lstm_precision
 
 
 def length_mask(lengths: Tensor, size: int) -> Tensor:

@@ -9,12 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.mappings import Csoftmax, Csparsemax, ProbabilityMap
-from repro.models.seq2seq.step_products import (
-    StepProduct,
-    product_dtype,
-    step_products,
-    sum_dtype,
-)
+from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
 
 BoundedMap = Csoftmax | Csparsemax
 

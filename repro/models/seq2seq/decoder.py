@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from repro.models.dropout import dropout_mask
+from repro.models.layers import dropout_mask
 from repro.models.seq2seq.attention import AttentionProducts, AttentionState, GlobalAttention
 from repro.models.seq2seq.encoder import Encoding
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products
@@ -152,7 +152,11 @@ class InputFeedingDecoder(nn.Module):
         for layer, gates in enumerate(step.gates):
             if layer > 0 and step.masks is not None:
                 below = below * step.masks[layer]
-            below, memory = _lstm_state(gates(below, state.hidden[layer]), state.cell[layer])
+            # Input, forget, candidate and output before their activations, (rows, 4 units).
+            parts = gates(below, state.hidden[layer]).chunk(4, dim=-1)
+            enter, keep, candidate, leave = parts
+            memory = keep.sigmoid() * state.cell[layer] + enter.sigmoid() * candidate.tanh()
+            below = leave.sigmoid() * memory.tanh()
             hidden.append(below)
             cell.append(memory)
         context, weights = self.attention(below, state.source, step.attention)
@@ -160,15 +164,3 @@ class InputFeedingDecoder(nn.Module):
         if step.masks is not None:
             feed = feed * step.masks[0]
         return weights, DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
-
-
-def _lstm_state(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the hidden and the cell state after a step.
-
-    Args:
-        gates: input, forget, candidate and output before their activations, ``(rows, 4 units)``.
-        cell: the cell state before the step, ``(rows, units)``.
-    """
-    enter, keep, candidate, leave = gates.chunk(4, dim=-1)
-    cell = keep.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
-    return leave.sigmoid() * cell.tanh(), cell

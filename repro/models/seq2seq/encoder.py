@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from repro.models.dropout import Dropout
-from repro.models.precision import lstm_precision
+from repro.models.layers import Dropout, lstm_precision
 from repro.models.seq2seq.step_products import sum_dtype
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
-from repro.models.dropout import Dropout
+from repro.models.layers import Dropout
 from repro.models.seq2seq.attention import AttentionNormalizer, GlobalAttention
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
 from repro.models.seq2seq.encoder import LstmEncoder

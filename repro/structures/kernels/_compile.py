@@ -9,11 +9,7 @@ from numba import njit
 
 from repro.structures.kernels.codes import Array as Array
 
-_OPTIONS: Any = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz"},
-}
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 _CALLED: Any = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Functions that other kernels call, never Python, need nothing around them: a fifth of the time

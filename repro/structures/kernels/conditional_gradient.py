@@ -5,16 +5,13 @@ so that inner products with marginals are sums over slots.
 """
 
 from collections import namedtuple
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from repro.structures.kernels._compile import SOURCES, Array, allocating, inner, on_disk
+from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.codes import INFEASIBLE, INVALID
 from repro.structures.kernels.gram import shared_parts
-from repro.structures.kernels.layout import extent, load, position
-from repro.structures.kernels.oracle import best_vertex, score_of, scratch
+from repro.structures.kernels.oracle import best_vertex, extent, load, position, score_of, scratch
 
 VANILLA, AWAY, PAIRWISE = range(3)
 
@@ -108,33 +105,6 @@ def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> 
 
 
 @allocating
-def step_away(mixture: Mixture, w: int, gain: float) -> None:
-    """Away from a structure of the mixture."""
-    vertex, weight = mixture.vertices[w], mixture.weights[w]
-    curvature = vertex.shape[0] - 2.0 * overlap(mixture.marginals, vertex) + mixture.totals[NORM]
-    largest = weight / (1.0 - weight)
-    step = line_search(gain, curvature, largest)
-    scale(mixture, 1.0 + step)
-    move(mixture, w, mixture.theta[w], vertex, -step)
-    if step == largest:
-        drop(mixture, w)
-
-
-@allocating
-def step_pairwise(mixture: Mixture, w: int, vertex: Array, theta: float, gain: float) -> None:
-    """Move weight from one structure of the mixture to another one."""
-    slots = vertex.shape[0]
-    curvature = 2.0 * (slots - shared_parts(mixture.vertices[w], vertex, slots))
-    largest = mixture.weights[w]
-    step = line_search(gain, curvature, largest)
-    s = find(mixture, vertex)
-    move(mixture, s, theta, vertex, step)
-    move(mixture, w, mixture.theta[w], mixture.vertices[w], -step)
-    if step == largest:
-        drop(mixture, w)
-
-
-@allocating
 def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: int) -> None:
     """One step of a variant, given the best structure and its gap."""
     if variant == VANILLA:
@@ -142,12 +112,24 @@ def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: in
         return
     average = mixture.totals[SCORE] - mixture.totals[NORM]
     w, lowest = worst(mixture)
+    leaving, slots, largest = mixture.vertices[w], vertex.shape[0], mixture.weights[w]
     if variant == PAIRWISE:
-        step_pairwise(mixture, w, vertex, theta, gain + average - lowest)
+        # Move weight from one structure of the mixture to another one.
+        curvature = 2.0 * (slots - shared_parts(leaving, vertex, slots))
+        length = line_search(gain + average - lowest, curvature, largest)
+        move(mixture, find(mixture, vertex), theta, vertex, length)
     elif mixture.totals[SIZE] == 1 or gain >= average - lowest:
         step_forward(mixture, vertex, theta, gain)
+        return
     else:
-        step_away(mixture, w, average - lowest)
+        # Move away from a structure of the mixture.
+        curvature = slots - 2.0 * overlap(mixture.marginals, leaving) + mixture.totals[NORM]
+        largest /= 1.0 - largest
+        length = line_search(average - lowest, curvature, largest)
+        scale(mixture, 1.0 + length)
+    move(mixture, w, mixture.theta[w], mixture.vertices[w], -length)
+    if length == largest:
+        drop(mixture, w)
 
 
 @inner
@@ -161,41 +143,20 @@ def squared_norm(marginals: Array) -> float:
 
 
 @allocating
-def start(mixture: Mixture, vertex: Array, theta: float) -> None:
-    """The mixture of one structure."""
-    mixture.marginals[:] = 0.0
-    mixture.totals[:] = 0.0
-    move(mixture, 0, theta, vertex, 1.0)
-
-
-@allocating
-def empty_mixture(room: int, n: int, m: int) -> Mixture:
-    """Space for some structures of ``n`` slots with ``m`` values."""
-    return Mixture(
-        np.empty((room, n), np.int32), np.empty(room), np.empty(room), np.empty((n, m)), np.empty(3)
-    )
-
-
-@inner
-def record(mixture: Mixture, gain: float, offset: float, row: Array) -> None:
-    """Write objective, gap and number of structures."""
-    row[0] = offset + mixture.totals[SCORE] - mixture.totals[NORM] / 2.0
-    row[1] = gain
-    row[2] = mixture.totals[SIZE]
-
-
-@allocating
 def run_slots(
     code: int, slots: Array, transitions: Array, offset: float, variant: int, tol: float,
     history: Array,
 ) -> tuple[int, Mixture]:  # fmt: skip
     """Run a variant on slots; see :func:`run`. The offset is added to the objective."""
     rounds = history.shape[0]
-    mixture = empty_mixture(rounds + 2, *slots.shape)
+    n, m, room = slots.shape[0], slots.shape[1], rounds + 2
+    mixture = Mixture(
+        np.empty((room, n), np.int32), np.empty(room), np.empty(room), np.zeros((n, m)), np.zeros(3)
+    )
     space, vertex = scratch(code, *slots.shape), np.empty(slots.shape[0], np.int32)
     if not best_vertex(code, slots, transitions, space, vertex):
         return -INFEASIBLE, mixture
-    start(mixture, vertex, score_of(slots, transitions, vertex)[0])
+    move(mixture, 0, score_of(slots, transitions, vertex)[0], vertex, 1.0)
     reduced = np.empty_like(slots)
     for k in range(rounds):
         reduced[:] = slots - mixture.marginals
@@ -203,7 +164,8 @@ def run_slots(
         mixture.totals[NORM] = squared_norm(mixture.marginals)
         best = score_of(reduced, transitions, vertex)[0]
         gain = best - mixture.totals[SCORE] + mixture.totals[NORM]
-        record(mixture, gain, offset, history[k])
+        history[k, 0] = offset + mixture.totals[SCORE] - mixture.totals[NORM] / 2.0
+        history[k, 1], history[k, 2] = gain, mixture.totals[SIZE]
         if gain <= tol:
             return k + 1, mixture
         if k + 1 < rounds:
@@ -249,15 +211,3 @@ def run(
             row, column = position(code, flipped, i, a)
             marginals[row, column] = mixture.marginals[i, a]
     return rounds
-
-
-def _conditional_gradient(sources: int) -> Callable[..., Any]:
-    def conditional_gradient(*arguments: Any) -> Any:
-        assert sources
-        return run(*arguments)
-
-    return on_disk(conditional_gradient)
-
-
-conditional_gradient = _conditional_gradient(SOURCES)
-"""Entry point for Python: :func:`run`, kept on disk."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from repro.structures.kernels._compile import Array, allocating, inner
 from repro.structures.kernels.gram import dot
-from repro.structures.kernels.layout import extent, position
+from repro.structures.kernels.oracle import extent, position
 
 
 @inner

@@ -17,7 +17,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.tasks.corpora import check_name, own_folder
+from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
 
 

@@ -1,24 +1,181 @@
-"""Training and evaluation of one multilingual inflection model."""
+"""Training, decoding and scoring of one multilingual inflection model, or of an ensemble."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
-from repro.data.batching import Seq2SeqBatch
+from repro.data.batching import Pair, Seq2SeqBatch, collate
+from repro.data.files import write_if_changed
+from repro.data.sentence_search import sentence_key
+from repro.data.sigmorphon import Inflection, source_tokens
 from repro.data.vocabulary import Vocabulary
-from repro.decoding import Ensemble
+from repro.decoding import BeamResult, Ensemble, Hypothesis, StepModel, beam_search, complete_set
+from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
+from repro.evaluation.metrics.inflection import InflectedForms
+from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
 from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
-from repro.tasks.batches import LazyBatches
+from repro.tasks.common import LazyBatches, shorten
 from repro.tasks.morphology.corpus import EncodedCorpus, encode_corpus
-from repro.tasks.morphology.evaluation import Evaluator
 from repro.tasks.protocol import Scores, Task
-from repro.tasks.seq2seq import Seq2SeqTraining
+from repro.tasks.seq2seq import Seq2SeqTraining, search
 from repro.training.protocol import Validation
+
+_BATCH = 32
+_STOP = "</s>"
+
+
+@dataclass(frozen=True)
+class Example:
+    """An inflection of a split, with its position in it."""
+
+    split: str
+    index: int
+    inflection: Inflection
+    pair: Pair
+
+
+def _described(example: Example) -> dict[str, Any]:
+    inflection = example.inflection
+    return {
+        "index": example.index,
+        "split": example.split,
+        "language": inflection.language,
+        "lemma": inflection.lemma,
+        "tags": list(inflection.tags),
+        "gold": inflection.form,
+        "source": source_tokens(inflection),
+    }
+
+
+def _examples(data: EncodedCorpus, split: str) -> list[Example]:
+    inflections: list[Inflection] = getattr(data.corpus, split)
+    together = enumerate(zip(inflections, getattr(data, split), strict=True))
+    return [Example(split, index, *both) for index, both in together]
+
+
+class Evaluator:
+    """Evaluates step models on one corpus, and stores the examples that figures may show.
+
+    Args:
+        config: configuration of the run. The first ``task.stored_examples`` validation examples of
+            each language are stored, and the examples of any split that ``task.shown`` names.
+        data: the encoded corpus.
+        device: where the models live.
+
+    Raises:
+        DataError: the file of the rule baseline lies beside the corpus and is malformed.
+    """
+
+    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
+        self.decoding, self.data, self.device = config.decoding, data, device
+        self.baseline: Scores = {}
+        path = config.corpus_path / RULE_BASELINE_FILE
+        if path.exists():
+            measured, languages = read_rule_baseline(path), data.corpus.languages
+            known = {name: measured.get((name, config.task.setting)) for name in languages}
+            found = {name: value for name, value in known.items() if value is not None}
+            self.baseline = {f"test/rule_baseline/{name}": value for name, value in found.items()}
+            if len(found) == len(known):
+                self.baseline["test/rule_baseline"] = sum(found.values()) / len(found)
+        dev = _examples(data, "dev")
+        self.shown: list[Example] = []
+        for language in data.corpus.languages:
+            own = [example for example in dev if example.inflection.language == language]
+            self.shown += own[: config.task.stored_examples]
+        # Examples of any split with a lemma, or lemma and form, that are to be shown.
+        keys = {sentence_key(text) for text in config.task.shown}
+        stored = {example.index for example in self.shown}
+        for split in ("dev", "test", "train") if keys else ():
+            for example in _examples(data, split):
+                lemma, form = sentence_key(example.inflection.lemma), example.inflection.form
+                wanted = lemma in keys or lemma + sentence_key(form) in keys
+                if wanted and not (split == "dev" and example.index in stored):
+                    self.shown.append(example)
+
+    def greedy_accuracy(self, model: StepModel[Any]) -> float:
+        """Word accuracy on the validation data in percent, averaged over languages."""
+        found = search(model, self.data.dev, self.decoding, self.device, beam_size=1)
+        forms = InflectedForms(self.data.corpus.dev, self._texts(found))
+        return METRICS["accuracy"].value(forms)
+
+    def evaluate(self, model: StepModel[Any], folder: RunFolder) -> Scores:
+        """Beam search on both splits; predictions and analysed examples go into ``folder``."""
+        whole = Evaluation(dict(self.baseline), {})
+        for split in ("dev", "test"):
+            examples: list[Inflection] = getattr(self.data.corpus, split)
+            found = search(model, getattr(self.data, split), self.decoding, self.device)
+            predicted, certificates = self._texts(found), {}
+            if split == "dev":
+                names = ("certified", "optimal", "single")
+                certificates = {name: [getattr(one, name) for one in found] for name in names}
+            forms = InflectedForms(examples, predicted, certificates)
+            whole.update(score_outputs(split, forms))
+            # Lines "lemma TAB form TAB tags", one file for each language.
+            lines: dict[str, list[str]] = {language: [] for language in self.data.corpus.languages}
+            for example, form in zip(examples, predicted, strict=True):
+                if "\t" in form or "\n" in form:
+                    raise ValueError(
+                        f"prediction {form!r} for {example.lemma!r} does not fit in a TSV"
+                    )
+                line = f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
+                lines[example.language].append(line)
+            for language, rows in lines.items():
+                path = folder.predictions_file(split, language)
+                write_if_changed(path, "".join(rows).encode())
+        folder.write_statistics(whole.statistics)
+        self.store_examples(model, folder)
+        return whole.values
+
+    def _texts(self, results: Sequence[BeamResult]) -> list[str]:
+        """The best form of each example; empty where nothing was found."""
+        best = [result.hypotheses[:1] for result in results]
+        ids = [found[0].tokens if found else [] for found in best]
+        return ["".join(self.data.target.decode(tokens)) for tokens in ids]
+
+    def store_examples(self, model: StepModel[Any], folder: RunFolder) -> None:
+        """Write ``hypotheses.jsonl`` and ``attention.jsonl`` of the examples for figures."""
+        hypotheses, attention = [], []
+        for start in range(0, len(self.shown), _BATCH):
+            examples = self.shown[start : start + _BATCH]
+            pairs = [example.pair for example in examples]
+            batch = collate(pairs, range(len(pairs))).to(self.device)
+            source, mask, length = batch.source, batch.source_mask, self.decoding.max_length
+            most, size = self.decoding.max_hypotheses, self.decoding.beam_size
+            sets = complete_set(model, source, mask, max_hypotheses=most, max_length=length)
+            beams = beam_search(
+                model, source, mask, beam_size=size, max_length=length, keep_attention=True
+            )
+            for example, complete, beam in zip(examples, sets, beams, strict=True):
+                shown: Sequence[Hypothesis] = (
+                    complete.hypotheses if complete.finite else beam.hypotheses
+                )
+                found = [
+                    {
+                        "tokens": self._symbols(hypothesis.tokens),
+                        "probability": shorten(hypothesis.probability),
+                        "steps": [shorten(value) for value in hypothesis.step_probabilities],
+                    }
+                    for hypothesis in shown
+                ]
+                row = {**_described(example), "finite": complete.finite, "hypotheses": found}
+                hypotheses.append(row)
+                for best in beam.hypotheses[:1]:
+                    assert best.attention is not None
+                    output = self._symbols(best.tokens) + ([_STOP] if best.finished else [])
+                    weights = [[shorten(value) for value in row] for row in best.attention.tolist()]
+                    attention.append({**_described(example), "output": output, "weights": weights})
+        folder.write_hypotheses(hypotheses)
+        folder.write_attention(attention)
+
+    def _symbols(self, ids: Sequence[int]) -> list[str]:
+        """One symbol for each id, so that they stay in step with probabilities and weights."""
+        return [self.data.target.tokens[i] for i in ids]
 
 
 class MorphologyTask:

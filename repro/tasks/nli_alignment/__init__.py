@@ -1,6 +1,5 @@
 """Natural language inference with latent alignments (Niculae et al., 2018, §5.2)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from repro.config.schema.nli import NliAlignmentRun
@@ -13,9 +12,8 @@ from repro.models.entailment import (
     SequentialAligner,
     WordAligner,
 )
-from repro.structures import Solution
-from repro.tasks.entailment import EntailmentTask
-from repro.tasks.entailment_corpus import check, identify
+from repro.tasks.common import heaviest
+from repro.tasks.entailment import EntailmentTask, check, identify
 from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
 
@@ -53,19 +51,15 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
             back = alignment.hypothesis_to_premise[place, :n, :m].float().tolist()
             lengths = (m, n)[: len(alignment.solutions)]
             pairs = zip(DIRECTIONS, alignment.solutions, lengths, strict=False)
-            structures = {name: _selected(one, place, size) for name, one, size in pairs}
+            structures = {}
+            for name, solution, size in pairs:
+                partners = solution.structures[place, :, :size].tolist()
+                kept = heaviest(solution.weights[place].tolist(), partners)
+                structures[name] = [{"weight": w, "partners": vertex} for w, vertex in kept]
             rows.append(
                 {**dict(zip(DIRECTIONS, (forth, back), strict=True)), "structures": structures}
             )
         return rows
-
-
-def _selected(solution: Solution, place: int, size: int) -> list[dict[str, Any]]:
-    """The structures of one pair with nonzero weight, by the partners of its first words."""
-    vertices: Sequence[Sequence[int]] = solution.structures[place, :, :size].tolist()
-    pairs = zip(solution.weights[place].tolist(), vertices, strict=True)
-    kept = sorted((pair for pair in pairs if pair[0] > 0), key=lambda pair: (-pair[0], pair[1]))
-    return [{"weight": float(f"{weight:.7g}"), "partners": found} for weight, found in kept]
 
 
 SPEC = TaskSpec(identify=identify, build=NliAlignmentTask.build, check=check)

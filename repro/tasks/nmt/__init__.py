@@ -12,7 +12,7 @@ from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, about, open_folder
 from repro.data.translation import open_corpus
-from repro.tasks.corpora import check_name, own_folder
+from repro.tasks.common import check_name, own_folder
 from repro.tasks.nmt.scoring import TranslationScorer
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
 from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, check_text, prepare_text
@@ -49,9 +49,7 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
     return _open(corpus.name, folder, data.source, data.target, data.check_size, cache)
 
 
-@lru_cache(maxsize=8)
-def _generate(folder: Path, seed: int) -> None:
-    write_translation_demo(folder, seed)
+_generate = lru_cache(maxsize=8)(write_translation_demo)
 
 
 @lru_cache(maxsize=8)

@@ -42,14 +42,19 @@ class TranslationScorer:
         References:
             Malaviya et al. (2018), §5.
         """
-        corpus = self.data.corpus
+        corpus, plain = self.data.corpus, None
+        if not corpus.tokenised:
+            # Translations as plain text, and the references before they were tokenised.
+            detokenise = moses_detokeniser(corpus.target)
+            gold = [target for _, target in read_pairs(corpus.splits[split])]
+            plain = [detokenise(" ".join(words)) for words in outputs], gold
         texts = Translations(
             outputs,
             self._references(split),
             language=corpus.target,
             sources=[source.split() for source, _ in read_pairs(self.data.texts[split])],
             align=partial(_align, trained_aligner(self.data.texts["train"])),
-            plain=None if corpus.tokenised else self._plain(split, outputs),
+            plain=plain,
             meteor_jar=self.meteor_jar,
         )
         found = score_outputs(split, texts)
@@ -61,12 +66,6 @@ class TranslationScorer:
 
     def _references(self, split: str) -> list[Words]:
         return [target.split() for _, target in read_pairs(self.data.texts[split])]
-
-    def _plain(self, split: str, outputs: Sequence[Words]) -> tuple[list[str], list[str]]:
-        """Translations as plain text, and the references before they were tokenised."""
-        detokenise = moses_detokeniser(self.data.corpus.target)
-        references = [target for _, target in read_pairs(self.data.corpus.splits[split])]
-        return [detokenise(" ".join(words)) for words in outputs], references
 
 
 @lru_cache(maxsize=2)

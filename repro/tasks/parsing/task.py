@@ -1,9 +1,11 @@
 """Training and evaluation of one dependency parser."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -18,20 +20,102 @@ from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
-from repro.structures import Arborescence
-from repro.tasks.batches import LazyBatches, autocast
+from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
+from repro.tasks.common import LazyBatches, autocast, heaviest
 from repro.tasks.instantiate import build_structured_loss
-from repro.tasks.parsing.candidates import (
-    CandidateStatistics,
-    CandidateTrees,
-    Distribution,
-    heads_of,
-    weighted_trees,
-)
 from repro.tasks.parsing.corpus import EncodedTreebank, encode_treebank
 from repro.tasks.protocol import Scores
 from repro.training import distributed
 from repro.training.protocol import Validation
+
+Distribution = list[list[float]]
+"""Values with how often they occur, by rising value."""
+
+
+@dataclass
+class CandidateStatistics:
+    """Sparsity of SparseMAP solutions, one value for each sentence.
+
+    Attributes:
+        trees: number of trees with nonzero weight.
+        parents: heads with nonzero marginal probability, averaged over the words of the sentence.
+    """
+
+    trees: list[int] = field(default_factory=list)
+    parents: list[float] = field(default_factory=list)
+
+    def add(self, solution: Solution, lengths: Tensor) -> None:
+        """Count the solutions of one batch."""
+        self.trees += (solution.weights > 0).sum(1).tolist()
+        heads = (solution.marginals > 0).sum((1, 2)).cpu()
+        self.parents += (heads / lengths).tolist()
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Statistics of the sentences of all parts."""
+        return cls(
+            [n for one in parts for n in one.trees], [n for one in parts for n in one.parents]
+        )
+
+    def means(self) -> dict[str, float]:
+        """Means over sentences, and the share of sentences with a single tree in percent."""
+        count = len(self.trees)
+        return {
+            "trees": sum(self.trees) / count,
+            "parents": sum(self.parents) / count,
+            "single_tree": 100.0 * self.trees.count(1) / count,
+        }
+
+    def distributions(self) -> dict[str, Distribution]:
+        """Shares of examples by number of trees, and by number of parents, to 0.01."""
+        parents = [round(value, 2) for value in self.parents]
+        return {"trees_counts": _distribution(self.trees), "parents_counts": _distribution(parents)}
+
+
+def _distribution(values: Iterable[float]) -> Distribution:
+    return [[value, count] for value, count in sorted(Counter(values).items())]
+
+
+@torch.no_grad()
+def solve_candidates(
+    structure: Arborescence, scores: Tensor, lengths: Tensor, max_iter: int
+) -> Solution:
+    """Solve SparseMAP for analysis, without gradients; some may have stopped at ``max_iter``.
+
+    Args:
+        structure: the trees that the loss compares.
+        scores: arc scores of a batch.
+        lengths: number of words, shape ``(B,)``.
+        max_iter: bound on the iterations of the active set method.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return sparsemap(structure, scores, lengths=lengths, max_iter=max_iter)
+
+
+def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
+    """Heads of the words of each sentence, without root and padding.
+
+    Args:
+        vertices: shape ``(B, n + 1)``, as ``Arborescence.map`` returns them.
+        lengths: number of words, shape ``(B,)``.
+    """
+    pairs = zip(vertices.tolist(), lengths.tolist(), strict=True)
+    return [row[1 : 1 + length] for row, length in pairs]
+
+
+def weighted_trees(solution: Solution, lengths: Tensor) -> list[list[dict[str, Any]]]:
+    """The trees of each sentence with nonzero weight, the heaviest first."""
+    instances = zip(
+        solution.weights.tolist(), solution.structures.tolist(), lengths.tolist(), strict=True
+    )
+    return [
+        [
+            {"heads": heads, "weight": weight}
+            for weight, heads in heaviest(weights, [tree[1 : 1 + length] for tree in trees])
+        ]
+        for weights, trees, length in instances
+    ]
 
 
 @dataclass(frozen=True)
@@ -78,8 +162,8 @@ class ParsingTask:
         self.criterion = build_structured_loss(config.loss, trained)
         self.structure = Arborescence(single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
-        iterations = self.settings.candidate_iterations
-        self.candidates = CandidateTrees(trained, iterations) if sparse else None
+        self.candidates = trained if sparse else None
+        """Trees of the SparseMAP solutions that are analysed; ``None`` for other losses."""
 
     def batches(self, epoch: int) -> LazyBatches[TreeBatch]:
         """Training batches of one epoch."""
@@ -124,19 +208,15 @@ class ParsingTask:
         if found.candidates is not None:
             metrics |= found.candidates.means()
             details = found.candidates.distributions()
-            details |= self._training_distributions()
+            trees, count = self.data.train, self.settings.compared
+            if count:
+                # Sparsity on some training sentences, beside that on validation data.
+                step = max(1, len(trees) // count)
+                training = self.analyse(trees[::step][:count]).candidates
+                assert training is not None
+                counted = training.distributions()
+                details |= {f"training_{name}": counts for name, counts in counted.items()}
         return Validation(found.loss, metrics, details)
-
-    def _training_distributions(self) -> dict[str, Distribution]:
-        """Sparsity on some training sentences, beside that on validation data in the history."""
-        trees, count = self.data.train, self.settings.compared
-        if count == 0:
-            return {}
-        step = max(1, len(trees) // count)
-        found = self.analyse(trees[::step][:count])
-        assert found.candidates is not None
-        counted = found.candidates.distributions()
-        return {f"training_{name}": counts for name, counts in counted.items()}
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Attachment on validation and test data, sparsity, stored trees and candidates."""
@@ -166,8 +246,7 @@ class ParsingTask:
             total += float(self.losses(scores, batch).double().sum())
             heads |= zip(batch.indices.tolist(), self.predict(scores, batch), strict=True)
             if self.candidates is not None:
-                solution = self.candidates.solve(scores, batch.lengths)
-                candidates.add(solution, batch.lengths)
+                candidates.add(self._solve(scores, batch), batch.lengths)
         heads, total = distributed.merge(heads), sum(distributed.gather(total))
         candidates = CandidateStatistics.joined(distributed.gather(candidates))
         return Analysis(
@@ -188,32 +267,31 @@ class ParsingTask:
     @torch.no_grad()
     def candidate_rows(self) -> list[dict[str, Any]]:
         """The candidate trees of the validation sentences that figures may show."""
-        assert self.candidates is not None
-        places = self._analysed()
-        rows: list[dict[str, Any]] = []
-        for batch in self.ordered([self.data.dev[place] for place in places]):
-            solution = self.candidates.solve(self.scores(batch), batch.lengths)
-            shown = [places[number] for number in batch.indices.tolist()]
-            described = zip(shown, weighted_trees(solution, batch.lengths), strict=True)
-            rows += [{**self._sentence(index), "candidates": found} for index, found in described]
-        return sorted(rows, key=lambda row: int(row["index"]))
-
-    def _analysed(self) -> list[int]:
-        """Positions of the first validation sentences, and of those that are to be shown."""
+        # The first validation sentences, and those that are to be shown.
         sentences, shown = self.data.treebank.dev, self.settings.shown
         texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
         wanted = [n for n, text in enumerate(texts) if preference([text], shown) < len(shown)]
-        return sorted({*range(min(self.settings.stored_examples, len(sentences))), *wanted})
+        places = sorted({*range(min(self.settings.stored_examples, len(sentences))), *wanted})
+        rows: list[dict[str, Any]] = []
+        for batch in self.ordered([self.data.dev[place] for place in places]):
+            found = weighted_trees(self._solve(self.scores(batch), batch), batch.lengths)
+            for number, candidates in zip(batch.indices.tolist(), found, strict=True):
+                sentence = sentences[places[number]]
+                row = {
+                    "index": places[number],
+                    "sentence": sentence.identifier,
+                    "words": sentence.column("FORM"),
+                    "tags": sentence.column(self.data.encoder.tag_column),
+                    "gold": sentence.heads,
+                    "candidates": candidates,
+                }
+                rows.append(row)
+        return sorted(rows, key=lambda row: int(row["index"]))
 
-    def _sentence(self, index: int) -> dict[str, Any]:
-        sentence = self.data.treebank.dev[index]
-        return {
-            "index": index,
-            "sentence": sentence.identifier,
-            "words": sentence.column("FORM"),
-            "tags": sentence.column(self.data.encoder.tag_column),
-            "gold": sentence.heads,
-        }
+    def _solve(self, scores: Tensor, batch: TreeBatch) -> Solution:
+        assert self.candidates is not None
+        iterations = self.settings.candidate_iterations
+        return solve_candidates(self.candidates, scores, batch.lengths, iterations)
 
 
 def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:

@@ -6,8 +6,7 @@ from repro.config.schema.nli import SnliRun
 from repro.data.nli_batching import NliBatch
 from repro.mappings import ProbabilityMap
 from repro.models.entailment import AttendedLabels, AttentionClassifier
-from repro.tasks.entailment import EntailmentTask
-from repro.tasks.entailment_corpus import check, identify
+from repro.tasks.entailment import EntailmentTask, check, identify
 from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
 

@@ -1,18 +1,54 @@
 """Sentence summarization (Niculae & Blondel, 2017, §4.3)."""
 
+from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
+from statistics import fmean
 
 import torch
 
 from repro.config.schema.summarization import SummarizationRun
 from repro.data.demo.summaries import write_summary_demo
-from repro.data.parallel import ParallelCorpus, open_folder
+from repro.data.parallel import ParallelCorpus, open_folder, read_pairs, stream_lines
+from repro.data.preparation import PreparedCorpus
 from repro.data.summarization import open_summaries
-from repro.tasks.corpora import check_name, own_folder
+from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
+from repro.evaluation.metrics.summarization import Summaries
+from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
-from repro.tasks.summarization.scoring import SummaryScorer
 from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, check_text, prepare_text
+
+Words = list[str]
+
+
+class SummaryScorer:
+    """Scores summaries of one corpus.
+
+    Args:
+        data: the prepared corpus, with the words of the titles.
+    """
+
+    def __init__(self, data: PreparedCorpus) -> None:
+        self.data = data
+
+    def quality(self, outputs: Sequence[Words]) -> float:
+        """Mean of the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on the validation data."""
+        texts = self._summaries("dev", outputs)
+        return fmean(METRICS[name].value(texts) for name in ("rouge1", "rouge2", "rougeL"))
+
+    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
+        """F scores of every kind, and precision and recall of ROUGE-L, cut and whole.
+
+        References:
+            Niculae & Blondel (2017), §4.3, Tables 6 and 7.
+        """
+        return score_outputs(split, self._summaries(split, outputs))
+
+    def _summaries(self, split: str, outputs: Sequence[Words]) -> Summaries:
+        first = [title for _, title in read_pairs(self.data.texts[split])]
+        further = self.data.corpus.references.get(split, ())
+        others = ([line.strip() for line in stream_lines(path)] for path in further)
+        references = list(zip(first, *others, strict=True))
+        return Summaries([" ".join(words) for words in outputs], references)
 
 
 def identify(config: SummarizationRun) -> CorpusIdentity:
@@ -44,17 +80,11 @@ def summary_corpus(config: SummarizationRun) -> ParallelCorpus:
     folder = config.corpus_path.resolve()
     if data.generated:
         _generate(folder, data.seed)
-    return _open(folder, data.check_size, data.generated)
+    return _open(folder, check_sizes=data.check_size, generated=data.generated)
 
 
-@lru_cache(maxsize=8)
-def _generate(folder: Path, seed: int) -> None:
-    write_summary_demo(folder, seed)
-
-
-@lru_cache(maxsize=8)
-def _open(folder: Path, check_sizes: bool, generated: bool) -> ParallelCorpus:
-    return open_summaries(folder, check_sizes=check_sizes, generated=generated)
+_generate = lru_cache(maxsize=8)(write_summary_demo)
+_open = lru_cache(maxsize=8)(open_summaries)
 
 
 def build(config: SummarizationRun, device: torch.device) -> TextPairsTask:

@@ -5,8 +5,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from repro.data.alignment import AlignerSettings, train_aligner, train_two_way
-from repro.data.alignment.corpus import NULL, WordNumbers, flatten, number_words
+from repro.data.alignment import AlignerSettings, train_two_way
+from repro.data.alignment.corpus import NULL, flatten, number_words
 from repro.data.alignment.diagonal import fast_align_tension
 from repro.data.alignment.expectation import (
     LinkModel,
@@ -48,8 +48,7 @@ def enumerate_alignments(source, target, translation):
 
 @pytest.fixture
 def problem():
-    source = WordNumbers.of(pair[0] for pair in PAIRS)
-    target = WordNumbers.of(pair[1] for pair in PAIRS)
+    _, source, target = number_words(PAIRS)
     corpus = flatten(PAIRS, source, target)
     table = collect_pairs(corpus, len(target))
     generator = np.random.default_rng(5)
@@ -98,7 +97,7 @@ def test_expected_counts_and_likelihood_equal_enumeration(problem, first):
 
 
 def test_best_links_are_the_most_probable_alignment(problem):
-    aligner = train_aligner(PAIRS, AlignerSettings(passes=2, null=NULL_PROBABILITY))
+    aligner = train_two_way(PAIRS, AlignerSettings(passes=2, null=NULL_PROBABILITY)).forward
     translation = {}
     for words, english in PAIRS:
         for word, other in product(["<null>", *words], english):
@@ -264,13 +263,13 @@ def test_known_alignments_are_recovered_also_on_new_text():
 
 def test_unknown_words_align_by_position():
     pairs, _ = shifted_corpus(200, seed=1)
-    (links,) = train_aligner(pairs).align([(["s1", "new", "s2"], ["t1", "other", "t2"])])
+    (links,) = train_two_way(pairs).forward.align([(["s1", "new", "s2"], ["t1", "other", "t2"])])
     assert {(0, 0), (2, 2)} <= links
 
 
 def test_training_is_deterministic():
     pairs, _ = shifted_corpus(50, seed=3)
-    first, second = train_aligner(pairs), train_aligner(pairs)
+    first, second = train_two_way(pairs).forward, train_two_way(pairs).forward
     assert first.model.tension == second.model.tension
     assert np.array_equal(first.model.probabilities, second.model.probabilities)
 
@@ -278,7 +277,7 @@ def test_training_is_deterministic():
 @pytest.mark.parametrize("pairs", [[], [(["a"], [])], [([], ["a"])]])
 def test_empty_input_is_refused(pairs):
     with pytest.raises(DataError, match=r"pair|empty"):
-        train_aligner(pairs)
+        train_two_way(pairs)
 
 
 @pytest.mark.parametrize(

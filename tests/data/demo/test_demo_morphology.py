@@ -5,9 +5,15 @@ from random import Random
 import pytest
 
 from repro.data.demo import morphology
-from repro.data.demo.languages import BACK, DEMO_LANGUAGES, FRONT, drovan_pasts
-from repro.data.demo.morphology import demo_rows, write_demo_corpus
-from repro.data.sigmorphon import Inflection, SigmorphonCorpus, available_languages, load
+from repro.data.demo.morphology import (
+    BACK,
+    DEMO_LANGUAGES,
+    FRONT,
+    demo_rows,
+    drovan_pasts,
+    write_demo_corpus,
+)
+from repro.data.sigmorphon import Inflection, SigmorphonCorpus, load
 
 FINGERPRINT = "ca5e896f28c158295876d565f58e393b4798ddb2bd50e59d93e8f5adab85b503"
 
@@ -43,8 +49,8 @@ def form_of(language: str, lemma: str, tags: str, seed: int = 0) -> str:
 
 
 def test_reader_reads_the_written_sizes(data_dir: Path, high: SigmorphonCorpus) -> None:
-    assert available_languages(data_dir, "high") == sorted(DEMO_LANGUAGES)
-    assert available_languages(data_dir, "medium") == sorted(DEMO_LANGUAGES)
+    assert load(data_dir, "high").languages == sorted(DEMO_LANGUAGES)
+    assert load(data_dir, "medium").languages == sorted(DEMO_LANGUAGES)
     assert Counter(example.language for example in high.train) == dict.fromkeys(
         DEMO_LANGUAGES, morphology.TRAIN_HIGH
     )

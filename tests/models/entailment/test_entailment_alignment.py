@@ -9,8 +9,7 @@ from torch import Tensor
 
 from repro.mappings import Softmax, Sparsemax, sparsemax
 from repro.models.entailment import Aligner, MatchingAligner, SequentialAligner, WordAligner
-from repro.models.entailment.alignment import cell_mask
-from repro.models.entailment.structured_alignment import StructuredAligner, TransitionScores
+from repro.models.entailment.alignment import StructuredAligner, TransitionScores, cell_mask
 from repro.structures import ConvergenceWarning
 
 LENGTHS = torch.tensor([[4, 3], [1, 3], [2, 1], [3, 2], [1, 1]])

@@ -1,0 +1,101 @@
+"""Parts that several tasks share: lazy batches, precision, the corpus of a run, stored weights."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from repro.config.schema import RunConfig
+from repro.data.errors import DataError
+
+BatchT = TypeVar("BatchT")
+
+
+class LazyBatches(Sequence[BatchT]):
+    """Batches that are padded and moved to the device only when they are taken.
+
+    Args:
+        batches: positions of the examples of each batch.
+        collate: makes a batch of the examples at these positions.
+        summed: whether the loss of a batch is the sum of those of its examples, not their mean.
+    """
+
+    def __init__(
+        self, batches: list[list[int]], collate: Callable[[list[int]], BatchT], summed: bool = False
+    ) -> None:
+        self.summed = summed
+        self._batches, self.collate = batches, collate
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: int) -> BatchT:  # type: ignore[override]  # no slices
+        return self.collate(self._batches[index])
+
+    def positions(self, index: int) -> list[int]:
+        """Positions of the examples of a batch."""
+        return self._batches[index]
+
+
+def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:
+    """Compute in bfloat16 where the run says so."""
+    enabled = config.precision == "bf16"
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+def own_folder(config: RunConfig) -> Path | None:
+    """Return ``data.folder``, relative to ``data_dir``; ``None`` for a published corpus.
+
+    Raises:
+        DataError: there is no such folder, or a generated corpus is asked for as well.
+    """
+    data = config.data
+    if data.folder is None:
+        return None
+    if data.generated:
+        raise DataError(
+            f"data.folder={data.folder} and data.generated=true name two corpora; set "
+            "data.generated=false, or choose another scale than demo"
+        )
+    folder = (config.data_path / data.folder).resolve()
+    if not folder.is_dir():
+        raise DataError(f"data.folder={data.folder}: {folder} is no folder")
+    return folder
+
+
+def check_name(config: RunConfig, published: str, demo: str) -> None:
+    """Refuse ``data.corpus`` where it names another corpus than the one that is read.
+
+    Raises:
+        DataError: names the corpus that the task reads.
+    """
+    expected = demo if config.data.generated else published
+    if config.data.folder is None and config.data.corpus != expected:
+        raise DataError(
+            f"data.corpus={config.data.corpus}: task={config.task.name} reads {expected}; for "
+            "files of your own set data.folder"
+        )
+
+
+def shorten(value: float) -> float:
+    """Round to seven significant digits, all that float32 holds; an exact zero stays one."""
+    return float(f"{value:.7g}")
+
+
+def heaviest(
+    weights: Iterable[float], vertices: Iterable[list[int]]
+) -> list[tuple[float, list[int]]]:
+    """Return the structures of a SparseMAP solution with nonzero weight, the heaviest first.
+
+    Args:
+        weights: weight of each structure of an instance.
+        vertices: the structures.
+
+    Returns:
+        Weight, to seven digits, and structure.
+    """
+    pairs = [pair for pair in zip(weights, vertices, strict=True) if pair[0] > 0]
+    pairs.sort(key=lambda pair: (-pair[0], pair[1]))
+    return [(shorten(weight), vertex) for weight, vertex in pairs]
