@@ -5,8 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, keep
-from repro.mappings._curves import decay_curvature, decay_ratio
-from repro.mappings._entmax import on_support
+from repro.mappings._entmax import decay_curvature, decay_ratio, on_support
 
 _FAR = 0.1
 """Smallest ``r`` from which ``(p^r - 1) / r`` loses no digits that matter."""

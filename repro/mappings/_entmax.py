@@ -1,13 +1,13 @@
 """α-entmax: algorithm, derivative, public function. Softmax and sparsemax are its two ends."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
-from repro.mappings._curves import growth_curvature
 from repro.mappings._masking import allowed_scores, cast_like, centre, in_double, is_concrete
 from repro.mappings._parameters import check_per_row, number
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
@@ -272,3 +272,35 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
     if not lowest.item() >= 1:
         raise ValueError(f"alpha must be at least 1, got {lowest.item()}")
     return (alpha - 1).to(scores.dtype), highest.item() <= 2
+
+
+_SWITCH = 0.5
+_TERMS = 16
+
+
+def _with_series(theta: Tensor, direct: Callable[[Tensor], Tensor], terms: list[float]) -> Tensor:
+    """``direct`` away from zero, the power series near it; neither branch leaks NaN gradients."""
+    near = theta.abs() < _SWITCH
+    small = torch.where(near, theta, 0.0)
+    series = torch.full_like(small, terms[-1])
+    for term in reversed(terms[:-1]):
+        series = series * small + term
+    return torch.where(near, series, direct(torch.where(near, 1.0, theta)))
+
+
+def decay_ratio(theta: Tensor) -> Tensor:
+    """``(1 - e^{-θ}) / θ``, one at zero."""
+    terms = [(-1) ** k / math.factorial(k + 1) for k in range(_TERMS)]
+    return _with_series(theta, lambda t: -torch.expm1(-t) / t, terms)
+
+
+def growth_curvature(theta: Tensor) -> Tensor:
+    """``(e^θ - 1 - θ) / θ²``, one half at zero."""
+    terms = [1 / math.factorial(k + 2) for k in range(_TERMS)]
+    return _with_series(theta, lambda t: (torch.expm1(t) - t) / t.square(), terms)
+
+
+def decay_curvature(theta: Tensor) -> Tensor:
+    """``(1 - e^{-θ} (1 + θ)) / θ²``, one half at zero."""
+    terms = [(-1) ** k * (k + 1) / math.factorial(k + 2) for k in range(_TERMS)]
+    return _with_series(theta, lambda t: (1 - torch.exp(-t) * (1 + t)) / t.square(), terms)

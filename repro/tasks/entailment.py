@@ -21,6 +21,8 @@ from repro.data.embeddings import glove_fingerprint, kept_vectors, place_vectors
 from repro.data.errors import DataError
 from repro.data.files import numbered_lines, sha256_of
 from repro.data.nli import (
+    EncodedPairs,
+    NliBatch,
     NliExample,
     load_nli,
     load_pairs,
@@ -28,7 +30,6 @@ from repro.data.nli import (
     own_fingerprint,
     punctuation_words,
 )
-from repro.data.nli_batching import EncodedPairs, NliBatch
 from repro.data.sentence_search import sentence_key
 from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs

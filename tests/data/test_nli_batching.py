@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from repro.data.batching import epoch_batches, ordered_batches
-from repro.data.nli import NliExample
-from repro.data.nli_batching import EncodedPairs, NliBatch
+from repro.data.nli import EncodedPairs, NliBatch, NliExample
 from repro.data.vocabulary import Vocabulary
 
 EXAMPLES = [

@@ -7,7 +7,7 @@ import pytest
 
 from repro.cli import main
 from repro.results import list_runs
-from repro.tasks import entailment_corpus
+from repro.tasks import entailment
 
 INFERENCE = [
     "data.generated=false", "data.corpus=nli", "data.check_size=false", "model.vectors=random",
@@ -106,13 +106,13 @@ def test_pairs_are_parsed_once_for_the_check_and_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
-    load = entailment_corpus.load_nli
+    load = entailment.load_nli
 
     def counted(*arguments: object) -> object:
         read.append(arguments)
         return load(*arguments)
 
-    monkeypatch.setattr(entailment_corpus, "load_nli", counted)
+    monkeypatch.setattr(entailment, "load_nli", counted)
     write_inference(tmp_path / "data", "snli")
     places = [f"data_dir={tmp_path / 'data'}", f"results_dir={tmp_path / 'results'}"]
     assert main(["run", "-m", "task=snli", "seed=1,2", *INFERENCE, *places]) == 0

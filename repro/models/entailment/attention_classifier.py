@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.data.nli_batching import NliBatch
+from repro.data.nli import NliBatch
 from repro.mappings import ProbabilityMap
 from repro.models.entailment.recurrence import initialise, last_states, length_mask, word_embedding
 from repro.models.layers import Dropout

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.data.nli_batching import NliBatch
+from repro.data.nli import NliBatch
 from repro.models.entailment.alignment import Aligner, Alignment
 from repro.models.entailment.recurrence import (
     BidirectionalLstm,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from repro.config.schema.nli import NliAlignmentRun
-from repro.data.nli_batching import NliBatch
+from repro.data.nli import NliBatch
 from repro.models.entailment import (
     AlignedLabels,
     Aligner,

@@ -162,8 +162,8 @@ class ParsingTask:
         self.criterion = build_structured_loss(config.loss, trained)
         self.structure = Arborescence(single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
+        # The trees whose SparseMAP solutions are analysed; other losses have none.
         self.candidates = trained if sparse else None
-        """Trees of the SparseMAP solutions that are analysed; ``None`` for other losses."""
 
     def batches(self, epoch: int) -> LazyBatches[TreeBatch]:
         """Training batches of one epoch."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from repro.config.schema.nli import SnliRun
-from repro.data.nli_batching import NliBatch
+from repro.data.nli import NliBatch
 from repro.mappings import ProbabilityMap
 from repro.models.entailment import AttendedLabels, AttentionClassifier
 from repro.tasks.entailment import EntailmentTask, check, identify

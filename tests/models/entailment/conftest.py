@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.data.nli import NliExample
-from repro.data.nli_batching import EncodedPairs, NliBatch
+from repro.data.nli import EncodedPairs, NliBatch, NliExample
 from repro.data.vocabulary import SPECIALS, Vocabulary
 
 WORDS = list("abcdefgh")
