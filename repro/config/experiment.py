@@ -1,5 +1,6 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
+import fnmatch
 import re
 from collections.abc import Collection, Iterator
 from copy import deepcopy
@@ -159,7 +160,8 @@ class ScalePlan:
         columns: names or labels of the columns that this scale runs, with further overrides;
             ``null`` runs all.
         omit: names or labels of columns that it does not run.
-        rows: labels of the rows that this scale runs; ``null`` runs all.
+        rows: patterns (of ``fnmatch``) of the labels of the rows that this scale runs, with further
+            overrides; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
         max_extra_values: in place of that of ``tune``.
         column_seeds: seeds of single columns, in place of this scale's.
@@ -174,7 +176,7 @@ class ScalePlan:
     seeds: list[int] | None = None
     columns: dict[str, list[str]] | None = None
     omit: list[str] = field(default_factory=list)
-    rows: list[str] | None = None
+    rows: dict[str, list[str]] | None = None
     tuned: list[float] | None = None
     max_extra_values: int | None = None
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
@@ -231,8 +233,23 @@ class Experiment:
 
     def rows_at(self, scale: str) -> list[str]:
         """Labels of the rows that this scale runs, in the order of all rows."""
-        chosen = self.scales[scale].rows
-        return [label for label in self.row_labels() if chosen is None or label in chosen]
+        return list(self.row_overrides_at(scale))
+
+    def row_overrides_at(self, scale: str) -> dict[str, list[str]]:
+        """Overrides of each row that this scale runs, its further ones last."""
+        overrides = [
+            [item for _, items in chosen for item in items]
+            for chosen in product(*(axis.values.items() for axis in self.rows))
+        ]
+        every = dict(zip(self.row_labels(), overrides, strict=True))
+        patterns = self.scales[scale].rows
+        if patterns is None:
+            return every
+        return {
+            label: [*own, *chain.from_iterable(patterns[one] for one in found)]
+            for label, own in every.items()
+            if (found := [one for one in patterns if fnmatch.fnmatchcase(label, one)])
+        }
 
     def seeds_at(self, scale: str, column: str = "") -> list[int]:
         """Seeds that this scale runs in a column."""
@@ -427,11 +444,12 @@ def _check_tuning(experiment: Experiment, path: Path) -> None:
     names = _names(experiment)
     labels = {*experiment.row_labels()} if experiment.rows else set()
     for scale, plan in experiment.scales.items():
-        if plan.rows is not None and (not plan.rows or {*plan.rows} - labels):
-            raise ConfigError(
-                f"{path}: scale {scale!r} names no rows, or unknown ones: "
-                f"{sorted({*plan.rows} - labels)}"
-            )
+        if plan.rows is not None:
+            strange = sorted(one for one in plan.rows if not fnmatch.filter(labels, one))
+            if strange or not plan.rows:
+                raise ConfigError(
+                    f"{path}: scale {scale!r} names no rows, or unknown ones: {strange}"
+                )
         named = {*(plan.columns or {}), *plan.omit, *plan.column_seeds, *plan.column_tuned}
         if named - names:
             raise ConfigError(

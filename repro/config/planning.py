@@ -1,11 +1,10 @@
 """The runs that an experiment needs: rows × columns × seeds, and the values of what is tuned."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
 from repro.config.errors import ConfigError
-from repro.config.experiment import ROW_SEPARATOR, Axis, Experiment
+from repro.config.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,7 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
 def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
     """The first seed's run of every cell."""
     extra = experiment.scales[scale].overrides
-    labels = {*experiment.rows_at(scale)}
-    for label, overrides in _row_overrides(experiment.rows):
-        if label not in labels:
-            continue
+    for label, overrides in experiment.row_overrides_at(scale).items():
         tune = experiment.tuning_of(label)
         setting = "" if tune is None else tune.key
         for column in experiment.columns_at(scale):
@@ -82,9 +78,3 @@ def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
             yield PlannedRun(
                 experiment.name, label, column.name, first, cell, setting, superseded=earlier
             )
-
-
-def _row_overrides(axes: Sequence[Axis]) -> Iterator[tuple[str, list[str]]]:
-    for chosen in product(*(axis.values.items() for axis in axes)):
-        label = ROW_SEPARATOR.join(name for name, _ in chosen)
-        yield label, [override for _, overrides in chosen for override in overrides]

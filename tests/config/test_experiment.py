@@ -150,9 +150,15 @@ def test_a_scale_has_its_own_columns_and_grid(folder: Path) -> None:
 
 
 def test_a_scale_has_its_own_rows(folder: Path) -> None:
-    (folder / "table9.yaml").write_text(MINIMAL.replace("seeds: [7]", "rows: [y]"))
+    rows = "rows: {'[y]': [training.learning_rate=1], '*': [training.batch_size=3]}"
+    (folder / "table9.yaml").write_text(MINIMAL.replace("seeds: [7]", rows.replace("*", "z*|y")))
+    with pytest.raises(ConfigError, match="z"):
+        load_experiment("paper/table9")
+    (folder / "table9.yaml").write_text(MINIMAL.replace("seeds: [7]", rows.replace("*", "y*")))
     found = load_experiment("paper/table9")
-    assert [run.row for run in plan_runs(found, "small")] == ["y"] * len(found.seeds)
+    small = list(plan_runs(found, "small"))
+    assert [run.row for run in small] == ["y"] * len(found.seeds)
+    assert {"training.learning_rate=1", "training.batch_size=3"} <= {*small[0].overrides}
     assert {run.row for run in plan_runs(found, "demo")} == {"x", "y"}
     assert (found.rows_at("small"), found.rows_at("demo")) == (["y"], ["x", "y"])
 
@@ -161,8 +167,8 @@ def test_a_scale_has_its_own_rows(folder: Path) -> None:
     ("text", "expected"),
     [
         (MINIMAL.replace("seeds: [7]", "columns: {d: []}"), "unknown columns ['d']"),
-        (MINIMAL.replace("seeds: [7]", "rows: [x, z]"), "unknown ones: ['z']"),
-        (MINIMAL.replace("seeds: [7]", "rows: []"), "names no rows"),
+        (MINIMAL.replace("seeds: [7]", "rows: {x: [], z: []}"), "unknown ones: ['z']"),
+        (MINIMAL.replace("seeds: [7]", "rows: {}"), "names no rows"),
         (MINIMAL.replace("seeds: [7]", "tuned: [1]"), "has 'tuned', but nothing to tune"),
         (TUNED.replace("seeds: [7]", "tuned: []"), "has 'tuned', but nothing to tune"),
         (TUNED.replace("[2, 1]", "[]"), "tune.values is empty"),
