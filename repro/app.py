@@ -51,14 +51,6 @@ def main(arguments: Sequence[str]) -> int:
             finally:
                 sys.argv = before
             return 0
-    parsed = _parse(arguments)
-    overrides = with_search_path(parsed.overrides, parsed.config_dir)
-    if parsed.multirun:
-        return _sweep(overrides, parsed)
-    return _single(overrides, parsed.dry_run)
-
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser("repro run", add_help=False, allow_abbrev=False)
     parser.add_argument("overrides", nargs="*")
     parser.add_argument("--multirun", "-m", action="store_true")
@@ -69,47 +61,32 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if unknown := [item for item in behind if item.startswith("-")]:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     parsed.overrides += behind  # argparse takes no positional arguments behind an option
-    return parsed
+    overrides = with_search_path(parsed.overrides, parsed.config_dir)
 
-
-def _sweep(overrides: list[str], parsed: argparse.Namespace) -> int:
-    from repro.runs.execute import RunFailedError
-    from repro.runs.launch import multirun, print_failures
-
-    options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
-    options += ["hydra.launcher.detach=true"] * parsed.detach
-    try:
-        outcomes = multirun([*overrides, *options])
-    except RunFailedError as error:  # of a sweeper that does not go on after a failure
-        print(f"repro: {error}", file=sys.stderr)
-        return 1
-    return 1 if print_failures(outcomes or []) else 0
-
-
-def _single(overrides: list[str], dry_run: bool) -> int:
-    from repro.runs.evidence import list_artefacts
-    from repro.runs.execute import follow
-    from repro.runs.launch import (
-        backend_of,
-        launch_jobs,
-        outcome_of,
-        prepare_jobs,
-        print_failures,
-        print_plan,
-    )
+    from repro.runs import launch
+    from repro.runs.execute import RunFailedError, follow
     from repro.training import distributed
 
+    if parsed.multirun:
+        options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
+        options += ["hydra.launcher.detach=true"] * parsed.detach
+        try:
+            outcomes = launch.multirun([*overrides, *options])
+        except RunFailedError as error:  # of a sweeper that does not go on after a failure
+            print(f"repro: {error}", file=sys.stderr)
+            return 1
+        return 1 if launch.print_failures(outcomes or []) else 0
     if distributed.is_asked():
         distributed.start()
         if distributed.rank() > 0:
             follow(compose_run(overrides))
             return 0
-    (job,) = jobs = prepare_jobs([overrides])
-    if dry_run:
-        print_plan(jobs)
+    (job,) = jobs = launch.prepare_jobs([overrides])
+    if parsed.dry_run:
+        launch.print_plan(jobs)
         return 0
-    launch_jobs(backend_of("local"), {"parallel_runs": 1}, jobs, None)
-    outcome = outcome_of(job)
+    launch.launch_jobs(launch.backend_of("local"), {"parallel_runs": 1}, jobs, None)
+    outcome = launch.outcome_of(job)
     if outcome.status != "failed":  # then torchrun ends the others
         distributed.same("over")
     if outcome.status == "done":
@@ -117,8 +94,8 @@ def _single(overrides: list[str], dry_run: bool) -> int:
         for name, value in sorted(metrics.items()):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english
                 print(f"{name:28} {value:10.4f}")
-    list_artefacts([outcome])
-    return 1 if print_failures([outcome]) else 0
+    launch.list_artefacts([outcome])
+    return 1 if launch.print_failures([outcome]) else 0
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")

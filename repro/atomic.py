@@ -24,7 +24,7 @@ _ABANDONED_SECONDS = 24 * 3600.0
 def temporary_beside(path: Path) -> Path:
     """Name a temporary file or folder for what will be ``path``, and remove abandoned ones.
 
-    The name tells the process that writes it. Whatever a killed process left in the folder is
+    The name holds the process that writes it. Whatever a killed process left in the folder is
     removed: at once if the process ran on this system, else after a day without a change.
 
     Args:
@@ -82,29 +82,25 @@ def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         if checksum:
-            _replace_with_checksum(temporary, path)
+            line = checksum_line(sha256_of_file(temporary), path.name)
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                # Of two writers of one file, the checksum of the last one must stay.
+                with suppress(OSError):  # not every file system has locks
+                    fcntl.flock(folder, fcntl.LOCK_EX)
+                atomic_write_text(pending_sidecar(path), line)
+                os.replace(temporary, path)
+                _sync(path.parent)
+                with suppress(FileNotFoundError):  # another writer was there, without locks
+                    os.replace(pending_sidecar(path), sidecar(path))
+            finally:
+                os.close(folder)
         else:
             os.replace(temporary, path)
             _sync(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _replace_with_checksum(temporary: Path, path: Path) -> None:
-    line = checksum_line(sha256_of_file(temporary), path.name)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        # Of two writers of one file, the checksum of the last one must stay.
-        with suppress(OSError):  # not every file system has locks
-            fcntl.flock(folder, fcntl.LOCK_EX)
-        atomic_write_text(pending_sidecar(path), line)
-        os.replace(temporary, path)
-        _sync(path.parent)
-        with suppress(FileNotFoundError):  # another writer was there, without locks
-            os.replace(pending_sidecar(path), sidecar(path))
-    finally:
-        os.close(folder)
 
 
 def _sync(folder: Path) -> None:

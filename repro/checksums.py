@@ -124,8 +124,8 @@ def damaged_files(folder: Path, names: Iterable[str] | None = None) -> list[str]
     except DamagedFileError:
         return [MANIFEST]
     chosen = checksums if names is None else [name for name in names if name in checksums]
-    return [name for name in chosen if _found(folder / name) != checksums[name]]
-
-
-def _found(path: Path) -> str | None:
-    return sha256_of_file(path) if path.is_file() else None
+    return [
+        name
+        for name in chosen
+        if not (folder / name).is_file() or sha256_of_file(folder / name) != checksums[name]
+    ]

@@ -48,7 +48,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [item for item in arguments if item not in levels]
     with _sigterm_as_ctrl_c():
-        return _guarded(lambda: _dispatch(arguments), debug)
+        from repro.errors import UserError
+
+        try:
+            status = _dispatch(arguments)
+            sys.stdout.flush()
+        except UserError as error:  # one line; the middle of a long one is left out
+            if debug:
+                traceback.print_exc()
+            text = " ".join(str(error).split())
+            if len(text) > _LONGEST:
+                text = f"{text[: _LONGEST - 200]} […] {text[-200:]}"
+            print(f"repro: {text}", file=sys.stderr)
+            return 2
+        except BrokenPipeError:  # who read the output has left, as in repro ... | head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        except OSError as error:
+            return _refused_by_the_system(error)
+        except SystemExit:  # of argparse, which has printed its help
+            try:
+                sys.stdout.flush()
+            except OSError as error:
+                return _refused_by_the_system(error)
+            raise
+        except KeyboardInterrupt as stop:
+            print(f"repro: {str(stop) or _STOPPED}", file=sys.stderr)
+            return 130
+        return status
 
 
 @contextmanager
@@ -66,15 +93,21 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
-        return _run(arguments[1:])
+        if {"-h", "--help"} & set(arguments):
+            from repro.config.completion import run_help
+
+            print(run_help([item for item in arguments[1:] if not item.startswith("-")]))
+            return 0
+        from repro.app import main as run_application
+
+        return run_application(arguments[1:])
+    parser = _parser()
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
-        (group,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
-        commands = [*group.choices]
-        print("\n".join(complete(" ".join(arguments[1:]), commands)))
+        (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        print("\n".join(complete(" ".join(arguments[1:]), [*group.choices])))
         return 0
-    parser = _parser()
     parsed, behind = parser.parse_known_args(arguments)
     unknown = [argument for argument in behind if argument.startswith("-")]
     if unknown:
@@ -83,43 +116,6 @@ def _dispatch(arguments: list[str]) -> int:
     parsed.settings = [*getattr(parsed, "settings", ()), *behind]
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
-
-
-def _guarded(command: Callable[[], int], debug: bool) -> int:
-    """Print user errors as one line, and exit with the usual status on Ctrl-C."""
-    from repro.errors import UserError
-
-    try:
-        status = command()
-        sys.stdout.flush()
-    except UserError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"repro: {_one_line(error)}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # who read the output has left, as in repro ... | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except OSError as error:
-        return _refused_by_the_system(error)
-    except SystemExit:  # of argparse, which has printed its help
-        try:
-            sys.stdout.flush()
-        except OSError as error:
-            return _refused_by_the_system(error)
-        raise
-    except KeyboardInterrupt as stop:
-        print(f"repro: {stop}" if str(stop) else f"repro: {_STOPPED}", file=sys.stderr)
-        return 130
-    return status
-
-
-def _one_line(error: Exception) -> str:
-    """The message of an error in one line; the middle of a long one is left out."""
-    text = " ".join(str(error).split())
-    if len(text) <= _LONGEST:
-        return text
-    return f"{text[: _LONGEST - 200]} […] {text[-200:]}"
 
 
 def _refused_by_the_system(error: OSError) -> int:
@@ -205,17 +201,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(arguments: list[str]) -> int:
-    if {"-h", "--help"} & set(arguments):
-        from repro.config.help import run_help
-
-        print(run_help([argument for argument in arguments if not argument.startswith("-")]))
-        return 0
-    from repro.app import main as run_application
-
-    return run_application(arguments)
-
-
 def _reproduce(parsed: argparse.Namespace) -> int:
     if parsed.list:
         from repro.config.experiment import list_experiments, load_experiment
@@ -224,7 +209,7 @@ def _reproduce(parsed: argparse.Namespace) -> int:
             print(f"{name:24} {load_experiment(name).title}")
         return 0
     from repro.runs.launch import print_failures
-    from repro.runs.reproduce import chosen_artefacts, reproduce
+    from repro.runs.reproduce import Request, chosen_artefacts, reproduce
 
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
     settings = [item for item in parsed.settings if "=" in item]
@@ -232,7 +217,7 @@ def _reproduce(parsed: argparse.Namespace) -> int:
     overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
-    done = reproduce(names, scale, overrides, columns=columns, fresh=parsed.fresh)
+    done = reproduce(Request(names, scale, overrides, columns, parsed.fresh))
     failed = print_failures(done.outcomes)
     if done.report is not None:
         print(done.report)
@@ -297,10 +282,10 @@ def _data(parsed: argparse.Namespace) -> int:
 
 
 def _status(parsed: argparse.Namespace) -> int:
-    from repro.runs.status import show_status
+    from repro.runs.show import show_status
 
     names = [item for item in parsed.settings if "=" not in item]
-    settings = [item for item in parsed.settings if "=" in item]
+    settings = [item for item in parsed.settings if item not in names]
     return show_status(_results_dir(settings), names[0] if names else None)
 
 

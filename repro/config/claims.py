@@ -1,5 +1,6 @@
 """Claims: statements of a paper as predicates over cells, ``experiments/<paper>/claims.yaml``."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -175,7 +176,8 @@ def _load(path: Path, stamp: int) -> PaperClaims:
     loaded = load_structured(PaperClaims, path, paper=path.parent.name)
     try:
         for claim in loaded.claims:
-            _check(claim, load_experiment(f"{loaded.paper}/{claim.artefact}"))
+            for problem in _problems(claim, load_experiment(f"{loaded.paper}/{claim.artefact}")):
+                raise ConfigError(f"claim {claim.name!r}: {problem}")
         names = [claim.name for claim in loaded.claims]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -185,39 +187,31 @@ def _load(path: Path, stamp: int) -> PaperClaims:
     return loaded
 
 
-def _check(claim: Claim, experiment: Experiment) -> None:
-    predicate = claim.predicate
-    _require_known(claim, "columns", predicate.columns, [c.name for c in experiment.columns])
-    width = len(predicate.columns or experiment.columns)
-    if predicate.at_least is not None and not 1 <= predicate.at_least <= width:
-        raise ConfigError(f"claim {claim.name!r}: at_least must be between 1 and {width}")
-    labels = experiment.row_labels()
+def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
+    """Describe what is wrong with the predicate of a claim."""
+    predicate, labels = claim.predicate, experiment.row_labels()
+    columns = [column.name for column in experiment.columns]
+    width = len(predicate.columns or columns)
+    named = [("columns", predicate.columns, columns)]
     match predicate:
         case Order():
-            _require_known(claim, "better and than", [*predicate.better, *predicate.than], labels)
+            named.append(("better and than", [*predicate.better, *predicate.than], labels))
             if not (predicate.better and predicate.than):
-                raise ConfigError(
-                    f"claim {claim.name!r}: better and than need at least one row each"
-                )
+                yield "better and than need at least one row each"
             if predicate.direction not in (None, "higher", "lower"):
-                raise ConfigError(f"claim {claim.name!r}: direction is 'higher' or 'lower'")
+                yield "direction is 'higher' or 'lower'"
         case Bound():
             relative = [] if predicate.relative_to is None else [predicate.relative_to]
-            _require_known(claim, "rows and relative_to", [*predicate.rows, *relative], labels)
+            named.append(("rows and relative_to", [*predicate.rows, *relative], labels))
             if not predicate.rows or predicate.lowest is predicate.highest is None:
-                raise ConfigError(
-                    f"claim {claim.name!r}: rows and one of lowest, highest are needed"
-                )
+                yield "rows and one of lowest, highest are needed"
         case Within():
-            _require_known(claim, "rows", predicate.rows, labels)
+            named.append(("rows", predicate.rows, labels))
         case Spread():
             axes = [axis.name for axis in experiment.rows]
-            _require_known(claim, "axis and than", [predicate.axis, predicate.than], axes)
-
-
-def _require_known(claim: Claim, key: str, names: list[str], known: list[str]) -> None:
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ConfigError(
-            f"claim {claim.name!r}: {key} names {unknown}; {claim.artefact} has {', '.join(known)}"
-        )
+            named.append(("axis and than", [predicate.axis, predicate.than], axes))
+    for key, names, known in named:
+        if unknown := [name for name in names if name not in known]:
+            yield f"{key} names {unknown}; {claim.artefact} has {', '.join(known)}"
+    if predicate.at_least is not None and not 1 <= predicate.at_least <= width:
+        yield f"at_least must be between 1 and {width}"

@@ -1,10 +1,11 @@
-"""Completion of command lines in bash and, through bashcompinit, in zsh."""
+"""Help on ``repro run``, and completion of command lines in bash and, with bashcompinit, zsh."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from repro.config.compose import compose_run, group_choices, hydra_application
+from repro.config.compose import compose_run, group_choices, hydra_application, to_yaml
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
 from repro.config.paths import conf_dirs
@@ -19,6 +20,18 @@ COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
 complete -o nospace -o default -F _repro repro
 """
 _HYDRA = ("hydra/launcher", "hydra/sweeper")
+_TEXT = """repro run [KEY=VALUE ...]: train and evaluate. A Hydra application (https://hydra.cc).
+
+options:
+  -m, --multirun   run every combination of values that are joined by commas
+  --cfg job        print the configuration and stop
+  --hydra-help     what else Hydra takes
+
+== Configuration groups (group=option) ==
+{groups}
+
+== Configuration (key.key=value overrides) ==
+{config}"""
 
 
 def complete(line: str, commands: Sequence[str]) -> list[str]:
@@ -34,28 +47,25 @@ def complete(line: str, commands: Sequence[str]) -> list[str]:
     command, *before, word = words
     found: list[str] = []
     if command in ("run", "reproduce"):
-        found = _settings(word, [item for item in before if "=" in item])
+        group, chosen, _ = word.partition("=")
+        if chosen and group in _HYDRA:  # plugins have choices as well
+            with hydra_application() as application:
+                choices = application.config_loader().get_group_options(group)
+            found = [f"{group}={choice}" for choice in choices]
+        elif chosen:
+            found = [f"{group}={choice}" for choice in group_choices(group)]
+        else:  # groups, and keys of the configuration that the other words compose
+            folders = {
+                path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()
+            }
+            found = [f"{name}=" for name in (*folders - {"hydra", "protocol"}, *_HYDRA)]
+            typed = [item for item in before if "=" in item and "," not in item]
+            with suppress(ConfigError):
+                found += _keys(compose_run(typed))
     if command == "reproduce":
         names = list_experiments()
         found += [*names, *{name.partition("/")[0] for name in names}]
     return sorted(item for item in found if item.startswith(word))
-
-
-def _settings(word: str, overrides: Sequence[str]) -> list[str]:
-    """Groups, their choices, and keys of the configuration that the other words compose."""
-    group, chosen, _ = word.partition("=")
-    if chosen and group in _HYDRA:  # plugins have choices as well
-        with hydra_application() as application:
-            choices = application.config_loader().get_group_options(group)
-        return [f"{group}={choice}" for choice in choices]
-    if chosen:
-        return [f"{group}={choice}" for choice in group_choices(group)]
-    folders = {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
-    groups = [f"{name}=" for name in (*folders - {"hydra", "protocol"}, *_HYDRA)]
-    try:
-        return groups + _keys(compose_run([item for item in overrides if "," not in item]))
-    except ConfigError:
-        return groups
 
 
 def _keys(node: Any, prefix: str = "") -> list[str]:
@@ -64,3 +74,18 @@ def _keys(node: Any, prefix: str = "") -> list[str]:
         value, key = getattr(node, field.name), f"{prefix}{field.name}"
         found += _keys(value, f"{key}.") if is_dataclass(value) else [f"{key}="]
     return found
+
+
+def run_help(overrides: Sequence[str]) -> str:
+    """The help text, with the configuration as ``overrides`` compose it.
+
+    Hydra's own help copies its whole repository of configurations once per group; this reads the
+    names of the files.
+
+    Raises:
+        ConfigError: an override is refused.
+    """
+    folders = {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
+    choices = {name: group_choices(name) for name in sorted(folders)}
+    groups = [f"{name}: {', '.join(options)}" for name, options in choices.items() if options]
+    return _TEXT.format(groups="\n".join(groups), config=to_yaml(compose_run(overrides)))

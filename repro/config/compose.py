@@ -18,7 +18,7 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.override_parser.types import OverrideType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -79,7 +79,17 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         ConfigError: a key or choice is unknown, or a value is out of range.
     """
     try:
-        return to_run_config(_from_choices(overrides) or _composed(list(overrides)))
+        cfg = _from_choices(overrides)
+        if cfg is None:
+            try:
+                cfg = _through_hydra(overrides)
+            except AssertionError as error:  # OmegaConf's, for a key of a group that is left out
+                nested = [item for item in overrides if "." in item.split("=", 1)[0]]
+                cfg = _through_hydra([item for item in overrides if item not in nested])
+                unused = [item for item in nested if cfg.get(item.split(".", 1)[0]) is None]
+                text = f"the task does not use {', '.join(unused)}; leave it out"
+                raise ConfigError(text) from error
+        return to_run_config(cfg)
     except ConfigError:
         raise
     except CONFIG_ERRORS as error:
@@ -94,9 +104,12 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     None where that is not all, or a value is refused: Hydra then composes the whole or explains.
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
-    if not all(map(_is_plain, parsed)):
-        return None
     groups = registered_schemas()
+    for item in parsed:  # each is the choice of a group, or sets one key that is there
+        if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
+            return None
+        if item.key_or_group in groups and not isinstance(item.value(), str):
+            return None
     choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in groups)
     try:
         files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
@@ -112,21 +125,14 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     return cfg
 
 
-def _is_plain(item: Override) -> bool:
-    """Return whether it is a choice of a group, or sets one key that is there."""
-    if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
-        return False
-    return item.key_or_group not in registered_schemas() or isinstance(item.value(), str)
-
-
 @lru_cache(maxsize=256)
 def _chosen(choices: tuple[str, ...], stamp: object) -> DictConfig:
-    return _through_hydra(list(choices))
+    return _through_hydra(choices)
 
 
-def _through_hydra(overrides: list[str]) -> DictConfig:
+def _through_hydra(overrides: Sequence[str]) -> DictConfig:
     with hydra_application():
-        return compose("config", overrides=overrides)
+        return compose("config", overrides=list(overrides))
 
 
 @contextmanager
@@ -140,16 +146,6 @@ def hydra_application() -> Iterator[GlobalHydra]:
             yield instance
     finally:
         instance.hydra = outer
-
-
-def _composed(overrides: list[str]) -> DictConfig:
-    try:
-        return _through_hydra(overrides)
-    except AssertionError as error:  # OmegaConf's, for a key of a group that the task leaves out
-        nested = [item for item in overrides if "." in item.split("=", 1)[0]]
-        cfg = _through_hydra([item for item in overrides if item not in nested])
-        unused = [item for item in nested if cfg.get(item.split(".", 1)[0]) is None]
-        raise ConfigError(f"the task does not use {', '.join(unused)}; leave it out") from error
 
 
 def to_run_config(cfg: DictConfig) -> schema.RunConfig:
@@ -215,8 +211,10 @@ def explain(error: BaseException) -> str:
     if unknown:
         return _unknown_key(*unknown.groups())
     unused = re.search(r"Could not override '(\w+)'", text)
+    if unused and not any((conf / unused[1]).is_dir() for conf in conf_dirs()):
+        return f"no group {unused[1]!r}; the groups are {', '.join(sorted(registered_schemas()))}"
     if unused:
-        return _unused_group(unused.group(1))
+        return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
     wrong = _WRONG_TYPE.search(text)
     if wrong:
         key, value, kind = wrong.groups()
@@ -235,12 +233,6 @@ def unreadable(override: str) -> str:
         f"cannot read {override!r}; expected KEY=VALUE, a list as KEY=[a,b], and double quotes "
         f"around a value with apostrophes, spaces, brackets or letters outside of ASCII: {quoted}"
     )
-
-
-def _unused_group(group: str) -> str:
-    if not any((conf / group).is_dir() for conf in conf_dirs()):
-        return f"no group {group!r}; the groups are {', '.join(sorted(registered_schemas()))}"
-    return f"the task uses no {group}; leave {group}= out, or choose another task"
 
 
 def _unknown_key(key: str, owner: str) -> str:

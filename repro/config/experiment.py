@@ -304,7 +304,13 @@ class _File(Experiment):
 
 def list_experiments() -> list[str]:
     """Names of every artefact that has an experiment file: by paper, tables first, by number."""
-    return sorted(_experiment_files(), key=_reading_order)
+
+    def reading_order(name: str) -> tuple[str, int, int, str]:
+        paper, artefact = name.split("/")
+        kind, number = re.fullmatch(r"(.*?)(\d*)", artefact).groups()  # type: ignore[union-attr]
+        return paper, {"table": 0, "figure": 1}.get(kind, 2), int(number or 0), artefact
+
+    return sorted(_experiment_files(), key=reading_order)
 
 
 def _experiment_files() -> dict[str, Path]:
@@ -316,13 +322,6 @@ def _experiment_files() -> dict[str, Path]:
             raise ConfigError(f"{path}: {name} is defined in {files[name]} already")
         files[name] = path
     return files
-
-
-def _reading_order(name: str) -> tuple[str, int, int, str]:
-    paper, artefact = name.split("/")
-    kind, number = re.fullmatch(r"(.*?)(\d*)", artefact).groups()  # type: ignore[union-attr]
-    rank = {"table": 0, "figure": 1}.get(kind, 2)
-    return paper, rank, int(number or 0), artefact
 
 
 def load_experiment(name: str) -> Experiment:
@@ -345,23 +344,10 @@ def load_experiment(name: str) -> Experiment:
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
     values = {one.name: getattr(content, one.name) for one in fields(Experiment)}
-    values["columns"] = [one for one in _columns(content, path) if one.name not in content.omit]
-    values["column_axes"] = [axis.name for axis in content.columns]
-    for printed in (content.published.rows, content.published.other_rows):
-        printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
-    deviations = content.published.deviations
-    deviations |= {label: flattened(cells, separator=" ") for label, cells in deviations.items()}
-    experiment = Experiment(**values)
-    _check(experiment, path)
-    return experiment
-
-
-def _columns(content: _File, path: Path) -> Iterator[Column]:
-    """The product of the axes, the last one varying fastest."""
-    if not content.columns:
-        return
+    # The product of the axes, the last one varying fastest.
+    columns = []
     for chosen in product(*(axis.values.items() for axis in content.columns)):
-        column = Column(" ".join(label for label, _ in chosen), "", [], "mean", None, [])
+        column = Column(" ".join(label for label, _ in chosen), "")
         for label, settings in chosen:
             column.labels.append(label)
             for setting in settings:
@@ -373,99 +359,85 @@ def _columns(content: _File, path: Path) -> Iterator[Column]:
                 else:
                     column.overrides.append(setting)
         column.metric = column.metric or content.metric
-        if not column.metric or column.aggregate not in AGGREGATES:
+        if content.columns and column.name not in content.omit:
+            columns.append(column)
+        if content.columns and not (column.metric and column.aggregate in AGGREGATES):
             raise ConfigError(
                 f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and aggregate is one of "
                 f"{', '.join(AGGREGATES)}"
             )
-        yield column
+    values["columns"] = columns
+    values["column_axes"] = [axis.name for axis in content.columns]
+    for printed in (content.published.rows, content.published.other_rows):
+        printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
+    deviations = content.published.deviations
+    deviations |= {label: flattened(cells, separator=" ") for label, cells in deviations.items()}
+    experiment = Experiment(**values)
+    for problem in _problems(experiment):
+        raise ConfigError(f"{path}: {problem}")
+    return experiment
 
 
-def _check(experiment: Experiment, path: Path) -> None:
+def _problems(experiment: Experiment) -> Iterator[str]:
+    """Describe what is wrong with an experiment."""
     if experiment.kind not in ("table", "figure"):
-        raise ConfigError(f"{path}: kind is {experiment.kind!r}; expected 'table' or 'figure'")
+        yield f"kind is {experiment.kind!r}; expected 'table' or 'figure'"
     if (experiment.kind == "figure") != (experiment.drawing is not None):
-        raise ConfigError(f"{path}: a figure needs a 'drawing', a table has none")
-    _check_plan(experiment, path)
-    _check_tuning(experiment, path)
+        yield "a figure needs a 'drawing', a table has none"
+    # A table needs runs; a figure has all that makes runs, or nothing of it.
+    plan = {key: getattr(experiment, key) for key in ("rows", "columns", "seeds")}
+    lacking = [key for key, value in plan.items() if not value]
+    if experiment.kind == "table" and lacking:
+        yield f"{lacking[0]!r} is missing or empty"
+    scales = experiment.scales.values()
+    changes = [*experiment.base, *(item for scale in scales for item in scale.overrides)]
+    if lacking and (len(lacking) < len(plan) or changes or any(scale.seeds for scale in scales)):
+        yield (
+            f"{lacking[0]!r} is missing or empty; a figure of the library alone has no 'base', "
+            "'rows', 'columns', 'seeds' and no overrides"
+        )
+    # Scales name rows and columns that exist.
+    labels = {*experiment.row_labels()} if experiment.rows else set()
+    columns = {name for one in experiment.columns for name in (one.name, *one.labels)}
+    for scale, one in experiment.scales.items():
+        if one.rows is not None:
+            unknown = sorted(name for name in one.rows if not fnmatch.filter(labels, name))
+            if unknown or not one.rows:
+                yield f"scale {scale!r} names no rows, or unknown ones: {unknown}"
+        named = {*(one.columns or {}), *one.omit, *one.column_seeds, *one.column_tuned}
+        if named - columns:
+            yield f"scale {scale!r} names unknown columns {sorted(named - columns)}"
+        grids = [*one.column_tuned.values(), *([] if one.tuned is None else [one.tuned])]
+        if grids and not (experiment.tune and all(grids)):
+            yield f"scale {scale!r} has 'tuned', but nothing to tune"
+    if (tune := experiment.tune) is not None:
+        if not tune.values:
+            yield "tune.values is empty; expected at least one number"
+        if tune.grid_factor is not None and not (tune.grid_factor > 1 and min(tune.values) > 0):
+            yield "tune.grid_factor takes a factor > 1, and values > 0"
+        if strange := sorted({*tune.rows} - {*experiment.row_labels()}):
+            yield f"tune.rows names {strange}, no rows of the experiment"
+        if any(column.aggregate == "ensemble" for column in experiment.columns):
+            yield "a tuned experiment has no columns 'aggregate: ensemble'"
+    # Published values are numbers of existing cells.
     names = {column.name for column in experiment.columns}
     published = experiment.published
     printed = (published.rows, published.deviations, published.other_rows)
     for label, cells in (item for rows in printed for item in rows.items()):
         if strange := sorted({*cells} - names):
-            raise ConfigError(f"{path}: published row {label!r} names {strange}, no columns")
+            yield f"published row {label!r} names {strange}, no columns"
         if wrong := [name for name, value in cells.items() if type(value) not in (int, float)]:
-            raise ConfigError(f"{path}: published row {label!r}: {wrong} are not numbers")
-    _check_references(experiment, path)
-    unknown = {*published.rows, *published.deviations} - set(experiment.row_labels())
-    if unknown:
-        raise ConfigError(
-            f"{path}: published rows {sorted(unknown)} are not rows of the experiment"
-        )
-
-
-def _check_references(experiment: Experiment, path: Path) -> None:
+            yield f"published row {label!r}: {wrong} are not numbers"
+    # Other parts name rows and columns that exist.
     known = {None, *experiment.row_labels()}
     if experiment.baseline not in known:
-        raise ConfigError(
-            f"{path}: baseline {experiment.baseline!r} is not a row of the experiment"
-        )
-    unknown = [column.name for column in experiment.columns if column.relative_to not in known]
-    if unknown:
-        raise ConfigError(f"{path}: relative_to of {unknown} is not a row of the experiment")
+        yield f"baseline {experiment.baseline!r} is not a row of the experiment"
+    if astray := [one.name for one in experiment.columns if one.relative_to not in known]:
+        yield f"relative_to of {astray} is not a row of the experiment"
     if len(experiment.departures) > MOST_DEPARTURES:
-        raise ConfigError(f"{path}: more than {MOST_DEPARTURES} departures; join some")
-    names = _names(experiment)
-    for one in experiment.departures:
-        if strange := sorted({*one.rows} - known | {*one.columns} - names):
-            raise ConfigError(f"{path}: a departure names {strange}, no rows or columns")
-
-
-def _names(experiment: Experiment) -> set[str]:
-    """Names and labels of columns."""
-    return {name for column in experiment.columns for name in (column.name, *column.labels)}
-
-
-def _check_plan(experiment: Experiment, path: Path) -> None:
-    plan = {key: getattr(experiment, key) for key in ("rows", "columns", "seeds")}
-    lacking = [key for key, value in plan.items() if not value]
-    if experiment.kind == "table" and lacking:
-        raise ConfigError(f"{path}: {lacking[0]!r} is missing or empty")
-    scales = experiment.scales.values()
-    changes = [*experiment.base, *(item for scale in scales for item in scale.overrides)]
-    if lacking and (len(lacking) < len(plan) or changes or any(scale.seeds for scale in scales)):
-        raise ConfigError(
-            f"{path}: {lacking[0]!r} is missing or empty; a figure of the library alone has "
-            "no 'base', 'rows', 'columns', 'seeds' and no overrides"
-        )
-
-
-def _check_tuning(experiment: Experiment, path: Path) -> None:
-    names = _names(experiment)
-    labels = {*experiment.row_labels()} if experiment.rows else set()
-    for scale, plan in experiment.scales.items():
-        if plan.rows is not None:
-            strange = sorted(one for one in plan.rows if not fnmatch.filter(labels, one))
-            if strange or not plan.rows:
-                raise ConfigError(
-                    f"{path}: scale {scale!r} names no rows, or unknown ones: {strange}"
-                )
-        named = {*(plan.columns or {}), *plan.omit, *plan.column_seeds, *plan.column_tuned}
-        if named - names:
-            raise ConfigError(
-                f"{path}: scale {scale!r} names unknown columns {sorted(named - names)}"
-            )
-        grids = [*plan.column_tuned.values(), *([] if plan.tuned is None else [plan.tuned])]
-        if grids and not (experiment.tune and all(grids)):
-            raise ConfigError(f"{path}: scale {scale!r} has 'tuned', but nothing to tune")
-    tune = experiment.tune
-    if tune is None:
-        return
-    if not tune.values:
-        raise ConfigError(f"{path}: tune.values is empty; expected at least one number")
-    if tune.grid_factor is not None and not (tune.grid_factor > 1 and min(tune.values) > 0):
-        raise ConfigError(f"{path}: tune.grid_factor takes a factor > 1, and values > 0")
-    if strange := sorted({*tune.rows} - {*experiment.row_labels()}):
-        raise ConfigError(f"{path}: tune.rows names {strange}, no rows of the experiment")
-    if any(column.aggregate == "ensemble" for column in experiment.columns):
-        raise ConfigError(f"{path}: a tuned experiment has no columns 'aggregate: ensemble'")
+        yield f"more than {MOST_DEPARTURES} departures; join some"
+    for departure in experiment.departures:
+        if strange := sorted({*departure.rows} - known | {*departure.columns} - columns):
+            yield f"a departure names {strange}, no rows or columns"
+    if astray := sorted({*published.rows, *published.deviations} - known):
+        yield f"published rows {astray} are not rows of the experiment"

@@ -1,8 +1,8 @@
 """The identity of a run: a hash of everything that may change its numbers."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -29,7 +29,9 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
     Returns:
         Twelve hexadecimal digits.
     """
-    return _digest({"config": _settings(run), "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
+    return _digest(
+        {"config": settings(run, every=False), "corpus": fingerprint, "epoch": NUMERIC_EPOCH}
+    )
 
 
 def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> str:
@@ -40,7 +42,7 @@ def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> st
         fingerprint: fingerprint of the corpus that it reads.
         unread: settings that training does not read, ``<group>.<field>`` each.
     """
-    content, names = _settings(run), recorded_names(run)
+    content, names = settings(run, every=False), recorded_names(run)
     for setting in unread:
         group, key = names.get(setting, setting).split(".")
         content[group].pop(key, None)
@@ -52,9 +54,16 @@ def ensemble_id(members: list[str]) -> str:
     return _digest({"ensemble": sorted(members), "epoch": NUMERIC_EPOCH})
 
 
-def settings(run: RunConfig) -> dict[str, Any]:
-    """Every setting that may change a run's numbers, as nested plain values."""
-    return _without_nuisance(_content(run, every=True))
+def settings(run: RunConfig, every: bool = True) -> dict[str, Any]:
+    """Every setting that may change a run's numbers, as nested plain values.
+
+    Args:
+        run: the resolved configuration.
+        every: include settings added later that hold their default, which no identity covers.
+    """
+    content = {key: one for key, one in _content(run, every).items() if key not in NUISANCE}
+    training = {key: one for key, one in content["training"].items() if key not in _NUISANCE}
+    return content | {"training": training}
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:
@@ -66,9 +75,21 @@ def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any
     return found
 
 
-def schema_defaults(run: RunConfig, prefix: str = "") -> dict[str, Any]:
-    """Collect the defaults of settings that a configuration leaves out, with dotted keys."""
-    return dict(_defaults(run, prefix))
+def schema_defaults(node: Any, prefix: str = "") -> dict[str, Any]:
+    """Collect the defaults of the settings of a configuration, with dotted keys."""
+    found: dict[str, Any] = {}
+    for declared in fields(node):
+        name, values = declared.metadata.get(RECORDED_AS, (declared.name, None))
+        value, key = getattr(node, declared.name), f"{prefix}{name}"
+        if values is not None:
+            found[key] = values[declared.default]
+        elif is_dataclass(value):
+            found |= schema_defaults(value, f"{key}.")
+        elif declared.default_factory is not MISSING:
+            found[key] = declared.default_factory()
+        elif declared.default not in (MISSING, UNSET):
+            found[key] = declared.default
+    return found
 
 
 def recorded_names(node: Any, prefix: str = "", recorded: str = "") -> dict[str, str]:
@@ -84,55 +105,21 @@ def recorded_names(node: Any, prefix: str = "", recorded: str = "") -> dict[str,
     return found
 
 
-def _defaults(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    for declared in fields(node):
-        name, values = declared.metadata.get(RECORDED_AS, (declared.name, None))
-        value, key = getattr(node, declared.name), f"{prefix}{name}"
-        if values is not None:
-            yield key, values[declared.default]
-        elif is_dataclass(value):
-            yield from _defaults(value, f"{key}.")
-        elif declared.default_factory is not MISSING:
-            yield key, declared.default_factory()
-        elif declared.default not in (MISSING, UNSET):
-            yield key, declared.default
-
-
-def _settings(run: RunConfig) -> dict[str, Any]:
-    """All that may change a run's numbers, without late fields that hold their default."""
-    return _without_nuisance(_content(run))
-
-
-def _without_nuisance(content: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in content.items() if key not in NUISANCE}
-    return kept | {"training": {k: v for k, v in kept["training"].items() if k not in _NUISANCE}}
-
-
-def _content(node: Any, every: bool = False) -> Any:
-    """The settings as plain values, under the names by which they are recorded.
-
-    Args:
-        node: a configuration, or a part of one.
-        every: include settings added later that hold their default.
-    """
+def _content(node: Any, every: bool) -> Any:
+    """A configuration, or a part of one, under the names by which its settings are recorded."""
     if is_dataclass(node):
         found = {}
         for setting in fields(node):
             value = getattr(node, setting.name)
             name, values = setting.metadata.get(RECORDED_AS, (setting.name, None))
-            if every or not _is_later_default(setting, value):
+            factory = setting.default_factory
+            default = setting.default if factory is MISSING else factory()
+            if every or not (setting.metadata.get(ADDED_LATER) and value == default):
                 found[name] = _content(value if values is None else values[value], every)
         return found
     if isinstance(node, dict):
         return {key: _content(value, every) for key, value in node.items()}
     return [_content(value, every) for value in node] if isinstance(node, list) else node
-
-
-def _is_later_default(setting: Field[Any], value: object) -> bool:
-    if not setting.metadata.get(ADDED_LATER, False):
-        return False
-    factory = setting.default_factory
-    return bool(value == (setting.default if factory is MISSING else factory()))
 
 
 def _digest(content: dict[str, object]) -> str:

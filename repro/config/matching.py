@@ -124,22 +124,16 @@ def differences(
     """
     found = {key: recorded.get(key, plan.defaults.get(key, v)) for key, v in plan.settings.items()}
     changed = [key for key, value in plan.settings.items() if found[key] != value]
-    decisive = _decisive(plan, overrides) if changed else set()
-    if any(key in decisive for key in changed):
-        return None
-    return [f"{key}={found[key]}" for key in changed]
-
-
-def _decisive(plan: Planned, overrides: Sequence[str]) -> set[str]:
-    """Keys of the settings that the plan or the run states."""
-    sides = [_stated(side) for side in (plan.overrides, overrides)]
-    found = {"data.corpus"}  # another corpus is another run, not a changed default
-    for key in {key for side in sides for key in side}:
+    if not changed:
+        return []
+    planned, typed = _stated(plan.overrides), _stated(overrides)
+    decisive = {"data.corpus"}  # another corpus is another run, not a changed default
+    for key in {*planned, *typed}:
         if key not in GROUPS or f"{key}.name" in plan.settings:
-            found.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))
-        elif sides[0].get(key) != sides[1].get(key):  # another choice of a group without names
-            found |= {name for name in plan.settings if name.startswith(f"{key}.")}
-    return found
+            decisive.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))
+        elif planned.get(key) != typed.get(key):  # another choice of a group without names
+            decisive |= {name for name in plan.settings if name.startswith(f"{key}.")}
+    return None if decisive & {*changed} else [f"{key}={found[key]}" for key in changed]
 
 
 def _stated(overrides: Sequence[str]) -> dict[str, str]:

@@ -56,25 +56,24 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
         raise ConfigError(
             f"{experiment.name} has no scale {scale!r}; it has {', '.join(experiment.scales)}"
         )
-    for first in _cells(experiment, scale):
-        if experiment.tuning_of(first.row) is None:
-            seeds = experiment.seeds_at(scale, first.column)
-            yield from (first.repeated(seed=seed) for seed in seeds)
-        else:
-            grid = experiment.grid_at(scale, first.column)
-            yield from (first.repeated(value=value) for value in grid)
-
-
-def _cells(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
-    """The first seed's run of every cell."""
-    extra = experiment.scales[scale].overrides
-    for label, overrides in experiment.row_overrides_at(scale).items():
+    plan = experiment.scales[scale]
+    for label, own in experiment.row_overrides_at(scale).items():
         tune = experiment.tuning_of(label)
-        setting = "" if tune is None else tune.key
         for column in experiment.columns_at(scale):
-            cell = (*experiment.base, f"scale={scale}", *extra, *overrides, *column.overrides)
-            first = experiment.seeds_at(scale, column.name)[0]
-            earlier = tuple(experiment.scales[scale].superseded)
-            yield PlannedRun(
-                experiment.name, label, column.name, first, cell, setting, superseded=earlier
-            )
+            seeds = experiment.seeds_at(scale, column.name)
+            first = PlannedRun(
+                experiment=experiment.name,
+                row=label,
+                column=column.name,
+                seed=seeds[0],
+                cell=(
+                    *experiment.base, f"scale={scale}", *plan.overrides, *own, *column.overrides
+                ),
+                setting="" if tune is None else tune.key,
+                superseded=tuple(plan.superseded),
+            )  # fmt: skip
+            if tune is None:
+                yield from (first.repeated(seed=seed) for seed in seeds)
+            else:
+                grid = experiment.grid_at(scale, column.name)
+                yield from (first.repeated(value=value) for value in grid)

@@ -30,13 +30,20 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
     folders = [text for text in overrides if text.startswith(_SEARCH_PATH)]
     axes: dict[str, list[str]] = {}
     for item, text in zip(parsed, overrides, strict=True):
-        key = item.get_key_element()
+        key, value = item.get_key_element(), item.value()
         if not item.is_sweep_override():
             axes[key] = [text]
-        elif isinstance(item.value(), Glob):
-            axes[key] = _matching(item, loader, folders)
+        elif isinstance(value, Glob):
+            group = item.key_or_group
+            # Schemas are stored beside the choices that they are the base of.
+            schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
+            known = sorted({*loader.get_group_options(group, overrides=folders)} - schemas)
+            axes[key] = [f"{key}={name}" for name in value.filter(known)]
+            if not axes[key]:
+                choices = ", ".join(known) or "none: it is no group"
+                raise ConfigError(f"{text} matches no choice of {group} ({choices})")
         elif item.is_discrete_sweep():
-            axes[key] = [f"{key}={value}" for value in item.sweep_string_iterator()]
+            axes[key] = [f"{key}={one}" for one in item.sweep_string_iterator()]
         else:
             raise ConfigError(
                 f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "
@@ -63,20 +70,6 @@ def distinguishing(labels: Sequence[Sequence[str]]) -> list[str]:
     """Describe each run of a batch by the overrides that not all runs share."""
     shared = set(labels[0]).intersection(*labels) if len(labels) > 1 else set()
     return [" ".join(item for item in label if item not in shared) for label in labels]
-
-
-def _matching(item: Override, loader: ConfigLoader, folders: list[str]) -> list[str]:
-    """One override for each choice of a group that a ``glob`` matches."""
-    group = item.key_or_group
-    # Schemas are stored beside the choices that they are the base of.
-    schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
-    known = {*loader.get_group_options(group, overrides=folders)} - schemas
-    glob = item.value()
-    assert isinstance(glob, Glob)
-    if names := glob.filter(sorted(known)):
-        return [f"{item.get_key_element()}={name}" for name in names]
-    choices = ", ".join(sorted(known)) or "none: it is no group"
-    raise ConfigError(f"{item.input_line} matches no choice of {group} ({choices})")
 
 
 def _parsed(text: str) -> Override:

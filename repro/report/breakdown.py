@@ -1,4 +1,4 @@
-"""Further tables of an artefact: sparsity and exactness, each language, every run."""
+"""Further tables of an artefact: sparsity, each language, every run, every tuned value."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,9 +7,10 @@ from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import metric_of
+from repro.evaluation.tuning import best_value
 from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, label_columns
-from repro.report.table import CellKey, Table, cell_of, index_records
+from repro.report.table import Table, cell_of, index_records, tuning_values
 from repro.results import Measurement
 
 SUMMARY_METRICS = {
@@ -41,10 +42,11 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     metrics = [name for name in SUMMARY_METRICS if any(key[2] == name for key in by_cell)]
     if not metrics:
         return None
-    rows = []
+    rows: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = []
+    every = table.experiment.columns
     for row in table.rows:
         alike: dict[tuple[str, ...], list[Column]] = defaultdict(list)
-        for column in table.experiment.columns:
+        for column in every:
             texts = tuple(
                 cell_of(
                     table.experiment,
@@ -57,14 +59,18 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             )
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
-        rows += [
-            (row.labels, _joint_name(columns, table.experiment.columns), texts)
-            for texts, columns in alike.items()
-        ]
+        for texts, alike_columns in alike.items():
+            # First labels stand for columns that are all those below them.
+            firsts = dict.fromkeys((one.labels or [one.name])[0] for one in alike_columns)
+            below = [one for one in every if (one.labels or [one.name])[0] in firsts]
+            names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]
+            rows.append((row.labels, ", ".join(names), texts))
     several = len(rows) > len({labels for labels, _, _ in rows})
-    titles = [f"{SUMMARY_METRICS[name]}{_unit(name)}" for name in metrics]
     columns = [GridColumn("column", "label")] * several
-    columns += [GridColumn(title, "measured") for title in titles]
+    for name in metrics:
+        unit = metric_of(name).unit
+        title = f"{SUMMARY_METRICS[name]}{f' ({unit})' if unit else ''}"
+        columns.append(GridColumn(title, "measured"))
     return Grid(
         f"sparsity and exactness, {table.scale} scale",
         (*label_columns(table), *columns),
@@ -72,22 +78,39 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     )
 
 
-def _joint_name(columns: Sequence[Column], every: Sequence[Column]) -> str:
-    """The first labels of some columns, where these are all columns below them; else each name."""
-    firsts = dict.fromkeys(_first_label(column) for column in columns)
-    below = [column for column in every if _first_label(column) in firsts]
-    return ", ".join(firsts if len(below) == len(columns) else (one.name for one in columns))
-
-
-def _first_label(column: Column) -> str:
-    return column.labels[0] if column.labels else column.name
-
-
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
     """One grid per column of the table: its metric for each language and row of the table."""
-    by_cell = index_records(records)
-    grids = [_language_grid(table, column, by_cell) for column in table.experiment.columns]
-    return [grid for grid in grids if grid is not None]
+    by_cell, grids = index_records(records), []
+    group = " / ".join(axis.name for axis in table.experiment.rows)
+    for column in table.experiment.columns:
+        mine = {key: found for key, found in by_cell.items() if key[1] == column.name}
+        prefix, digits = f"{column.metric}/", metric_of(column.metric).digits
+        languages = {key[2].removeprefix(prefix) for key in mine if key[2].startswith(prefix)}
+        if not languages:
+            continue
+        # The rule looks at the corpus only, so that every run has the same value.
+        rules: dict[str, list[float]] = defaultdict(list)
+        for (_, _, metric), found in mine.items():
+            split, _, rest = metric.partition(f"/{BASELINE}/")
+            if split == column.metric.split("/")[0] and rest in languages:
+                rules[rest] += [record.value for record in found]
+        columns = [GridColumn("language", "label")]
+        columns += [GridColumn(BASELINE_TITLE, "measured")] if rules else []
+        columns += [GridColumn(row.label, "measured", group) for row in table.rows]
+        rows = []
+        for language in sorted(languages):
+            texts = [language]
+            if rules:
+                rule = number_text(fmean(rules[language]), digits) if rules[language] else MISSING
+                texts.append(rule)
+            for row in table.rows:
+                found = by_cell.get((row.label, column.name, f"{prefix}{language}"), [])
+                cell = cell_of(table.experiment, table.scale, column, found, metric=column.metric)
+                count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
+                texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
+            rows.append(GridRow(tuple(texts)))
+        grids.append(Grid(f"{column.name}, per language", tuple(columns), tuple(rows)))
+    return grids
 
 
 def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
@@ -122,66 +145,56 @@ def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     )
 
 
-def _unit(metric: str) -> str:
-    unit = metric_of(metric).unit
-    return f" ({unit})" if unit else ""
-
-
-def _language_grid(
-    table: Table, column: Column, by_cell: dict[CellKey, list[Measurement]]
-) -> Grid | None:
-    prefix = f"{column.metric}/"
-    languages = sorted(
-        {
-            metric.removeprefix(prefix)
-            for _, name, metric in by_cell
-            if name == column.name and metric.startswith(prefix)
-        }
-    )
-    if not languages:
+def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: str) -> Grid | None:
+    """The tuning metric of every value that was tried; None where nothing is tuned."""
+    tune = experiment.tune
+    if tune is None:
         return None
-    baseline = _baseline(column, languages, by_cell)
-    titles = [row.label for row in table.rows]
-    columns = [GridColumn("language", "label")]
-    columns += [GridColumn(BASELINE_TITLE, "measured")] if baseline else []
-    columns += [GridColumn(title, "measured", _axes_title(table.experiment)) for title in titles]
+    measured = tuning_values(experiment, records, scale)
+    values = sorted({value for found in measured.values() for value in found})
+    if not values:
+        return None
     rows = []
-    for language in languages:
-        texts = _language_texts(table, column, f"{prefix}{language}", by_cell)
-        rows.append((language, *([baseline[language]] if baseline else []), *texts))
-    return Grid(f"{column.name}, per language", tuple(columns), tuple(GridRow(r) for r in rows))
+    digits = metric_of(tune.metric).digits
+    for label in experiment.row_labels():
+        for column in experiment.columns_at(scale):
+            found = measured.get((label, column.name))
+            if found is not None:
+                texts = [number_text(found.get(value), digits) or MISSING for value in values]
+                chosen = f"{best_value(found, tune.metric):g}"
+                rows.append((label, column.name, *texts, chosen))
+    titles = [*(f"{value:g}" for value in values), "chosen"]
+    columns = [GridColumn("row", "label"), GridColumn("column", "label")]
+    columns += [GridColumn(title, "measured") for title in titles]
+    return Grid(f"{tune.metric} for each {tune.key}, first seed", tuple(columns), block_rows(rows))
 
 
-def _axes_title(experiment: Experiment) -> str:
-    return " / ".join(axis.name for axis in experiment.rows)
-
-
-def _language_texts(
-    table: Table, column: Column, metric: str, by_cell: dict[CellKey, list[Measurement]]
-) -> list[str]:
-    texts = []
-    for row in table.rows:
-        records = by_cell.get((row.label, column.name, metric), [])
-        cell = cell_of(table.experiment, table.scale, column, records, metric=column.metric)
-        count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
-        texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
-    return texts
-
-
-def _baseline(
-    column: Column, languages: Sequence[str], by_cell: dict[CellKey, list[Measurement]]
-) -> dict[str, str]:
-    """Text per language; the rule looks at the corpus only, so every run has the same value."""
-    split = column.metric.split("/")[0]
-    texts = {}
-    for language in languages:
-        metric = f"{split}/{BASELINE}/{language}"
-        found = [
-            record.value
-            for (_, name, recorded), records in by_cell.items()
-            if name == column.name and recorded == metric
-            for record in records
-        ]
-        digits = metric_of(column.metric).digits
-        texts[language] = number_text(fmean(found), digits) if found else MISSING
-    return texts if any(text != MISSING for text in texts.values()) else {}
+def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale: str) -> list[str]:
+    """Explain how the value was chosen, and name the cells whose grid is incomplete."""
+    tune = experiment.tune
+    if tune is None:
+        return []
+    alike: dict[tuple[float, ...], list[str]] = defaultdict(list)
+    for column in experiment.columns_at(scale):
+        alike[tuple(experiment.grid_at(scale, column.name))].append(column.name)
+    remarks = []
+    for grid, names in alike.items():
+        where = f" ({'; '.join([*tune.rows, *names])})"
+        if len(grid) == 1:
+            remarks.append(f"{tune.key} is {grid[0]:g}, not tuned{where}.")
+            continue
+        values = ", ".join(f"{value:g}" for value in grid)
+        factor = tune.grid_factor
+        wider = "" if factor is None else f", extended by a factor of {factor:g} at the ends"
+        remarks.append(
+            f"{tune.key} is chosen for each cell by {tune.metric} of the first seed among "
+            f"{values}{wider}{where}; other seeds run with the chosen value."
+        )
+    lacking = [
+        f"{row} / {column}"
+        for (row, column), found in tuning_values(experiment, records, scale).items()
+        if {*experiment.grid_at(scale, column)} - found.keys()
+    ]
+    if lacking:
+        remarks.append(f"Not every value of the grid has been run for: {'; '.join(lacking)}.")
+    return remarks

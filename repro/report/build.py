@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from repro.report.document import Document, Section, build_document, sweep_document
+from repro.report.document import build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
 from repro.report.render_csv import csv_table
 from repro.report.render_html import PAGES, html_report, html_run
@@ -44,11 +44,44 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     require_writable(results_dir)
     document = build_document(archive, names)
     archive.plans.save()
+    shown: dict[str, dict[str, str]] = {}
     for section in document.sections:
-        if names is None or section.experiment.name in names or not _is_drawn(section):
-            _write_artefact(results_dir, scale, section)
-    _write_run_pages(archive, document)
-    return _write_pages(results_dir, scale, document)
+        name, figure = section.experiment.name, section.figure
+        for grid in (*section.grids, *section.details):
+            for run in (run for row in grid.rows for runs in row.runs.values() for run in runs):
+                shown.setdefault(run.run_id, {})[section.anchor] = name
+        drawn = figure is not None and figure.svg is not None and figure.svg.exists()
+        if names is not None and name not in names and drawn:
+            continue
+        if figure is not None and figure.svg is None:
+            for suffix in ("svg", "png"):  # of an earlier run that had an example
+                figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
+        elif figure is not None:
+            data = read_figure_data(results_dir, scale, name)
+            assert data is not None
+            render_figure(results_dir, scale, data)
+        if section.experiment.kind == "table":
+            texts = {
+                "md": markdown_table(section),
+                "tex": latex_table(section),
+                "csv": csv_table(section.table),
+            }
+            for suffix, text in texts.items():
+                atomic_write_text(table_path(results_dir, scale, name, suffix), text)
+    # A page for each run that a table links to; pages of other runs are deleted.
+    folder = scale_dir(results_dir, scale)
+    for record in archive.records:
+        if record.run_id in shown:
+            runs = run_folder(results_dir, scale, record.run_id)
+            page = html_run(run_page(record, runs, list(shown[record.run_id].items())))
+            atomic_write_text(folder / PAGES / f"{record.run_id}.html", page)
+    for stale in (folder / PAGES).glob("*.html"):
+        if stale.stem not in shown:
+            stale.unlink()
+    atomic_write_text(folder / "report.md", markdown_report(document, folder))
+    report = folder / "report.html"
+    atomic_write_text(report, html_report(document))
+    return report
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:
@@ -59,54 +92,4 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
     """
     page = sweep_path(archive.results_dir, archive.scale, name, "html")
     atomic_write_text(page, html_report(sweep_document(archive, name)))
-    return page
-
-
-def _is_drawn(section: Section) -> bool:
-    view = section.figure
-    return view is not None and view.svg is not None and view.svg.exists()
-
-
-def _write_artefact(results_dir: Path, scale: str, section: Section) -> None:
-    name = section.experiment.name
-    if section.figure is not None and section.figure.svg is None:
-        for suffix in ("svg", "png"):  # of an earlier run that had an example
-            figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
-    elif section.figure is not None:
-        data = read_figure_data(results_dir, scale, name)
-        assert data is not None
-        render_figure(results_dir, scale, data)
-    if section.experiment.kind == "table":
-        texts = {
-            "md": markdown_table(section),
-            "tex": latex_table(section),
-            "csv": csv_table(section.table),
-        }
-        for suffix, text in texts.items():
-            atomic_write_text(table_path(results_dir, scale, name, suffix), text)
-
-
-def _write_run_pages(archive: Archive, document: Document) -> None:
-    """Write a page for each run that a table links to, and delete those of others."""
-    shown: dict[str, dict[str, str]] = {}
-    for section in document.sections:
-        for grid in (*section.grids, *section.details):
-            for run in (run for row in grid.rows for runs in row.runs.values() for run in runs):
-                shown.setdefault(run.run_id, {})[section.anchor] = section.experiment.name
-    folder = scale_dir(archive.results_dir, archive.scale) / PAGES
-    for record in archive.records:
-        if record.run_id in shown:
-            runs = run_folder(archive.results_dir, archive.scale, record.run_id)
-            page = run_page(record, runs, list(shown[record.run_id].items()))
-            atomic_write_text(folder / f"{record.run_id}.html", html_run(page))
-    for stale in folder.glob("*.html"):
-        if stale.stem not in shown:
-            stale.unlink()
-
-
-def _write_pages(results_dir: Path, scale: str, document: Document) -> Path:
-    folder = scale_dir(results_dir, scale)
-    atomic_write_text(folder / "report.md", markdown_report(document, folder))
-    page = folder / "report.html"
-    atomic_write_text(page, html_report(document))
     return page

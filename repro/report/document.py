@@ -4,17 +4,21 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from repro.checksums import DamagedFileError
 from repro.config.claims import Reference, load_claims
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.breakdown import language_grids, runs_grid, summary_grid
-from repro.report.chosen import chosen_records
+from repro.report.breakdown import (
+    language_grids,
+    runs_grid,
+    summary_grid,
+    tuning_grid,
+    tuning_remarks,
+)
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
-from repro.report.figures import FigureData, export_figure_data, read_figure_data
+from repro.report.figures import export_figure_data, read_figure_data
 from repro.report.grid import Grid, columns_without_value, table_grids
 from repro.report.provenance import counted, provenance_items, reproduce_command, scale_banner
 from repro.report.significance import (
@@ -24,8 +28,14 @@ from repro.report.significance import (
     significance_note,
 )
 from repro.report.sweeps import SweepView, sweep_views
-from repro.report.table import EARLIER, CellKey, Table, build_table, marked_departures
-from repro.report.tuning import tuning_grid, tuning_remarks
+from repro.report.table import (
+    EARLIER,
+    CellKey,
+    Table,
+    build_table,
+    chosen_records,
+    marked_departures,
+)
 from repro.results import Archive, Comparison, Measurement, run_folder
 
 _log = logging.getLogger(__name__)
@@ -41,7 +51,6 @@ class Section:
     """One artefact of the report.
 
     Attributes:
-        anchor: target of links.
         state: how complete it is, in words.
         banner: warning that the values are not comparable with the paper's; blank at full scale
             and for what the library computes.
@@ -51,8 +60,6 @@ class Section:
     """
 
     experiment: Experiment
-    anchor: str
-    command: str
     state: str
     banner: str
     table: Table
@@ -61,6 +68,16 @@ class Section:
     figure: FigureView | None
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Target of links."""
+        return self.experiment.anchor
+
+    @property
+    def command(self) -> str:
+        """Command that makes the artefact again."""
+        return reproduce_command(self.experiment, self.table.scale)
 
     @property
     def narrow(self) -> bool:
@@ -189,7 +206,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     """
     comparer, scale = Comparer(archive.results_dir, archive.scale), archive.scale
     parts = [
-        _whole_part(archive, comparer, load_experiment(name), names is None or name in names)
+        _part(archive, comparer, load_experiment(name), names is None or name in names)
         for name in list_experiments()
     ]
     sweeps = sweep_views(archive, comparer)
@@ -219,42 +236,98 @@ def sweep_document(archive: Archive, name: str) -> Document:
     return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=sweeps)
 
 
-def _whole_part(
-    archive: Archive, comparer: Comparer, experiment: Experiment, renewed: bool
-) -> Section | Absent:
-    try:
-        return _part(archive, comparer, experiment, renewed)
-    except DamagedFileError as error:
-        _log.warning("%s: %s", experiment.name, error)
-        command = reproduce_command(experiment, archive.scale)
-        return Absent(experiment.name, experiment.title, "its stored results are damaged", command)
-
-
 def _part(
     archive: Archive, comparer: Comparer, experiment: Experiment, renewed: bool
 ) -> Section | Absent:
     results_dir, scale = archive.results_dir, archive.scale
+    name, title, command = experiment.name, experiment.title, reproduce_command(experiment, scale)
     if scale not in experiment.scales:
-        return Absent(experiment.name, experiment.title, f"has no {scale} scale", "")
-    if experiment.computed:
-        data = read_figure_data(results_dir, scale, experiment.name)
+        return Absent(name, title, f"has no {scale} scale", "")
+    try:
+        records = [] if experiment.computed else archive.measurements(experiment)
+        if not (records or experiment.computed):
+            return Absent(name, title, NOT_RUN, command)
+        folders = {run_folder(results_dir, scale, record.run_id).done for record in records}
+        drawn = bool(records) and experiment.drawing is not None
+        if renewed and drawn and all(done.exists() for done in folders):
+            export_figure_data(results_dir, scale, experiment, records)
+        data = read_figure_data(results_dir, scale, name)
+        figure = None if data is None else figure_view(results_dir, scale, experiment, data)
+        if not experiment.computed:
+            comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
+            return build_section(experiment, records, scale, figure, comparisons)
         if data is None:
-            return _not_run(experiment, scale)
-        return _computed_section(results_dir, scale, experiment, data)
-    records = archive.measurements(experiment)
-    if not records:
-        return _not_run(experiment, scale)
-    if renewed and experiment.drawing is not None and _runs_are_there(archive, records):
-        export_figure_data(results_dir, scale, experiment, records)
-    data = read_figure_data(results_dir, scale, experiment.name)
-    figure = None if data is None else figure_view(results_dir, scale, experiment, data)
-    comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
-    return build_section(experiment, records, scale, figure, comparisons)
+            return Absent(name, title, NEEDS_NO_RUN, command)
+        assert data.origin is not None
+        origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
+        return Section(
+            experiment=experiment,
+            state="computed",
+            banner="",
+            table=build_table(experiment, [], scale),
+            grids=(),
+            details=(),
+            figure=figure,
+            facts=(("command", command), *origin),
+            notes=(*experiment.notes, *experiment.scales[scale].notes),
+        )
+    except DamagedFileError as error:
+        _log.warning("%s: %s", name, error)
+        return Absent(name, title, "its stored results are damaged", command)
 
 
-def _runs_are_there(archive: Archive, records: Sequence[Measurement]) -> bool:
-    names = {record.run_id for record in records}
-    return all(run_folder(archive.results_dir, archive.scale, n).done.exists() for n in names)
+def build_section(
+    experiment: Experiment,
+    records: Sequence[Measurement],
+    scale: str,
+    figure: FigureView | None,
+    comparisons: Mapping[CellKey, Comparison] | None = None,
+) -> Section:
+    """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
+    table = build_table(experiment, records, scale, comparisons)
+    shown, grids = experiment.kind == "table", tuple(table_grids(table))
+    chosen = chosen_records(experiment, records, scale)
+    details = [
+        significance_grid(table),
+        summary_grid(table, chosen),
+        *language_grids(table, chosen),
+        tuning_grid(experiment, records, scale),
+        runs_grid(table, records),
+    ]
+    lacking = columns_without_value(table) if shown else []
+    notes = [
+        significance_note(table),
+        *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
+        *experiment.notes,
+        *experiment.scales[scale].notes,
+        *tuning_remarks(experiment, records, scale),
+        _earlier_note(records),
+        f"No value at this scale: {', '.join(lacking)}." if lacking else "",
+    ]
+    if not shown:
+        state = "runs recorded, not drawn"
+        if figure is not None:
+            state = "drawn" if figure.svg else "no such example at this scale"
+    else:
+        missing = table.cells_wanted - table.cells_found
+        state = f"{counted(table.provenance.runs, 'run')}, {len(table.columns_found)} of "
+        state += f"{len(experiment.columns)} columns"
+        state += f", {counted(missing, 'cell')} incomplete" if missing else ""
+    return Section(
+        experiment=experiment,
+        state=state,
+        banner=scale_banner(scale),
+        table=table,
+        grids=grids if shown else (),
+        details=(*(() if shown else grids), *(grid for grid in details if grid is not None)),
+        figure=figure,
+        facts=(
+            ("command", reproduce_command(experiment, scale)),
+            *_metric_facts(table),
+            *provenance_items(table.provenance),
+        ),
+        notes=tuple(filter(None, notes)),
+    )
 
 
 def _earlier_note(records: Sequence[Measurement]) -> str:
@@ -271,105 +344,8 @@ def _earlier_note(records: Sequence[Measurement]) -> str:
     )
 
 
-def _not_run(experiment: Experiment, scale: str) -> Absent:
-    command = reproduce_command(experiment, scale)
-    reason = NEEDS_NO_RUN if experiment.computed else NOT_RUN
-    return Absent(experiment.name, experiment.title, reason, command)
-
-
-def build_section(
-    experiment: Experiment,
-    records: Sequence[Measurement],
-    scale: str,
-    figure: FigureView | None,
-    comparisons: Mapping[CellKey, Comparison] | None = None,
-) -> Section:
-    """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
-    table = build_table(experiment, records, scale, comparisons)
-    shown = experiment.kind == "table"
-    grids = tuple(table_grids(table))
-    command = reproduce_command(experiment, scale)
-    return Section(
-        experiment=experiment,
-        anchor=experiment.anchor,
-        command=command,
-        state=_state(table, figure),
-        banner=scale_banner(scale),
-        table=table,
-        grids=grids if shown else (),
-        details=(*(() if shown else grids), *_details(table, records)),
-        figure=figure,
-        facts=(("command", command), *_metric_facts(table), *provenance_items(table.provenance)),
-        notes=(
-            *_nonblank(significance_note(table)),
-            *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
-            *experiment.notes,
-            *experiment.scales[scale].notes,
-            *tuning_remarks(experiment, records, scale),
-            *_nonblank(_earlier_note(records)),
-            *_nonblank(_left_out(table)),
-        ),
-    )
-
-
-def _left_out(table: Table) -> str:
-    names = columns_without_value(table) if table.experiment.kind == "table" else []
-    return f"No value at this scale: {', '.join(names)}." if names else ""
-
-
-def _details(table: Table, records: Sequence[Measurement]) -> list[Grid]:
-    chosen = chosen_records(table.experiment, records, table.scale)
-    found = [
-        significance_grid(table),
-        summary_grid(table, chosen),
-        *language_grids(table, chosen),
-        tuning_grid(table.experiment, records, table.scale),
-        runs_grid(table, records),
-    ]
-    return [grid for grid in found if grid is not None]
-
-
-def _nonblank(*lines: str) -> tuple[str, ...]:
-    return tuple(line for line in lines if line)
-
-
-def _computed_section(
-    results_dir: Path, scale: str, experiment: Experiment, data: FigureData
-) -> Section:
-    command = reproduce_command(experiment, scale)
-    assert data.origin is not None
-    return Section(
-        experiment=experiment,
-        anchor=experiment.anchor,
-        command=command,
-        state="computed",
-        banner="",
-        table=build_table(experiment, [], scale),
-        grids=(),
-        details=(),
-        figure=figure_view(results_dir, scale, experiment, data),
-        facts=(
-            ("command", command),
-            ("versions", data.origin.versions),
-            ("commit", data.origin.commit),
-        ),
-        notes=(*experiment.notes, *experiment.scales[scale].notes),
-    )
-
-
-def _state(table: Table, figure: FigureView | None) -> str:
-    if table.experiment.kind == "figure":
-        if figure is None:
-            return "runs recorded, not drawn"
-        return "drawn" if figure.svg else "no such example at this scale"
-    runs, columns = table.provenance.runs, table.experiment.columns
-    covered = f"{len(table.columns_found)} of {len(columns)} columns"
-    missing = table.cells_wanted - table.cells_found
-    incomplete = f", {counted(missing, 'cell')} incomplete" if missing else ""
-    return f"{counted(runs, 'run')}, {covered}{incomplete}"
-
-
 def _metric_facts(table: Table) -> list[tuple[str, str]]:
+    """Say what the cells of a table are, and how their metrics and tests are computed."""
     alike: dict[str, list[str]] = defaultdict(list)
     for name in _unique(column.metric for column in table.experiment.columns):
         metric = metric_of(name)
@@ -378,23 +354,20 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
     facts = [(", ".join(names), text) for text, names in alike.items()]
     seeds = ", ".join(str(seed) for seed in table.seeds)
     many = f"mean ± sample standard deviation over the seeds {seeds}"
-    spread = f"{many if len(table.seeds) > 1 else f'one run, seed {seeds}'}; — without runs"
-    source = table.experiment.published.source
-    facts += [("cells", spread), ("signature", _joint_signatures(table.signatures))]
+    cells = f"{many if len(table.seeds) > 1 else f'one run, seed {seeds}'}; — without runs"
+    # Signatures that differ in their first part alone are one: `rouge1, rouge2|bytes:75`.
+    firsts: dict[str, list[str]] = defaultdict(list)
+    for signature in table.signatures:
+        first, _, rest = signature.split(": ", 1)[1].partition("|")
+        firsts[rest].append(first)
+    joint = (
+        "|".join(filter(None, (", ".join(_unique(names)), rest))) for rest, names in firsts.items()
+    )
+    facts += [("cells", cells), ("signature", " · ".join(joint))]
     tests = _unique(one.signature for one in table.comparisons)
     facts += [("paired tests", " · ".join(tests))] if tests else []
+    source = table.experiment.published.source
     return [*facts, *([("published values", source)] if source else [])]
-
-
-def _joint_signatures(signatures: Sequence[str]) -> str:
-    """Signatures that differ in their first part alone as one: ``rouge1, rouge2|bytes:75``."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for signature in signatures:
-        first, _, rest = signature.split(": ", 1)[1].partition("|")
-        alike[rest].append(first)
-    return " · ".join(
-        "|".join(filter(None, (", ".join(_unique(firsts)), rest))) for rest, firsts in alike.items()
-    )
 
 
 def _unique(names: Iterable[str]) -> list[str]:

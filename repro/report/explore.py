@@ -13,8 +13,6 @@ from repro.results import ResultsError, read_records
 from repro.results.csv_text import to_csv
 from repro.results.frame import find_record, load, pivoted, selected, varying
 
-FORMATS = ("table", "csv", "json", "parquet", "latex")
-
 
 def print_results(
     folder: Path,
@@ -33,7 +31,7 @@ def print_results(
         filters: ``KEY=VALUE,VALUE`` each; ``scale=...`` is one of them.
         pivot: keys over which the metric is aggregated.
         metric: full name; ``None`` for the main one of the first run's task.
-        form: one of :data:`FORMATS`.
+        form: ``table``, ``csv``, ``json``, ``parquet`` or ``latex``.
 
     Raises:
         ResultsError: no run agrees with the filters, or a key or metric is unknown.
@@ -41,24 +39,17 @@ def print_results(
     frame = selected(load(folder), filters)
     if frame.empty:
         raise ResultsError(f"no finished run below {folder} agrees with {' '.join(filters)}")
-    shown = metric or _main_metric(folder, frame)
-    if shown not in frame:
+    if metric is None:
+        first = frame.iloc[0]
+        records = read_records(folder, str(first["scale"]))
+        metric = main_metric([one for one in records if one.run_id == first["run_id"]])
+    if metric not in frame:
         near = ", ".join(sorted(c for c in frame.columns if c.count("/") == 1))
-        raise ResultsError(f"no run has {shown!r}; there are {near}")
+        raise ResultsError(f"no run has {metric!r}; there are {near}")
     if pivot:
-        frame = pivoted(frame, pivot, shown)
+        frame = pivoted(frame, pivot, metric)
     elif form in ("table", "latex"):
-        frame = frame[["run_id", *varying(frame), shown]]
-    _write(frame, form)
-
-
-def _main_metric(folder: Path, frame: pd.DataFrame) -> str:
-    first = frame.iloc[0]
-    records = read_records(folder, str(first["scale"]))
-    return main_metric([one for one in records if one.run_id == first["run_id"]])
-
-
-def _write(frame: pd.DataFrame, form: str) -> None:
+        frame = frame[["run_id", *varying(frame), metric]]
     if form == "parquet":
         texts = frame.astype({c: str for c in frame.columns if frame[c].dtype == object})
         sys.stdout.buffer.write(texts.to_parquet(index=False) or b"")

@@ -12,7 +12,7 @@ from repro.report.figures.kinds import (
     place_in_words,
     shown_examples,
 )
-from repro.results import Measurement, figure_path
+from repro.results import figure_path
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,6 @@ class FigureView:
 
     Attributes:
         svg: file of the drawing; None where no example shows what the figure is about.
-        png: the same as pixels.
-        data: file of what is drawn.
         description: for those who cannot see it.
         lines: caption with everything that a reader must know, and the paper's figure in words;
             those that are blank left out.
@@ -30,8 +28,6 @@ class FigureView:
     """
 
     svg: Path | None
-    png: Path | None
-    data: Path
     description: str
     lines: tuple[str, ...]
     run: str
@@ -43,18 +39,14 @@ def figure_view(
     """Put together what the report says of a figure."""
     kind, plan = data.kind, experiment.drawing
     published = f"In the paper: {plan.published}" if plan and plan.published else ""
-    svg, png, stored = (
-        figure_path(results_dir, scale, experiment.name, suffix)
-        for suffix in ("svg", "png", "json")
-    )
     if MISSING in data.example:
         reason = f"No figure at this scale: {data.example[MISSING]}"
-        lines = tuple(filter(None, (reason, published)))
-        return FigureView(None, None, stored, reason, lines, _shown(data))
+        return FigureView(None, reason, tuple(filter(None, (reason, published))), _shown(data))
     caption = plan.caption if plan else ""
     said = (caption, kind.remark(data.example), choice_in_words(data.example))
     lines = tuple(filter(None, (" ".join(filter(None, said)), published)))
-    return FigureView(svg, png, stored, kind.describe(data.example), lines, _shown(data))
+    svg = figure_path(results_dir, scale, experiment.name, "svg")
+    return FigureView(svg, kind.describe(data.example), lines, _shown(data))
 
 
 def _shown(data: FigureData) -> str:
@@ -65,17 +57,13 @@ def _shown(data: FigureData) -> str:
             "values computed by the library alone, without corpus and training; the same at every "
             f"scale{measured if data.kind.measured else ''}"
         )
-    best = _best(data.record)
+    record = data.record
+    best = (
+        f"run {record.run_id} ({record.row}, corpus {record.corpus}, seed {record.seed}), with the "
+        f"largest {record.metric}, {record.value:.{metric_of(record.metric).digits}f}"
+    )
     if not data.kind.shows:
         places = ", ".join(place_in_words(one) for one in shown_examples(data.example))
         return f"{best}{f'; {places}' if places else ''}"
     runs = ", ".join(f"{label} {run}" for label, run in data.example.get("runs", {}).items())
     return f"{data.kind.shows}{f' ({runs})' if runs else ''}; {best}"
-
-
-def _best(record: Measurement) -> str:
-    value = f"{record.value:.{metric_of(record.metric).digits}f}"
-    return (
-        f"run {record.run_id} ({record.row}, corpus {record.corpus}, seed {record.seed}), with the "
-        f"largest {record.metric}, {value}"
-    )

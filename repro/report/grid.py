@@ -1,25 +1,20 @@
 """A grid of text with roles: the one form that every renderer draws."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Literal
 
 from repro.config.experiment import Column
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import BLANK, Cell, CellRunLink
+from repro.report.cell import BLANK, CellRunLink
 from repro.report.table import Table
 
 Role = Literal["label", "measured", "published", "difference"]
 NOT_COMPARABLE = "paper (full protocol; not comparable)"
 PAPER = "paper"
-DIFFERENCE = "diff."
 WIDE = 7
-_COMPARED: tuple[tuple[str, Role], ...] = (
-    ("ours", "measured"),
-    (PAPER, "published"),
-    (DIFFERENCE, "difference"),
-)
+_TITLES = {"measured": "ours", "published": PAPER, "difference": "diff."}
 
 
 @dataclass(frozen=True)
@@ -107,11 +102,67 @@ def table_grids(table: Table) -> list[Grid]:
         One grid with our value, the paper's and the difference per column if the runs follow the
         paper's protocol; else the measured grid and, muted, the published one.
     """
-    if not _has_published(table):
-        return [_measured_grid(table)]
+    published, measured = table.experiment.published, f"measured, {table.scale} scale"
+    if not (published.rows or published.other_rows):
+        return [_grid(table, measured, ("measured",))]
     if table.comparable:
-        return [_comparison_grid(table)]
-    return [_measured_grid(table), _published_grid(table)]
+        return [_grid(table, "ours and the paper's", ("measured", "published", "difference"))]
+    return [
+        _grid(table, measured, ("measured",)),
+        replace(_grid(table, NOT_COMPARABLE, ("published",)), muted=True),
+    ]
+
+
+def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
+    """Lay out the given parts of every cell, of the columns with a value (else of all columns)."""
+    every = table.experiment.columns
+    found = [n for n, one in enumerate(every) if one.name in table.columns_found]
+    places = found or list(range(len(every)))
+    ours, rows = len(table.rows), [*table.rows]
+    if "published" in roles:
+        rows += table.other_rows
+    if "measured" not in roles:  # rows that the paper has
+        kept = [any(row.cells[n].published is not None for n in places) for row in rows]
+        ours, rows = sum(kept[:ours]), [*compress(rows, kept)]
+    columns = [*label_columns(table)]
+    texts = [[*row.labels] for row in rows]
+    best: list[set[int]] = [set() for _ in rows]
+    runs: list[dict[int, tuple[CellRunLink, ...]]] = [{} for _ in rows]
+    for n in places:
+        metric = metric_of(every[n].metric)
+        for role in roles:
+            place = len(columns)
+            several = GridColumn(_TITLES[role], role, every[n].name)
+            columns.append(several if len(roles) > 1 else headed(every[n], role))
+            values: list[float | None] = []
+            for number, cell in enumerate(row.cells[n] for row in rows):
+                if role == "measured":
+                    texts[number].append(cell.text if number < ours else BLANK)
+                    values.append(cell.mean)
+                    if number < ours:
+                        runs[number][place] = cell.runs
+                elif role == "published":
+                    texts[number].append(cell.published_text)
+                    values.append(cell.published)
+                else:
+                    texts[number].append(cell.difference_text)
+            # Mark the best of our rows as they are printed, unless all are equal.
+            printed = [None if v is None else round(v, metric.digits) for v in values[:ours]]
+            known = {value for value in printed if value is not None}
+            if metric.higher_is_better is not None and len(known) > 1:
+                winner = max(known) if metric.higher_is_better else min(known)
+                for number, value in enumerate(printed):
+                    if value == winner:
+                        best[number].add(place)
+    blocks = block_rows([tuple(line) for line in texts])
+    return Grid(
+        title,
+        tuple(columns),
+        tuple(
+            replace(row, best=frozenset(best[number]), runs=runs[number])
+            for number, row in enumerate(blocks)
+        ),
+    )
 
 
 def label_columns(table: Table) -> tuple[GridColumn, ...]:
@@ -129,128 +180,12 @@ def block_rows(rows: Sequence[tuple[str, ...]]) -> tuple[GridRow, ...]:
     )
 
 
-def _has_published(table: Table) -> bool:
-    return bool(table.experiment.published.rows or table.experiment.published.other_rows)
-
-
 def columns_without_value(table: Table) -> list[str]:
     """Names of the columns that no run fills at this scale; grids leave them out."""
     return [one.name for one in table.experiment.columns if one.name not in table.columns_found]
-
-
-def _positions(table: Table) -> list[int]:
-    """Positions of the columns with a value; of all columns where none has one."""
-    columns = table.experiment.columns
-    found = [n for n, one in enumerate(columns) if one.name in table.columns_found]
-    return found or list(range(len(columns)))
-
-
-def _measured_grid(table: Table) -> Grid:
-    places = _positions(table)
-    columns = [headed(table.experiment.columns[n], "measured") for n in places]
-    rows = [(*row.labels, *(row.cells[n].text for n in places)) for row in table.rows]
-    values = [[row.cells[n].mean for row in table.rows] for n in places]
-    title = f"measured, {table.scale} scale"
-    blocks = _with_runs(table, _with_best(table, block_rows(rows), values))
-    return Grid(title, (*label_columns(table), *columns), blocks)
-
-
-def _published_grid(table: Table) -> Grid:
-    places, ours = _positions(table), len(table.rows)
-    columns = [headed(table.experiment.columns[n], "published") for n in places]
-    printed = [
-        (labels, cells, number < ours)
-        for number, (labels, cells) in enumerate(_all_rows(table))
-        if any(cells[n].published is not None for n in places)
-    ]
-    rows = [(*labels, *(cells[n].published_text for n in places)) for labels, cells, _ in printed]
-    values = [[cells[n].published for _, cells, own in printed if own] for n in places]
-    blocks = _with_best(table, block_rows(rows), values)
-    return Grid(NOT_COMPARABLE, (*label_columns(table), *columns), blocks, muted=True)
 
 
 def headed(column: Column, role: Role) -> GridColumn:
     """The header of a column, its further labels below that of the first axis."""
     group, *rest = column.labels or [column.name]
     return GridColumn(" ".join(rest), role, group) if rest else GridColumn(group, role)
-
-
-def _comparison_grid(table: Table) -> Grid:
-    places, every = _positions(table), list(_all_rows(table))
-    columns = [
-        GridColumn(title, role, table.experiment.columns[n].name)
-        for n in places
-        for title, role in _COMPARED
-    ]
-    rows, ours = [], len(table.rows)
-    for number, (labels, cells) in enumerate(every):
-        texts = list(labels)
-        for n in places:
-            cell = cells[n]
-            measured = cell.text if number < ours else BLANK
-            texts += [measured, cell.published_text, cell.difference_text]
-        rows.append(tuple(texts))
-    nothing: list[float | None] = [None] * ours
-    values = [
-        column
-        for n in places
-        for column in (
-            [row.cells[n].mean for row in table.rows],
-            [row.cells[n].published for row in table.rows],
-            nothing,
-        )
-    ]
-    repeats = len(_COMPARED)
-    blocks = _with_best(table, block_rows(rows), values, repeats)
-    blocks = _with_runs(table, blocks, repeats)
-    return Grid("ours and the paper's", (*label_columns(table), *columns), blocks)
-
-
-def _with_best(
-    table: Table,
-    rows: Sequence[GridRow],
-    values: Sequence[Sequence[float | None]],
-    repeats: int = 1,
-) -> tuple[GridRow, ...]:
-    """Mark the best of each column's values, as they are printed.
-
-    Args:
-        table: gives the metrics.
-        rows: the first are those of ``values``.
-        values: of each column after the labels, one per row.
-        repeats: how many columns each column of the table takes.
-    """
-    best: dict[int, set[int]] = {}
-    labels, places = len(table.experiment.rows), _positions(table)
-    for position, column in enumerate(values):
-        metric = metric_of(table.experiment.columns[places[position // repeats]].metric)
-        printed = [None if value is None else round(value, metric.digits) for value in column]
-        found = [value for value in printed if value is not None]
-        if metric.higher_is_better is None or len(set(found)) < 2:
-            continue
-        winner = max(found) if metric.higher_is_better else min(found)
-        for number, value in enumerate(printed):
-            if value == winner:
-                best.setdefault(number, set()).add(labels + position)
-    return tuple(
-        replace(row, best=frozenset(best.get(number, ()))) for number, row in enumerate(rows)
-    )
-
-
-def _with_runs(table: Table, rows: Sequence[GridRow], repeats: int = 1) -> tuple[GridRow, ...]:
-    """Attach the runs behind the measured values; each takes the first of ``repeats`` columns."""
-    labels, places = len(table.experiment.rows), _positions(table)
-    found = [
-        {labels + n * repeats: row.cells[place].runs for n, place in enumerate(places)}
-        for row in table.rows
-    ]
-    linked = [replace(row, runs=runs) for row, runs in zip(rows, found, strict=False)]
-    return (*linked, *rows[len(linked) :])
-
-
-def _all_rows(table: Table) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
-    for row in table.rows:
-        yield row.labels, row.cells
-    padding = (BLANK,) * (len(table.experiment.rows) - 1)
-    for other in table.other_rows:
-        yield (other.label, *padding), other.cells

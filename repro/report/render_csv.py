@@ -3,7 +3,6 @@
 import csv
 import io
 
-from repro.report.cell import Cell
 from repro.report.grid import NOT_COMPARABLE, PAPER
 from repro.report.table import Table
 from repro.results.csv_text import escape_formula
@@ -28,26 +27,19 @@ def csv_table(table: Table) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([*axes, "column", "metric", "scale", *MEASURED, *paper])
-    padding = ("",) * (len(axes) - 1)
-    rows = [
-        *((row.labels, row.cells, True) for row in table.rows),
-        *(((other.label, *padding), other.cells, False) for other in table.other_rows),
-    ]
-    for labels, cells, measured in rows:
-        for column, cell in zip(experiment.columns, cells, strict=True):
-            texts = [escape_formula(text) for text in (*labels, column.name, column.metric)]
-            ours = [table.scale, *_measured(cell)] if measured else [""] * (1 + len(MEASURED))
+    for row in (*table.rows, *table.other_rows):
+        for column, cell in zip(experiment.columns, row.cells, strict=True):
+            texts = [escape_formula(text) for text in (*row.labels, column.name, column.metric)]
+            ours = [""] * (1 + len(MEASURED))
+            if row in table.rows:
+                one = cell.comparison
+                tests = (None, None) if one is None else (one.p_bootstrap, one.p_randomisation)
+                counts = (str(cell.found), str(cell.wanted), " ".join(map(repr, cell.values)))
+                means = map(_number, (cell.mean, cell.std))
+                ours = [table.scale, *means, *counts, *map(_number, tests)]
             printed = (cell.published, cell.published_std, *[cell.difference] * full)
             writer.writerow([*texts, *ours, *map(_number, printed)])
     return buffer.getvalue()
-
-
-def _measured(cell: Cell) -> list[str]:
-    one = cell.comparison
-    p_values = (None, None) if one is None else (one.p_bootstrap, one.p_randomisation)
-    values = " ".join(repr(value) for value in cell.values)
-    counts = [str(cell.found), str(cell.wanted)]
-    return [_number(cell.mean), _number(cell.std), *counts, values, *map(_number, p_values)]
 
 
 def _number(value: float | None) -> str:

@@ -29,13 +29,22 @@ def html_report(document: Document) -> str:
         document: what to show; the files of its figures must exist.
     """
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    # Return the source expression by which the page's policy allows this script alone.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    # The drawings as elements of the page; they are made by this package, all text escaped.
+    drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
+    drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     return _render(
         "report.html.j2",
         document=document,
         script=Markup(script),
-        script_hash=_script_hash(script),
+        script_hash=f"sha256-{digest}",
         linked={section.anchor for section in document.sections},
-        drawings=_drawings(document),
+        drawings={
+            anchor: Markup(svg.read_text(encoding="utf-8"))
+            for anchor, svg in drawn.items()
+            if svg is not None
+        },
         missing=MISSING,
         pages=PAGES,
         claims_note=METHOD,
@@ -66,12 +75,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _script_hash(script: str) -> str:
-    """Return the source expression by which the page's policy allows this script alone."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    return f"sha256-{digest}"
-
-
 def _number(text: str) -> Markup:
     """Set the spread of a cell's text apart, and its marks so that digits stay aligned."""
     found = _CELL.fullmatch(text)
@@ -89,14 +92,3 @@ def _number(text: str) -> Markup:
 def _unbroken(text: str) -> str:
     """Keep headers in one piece at their hyphens."""
     return text.replace("-", "\N{NON-BREAKING HYPHEN}")
-
-
-def _drawings(document: Document) -> dict[str, Markup]:
-    """The drawings as elements of the page; they are made by this package, all text escaped."""
-    drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
-    drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
-    return {
-        anchor: Markup(svg.read_text(encoding="utf-8"))
-        for anchor, svg in drawn.items()
-        if svg is not None
-    }

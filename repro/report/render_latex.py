@@ -1,11 +1,10 @@
 """LaTeX tables with booktabs; grey text needs xcolor."""
 
-from collections.abc import Collection, Sequence
 from itertools import groupby
 from string import ascii_lowercase
 
 from repro.report.document import Section
-from repro.report.grid import Grid, GridColumn
+from repro.report.grid import Grid
 from repro.report.significance import significance_note
 from repro.report.table import MARKS, marked_departures
 
@@ -109,38 +108,26 @@ def latex_grid(grid: Grid) -> str:
     lines = [f"{{{size}\\color{{gray}}%" if grid.muted else f"{{{size}%"]
     lines += [f"\\emph{{{escape_latex(grid.title)}}}\\\\[2pt]"]
     lines += [f"\\begin{{tabular}}{{{spec}}}", "\\toprule"]
-    lines += _group_lines(grid)
-    lines += [" & ".join(map(_heading, grid.columns)) + r" \\", "\\midrule"]
+    if grid.grouped:
+        cells, rules, start = [], [], 1
+        for title, width in grid.groups:
+            if title:
+                cells.append(f"\\multicolumn{{{width}}}{{c}}{{{escape_latex(title)}}}")
+                rules.append(f"\\cmidrule(lr){{{start}-{start + width - 1}}}")
+            else:
+                cells.extend([""] * width)
+            start += width
+        lines += [" & ".join(cells) + r" \\", "".join(rules)]
+    titles = []
+    for column in grid.columns:
+        words = [escape_latex(word) for word in column.title.split()]
+        titles.append(" ".join(words))
+        if column.role != "label" and len(words) > 1:  # each word on a line of its own
+            titles[-1] = r"\shortstack[r]{" + r" \\ ".join(words) + "}"
+    lines += [" & ".join(titles) + r" \\", "\\midrule"]
     for row in grid.rows:
         lines += ["\\addlinespace"] if row.starts_block else []
-        lines += [_line(row.texts, row.best)]
+        cells = [escape_latex(text) for text in row.texts]
+        cells = [rf"\textbf{{{cell}}}" if n in row.best else cell for n, cell in enumerate(cells)]
+        lines += [" & ".join(cells) + r" \\"]
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}"])
-
-
-def _group_lines(grid: Grid) -> list[str]:
-    if not grid.grouped:
-        return []
-    cells, rules, start = [], [], 1
-    for title, width in grid.groups:
-        if title:
-            cells.append(f"\\multicolumn{{{width}}}{{c}}{{{escape_latex(title)}}}")
-            rules.append(f"\\cmidrule(lr){{{start}-{start + width - 1}}}")
-        else:
-            cells.extend([""] * width)
-        start += width
-    return [" & ".join(cells) + r" \\", "".join(rules)]
-
-
-def _heading(column: GridColumn) -> str:
-    """The title of a column, that of a column of values with each word on a line of its own."""
-    words = [escape_latex(word) for word in column.title.split()]
-    if column.role == "label" or len(words) < 2:
-        return " ".join(words)
-    stacked = r" \\ ".join(words)
-    return rf"\shortstack[r]{{{stacked}}}"
-
-
-def _line(texts: Sequence[str], bold: Collection[int] = ()) -> str:
-    cells = [escape_latex(text) for text in texts]
-    cells = [rf"\textbf{{{cell}}}" if n in bold else cell for n, cell in enumerate(cells)]
-    return " & ".join(cells) + r" \\"

@@ -1,10 +1,8 @@
 """One page for each run that the report shows: settings, curves, metrics, examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 from repro.checksums import DamagedFileError
 from repro.evaluation.metrics import metric_of
@@ -66,42 +64,27 @@ def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, s
         history = folder.read_history() if folder.history.exists() else []
     except DamagedFileError:
         history = []
-    files = sorted(path for path in folder.predictions.glob("*") if path.is_file())
-    return RunPage(
-        record=record,
-        metrics=tuple(metrics),
-        artefacts=tuple(artefacts),
-        curves=tuple(_curves(history)),
-        examples=tuple((path.name, _first_lines(path)) for path in files),
-    )
-
-
-def _curves(history: Sequence[Mapping[str, Any]]) -> list[Curve]:
-    """Return a curve for every number of the history but the counters."""
-    names = list(dict.fromkeys(name for row in history for name in row))
-    found = []
-    for name in names:
+    # A curve for every number of the history but the counters.
+    curves = []
+    for name in dict.fromkeys(name for row in history for name in row):
         series = [
             (float(row["step"]), float(row[name]))
             for row in history
             if "step" in row and isinstance(row.get(name), int | float)
         ]
-        if name not in ("epoch", "step", "seconds") and len(series) > 1:
-            values = tuple(value for _, value in series)
-            found.append(Curve(name, _polyline(series), values))
-    return found
-
-
-def _polyline(series: Sequence[tuple[float, float]]) -> str:
-    (first, *_, last), values = [x for x, _ in series], [y for _, y in series]
-    low, height = min(values), (max(values) - min(values)) or 1.0
-    across, up = (WIDTH - 2 * MARGIN) / ((last - first) or 1.0), (HEIGHT - 2 * MARGIN) / height
-    return " ".join(
-        f"{MARGIN + (x - first) * across:.1f},{HEIGHT - MARGIN - (y - low) * up:.1f}"
-        for x, y in series
-    )
-
-
-def _first_lines(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        return "".join(islice(lines, EXAMPLES)).rstrip()
+        if name in ("epoch", "step", "seconds") or len(series) < 2:
+            continue
+        first, last, values = series[0][0], series[-1][0], tuple(y for _, y in series)
+        low, height = min(values), (max(values) - min(values)) or 1.0
+        across = (WIDTH - 2 * MARGIN) / ((last - first) or 1.0)
+        up = (HEIGHT - 2 * MARGIN) / height
+        points = " ".join(
+            f"{MARGIN + (x - first) * across:.1f},{HEIGHT - MARGIN - (y - low) * up:.1f}"
+            for x, y in series
+        )
+        curves.append(Curve(name, points, values))
+    examples = []
+    for path in sorted(path for path in folder.predictions.glob("*") if path.is_file()):
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            examples.append((path.name, "".join(islice(lines, EXAMPLES)).rstrip()))
+    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves), tuple(examples))

@@ -1,15 +1,12 @@
 """Paired tests of a table's cells against its baseline, and what the table says about them."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from repro.checksums import DamagedFileError
-from repro.config.experiment import Column, Experiment
+from repro.config.experiment import Experiment
 from repro.evaluation.metrics import form_of, metric_of
 from repro.evaluation.significance import (
     approximate_randomisation,
@@ -19,9 +16,8 @@ from repro.evaluation.significance import (
 )
 from repro.evaluation.sufficient_statistics import GROUPS
 from repro.report.cell import LEVEL, SIGN, number_text
-from repro.report.chosen import chosen_records
 from repro.report.grid import Grid, GridColumn, block_rows
-from repro.report.table import CellKey, Table, index_records
+from repro.report.table import CellKey, Table, chosen_records, index_records
 from repro.results import (
     Comparison,
     Measurement,
@@ -33,12 +29,9 @@ from repro.results import (
 
 _log = logging.getLogger(__name__)
 SIGNATURE = f"{bootstrap_signature()} {randomisation_signature()}"
-_TITLES = ("examples", "runs", "difference", "p, bootstrap", "p, randomisation")
+TEST_TITLES = ("examples", "runs", "difference", "p, bootstrap", "p, randomisation")
 _P_DIGITS = 4
 
-Arrays = dict[str, NDArray[np.number]]
-ReadStatistics = Callable[[str], Arrays]
-"""From the identity of a run to its statistics; nothing if it kept none."""
 Pairs = list[tuple[Measurement, Measurement]]
 """Measurements of a row and of the baseline, seed by seed."""
 
@@ -59,12 +52,7 @@ class Comparer:
             _log.warning("%s; the comparisons are computed anew", error)
             self._known = {}
         self._changed = False
-
-        @cache
-        def read(run_id: str) -> Arrays:
-            return run_folder(results_dir, scale, run_id).read_statistics()
-
-        self._read: ReadStatistics = read
+        self._read = cache(lambda run: run_folder(results_dir, scale, run).read_statistics())
 
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
         """Both tests of one metric of some runs; None where their statistics are lacking.
@@ -76,17 +64,40 @@ class Comparer:
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
         """
-        runs, others = (" ".join(one.run_id for one in side) for side in zip(*pairs, strict=True))
-        identity = (pairs[0][0].metric, runs, others, SIGNATURE)
-        if identity not in self._known and compute:
-            try:
-                found = _compared(pairs, self._read)
-            except DamagedFileError as error:
-                _log.warning("%s", error)
-                return None
-            if found is not None:
-                self._known[identity], self._changed = found, True
-        return self._known.get(identity)
+        metric, sides = pairs[0][0].metric, [*zip(*pairs, strict=True)]
+        runs, others = (" ".join(one.run_id for one in side) for side in sides)
+        identity = (metric, runs, others, SIGNATURE)
+        if identity in self._known or not compute:
+            return self._known.get(identity)
+        form = form_of(metric)
+        try:
+            kept = [[self._read(record.run_id) for record in side] for side in sides]
+        except DamagedFileError as error:
+            _log.warning("%s", error)
+            return None
+        if form is None or any(metric not in arrays for side in kept for arrays in side):
+            return None
+        found = [arrays.get(metric + GROUPS) for side in kept for arrays in side]
+        grouped = [None if one is None else [int(group) for group in one] for one in found]
+        groups = grouped[0]
+        for run, other in zip(f"{runs} {others}".split(), grouped, strict=True):
+            if other != groups:
+                raise ResultsError(f"run {run}: other groups in the statistics of {metric}")
+        first, second = ([arrays[metric] for arrays in side] for side in kept)
+        bootstrap = paired_bootstrap(first, second, form, groups=groups)
+        randomisation = approximate_randomisation(first, second, form, groups=groups)
+        self._changed = True
+        self._known[identity] = Comparison(
+            metric=metric,
+            runs=runs,
+            baseline_runs=others,
+            signature=f"{bootstrap.signature} {randomisation.signature}",
+            examples=len(first[0]),
+            difference=bootstrap.difference,
+            p_bootstrap=bootstrap.p_value,
+            p_randomisation=randomisation.p_value,
+        )
+        return self._known[identity]
 
     def save(self) -> None:
         """Keep what was computed."""
@@ -119,84 +130,31 @@ def compare_rows(
     Raises:
         ResultsError: the groups of stored statistics differ between runs.
     """
-    found = {}
-    for row, column, pairs in _cells(experiment, records, scale):
-        comparison = comparer.compare(pairs, compute)
-        if comparison is not None:
-            found[row, column.name, column.metric] = comparison
-    return found
-
-
-def _cells(
-    experiment: Experiment, records: Sequence[Measurement], scale: str
-) -> Iterator[tuple[str, Column, Pairs]]:
-    """Row, column and records of every cell that has a counterpart in the baseline."""
-    baseline = experiment.baseline
+    baseline, found = experiment.baseline, dict[CellKey, Comparison]()
     if baseline is None:
-        return
+        return {}
     by_cell = index_records(chosen_records(experiment, records, scale))
     for column in experiment.columns:
-        seeds = experiment.seeds_at(scale, column.name)
-        gold = by_cell.get((baseline, column.name, column.metric), [])
+        if column.relative_to is not None:
+            continue
+        ensemble = column.aggregate == "ensemble"
+        seeds = [None] if ensemble else experiment.seeds_at(scale, column.name)
         for row in experiment.row_labels():
-            ours = by_cell.get((row, column.name, column.metric), [])
-            pairs = _paired(ours, gold, column, seeds)
-            if row != baseline and pairs:
-                yield row, column, pairs
-
-
-def _paired(
-    ours: Sequence[Measurement], gold: Sequence[Measurement], column: Column, seeds: Sequence[int]
-) -> Pairs:
-    """Records of the same seed; none if they do not read the same corpus."""
-    ensemble = column.aggregate == "ensemble"
-    kind, wanted = ("ensemble", [None]) if ensemble else ("run", seeds)
-    left, right = ({r.seed: r for r in part if r.kind == kind} for part in (ours, gold))
-    pairs = [(left[seed], right[seed]) for seed in wanted if seed in left and seed in right]
-    corpora = {record.fingerprint for pair in pairs for record in pair}
-    ratio = column.relative_to is not None
-    return [] if ratio or len(corpora) != 1 else pairs
-
-
-def _compared(pairs: Pairs, read: ReadStatistics) -> Comparison | None:
-    """Both tests of one cell; None where statistics are lacking."""
-    metric = pairs[0][0].metric
-    form = form_of(metric)
-    kept = all(metric in read(record.run_id) for pair in pairs for record in pair)
-    if form is None or not kept:
-        return None
-    groups = _groups(pairs[0][0], read)
-    first, second = (
-        [_rows(record, groups, read) for record in records] for records in zip(*pairs, strict=True)
-    )
-    bootstrap = paired_bootstrap(first, second, form, groups=groups)
-    randomisation = approximate_randomisation(first, second, form, groups=groups)
-    return Comparison(
-        metric=metric,
-        runs=" ".join(one.run_id for one, _ in pairs),
-        baseline_runs=" ".join(other.run_id for _, other in pairs),
-        signature=f"{bootstrap.signature} {randomisation.signature}",
-        examples=len(first[0]),
-        difference=bootstrap.difference,
-        p_bootstrap=bootstrap.p_value,
-        p_randomisation=randomisation.p_value,
-    )
-
-
-def _groups(record: Measurement, read: ReadStatistics) -> list[int] | None:
-    groups = read(record.run_id).get(record.metric + GROUPS)
-    return None if groups is None else [int(group) for group in groups]
-
-
-def _rows(
-    record: Measurement, groups: list[int] | None, read: ReadStatistics
-) -> NDArray[np.number]:
-    rows = read(record.run_id)[record.metric]
-    if _groups(record, read) != groups:
-        raise ResultsError(
-            f"run {record.run_id}: other groups in the statistics of {record.metric}"
-        )
-    return rows
+            left, right = (
+                {
+                    record.seed: record
+                    for record in by_cell.get((label, column.name, column.metric), [])
+                    if record.kind == ("ensemble" if ensemble else "run")
+                }
+                for label in (row, baseline)
+            )
+            pairs = [(left[seed], right[seed]) for seed in seeds if seed in left and seed in right]
+            corpora = {record.fingerprint for pair in pairs for record in pair}
+            if row != baseline and len(corpora) == 1:
+                comparison = comparer.compare(pairs, compute)
+                if comparison is not None:
+                    found[row, column.name, column.metric] = comparison
+    return found
 
 
 def significance_grid(table: Table) -> Grid | None:
@@ -210,7 +168,7 @@ def significance_grid(table: Table) -> Grid | None:
         if cell.comparison is not None
     ]
     columns = [GridColumn("row", "label"), GridColumn("column", "label")]
-    columns += [GridColumn(title, "measured") for title in _TITLES]
+    columns += [GridColumn(title, "measured") for title in TEST_TITLES]
     title = f"differences from {table.experiment.baseline}, paired tests"
     return Grid(title, tuple(columns), block_rows(rows))
 

@@ -1,6 +1,7 @@
 """Sweeps in the report: a table over the swept keys, a curve or a heat map, and paired tests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain
 from repro.report.figures.curves import metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows
-from repro.report.significance import Comparer, comparison_texts
+from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
 from repro.results.sweeps import SEED, Sweep, read_sweeps, sweep_path
 
@@ -77,23 +78,38 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         axes = "; ".join(f"{key}: {', '.join(values)}" for key, values in sweep.axes.items())
         return SweepView(sweep, state, (), (), None, "", (axes,))
     metric = main_metric(list(records.values()))
-    points = _marked(_points(sweep, records, metric, comparer), metric)
+    points = _points(sweep, records, metric, comparer)
     words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
     description = f"{metric_label(metric)}: {'; '.join(words)}."
-    figure = _figure(sweep, points, metric)
-    svg = None
-    if figure is not None:
-        svg = sweep_path(archive.results_dir, sweep.scale, sweep.name, "svg")
-        with plain_style():
-            atomic_write_text(svg, figure().svg(sweep.anchor, description))
-    details = (_metrics_grid(sweep, points), _tests_grid(sweep, points))
+    # A heat map over two numeric axes, or curves over one.
+    numeric, svg = dict[str, list[float]](), None
+    for key in sweep.keys:
+        with suppress(ValueError):  # of a value that is no number
+            numeric[key] = [float(value) for value in sweep.axes[key]]
+    with plain_style():
+        canvas = None
+        if len(sweep.keys) == len(numeric) == 2:
+            canvas = _heat_map(sweep, points, metric)
+        elif len(numeric) == 1:
+            canvas = _curves(sweep, points, metric, *numeric)
+        if canvas is not None:
+            svg = sweep_path(archive.results_dir, sweep.scale, sweep.name, "svg")
+            atomic_write_text(svg, canvas.svg(sweep.anchor, description))
+    keys = [GridColumn(key, "label") for key in sweep.keys]
+    details = [_metrics_grid(keys, points)]
+    compared = [(point, point.cell.comparison) for point in points]
+    tests = [(*p.values, *comparison_texts(one)) for p, one in compared if one is not None]
+    if tests:
+        title = f"differences from {_label(sweep, points[0])}, paired tests"
+        titles = [GridColumn(title, "measured") for title in TEST_TITLES]
+        details.append(Grid(title, (*keys, *titles), block_rows(tests)))
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
         sweep=sweep,
         state=state,
         grids=(_pivot(sweep, points, metric),),
-        details=tuple(grid for grid in details if grid is not None),
+        details=tuple(details),
         svg=svg,
         description=description,
         notes=(
@@ -115,7 +131,7 @@ def main_metric(records: Sequence[Record]) -> str:
 def _points(
     sweep: Sweep, records: dict[str, Record], metric: str, comparer: Comparer
 ) -> list[Point]:
-    """One point for each combination, compared with the first one."""
+    """One point for each combination, compared with the first one; the best one is marked."""
     found: dict[tuple[str, ...], list[Record]] = {
         values: [] for values in product(*(sweep.axes[key] for key in sweep.keys))
     }
@@ -142,26 +158,21 @@ def _points(
             comparison=comparison,
         )
         points.append(Point(values, tuple(runs), cell))
-    return points
+    means = [point.cell.mean for point in points if point.cell.mean is not None]
+    higher = metric_of(metric).higher_is_better
+    best = None if higher is None or not means else (max if higher else min)(means)
+    return [
+        replace(point, cell=replace(point.cell, marks=BEST))
+        if best is not None and point.cell.mean == best
+        else point
+        for point in points
+    ]
 
 
 def measurement_of(record: Record, metric: str) -> Measurement:
     """One metric of a run outside of any artefact."""
     run = CellRun(PlannedRun("", "", "", record.seed or 0, ()), record)
     return next(one for one in run.measurements() if one.metric == metric)
-
-
-def _marked(points: Sequence[Point], metric: str) -> list[Point]:
-    """The points, the best one marked."""
-    means = [point.cell.mean for point in points if point.cell.mean is not None]
-    higher = metric_of(metric).higher_is_better
-    if higher is None or not means:
-        return list(points)
-    best = max(means) if higher else min(means)
-    return [
-        replace(point, cell=replace(point.cell, marks=BEST)) if point.cell.mean == best else point
-        for point in points
-    ]
 
 
 def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
@@ -179,7 +190,7 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     return Grid(metric, tuple(columns), block_rows([(*k, *v) for k, v in found.items()]))
 
 
-def _metrics_grid(sweep: Sweep, points: Sequence[Point]) -> Grid:
+def _metrics_grid(keys: Sequence[GridColumn], points: Sequence[Point]) -> Grid:
     """Every metric of every combination, without those of single languages."""
     names = sorted({name for p in points for one in p.records for name in one.metrics})
     names = [name for name in names if name.count("/") == 1]
@@ -196,44 +207,12 @@ def _metrics_grid(sweep: Sweep, points: Sequence[Point]) -> Grid:
             for name in names
         )
         rows.append((*point.values, *(cell.text for cell in cells)))
-    columns = [GridColumn(key, "label") for key in sweep.keys]
-    columns += [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
-    return Grid("every metric", tuple(columns), block_rows(rows))
-
-
-def _tests_grid(sweep: Sweep, points: Sequence[Point]) -> Grid | None:
-    """Difference and p-values of every combination against the first one."""
-    compared = [(point, point.cell.comparison) for point in points]
-    rows = [(*p.values, *comparison_texts(one)) for p, one in compared if one is not None]
-    if not rows:
-        return None
-    titles = ("examples", "runs", "difference", "p, bootstrap", "p, randomisation")
-    columns = [GridColumn(key, "label") for key in sweep.keys]
-    columns += [GridColumn(title, "measured") for title in titles]
-    title = f"differences from {_label(sweep, points[0])}, paired tests"
-    return Grid(title, tuple(columns), block_rows(rows))
+    columns = [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
+    return Grid("every metric", (*keys, *columns), block_rows(rows))
 
 
 def _label(sweep: Sweep, point: Point) -> str:
     return ", ".join(f"{k}={v}" for k, v in zip(sweep.keys, point.values, strict=True)) or "all"
-
-
-def _figure(sweep: Sweep, points: Sequence[Point], metric: str) -> Callable[[], Canvas] | None:
-    """Return the drawing of a sweep: a heat map over two numeric axes, or curves over one."""
-    numeric = [key for key in sweep.keys if all(_is_number(v) for v in sweep.axes[key])]
-    if len(sweep.keys) == len(numeric) == 2:
-        return lambda: _heat_map(sweep, points, metric)
-    if len(numeric) == 1:
-        return lambda: _curves(sweep, points, metric, numeric[0])
-    return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Canvas:

@@ -7,8 +7,8 @@ from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import Cell, CellRunLink, measured, number_text, wanted_values
-from repro.report.chosen import chosen_records
+from repro.evaluation.tuning import best_value
+from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text, wanted_values
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
@@ -23,18 +23,13 @@ EARLIER = "†"
 
 @dataclass(frozen=True)
 class TableRow:
-    """Labels, one per axis, and cells, one per column."""
+    """Labels, one per axis, and cells, one per column.
+
+    The row of another system, of which there is only what the paper printed, has one label.
+    """
 
     label: str
     labels: tuple[str, ...]
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class PublishedRow:
-    """A row of another system, of which there is only what the paper printed."""
-
-    label: str
     cells: tuple[Cell, ...]
 
 
@@ -56,7 +51,7 @@ class Table:
     scale: str
     seeds: tuple[int, ...]
     rows: tuple[TableRow, ...]
-    other_rows: tuple[PublishedRow, ...]
+    other_rows: tuple[TableRow, ...]
     signatures: tuple[str, ...]
     provenance: Provenance
 
@@ -112,18 +107,56 @@ def build_table(
         known = ", ".join(experiment.scales)
         raise ResultsError(f"{experiment.name} has no scale {scale!r}; it has {known}")
     by_cell = index_records(chosen_records(experiment, records, scale))
+    departures, published = marked_departures(experiment, scale), experiment.published
+    rows = []
+    for label in experiment.rows_at(scale):
+        printed = published.rows.get(label, {})
+        deviations = published.deviations.get(label, {})
+        cells = []
+        for column in experiment.columns:
+            key = (label, column.name, column.metric)
+            found = by_cell.get(key, [])
+            if column.relative_to is not None:
+                # Divide by the value of the same kind and seed, where there is one.
+                others = by_cell.get((column.relative_to, column.name, column.metric), [])
+                by_seed = {(one.kind, one.seed): one.value for one in others}
+                found = [
+                    replace(one, value=one.value / by_seed[one.kind, one.seed])
+                    for one in found
+                    if by_seed.get((one.kind, one.seed))
+                ]
+            cell = cell_of(
+                experiment,
+                scale,
+                column,
+                found,
+                metric=column.metric,
+                published=printed.get(column.name),
+                published_std=deviations.get(column.name),
+                departures=[(mark, one) for mark, one in departures if one.concerns(label, column)],
+            )
+            digits = cell.digits if column.relative_to is None else RATIO_DIGITS
+            cells.append(replace(cell, digits=digits, comparison=(comparisons or {}).get(key)))
+        rows.append(TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells)))
+    other_rows = []
+    for label, values in published.other_rows.items():
+        cells = [
+            cell_of(experiment, scale, one, [], metric=one.metric, published=values.get(one.name))
+            for one in experiment.columns
+        ]
+        padding = (BLANK,) * (len(experiment.rows) - 1)
+        other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
     columns = [column.name for column in experiment.columns_at(scale)]
-    rows = [
-        _row(experiment, label, by_cell, scale, comparisons or {})
-        for label in experiment.rows_at(scale)
-    ]
+    metrics = {column.metric for column in experiment.columns}
+    recorded = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
+    declared = {f"{metric}: {metric_of(metric).signature}" for metric in metrics}
     return Table(
         experiment=experiment,
         scale=scale,
         seeds=tuple(sorted({seed for one in columns for seed in experiment.seeds_at(scale, one)})),
         rows=_with_visible_values(rows),
-        other_rows=_other_rows(experiment, scale),
-        signatures=_signatures(experiment, records),
+        other_rows=tuple(other_rows),
+        signatures=tuple(sorted(recorded or declared)),
         provenance=provenance_of(records),
     )
 
@@ -197,39 +230,6 @@ def cell_of(
     )
 
 
-def _row(
-    experiment: Experiment,
-    label: str,
-    by_cell: Mapping[CellKey, list[Measurement]],
-    scale: str,
-    comparisons: Mapping[CellKey, Comparison],
-) -> TableRow:
-    printed = experiment.published.rows.get(label, {})
-    deviations = experiment.published.deviations.get(label, {})
-    departures = marked_departures(experiment, scale)
-    cells = []
-    for column in experiment.columns:
-        found = by_cell.get((label, column.name, column.metric), [])
-        if column.relative_to is not None:
-            found = _ratios(
-                found, by_cell.get((column.relative_to, column.name, column.metric), [])
-            )
-        cell = cell_of(
-            experiment,
-            scale,
-            column,
-            found,
-            metric=column.metric,
-            published=printed.get(column.name),
-            published_std=deviations.get(column.name),
-            departures=[(mark, one) for mark, one in departures if one.concerns(label, column)],
-        )
-        digits = cell.digits if column.relative_to is None else RATIO_DIGITS
-        comparison = comparisons.get((label, column.name, column.metric))
-        cells.append(replace(cell, digits=digits, comparison=comparison))
-    return TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells))
-
-
 def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Departure]]:
     """Departures from the paper's protocol with their marks; none below full scale.
 
@@ -239,29 +239,38 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
     return list(zip(MARKS, departures, strict=False))
 
 
-def _ratios(records: Sequence[Measurement], references: Sequence[Measurement]) -> list[Measurement]:
-    """Values divided by the reference of the same kind and seed, where there is one."""
-    by_seed = {(record.kind, record.seed): record.value for record in references}
-    return [
-        replace(record, value=record.value / by_seed[record.kind, record.seed])
-        for record in records
-        if by_seed.get((record.kind, record.seed))
-    ]
+def chosen_records(
+    experiment: Experiment, records: Sequence[Measurement], scale: str
+) -> list[Measurement]:
+    """Records of the value that is best for the first seed, for each row and column.
+
+    Args:
+        experiment: all records of rows that are not tuned are chosen.
+        records: of the experiment at this scale, in any order.
+        scale: says the first seed.
+    """
+    tune = experiment.tune
+    if tune is None:
+        return list(records)
+    measured = tuning_values(experiment, records, scale)
+    chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
+
+    def counts(record: Measurement) -> bool:
+        if experiment.tuning_of(record.row) is None:
+            return True
+        return record.tuned is not None and record.tuned == chosen.get((record.row, record.column))
+
+    return [record for record in records if counts(record)]
 
 
-def _other_rows(experiment: Experiment, scale: str) -> tuple[PublishedRow, ...]:
-    def row(label: str, values: Mapping[str, float]) -> PublishedRow:
-        cells = (
-            cell_of(experiment, scale, one, [], metric=one.metric, published=values.get(one.name))
-            for one in experiment.columns
-        )
-        return PublishedRow(label, tuple(cells))
-
-    return tuple(row(label, values) for label, values in experiment.published.other_rows.items())
-
-
-def _signatures(experiment: Experiment, records: Sequence[Measurement]) -> tuple[str, ...]:
-    metrics = {column.metric for column in experiment.columns}
-    found = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
-    declared = {f"{metric}: {metric_of(metric).signature}" for metric in metrics}
-    return tuple(sorted(found or declared))
+def tuning_values(
+    experiment: Experiment, records: Sequence[Measurement], scale: str
+) -> dict[tuple[str, str], dict[float, float]]:
+    """The tuning metric of the first seed, by row and column and by value of the setting."""
+    assert experiment.tune is not None
+    found: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
+    for record in records:
+        first = record.seed == experiment.seeds_at(scale, record.column)[0]
+        if first and record.metric == experiment.tune.metric and record.tuned is not None:
+            found[record.row, record.column][record.tuned] = record.value
+    return dict(found)

@@ -16,8 +16,15 @@ from repro.results.layout import (
     table_path,
 )
 from repro.results.record import Record, from_dict, read_record
-from repro.results.records import publish, read_records
-from repro.results.store import RunFolder, Status, find_run, list_runs, run_folder
+from repro.results.store import (
+    RunFolder,
+    Status,
+    find_run,
+    list_runs,
+    publish,
+    read_records,
+    run_folder,
+)
 
 __all__ = [
     "Archive",

@@ -14,7 +14,6 @@ from repro.atomic import atomic_path
 from repro.results.errors import ResultsError
 
 Array = NDArray[np.number]
-_SUFFIX = ".npy"
 _UNREADABLE = (
     OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
     RuntimeError,  # an encrypted member, or a compression that is not supported
@@ -47,16 +46,14 @@ def read_arrays(path: Path) -> dict[str, Array]:
         ResultsError: the file is missing or damaged.
     """
     try:
+        found: dict[str, Array] = {}
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
-            names = [name.removesuffix(_SUFFIX) for name in archive.namelist()]
-            return {name: _member(archive, name + _SUFFIX) for name in names}
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    array = np.lib.format.read_array(member, allow_pickle=False)
+                    if member.read(1):  # at its end the checksum of the member is compared
+                        raise ValueError(f"{name} is longer than its array")
+                found[name.removesuffix(".npy")] = array
+        return found
     except _UNREADABLE as error:
         raise ResultsError(f"{path}: no file of arrays ({error})") from error
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> Array:
-    with archive.open(name) as member:
-        array: Array = np.lib.format.read_array(member, allow_pickle=False)
-        if member.read(1):  # at its end the checksum of the member is compared
-            raise ValueError(f"{name} is longer than its array")
-    return array

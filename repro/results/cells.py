@@ -1,9 +1,10 @@
 """Assignment of recorded runs to the cells of an artefact, by the configurations that it plans."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.identity import NUISANCE
 from repro.config.matching import Plans, differences, may_match
 from repro.config.planning import PlannedRun, plan_runs
+from repro.evaluation.tuning import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
-from repro.results.records import read_records
-from repro.results.tuning import following_runs
+from repro.results.store import read_records
+
+Measure = Callable[[PlannedRun], float | None]
+"""The tuning metric of a run; ``None`` if the run is not done."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,9 @@ class Measurement:
         return self.epoch != NUMERIC_EPOCH or bool(self.departs)
 
 
+_OF_RUN = {one.name for one in fields(Measurement)} & {one.name for one in fields(Record)}
+
+
 @dataclass(frozen=True)
 class CellRun:
     """A recorded run, the place that it fills, and the changed defaults in which it differs."""
@@ -76,6 +83,7 @@ class CellRun:
     def measurements(self) -> Iterator[Measurement]:
         """Every metric of the run, as one of this cell."""
         record, plan = self.record, self.planned
+        of_run = {name: value for name, value in vars(record).items() if name in _OF_RUN}
         for metric, value in sorted(record.metrics.items()):
             yield Measurement(
                 row=plan.row,
@@ -83,19 +91,9 @@ class CellRun:
                 metric=metric,
                 value=float(value),
                 signature=record.signatures[metric],
-                run_id=record.run_id,
-                kind=record.kind,
-                seed=record.seed,
-                scale=record.scale,
-                corpus=record.corpus,
-                fingerprint=record.fingerprint,
-                epoch=record.epoch,
-                commit=record.commit,
-                device=record.device,
-                versions=record.versions,
-                wall_time=record.wall_time,
                 tuned=plan.value,
                 departs=list(self.departs),
+                **of_run,
             )
 
 
@@ -147,6 +145,10 @@ class Archive:
         """
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
         key = overrides, run.seed, run.superseded
+
+        def preference(one: CellRun) -> tuple[bool, int, str, str]:
+            return not one.departs, one.record.epoch, one.record.finished, one.record.run_id
+
         if key not in self._found:  # most configurations serve cells of several artefacts
             candidates = [
                 CellRun(run, record, (*protocol, *changed))
@@ -154,7 +156,7 @@ class Archive:
                 for record in self._by_seed[run.seed]
                 if (changed := self._changed((*overrides, *protocol), record)) is not None
             ]
-            self._found[key] = max(candidates, key=_preference, default=None)
+            self._found[key] = max(candidates, key=preference, default=None)
         found = self._found[key]
         return None if found is None else replace(found, planned=run)
 
@@ -167,10 +169,31 @@ class Archive:
 
     def runs_of(self, experiment: Experiment) -> list[CellRun]:
         """Every recorded run of an artefact, cell by cell, and of every tuned value."""
-        if experiment.name not in self._cells:
-            found = list(self._find_all(experiment))
-            self._cells[experiment.name] = found + list(self._ensembles(experiment, found))
-        return self._cells[experiment.name]
+        if experiment.name in self._cells:
+            return self._cells[experiment.name]
+        # The outcomes of a round may ask for further runs where a setting is tuned.
+        new = plan = list(plan_runs(experiment, self.scale))
+        known: dict[PlannedRun, CellRun | None] = {}
+        while new:
+            known |= {run: self.find(run) for run in new}
+            new = following_cell_runs(experiment, self.scale, plan, known)
+            plan += new
+        found = [one for one in known.values() if one is not None]
+        # A cell that shows an ensemble shows the one of just its runs.
+        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
+        members: dict[tuple[str, str], list[CellRun]] = defaultdict(list)
+        for run in found:
+            if run.planned.column in shown:
+                members[run.planned.row, run.planned.column].append(run)
+        for runs in members.values():
+            names = sorted(run.record.run_id for run in runs)
+            found += [
+                CellRun(runs[0].planned, record, runs[0].departs)
+                for record in self.records
+                if record.kind == "ensemble" and sorted(record.members) == names
+            ]
+        self._cells[experiment.name] = found
+        return found
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
         """Every metric of every recorded run of an artefact."""
@@ -181,43 +204,20 @@ class Archive:
 
     def artefacts_of(self, record: Record) -> list[str]:
         """Names of the artefacts that plan the run of a record."""
-        names = (name for name in list_experiments() if self._plans_run(name, record))
-        return list(names)
-
-    def _plans_run(self, name: str, record: Record) -> bool:
-        experiment = load_experiment(name)
-        if experiment.computed or self.scale not in experiment.scales:
-            return False
-        for run in plan_runs(experiment, self.scale):
-            if record.seed not in experiment.seeds_at(self.scale, run.column):
+        found: list[str] = []
+        for name in list_experiments():
+            experiment = load_experiment(name)
+            if experiment.computed or self.scale not in experiment.scales:
                 continue
-            tuned = None if run.value is None else record.settings.get(run.setting)
-            same = run.repeated(seed=record.seed, value=tuned).overrides
-            if self._changed(same, record) is not None:
-                return True
-        return False
-
-    def _find_all(self, experiment: Experiment) -> Iterator[CellRun]:
-        new = plan = list(plan_runs(experiment, self.scale))
-        known: dict[PlannedRun, CellRun | None] = {}
-        while new:
-            known |= {run: self.find(run) for run in new}
-            new = following_cell_runs(experiment, self.scale, plan, known)
-            plan += new
-        yield from (found for found in known.values() if found is not None)
-
-    def _ensembles(self, experiment: Experiment, found: Sequence[CellRun]) -> Iterator[CellRun]:
-        """The ensemble of each cell that shows one, if just its runs have been combined."""
-        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-        members: dict[tuple[str, str], list[CellRun]] = defaultdict(list)
-        for run in found:
-            if run.planned.column in shown:
-                members[run.planned.row, run.planned.column].append(run)
-        for runs in members.values():
-            names = sorted(run.record.run_id for run in runs)
-            for record in self.records:
-                if record.kind == "ensemble" and sorted(record.members) == names:
-                    yield CellRun(runs[0].planned, record, runs[0].departs)
+            for run in plan_runs(experiment, self.scale):
+                if record.seed not in experiment.seeds_at(self.scale, run.column):
+                    continue
+                tuned = None if run.value is None else record.settings.get(run.setting)
+                same = run.repeated(seed=record.seed, value=tuned).overrides
+                if self._changed(same, record) is not None:
+                    found.append(name)
+                    break
+        return found
 
 
 def following_cell_runs(
@@ -237,6 +237,38 @@ def following_cell_runs(
     return following_runs(experiment, scale, plan, measure)
 
 
-def _preference(run: CellRun) -> tuple[bool, int, str, str]:
-    record = run.record
-    return not run.departs, record.epoch, record.finished, record.run_id
+def following_runs(
+    experiment: Experiment, scale: str, planned: Sequence[PlannedRun], measure: Measure
+) -> list[PlannedRun]:
+    """Runs that the outcomes so far ask for; none once every cell is tuned and complete.
+
+    These are one more value behind the end of the grid where the best one lies, or else the other
+    seeds of the best value. Runs that failed or are not done take no part in the choice.
+
+    Args:
+        experiment: what is reproduced; without tuning there is nothing to follow.
+        scale: says the seeds and the grid.
+        planned: every run that was asked for so far, cell by cell.
+        measure: the tuning metric of a run.
+    """
+    found: list[PlannedRun] = []
+    cells = sorted(planned, key=lambda run: (run.row, run.column))
+    for (row, column), group in groupby(cells, key=lambda run: (run.row, run.column)):
+        if (tune := experiment.tuning_of(row)) is None:
+            continue
+        runs, seeds = [*group], experiment.seeds_at(scale, column)
+        tried = {run.value: run for run in runs if run.seed == seeds[0] and run.value is not None}
+        scores = {value: measure(run) for value, run in tried.items()}
+        measured = {value: score for value, score in scores.items() if score is not None}
+        if not measured:
+            continue
+        best, factor = best_value(measured, tune.metric), tune.grid_factor
+        grid = experiment.grid_at(scale, column)
+        most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
+        if factor is not None and len(tried) < most and best in (min(tried), max(tried)):
+            wider = best * factor if best == max(tried) else best / factor
+            found.append(tried[best].repeated(value=wider))
+        else:
+            done = {(run.seed, run.value) for run in runs}
+            found += [tried[best].repeated(seed=s) for s in seeds if (s, best) not in done]
+    return found

@@ -4,44 +4,38 @@ Every check takes one row and raises :class:`ValueError` where it is not what a 
 put out: probabilities outside of [0, 1], distributions that do not sum to one, wrong shapes.
 """
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from repro.results.errors import ResultsError
 
 Row = dict[str, Any]
 TOLERANCE = 1e-3
 
 
-def checked(path: Path, rows: list[Row], check: Callable[[Row], None]) -> list[Row]:
-    """The rows of a file, each of them checked.
-
-    Raises:
-        ResultsError: a row fails the check, or lacks something; the message names file and line.
-    """
-    for line, row in enumerate(rows, start=1):
-        try:
-            check(row)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ResultsError(f"{path}:{line}: {error!r}") from error
-    return rows
-
-
 def check_attention(row: Row) -> None:
     """Weights of outputs over a source, of a premise, or of an alignment in both directions."""
-    if "premise_to_hypothesis" in row:
-        _check_alignment(row)
+    if "premise_to_hypothesis" not in row:
+        weights = np.asarray(row["weights"], dtype=float)
+        words = row.get("source", row.get("premise"))
+        lines = [len(row["output"])] if "output" in row else []
+        # Words of other tasks may have other names.
+        _check_weights(weights, None if words is None else (*lines, len(words)))
+        _check_sums(weights)
         return
-    weights = np.asarray(row["weights"], dtype=float)
-    words = row.get("source", row.get("premise"))
-    if words is None:  # of another task, whose words have other names
-        _check_weights(weights, None)
-    else:
-        _check_weights(weights, (*([len(row["output"])] if "output" in row else []), len(words)))
-    _check_sums(weights)
+    m, n, structures = len(row["premise"]), len(row["hypothesis"]), row["structures"]
+    symmetrical = structures.keys() == {"premise_to_hypothesis"}
+    for name, shape in (("premise_to_hypothesis", (m, n)), ("hypothesis_to_premise", (n, m))):
+        weights = np.asarray(row[name], dtype=float)
+        _check_weights(weights, shape)
+        if not symmetrical:  # a word of the longer sentence may have no partner in a matching
+            _check_sums(weights)
+        found = structures.get(name, [])
+        for one in found:
+            inside = all(-1 <= partner < shape[1] for partner in one["partners"])
+            _require(inside and len(one["partners"]) == shape[0], f"wrong partners in {name}")
+        if found:
+            _check_sums(np.asarray([one["weight"] for one in found], dtype=float))
 
 
 def check_hypotheses(row: Row) -> None:
@@ -85,23 +79,6 @@ def check_forced(row: Row) -> None:
         known = named.get(target, 0.0 if complete else step["probability"])
         same = abs(known - step["probability"]) <= TOLERANCE
         _require(same, f"{target!r} has two probabilities")
-
-
-def _check_alignment(row: Row) -> None:
-    m, n = len(row["premise"]), len(row["hypothesis"])
-    structures = row["structures"]
-    symmetrical = structures.keys() == {"premise_to_hypothesis"}
-    for name, shape in (("premise_to_hypothesis", (m, n)), ("hypothesis_to_premise", (n, m))):
-        weights = np.asarray(row[name], dtype=float)
-        _check_weights(weights, shape)
-        if not symmetrical:  # a word of the longer sentence may have no partner in a matching
-            _check_sums(weights)
-        found = structures.get(name, [])
-        for one in found:
-            inside = all(-1 <= partner < shape[1] for partner in one["partners"])
-            _require(inside and len(one["partners"]) == shape[0], f"wrong partners in {name}")
-        if found:
-            _check_sums(np.asarray([one["weight"] for one in found], dtype=float))
 
 
 def _check_weights(weights: np.ndarray, shape: Sequence[int] | None) -> None:

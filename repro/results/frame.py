@@ -8,7 +8,7 @@ import pandas as pd
 from repro.config.paths import default_results_dir
 from repro.results.errors import ResultsError
 from repro.results.record import Record
-from repro.results.records import read_records
+from repro.results.store import read_records
 
 PROVENANCE = (
     "run_id", "kind", "corpus", "fingerprint", "epoch", "commit", "device", "versions",

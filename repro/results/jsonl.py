@@ -25,59 +25,40 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as stream:
         stream.seek(0)
-        stream.truncate(len(_whole_lines(stream.read())))
+        stream.truncate(stream.read().rfind(b"\n") + 1)
         stream.write(_line(row))
         stream.flush()
         os.fsync(stream.fileno())
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read every row of a file that was written whole.
+def read_rows(path: Path, grown: bool = False) -> list[Row]:
+    """Read every row of a file.
+
+    Args:
+        path: the file.
+        grown: it grows line by line: a torn last line is left out, and no file means no rows.
 
     Raises:
         ResultsError: the file is missing or ends in a torn line, or a line is no JSON object.
     """
-    content = _content(path)
-    whole = _whole_lines(content)
-    if len(whole) != len(content):
-        torn = whole.count(b"\n") + 1
-        raise ResultsError(f"{path}:{torn}: the last line is torn")
-    return _parse_lines(path, whole)
-
-
-def read_grown_rows(path: Path) -> list[Row]:
-    """Read every row of a file that grows; a torn last line is left out, no file means no rows.
-
-    Raises:
-        ResultsError: a whole line is no JSON object.
-    """
-    return _parse_lines(path, _whole_lines(_content(path))) if path.exists() else []
-
-
-def _content(path: Path) -> bytes:
     if not path.is_file():
+        if grown and not path.exists():
+            return []
         raise ResultsError(f"{path}: no such file")
-    return path.read_bytes()
-
-
-def _whole_lines(content: bytes) -> bytes:
-    return content[: content.rfind(b"\n") + 1]
+    *lines, torn = path.read_bytes().split(b"\n")
+    if torn and not grown:
+        raise ResultsError(f"{path}:{len(lines) + 1}: the last line is torn")
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
+            raise ResultsError(f"{path}:{number}: not JSON ({error})") from error
+        if not isinstance(row, dict):
+            raise ResultsError(f"{path}:{number}: expected an object, found {type(row).__name__}")
+        rows.append(row)
+    return rows
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n"
-
-
-def _parse_lines(path: Path, whole: bytes) -> list[Row]:
-    lines = whole.split(b"\n")[:-1]
-    return [_parse(path, number, line) for number, line in enumerate(lines, start=1)]
-
-
-def _parse(path: Path, number: int, line: bytes) -> Row:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
-        raise ResultsError(f"{path}:{number}: not JSON ({error})") from error
-    if not isinstance(row, dict):
-        raise ResultsError(f"{path}:{number}: expected an object, found {type(row).__name__}")
-    return row

@@ -1,8 +1,9 @@
-"""The folder of one run: what it holds, how far it got, and how to find it again."""
+"""Folders of runs and their records: what they hold, and how to find them again."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,11 +28,12 @@ from repro.results.examples import (
     check_candidates,
     check_forced,
     check_hypotheses,
-    checked,
 )
-from repro.results.jsonl import Row, append_row, read_grown_rows, read_rows, write_rows
-from repro.results.layout import runs_dir
+from repro.results.jsonl import Row, append_row, read_rows, write_rows
+from repro.results.layout import record_path, runs_dir
 from repro.results.record import Record, read_record
+
+_log = logging.getLogger(__name__)
 
 Status = Literal["done", "failed", "running", "absent"]
 _UNLISTED = (
@@ -201,7 +203,7 @@ class RunFolder:
 
     def read_history(self) -> list[Row]:
         """Rows in the order they were appended; what a crash tore is left out."""
-        return read_grown_rows(self._verified(self.history))
+        return read_rows(self._verified(self.history), grown=True)
 
     def rewrite_history(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all rows; a continued run drops those after its checkpoint this way."""
@@ -213,9 +215,7 @@ class RunFolder:
 
     def read_hypotheses(self) -> list[Row]:
         """Read the output of :meth:`write_hypotheses`; no rows if the run kept none."""
-        return checked(
-            self.hypotheses, _read_optional(self._verified(self.hypotheses)), check_hypotheses
-        )
+        return self._read_examples(self.hypotheses, check_hypotheses)
 
     def write_attention(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep attention weights, one row per example."""
@@ -223,9 +223,7 @@ class RunFolder:
 
     def read_attention(self) -> list[Row]:
         """Read the output of :meth:`write_attention`; no rows if the run kept none."""
-        return checked(
-            self.attention, _read_optional(self._verified(self.attention)), check_attention
-        )
+        return self._read_examples(self.attention, check_attention)
 
     def write_candidates(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep candidate structures with their weights, one row per example."""
@@ -233,9 +231,7 @@ class RunFolder:
 
     def read_candidates(self) -> list[Row]:
         """Read the output of :meth:`write_candidates`; no rows if the run kept none."""
-        return checked(
-            self.candidates, _read_optional(self._verified(self.candidates)), check_candidates
-        )
+        return self._read_examples(self.candidates, check_candidates)
 
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
         """Keep what each example adds to the metrics, by full metric name."""
@@ -256,7 +252,22 @@ class RunFolder:
 
     def read_forced(self) -> list[Row]:
         """Read the output of :meth:`write_forced`; no rows if the run kept none."""
-        return checked(self.forced, _read_optional(self._verified(self.forced)), check_forced)
+        return self._read_examples(self.forced, check_forced)
+
+    def _read_examples(self, path: Path, check: Callable[[Row], None]) -> list[Row]:
+        """Read the rows of a file, no rows if there is none.
+
+        Raises:
+            DamagedFileError: the file differs from its checksum.
+            ResultsError: a row fails the check, or lacks something; names file and line.
+        """
+        rows = read_rows(path) if self._verified(path).exists() else []
+        for line, row in enumerate(rows, start=1):
+            try:
+                check(row)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise ResultsError(f"{path}:{line}: {error!r}") from error
+        return rows
 
     def _verified(self, path: Path) -> Path:
         """Return ``path``, once its content is known to be that of its checksum.
@@ -300,20 +311,42 @@ def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
     folders = [path for path in sorted(results_dir.glob("*/runs/*")) if path.is_dir()]
     found = [RunFolder(path) for path in folders if path.name.startswith(run_id_prefix)]
     exact = [folder for folder in found if folder.run_id == run_id_prefix]
-    return _only(exact or found, results_dir, run_id_prefix)
-
-
-def _only(found: Sequence[RunFolder], results_dir: Path, prefix: str) -> RunFolder:
+    found = exact or found
     if not found:
-        raise ResultsError(f"no run below {results_dir} begins with {prefix!r}")
+        raise ResultsError(f"no run below {results_dir} begins with {run_id_prefix!r}")
     if len(found) > 1:
         names = ", ".join(str(folder.path.relative_to(results_dir)) for folder in found)
-        raise ResultsError(f"{len(found)} runs begin with {prefix!r}: {names}")
+        raise ResultsError(f"{len(found)} runs begin with {run_id_prefix!r}: {names}")
     return found[0]
 
 
-def _read_optional(path: Path) -> list[Row]:
-    return read_rows(path) if path.exists() else []
+def publish(results_dir: Path, record: Record) -> Path:
+    """Put the record of a finished run beside the others of its scale; returns its file."""
+    path = record_path(results_dir, record.scale, record.run_id)
+    atomic_write_text(path, record.to_json() + "\n")
+    return path
+
+
+def read_records(results_dir: Path, scale: str) -> list[Record]:
+    """Read the record of every run, by name; of runs copied from elsewhere, in their folders.
+
+    Damaged records are left out; a warning names their file.
+
+    Raises:
+        ResultsError: a file is no record.
+    """
+    published = record_path(results_dir, scale, "").parent.glob("*.json")
+    finished = (folder.record for folder in list_runs(results_dir, scale) if folder.done.exists())
+    found: dict[str, Record] = {}
+    for path in (*sorted(published), *finished):
+        if path.parent.name in found:
+            continue
+        try:
+            record = read_record(path)
+            found[record.run_id] = record
+        except DamagedFileError as error:
+            _log.warning("%s", error)
+    return [found[name] for name in sorted(found)]
 
 
 def _read_object(path: Path) -> dict[str, Any]:

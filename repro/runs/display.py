@@ -8,13 +8,14 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from numba.core import event
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -23,12 +24,14 @@ from rich.table import Table
 from rich.text import Text
 
 from repro.results import RunFolder
-from repro.runs.compilation import announced_compilation
 from repro.runs.locking import is_claimed
 
 _COLOURS = {"done": "green", "skipped": "cyan", "failed": "red"}
 _POLL_SECONDS = {True: 0.5, False: 5.0}
 """Between two looks at the folders, on a terminal and elsewhere."""
+_PATIENCE = 3.0
+"""Seconds of compilation before anything is said; cached kernels take much less."""
+NOTICE = "compiling kernels for this machine: up to a minute, once (docs/kernels.md)"
 _LINE_SECONDS = 60.0
 """Between two lines about the runs in progress where the output is no terminal."""
 _SHOWN = 12
@@ -183,7 +186,8 @@ class SweepDisplay:
         states = [*self.states.values()]
         count = {kind: sum(s.status == kind for s in states) for kind in ("running", "failed")}
         text = f"{self.title}  {len(self._ended)}/{len(states)} ended, {count['running']} running, "
-        text += f"{count['failed']} failed  {timedelta(seconds=round(self._elapsed()))}"
+        elapsed = timedelta(seconds=round(time.monotonic() - self._began))
+        text += f"{count['failed']} failed  {elapsed}"
         left = self.time_left()
         head = Table.grid(padding=(0, 1))
         bar = ProgressBar(len(states), sum(state.share for state in states), width=24)
@@ -197,14 +201,18 @@ class SweepDisplay:
             rows.add_row(f"and {len(running) - _SHOWN} more")
         return Group(head, rows)
 
-    def _elapsed(self) -> float:
-        return time.monotonic() - self._began
-
     def _follow(self) -> None:
         while not self._stop.wait(_POLL_SECONDS[self.console.is_terminal]):
             self._poll()
-            if time.monotonic() - self._said > _LINE_SECONDS and not self.console.is_terminal:
-                self._say()
+            if self.console.is_terminal or time.monotonic() - self._said <= _LINE_SECONDS:
+                continue
+            self._said = time.monotonic()
+            running = [state for state in self.states.values() if state.status == "running"]
+            if running and not self.quiet:
+                names = [f"{state.folder.run_id} {state.text}" for state in running[:_SHOWN]]
+                line = f"{len(self._ended)}/{len(self.states)} ended, {len(running)} running: "
+                left = self.time_left()
+                self.print(line + escape("; ".join(names)) + (f", {left} left" if left else ""))
 
     def _poll(self) -> None:
         for run_id in self.states.keys() - self._ended:
@@ -216,18 +224,6 @@ class SweepDisplay:
                 reason = last_line(state.folder) if status == "failed" else ""
                 self.finished(run_id, status, reason)
 
-    def _say(self) -> None:
-        """A line about the runs in progress, where the output is no terminal."""
-        self._said = time.monotonic()
-        states = self.states.values()
-        running = [state for state in states if state.status == "running"]
-        if not running or self.quiet:
-            return
-        shown = "; ".join(f"{state.folder.run_id} {state.text}" for state in running[:_SHOWN])
-        left = self.time_left()
-        line = f"{len(self._ended)}/{len(states)} ended, {len(running)} running: {escape(shown)}"
-        self.print(line + (f", {left} left" if left else ""))
-
 
 def last_line(folder: RunFolder) -> str:
     """Why a run failed: the last line of its traceback."""
@@ -235,3 +231,48 @@ def last_line(folder: RunFolder) -> str:
         lines = folder.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
         return next((line for line in reversed(lines) if line.strip()), "")
     return ""
+
+
+class _Listener(event.Listener):
+    """Adds up the time of compilations, which nest, and speaks once."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._depth = 0
+        self._spent = 0.0
+        self._started = 0.0
+        self._said = False
+
+    def on_start(self, event: event.Event) -> None:
+        """Start the clock of an outermost compilation."""
+        if self._depth == 0:
+            self._started = time.monotonic()
+        self._depth += 1
+        self._speak_if_late()
+
+    def on_end(self, event: event.Event) -> None:
+        """Stop it."""
+        self._speak_if_late()
+        self._depth -= 1
+        if self._depth == 0:
+            self._spent += time.monotonic() - self._started
+
+    def _speak_if_late(self) -> None:
+        late = self._spent + time.monotonic() - self._started > _PATIENCE
+        if late and not self._said:
+            self._said = True
+            self._say(NOTICE)
+
+
+@contextmanager
+def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
+    """Call ``say`` once if compilations by numba in the block take more than three seconds in all.
+
+    For commands only: the library compiles in silence.
+    """
+    listener = _Listener(say)
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)

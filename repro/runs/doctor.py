@@ -40,7 +40,7 @@ class Finding:
 
 def doctor(data_dir: Path, results_dir: Path) -> int:
     """Print the findings; returns 1 if something is broken, else 0."""
-    findings = [*_machine(), *_libraries(), *_corpora(data_dir), *_results(results_dir), *_slurm()]
+    findings = [*_machine(), *_surroundings(data_dir, results_dir)]
     for one in findings:
         print(f"{one.status:8}{one.name:14}{one.text}")
         if one.advice:
@@ -49,6 +49,7 @@ def doctor(data_dir: Path, results_dir: Path) -> int:
 
 
 def _machine() -> Iterator[Finding]:
+    """Python and the processors, optional packages and programs."""
     old = sys.version_info < (3, 11)
     advice = "install Python 3.11 or newer" if old else ""
     yield Finding("broken" if old else "ok", "Python", platform.python_version(), advice)
@@ -63,9 +64,6 @@ def _machine() -> Iterator[Finding]:
         yield Finding("broken", "CUDA", "a GPU, but torch does not see it", advice)
     else:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
-
-
-def _libraries() -> Iterator[Finding]:
     for name, package, use in (
         ("Triton", "triton", "kernels on GPUs: pip install '.[gpu]'"),
         ("submitit", "submitit", "hydra/launcher=slurm: pip install '.[slurm]'"),
@@ -76,26 +74,24 @@ def _libraries() -> Iterator[Finding]:
             yield Finding("ok", name, version(package))
         except PackageNotFoundError:
             yield Finding("missing", name, "not installed", f"needed for {use}")
-    yield _numba_cache()
+    # Compiled kernels are kept between processes where the folder is writable.
+    chosen, spec = os.environ.get("NUMBA_CACHE_DIR"), find_spec("repro")
+    assert spec is not None
+    assert spec.origin is not None
+    folder = Path(chosen) if chosen else Path(spec.origin).parent
+    if os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        yield Finding("ok", "numba cache", str(folder))
+    else:
+        advice = "set NUMBA_CACHE_DIR to a writable folder, "
+        advice += "or kernels are compiled in every process"
+        yield Finding("missing", "numba cache", f"{folder} is not writable", advice)
     java = shutil.which("java")
     advice = "needed for METEOR 1.5 only: install a Java runtime" if java is None else ""
     yield Finding("missing" if java is None else "ok", "Java", java or "not on the PATH", advice)
 
 
-def _numba_cache() -> Finding:
-    """Return whether compiled kernels can be kept between processes."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    spec = find_spec("repro")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(chosen) if chosen else Path(spec.origin).parent
-    if os.access(folder if folder.exists() else folder.parent, os.W_OK):
-        return Finding("ok", "numba cache", str(folder))
-    advice = "set NUMBA_CACHE_DIR to a writable folder, or kernels are compiled in every process"
-    return Finding("missing", "numba cache", f"{folder} is not writable", advice)
-
-
-def _corpora(data_dir: Path) -> Iterator[Finding]:
+def _surroundings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
+    """Corpora, results and the cluster."""
     jar = data_dir / METEOR_JAR
     advice = "" if jar.exists() else f"put METEOR 1.5 there: {jar}"
     yield Finding("missing" if advice else "ok", "METEOR", str(jar) * (not advice), advice)
@@ -106,22 +102,16 @@ def _corpora(data_dir: Path) -> Iterator[Finding]:
     if missing:
         advice = f"`repro data list NAME data_dir={data_dir}` says how to get one"
         yield Finding("missing", "corpora", ", ".join(missing), advice)
-
-
-def _results(results_dir: Path) -> Iterator[Finding]:
     try:
         require_writable(results_dir)
     except ResultsError as error:
         yield Finding("broken", "results", str(error), "choose another results_dir")
-        return
-    place = next(path for path in (results_dir, *results_dir.parents) if path.exists())
-    free = shutil.disk_usage(place).free / 2**30
-    advice = "free some space, or choose another results_dir" if free < _FREE_GIB else ""
-    status = "broken" if advice else "ok"
-    yield Finding(status, "results", f"{results_dir}, {free:.0f} GiB free", advice)
-
-
-def _slurm() -> Iterator[Finding]:
+    else:
+        place = next(path for path in (results_dir, *results_dir.parents) if path.exists())
+        free = shutil.disk_usage(place).free / 2**30
+        advice = "free some space, or choose another results_dir" if free < _FREE_GIB else ""
+        status = "broken" if advice else "ok"
+        yield Finding(status, "results", f"{results_dir}, {free:.0f} GiB free", advice)
     if shutil.which("sinfo") is None:
         yield Finding("missing", "Slurm", "no sinfo here: runs stay on this machine")
         return
@@ -130,5 +120,5 @@ def _slurm() -> Iterator[Finding]:
         advice = "see whether slurmctld runs, and SLURM_CONF"
         yield Finding("broken", "Slurm", asked.stderr.strip().splitlines()[-1], advice)
     else:
-        found = "; ".join(asked.stdout.splitlines())
-        yield Finding("ok", "Slurm", f"partition, state, nodes: {found}")
+        partitions = "; ".join(asked.stdout.splitlines())
+        yield Finding("ok", "Slurm", f"partition, state, nodes: {partitions}")

@@ -54,7 +54,13 @@ def describe_device(device: torch.device) -> str:
         several = f", {distributed.size()} GPUs" if distributed.size() > 1 else ""
         return f"cuda ({torch.cuda.get_device_name(device)}{several})"
     several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
-    return f"cpu ({_processor()}, threads: {torch.get_num_threads()}{several})"
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        processor = names[0] if names else platform.machine()
+    except OSError:  # no such file system
+        processor = platform.processor() or platform.machine()
+    return f"cpu ({processor}, threads: {torch.get_num_threads()}{several})"
 
 
 def describe_versions() -> str:
@@ -85,12 +91,3 @@ def source_commit() -> str:
 def _git(root: Path, *arguments: str) -> str:
     command = ["git", "-C", str(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

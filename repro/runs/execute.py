@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from repro.atomic import scratch_folder
 from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
 from repro.config.identity import NUISANCE, run_id, settings
-from repro.config.schema import FenchelYoungLossConfig, RunConfig, TrainingConfig
+from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
 from repro.results import Record, RunFolder, publish, require_writable, run_folder
@@ -29,7 +29,6 @@ from repro.runs.environment import (
     prepare_device,
     source_commit,
 )
-from repro.runs.finished import is_finished
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec
@@ -67,20 +66,29 @@ class Outcome:
     status: str
     folder: Path
     error: str = ""
-    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class LocatedRun:
-    """A configuration with its corpus, its identity and its folder."""
+class Job:
+    """A run to do: its configuration, its corpus, its folder, and what was typed to get it."""
 
     config: RunConfig
     corpus: CorpusIdentity
     folder: RunFolder
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def run_id(self) -> str:
+        """The run's identity."""
+        return self.folder.run_id
 
 
-def locate(config: RunConfig) -> LocatedRun:
+def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
     """Find the folder of a run; finds (or generates) the corpus, trains nothing.
+
+    Args:
+        config: the resolved configuration.
+        overrides: what was typed to get it, for the record and for messages.
 
     Raises:
         DataError: the corpus is missing or malformed.
@@ -91,10 +99,11 @@ def locate(config: RunConfig) -> LocatedRun:
     require_writable(results_dir)
     corpus = task_spec(config.task.name).identify(config)
     name = run_id(config, corpus.fingerprint)
-    return LocatedRun(config, corpus, run_folder(results_dir, config.scale.name, name))
+    folder = run_folder(results_dir, config.scale.name, name)
+    return Job(config, corpus, folder, tuple(overrides))
 
 
-def check(run: LocatedRun) -> None:
+def check(run: Job) -> None:
     """Refuse a run whose corpus is malformed or leaves nothing to train on, before it has a folder.
 
     Raises:
@@ -129,62 +138,66 @@ def execute(
         on_busy: told once that another process works on the run, which is then waited for;
             without it, the outcome of such a run is ``"busy"``.
     """
-    run = locate(config)
+    run = locate(config, overrides)
     while not is_finished(run.folder):
         try:
             with run_lock(run.folder.path, on_busy) as lock:
-                return _execute_locked(run, overrides, lock)
+                run.folder.reopen_if_damaged()
+                if run.folder.status == "done":  # by another process, before the lock was free
+                    return _outcome(run, "skipped")
+                try:
+                    _train_and_evaluate(run, lock)
+                except RunLostError:  # the folder is another's now
+                    raise
+                except Exception as error:
+                    run.folder.mark_failed(traceback.format_exc())
+                    return _outcome(run, "failed", f"{type(error).__name__}: {error}")
+                return _outcome(run, "done")
         except (RunBusyError, RunLostError) as error:
             if on_busy is None:
-                return _outcome(run, overrides, "busy", str(error))
+                return _outcome(run, "busy", str(error))
         except Exception as error:  # the claim, or the mark of a failure, could not be written
-            return _outcome(run, overrides, "failed", f"{type(error).__name__}: {error}")
-    return _outcome(run, overrides, "skipped")
+            return _outcome(run, "failed", f"{type(error).__name__}: {error}")
+    return _outcome(run, "skipped")
 
 
-def _execute_locked(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> Outcome:
-    run.folder.reopen_if_damaged()
-    if run.folder.status == "done":  # by another process, before the lock was free
-        return _outcome(run, overrides, "skipped")
-    try:
-        _run(run, overrides, lock)
-    except RunLostError:  # the folder is another's now
-        raise
-    except Exception as error:
-        run.folder.mark_failed(traceback.format_exc())
-        return _outcome(run, overrides, "failed", f"{type(error).__name__}: {error}")
-    return _outcome(run, overrides, "done")
-
-
-def record_death(run: LocatedRun, overrides: Sequence[str], reason: str) -> Outcome:
+def record_death(run: Job, reason: str) -> Outcome:
     """Mark a run as failed whose process died before it could do so itself.
 
     Args:
         run: what the process worked on.
-        overrides: as for :func:`execute`.
         reason: how the process died, for the user.
     """
     try:
         with run_lock(run.folder.path):
             if run.folder.status == "done":
-                return _outcome(run, overrides, "done")
+                return _outcome(run, "done")
             run.folder.mark_failed(reason + "\n")
     except RunBusyError as error:
-        return _outcome(run, overrides, "busy", str(error))
-    return _outcome(run, overrides, "failed", reason)
+        return _outcome(run, "busy", str(error))
+    return _outcome(run, "failed", reason)
 
 
-def _outcome(run: LocatedRun, overrides: Sequence[str], status: str, error: str = "") -> Outcome:
-    scores = run.folder.read_record().metrics if status in ("done", "skipped") else {}
-    return Outcome(run.folder.run_id, " ".join(overrides), status, run.folder.path, error, scores)
+def _outcome(run: Job, status: str, error: str = "") -> Outcome:
+    return Outcome(run.run_id, " ".join(run.overrides), status, run.folder.path, error)
 
 
-def _run(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> None:
+def is_finished(folder: RunFolder) -> bool:
+    """Tell whether a run is done and its files are whole; a warning names damaged ones."""
+    if folder.status != "done":
+        return False
+    damaged = folder.damaged_files()
+    if damaged:
+        _log.warning("%s: damaged (%s); the run is repeated", folder.path, ", ".join(damaged))
+    return not damaged
+
+
+def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config.hardware)
     folder.mark_running()
     folder.write_config(to_yaml(config))
-    environment = capture_environment(device, command_of(overrides))
+    environment = capture_environment(device, command_of(run.overrides))
     folder.write_environment(environment)
     task = build_task(config, device)
     shown_at = -_PROGRESS_SECONDS
@@ -193,10 +206,24 @@ def _run(run: LocatedRun, overrides: Sequence[str], lock: RunLock) -> None:
         nonlocal shown_at
         if lock.lost:
             lock.check()
-        if time.monotonic() - shown_at >= _PROGRESS_SECONDS:
-            shown_at = time.monotonic()
-            with suppress(OSError):  # the display is not worth a run
-                folder.write_progress(_standing(config.training, progress, batches))
+        if time.monotonic() - shown_at < _PROGRESS_SECONDS:
+            return
+        shown_at = time.monotonic()
+        epoch, training = progress.epoch + progress.batch / max(1, batches), config.training
+        limits = ((epoch, training.max_epochs), (progress.step, training.max_steps))
+        shares = [done / most for done, most in limits if most is not None]
+        key = f"dev_{training.monitor}"
+        values = [row[key] for row in progress.history if key in row]
+        with suppress(OSError):  # the display is not worth a run
+            folder.write_progress(
+                {
+                    "share": max(shares, default=0.0),
+                    "epoch": progress.epoch + 1,
+                    "epochs": training.max_epochs,
+                    "metric": training.monitor,
+                    "value": values[-1] if values else None,
+                }
+            )
 
     distributed.same(_RUN)
     progress = _train_once(task, run, environment["device"], show)
@@ -229,24 +256,6 @@ def follow(config: RunConfig) -> None:
             task.evaluate(RunFolder(folder))
 
 
-def _standing(config: TrainingConfig, progress: TrainingProgress, batches: int) -> dict[str, Any]:
-    """Progress of a training: the share that is done, epoch, and latest validation."""
-    epoch = progress.epoch + progress.batch / max(1, batches)
-    shares = [
-        done / limit
-        for done, limit in ((epoch, config.max_epochs), (progress.step, config.max_steps))
-        if limit is not None
-    ]
-    values = [row[key] for row in progress.history if (key := f"dev_{config.monitor}") in row]
-    return {
-        "share": max(shares, default=0.0),
-        "epoch": progress.epoch + 1,
-        "epochs": config.max_epochs,
-        "metric": config.monitor,
-        "value": values[-1] if values else None,
-    }
-
-
 def monitored(folder: RunFolder) -> float:
     """The best value of the metric that chose a finished run's model; larger is better."""
     return float(folder.read_training()["progress"]["best"])
@@ -265,7 +274,7 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
     return task.evaluate(folder)
 
 
-def _train_once(task: Task[Any], run: LocatedRun, device: str, show: Progress) -> TrainingProgress:
+def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> TrainingProgress:
     """Train, unless another run has done just that."""
     folder, config, training = run.folder, run.config, training_of(run.config, run.corpus)
     try:
@@ -307,7 +316,7 @@ def command_of(overrides: Sequence[str]) -> str:
 
 
 def make_record(
-    run: LocatedRun,
+    run: Job,
     scores: Mapping[str, float],
     environment: Mapping[str, str],
     seconds: float,
@@ -315,7 +324,7 @@ def make_record(
 ) -> Record:
     """The record of a run, or of an ensemble of members."""
     return Record(
-        run_id=run.folder.run_id,
+        run_id=run.run_id,
         kind="ensemble" if members else "run",
         scale=run.config.scale.name,
         seed=None if members else run.config.seed,
@@ -332,7 +341,7 @@ def make_record(
     )
 
 
-def finish(run: LocatedRun, record: Record, **summary: Any) -> None:
+def finish(run: Job, record: Record, **summary: Any) -> None:
     """Declare a run finished, and put its record beside the others of its scale."""
     assert run.config.results_dir is not None
     run.folder.write_record(record)

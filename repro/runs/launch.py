@@ -5,8 +5,10 @@ read from its folder, whoever computed it: nothing else passes between the two.
 """
 
 import json
+import logging
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,13 +29,13 @@ from repro.config.compose import (
     to_run_config,
 )
 from repro.config.errors import ConfigError
-from repro.config.schema import RunConfig
 from repro.config.sweeps import combinations, distinguishing
-from repro.results import RunFolder, atomic_write_json
+from repro.results import Archive, RunFolder, atomic_write_json
+from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line
 from repro.runs.environment import choose_device
 from repro.runs.execute import (
-    LocatedRun,
+    Job,
     Outcome,
     RunFailedError,
     check,
@@ -43,24 +45,6 @@ from repro.runs.execute import (
 )
 from repro.runs.locking import announce, is_claimed
 from repro.runs.shared_training import training_of
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run with the overrides that it was composed from."""
-
-    run: LocatedRun
-    overrides: tuple[str, ...]
-
-    @property
-    def config(self) -> RunConfig:
-        """The run's configuration."""
-        return self.run.config
-
-    @property
-    def run_id(self) -> str:
-        """The run's identity."""
-        return self.run.folder.run_id
 
 
 @dataclass(frozen=True)
@@ -79,11 +63,11 @@ class Batch:
     folder: Path
     display: SweepDisplay
 
-    def by_training(self) -> list[list[int]]:
-        """Numbers of the jobs, those that share one training together."""
-        groups: dict[str, list[int]] = {}
-        for number, job in enumerate(self.jobs):
-            groups.setdefault(training_of(job.config, job.run.corpus), []).append(number)
+    def by_training(self) -> list[list[Job]]:
+        """The jobs, those that share one training together."""
+        groups: dict[str, list[Job]] = {}
+        for job in self.jobs:
+            groups.setdefault(training_of(job.config, job.corpus), []).append(job)
         return [*groups.values()]
 
 
@@ -124,8 +108,7 @@ def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
         DataError: a corpus is missing or malformed.
     """
     configs = [compose_run(item) for item in overrides]  # all, before a corpus is generated
-    places = map(locate, configs)
-    return [Job(place, tuple(item)) for place, item in zip(places, overrides, strict=True)]
+    return [*map(locate, configs, overrides)]
 
 
 def distinct(jobs: Sequence[Job]) -> list[Job]:
@@ -153,7 +136,16 @@ def launch(
     asked = prepare_jobs([[*item, *search_path(master)] for item in overrides])
     jobs = distinct(asked)
     launch_jobs(backend_of(backend_name), settings, jobs, Path(master.hydra.sweep.dir))
-    returns = {job.run_id: _job_return(job) for job in jobs}
+    returns = {}
+    for job in jobs:
+        returned = JobReturn(overrides=job.overrides, task_name="repro")
+        outcome = outcome_of(job)
+        if outcome.status == "done":
+            returned.status, returned.return_value = JobStatus.COMPLETED, monitored(job.folder)
+        else:
+            error = RunFailedError(f"{outcome.folder}: {outcome.error}")
+            returned.status, returned.return_value = JobStatus.FAILED, error
+        returns[job.run_id] = returned
     return [returns[job.run_id] for job in asked]
 
 
@@ -195,15 +187,19 @@ def launch_jobs(
     for job in () if backend.remote else jobs:
         choose_device(job.config.hardware)
     for job in jobs:
-        check(job.run)
+        check(job)
     checked()
     labels = distinguishing([job.overrides for job in jobs])
     for job in jobs:
-        if job.run.folder.status == "failed" and not is_claimed(job.run.folder.path):
-            job.run.folder.forget_failure()
-    states = [RunState(job.run.folder, label) for job, label in zip(jobs, labels, strict=True)]
-    if folder is not None and any(job.run.folder.status != "done" for job in jobs):
-        keep_sweep(folder, jobs, labels)
+        if job.folder.status == "failed" and not is_claimed(job.folder.path):
+            job.folder.forget_failure()
+    states = [RunState(job.folder, label) for job, label in zip(jobs, labels, strict=True)]
+    if folder is not None and any(job.folder.status != "done" for job in jobs):
+        # For `repro status` and for the next rounds of the sweep.
+        kept = read_sweep(folder)
+        for job, label in zip(jobs, labels, strict=True):
+            kept["runs"].setdefault(job.run_id, label)  # a label of the whole sweep tells more
+        atomic_write_json(folder / "sweep.json", kept)
     with SweepDisplay(states, "runs", backend.watch) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
@@ -211,14 +207,6 @@ def launch_jobs(
 def search_path(master: DictConfig) -> list[str]:
     """Overrides of a sweep that its runs need to find their choices."""
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
-
-
-def keep_sweep(folder: Path, jobs: Sequence[Job], labels: Sequence[str]) -> None:
-    """Add runs to those of a sweep, for ``repro status`` and for its next rounds."""
-    kept = read_sweep(folder)
-    for job, label in zip(jobs, labels, strict=True):
-        kept["runs"].setdefault(job.run_id, label)  # a label of the whole sweep tells more
-    atomic_write_json(folder / "sweep.json", kept)
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:
@@ -274,11 +262,8 @@ def sweep_grid(
     Returns:
         One outcome for each run; none with ``dry_run``, which only lists them.
     """
-    from repro.runs.evidence import list_artefacts, record_sweeps
-
     folders = search_path(master)
-    swept = combinations([*overrides, *folders], loader)
-    asked = prepare_jobs(swept)
+    asked = prepare_jobs(combinations([*overrides, *folders], loader))
     jobs = distinct(asked)
     if dry_run:
         print_plan(jobs)
@@ -305,11 +290,9 @@ def run_jobs(
         checked: as for :func:`launch_jobs`.
     """
     folder = Path(master.hydra.sweep.dir)
-    before = {job.run_id for job in jobs if job.run.folder.status == "done"}
+    before = {job.run_id for job in jobs if job.folder.status == "done"}
     attempted = read_sweep(folder)["runs"]
-    chosen = [
-        job for job in jobs if job.run_id not in attempted or job.run.folder.status != "failed"
-    ]
+    chosen = [job for job in jobs if job.run_id not in attempted or job.folder.status != "failed"]
     if isinstance(launcher, OwnLauncher):
         backend, settings = backend_of(launcher.backend), launcher.settings
     else:  # it shows nothing itself, and adds the search path to each run
@@ -323,7 +306,7 @@ def run_jobs(
 
 def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     """Read from its folder how a run ended."""
-    folder, label = job.run.folder, " ".join(job.overrides)
+    folder, label = job.folder, " ".join(job.overrides)
     if folder.status == "done":
         return Outcome(folder.run_id, label, "skipped" if was_done else "done", folder.path)
     if folder.status == "failed":
@@ -331,17 +314,12 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     return Outcome(folder.run_id, label, "open", folder.path, "it was not brought to its end")
 
 
-def is_detached(master: DictConfig) -> bool:
-    """Return whether the launcher of a sweep leaves before the runs have ended."""
-    return bool(master.hydra.launcher.get("detach", False))
-
-
 def print_plan(jobs: Sequence[Job]) -> None:
     """List the runs of a sweep and what they have come to."""
     labels = distinguishing([job.overrides for job in jobs])
     done = 0
     for job, label in zip(jobs, labels, strict=True):
-        status = job.run.folder.status
+        status = job.folder.status
         done += status == "done"
         print(f"{job.run_id}  {'queued' if status == 'absent' else status:7}  {label}")
     print(f"{len(jobs)} runs, {done} of them done")
@@ -360,13 +338,33 @@ def print_failures(outcomes: Sequence[Outcome]) -> int:
     return len(failed)
 
 
-def _job_return(job: Job) -> JobReturn:
-    """The outcome of a run in the form that sweepers of Hydra read."""
-    returned = JobReturn(overrides=job.overrides, task_name="repro")
-    outcome = outcome_of(job)
-    if outcome.status == "done":
-        returned.status, returned.return_value = JobStatus.COMPLETED, monitored(job.run.folder)
-    else:
-        error = RunFailedError(f"{outcome.folder}: {outcome.error}")
-        returned.status, returned.return_value = JobStatus.FAILED, error
-    return returned
+def record_sweeps(jobs: Sequence[Job]) -> None:
+    """Keep what a multirun asks for, one sweep for each scale."""
+    for scale in dict.fromkeys(job.config.scale.name for job in jobs):
+        mine = [job for job in jobs if job.config.scale.name == scale]
+        config = mine[0].config
+        overrides, names = [job.overrides for job in mine], [job.run_id for job in mine]
+        sweep = swept(overrides, names, scale, config.name)
+        write_sweep(Path(config.results_dir or ""), sweep)
+        hint = f"repro report scale={scale} --sweep {sweep.name}"
+        _say(f"sweep {sweep.name}, shown by: {hint}")
+
+
+def list_artefacts(outcomes: Sequence[Outcome]) -> None:
+    """Print the artefacts whose cells the finished runs fill, with the number of runs."""
+    archives: dict[tuple[Path, str], Archive] = {}
+    found: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.status in ("done", "skipped"):
+            scale = outcome.folder.parents[1]
+            place = scale.parent, scale.name
+            archive = archives.setdefault(place, Archive(*place))
+            found.update(archive.artefacts_of(RunFolder(outcome.folder).read_record()))
+    for name, count in found.items():
+        _say(f"fills cells of {name} ({count} run{'s' if count > 1 else ''})")
+
+
+def _say(text: str) -> None:
+    """Print a line, unless ``-q`` asks for failures only."""
+    if logging.getLogger("repro").isEnabledFor(logging.INFO):
+        print(text, file=sys.stderr)

@@ -2,15 +2,14 @@
 
 import os
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
 from repro.runs.environment import choose_device
-from repro.runs.execute import Outcome, execute, record_death
-from repro.runs.launch import Backend, Batch, Job
+from repro.runs.execute import Job, Outcome, execute, record_death
+from repro.runs.launch import Backend, Batch
 from repro.runs.workers import Crew, Death
 
 
@@ -20,11 +19,27 @@ def run_locally(batch: Batch) -> None:
     A run that another process works on is put off, then waited for. A worker that dies fails its
     own run only. With ``fail_fast``, no run is started after one has failed.
     """
-    sweep, workers = _Sweep(batch), parallel_runs(batch)
-    if workers > 1:
-        sweep.side_by_side(workers)
-    else:
-        sweep.in_turn()
+    queue, workers = _Queue(batch), parallel_runs(batch)
+    if workers == 1:
+        while (task := queue.take(0)) is not None:
+            queue.settle(0, task, _perform(task))
+        return
+    prepare = partial(torch.set_num_threads, max(1, (os.cpu_count() or 1) // workers))
+    running: dict[int, _Task] = {}
+    with Crew[_Task, Outcome](_perform, prepare, workers) as crew:
+        while True:
+            for lane in crew.idle_lanes():
+                if (task := queue.take(lane)) is not None:
+                    crew.start(lane, task)
+                    running[lane] = task
+            if not running:
+                return
+            for lane, ended in crew.wait():
+                task = running.pop(lane)
+                if isinstance(ended, Death):
+                    reason = f"{ended}; the same command continues it from its last checkpoint"
+                    ended = record_death(task.job, reason)
+                queue.settle(lane, task, ended)
 
 
 BACKEND = Backend(run_locally, watch=False)
@@ -39,21 +54,27 @@ def parallel_runs(batch: Batch) -> int:
     return min(number or (os.cpu_count() or 1), len(batch.jobs))
 
 
+class _Task(NamedTuple):
+    """A run for a worker, and whether it is waited for while another process works on it."""
+
+    job: Job
+    awaited: bool
+
+
 class _Queue:
-    """Runs that are not done, by number, in the order in which lanes take them.
+    """Runs that are not done, in the order in which lanes take them.
 
     Runs of one group share a training: one lane takes them one after the other. A group whose next
     run another process works on is put off until no other group is left.
     """
 
-    def __init__(self, groups: Iterable[Sequence[int]]) -> None:
-        self._fresh = deque(deque(group) for group in groups)
-        self._postponed = deque[deque[int]]()
-        self._lanes: dict[int, deque[int]] = {}
-        self.awaited: set[int] = set()
-        """Runs that are waited for when they are taken again."""
+    def __init__(self, batch: Batch) -> None:
+        self._fresh = deque(deque(_Task(job, False) for job in g) for g in batch.by_training())
+        self._postponed = deque[deque[_Task]]()
+        self._lanes: dict[int, deque[_Task]] = {}
+        self._display = batch.display
 
-    def take(self, lane: int) -> int | None:
+    def take(self, lane: int) -> _Task | None:
         group = self._lanes.get(lane)
         if not group:
             groups = self._fresh or self._postponed
@@ -62,67 +83,17 @@ class _Queue:
             group = self._lanes[lane] = groups.popleft()
         return group.popleft()
 
-    def postpone(self, lane: int, number: int) -> None:
-        group = self._lanes.pop(lane)
-        group.appendleft(number)
-        self._postponed.append(group)
-        self.awaited.add(number)
-
-    def clear(self) -> None:
-        for groups in (self._fresh, self._postponed, self._lanes):
-            groups.clear()
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Description of a run for a worker."""
-
-    job: Job
-    awaited: bool
-
-
-class _Sweep:
-    """Several runs in progress."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.jobs, self.display = batch.jobs, batch.display
-        self.queue = _Queue(batch.by_training())
-
-    def in_turn(self) -> None:
-        while (number := self.queue.take(0)) is not None:
-            task = _Task(self.jobs[number], number in self.queue.awaited)
-            self._settle(0, number, _perform(task))
-
-    def side_by_side(self, workers: int) -> None:
-        prepare = partial(torch.set_num_threads, max(1, (os.cpu_count() or 1) // workers))
-        running: dict[int, int] = {}
-        with Crew[_Task, Outcome](_perform, prepare, workers) as crew:
-            while self._hand_out(crew, running):
-                for lane, ended in crew.wait():
-                    number = running.pop(lane)
-                    if isinstance(ended, Death):
-                        reason = f"{ended}; the same command continues it from its last checkpoint"
-                        job = self.jobs[number]
-                        ended = record_death(job.run, job.overrides, reason)
-                    self._settle(lane, number, ended)
-
-    def _hand_out(self, crew: Crew[_Task, Outcome], running: dict[int, int]) -> bool:
-        """Give runs to idle workers; tell whether any worker is busy."""
-        for lane in crew.idle_lanes():
-            number = self.queue.take(lane)
-            if number is not None:
-                crew.start(lane, _Task(self.jobs[number], number in self.queue.awaited))
-                running[lane] = number
-        return bool(running)
-
-    def _settle(self, lane: int, number: int, outcome: Outcome) -> None:
+    def settle(self, lane: int, task: _Task, outcome: Outcome) -> None:
         if outcome.status == "busy":
-            self.display.waiting(outcome.run_id, outcome.error)
-            self.queue.postpone(lane, number)
+            self._display.waiting(outcome.run_id, outcome.error)
+            group = self._lanes.pop(lane)
+            group.appendleft(task._replace(awaited=True))
+            self._postponed.append(group)
             return
-        self.display.finished(outcome.run_id, outcome.status, outcome.error)
-        if outcome.status == "failed" and self.jobs[number].config.fail_fast:
-            self.queue.clear()
+        self._display.finished(outcome.run_id, outcome.status, outcome.error)
+        if outcome.status == "failed" and task.job.config.fail_fast:
+            for groups in (self._fresh, self._postponed, self._lanes):
+                groups.clear()
 
 
 def _perform(task: _Task) -> Outcome:

@@ -28,7 +28,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from repro.atomic import atomic_write_json
 from repro.processes import process_start, system_identity
@@ -89,14 +88,6 @@ class RunLostError(RuntimeError):
     """The claim of this process was taken for dead, or removed; the run is no longer its own."""
 
 
-class _Other(NamedTuple):
-    """Claim of another process; ordered by the time of entry."""
-
-    name: str
-    path: Path
-    holder: Holder
-
-
 class RunLock:
     """The claim of this process on a run folder, from :func:`run_lock`."""
 
@@ -129,9 +120,7 @@ class RunLock:
                 self.check()
                 # An entering process withdraws within seconds; an earlier claim that is there for
                 # two heartbeats is held. It was invisible on entry: the younger claim gives way.
-                earlier = {
-                    other.name for other in _others(self.path) if other.name < self.path.name
-                }
+                earlier = {name for name, _ in _others(self.path) if name < self.path.name}
                 self.lost = bool(rivals & earlier)
                 renewed, rivals = time.monotonic(), earlier
             except RunLostError:
@@ -159,7 +148,18 @@ def run_lock(
         OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = _enter(folder) if on_busy is None else _enter_when_free(folder, on_busy)
+    told = False
+    while True:
+        try:
+            path = _enter(folder)
+            break
+        except RunBusyError as busy:
+            if on_busy is None:
+                raise
+            if not told:
+                on_busy(busy)
+            told = True
+        time.sleep(_POLL_SECONDS * random.uniform(1, 2))  # two that wait must not stay in step
     lock, stop = RunLock(path), threading.Event()
     heart = threading.Thread(target=lock._beat, args=(stop,), name="run-lock", daemon=True)
     try:
@@ -187,28 +187,19 @@ def announce(busy: RunBusyError) -> None:
     print(f"repro: waiting: {busy}", file=sys.stderr)
 
 
-def _enter_when_free(folder: Path, on_busy: Callable[[RunBusyError], None]) -> Path:
-    told = False
-    while True:
-        try:
-            return _enter(folder)
-        except RunBusyError as busy:
-            if not told:
-                on_busy(busy)
-            told = True
-        time.sleep(_POLL_SECONDS * random.uniform(1, 2))  # two that wait must not stay in step
-
-
 def _enter(folder: Path) -> Path:
     """Write a claim and return its path once no other claim is alive."""
     path = folder / f"claim-{time.time_ns():020d}-{secrets.token_hex(4)}.json"
     deadline = time.monotonic() + _ENTRY_SECONDS
     try:
-        atomic_write_json(path, asdict(_this_process()))
+        since, pid = datetime.now(UTC).isoformat(timespec="seconds"), os.getpid()
+        start = process_start(pid) or 0
+        holder = Holder(socket.gethostname(), system_identity(), pid, start, since)
+        atomic_write_json(path, asdict(holder))
         while others := _others(path):
-            first = min(others)
-            if first.name < path.name or time.monotonic() > deadline:
-                raise RunBusyError(folder, first.holder)
+            name, first = others[0]
+            if name < path.name or time.monotonic() > deadline:
+                raise RunBusyError(folder, first)
             time.sleep(0.05)
     except BaseException:
         path.unlink(missing_ok=True)
@@ -216,16 +207,19 @@ def _enter(folder: Path) -> Path:
     return path
 
 
-def _others(own: Path) -> list[_Other]:
-    """List living claims of other processes; remove dead ones."""
+def _others(own: Path) -> list[tuple[str, Holder]]:
+    """List living claims of other processes by name, the first that entered first.
+
+    Dead claims are removed.
+    """
     now, found = own.stat().st_mtime, []
-    for path in own.parent.glob("claim-*.json"):
+    for path in sorted(own.parent.glob("claim-*.json")):
         if path == own:
             continue
         with suppress(FileNotFoundError):
             holder, silence = _read(path), now - path.stat().st_mtime
             if holder.is_alive(silence):
-                found.append(_Other(path.name, path, holder))
+                found.append((path.name, holder))
             else:
                 path.unlink()
     return found
@@ -236,9 +230,3 @@ def _read(path: Path) -> Holder:
         return Holder(**json.loads(path.read_bytes()))
     except (ValueError, TypeError):  # torn by a crash of the whole machine: dead once it is stale
         return Holder("an unknown host", "", 0, 0, "an unknown time")
-
-
-def _this_process() -> Holder:
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    pid = os.getpid()
-    return Holder(socket.gethostname(), system_identity(), pid, process_start(pid) or 0, since)

@@ -82,17 +82,35 @@ def plan(
         total = len({str(settings(config)) for config in configs.values()})
         plans.append(ArtefactPlan(name, total - len(todo), tuple(todo.values())))
         every |= todo
-    records = [] if archive is None else archive.records
-    return plans, _estimate(list(every.values()), records, archive)
+    return plans, _estimate(list(every.values()), archive)
 
 
-def _estimate(
-    todo: Sequence[RunConfig], records: Sequence[Record], archive: Archive | None
-) -> Estimate:
-    times = [_seconds(config, records) for config in todo]
-    found = [seconds for seconds in times if seconds is not None]
-    size = None if archive is None or not todo else _size(todo, archive)
-    return Estimate(sum(found), len(times) - len(found), size, _missing(todo))
+def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
+    times = [_seconds(config, [] if archive is None else archive.records) for config in todo]
+    known = [seconds for seconds in times if seconds is not None]
+    # Disk space: the median folder of each task.
+    size = None
+    if archive is not None and todo:
+        root, sizes = runs_dir(archive.results_dir, archive.scale), dict[str, list[int]]()
+        for record in archive.records:
+            files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
+            if files:
+                task = record.settings["task.name"]
+                sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
+        if all(config.task.name in sizes for config in todo):
+            size = round(sum(median(sizes[config.task.name]) for config in todo))
+    # Each corpus is looked for once.
+    missing: dict[str, str] = {}
+    for config in todo:
+        corpus = f"{config.task.name} {config.data}"
+        if corpus not in missing:
+            try:
+                task_spec(config.task.name).identify(config)
+                missing[corpus] = ""
+            except DataError as error:
+                missing[corpus] = str(error)
+    messages = tuple(dict.fromkeys(text for text in missing.values() if text))
+    return Estimate(sum(known), len(times) - len(known), size, messages)
 
 
 def _seconds(config: RunConfig, records: Sequence[Record]) -> float | None:
@@ -114,33 +132,6 @@ def _likeness(mine: dict[str, Any], other: dict[str, Any]) -> int:
 
 def _model(device: str) -> str:
     return device.partition(", threads")[0]
-
-
-def _size(todo: Sequence[RunConfig], archive: Archive) -> int | None:
-    """Estimate the bytes of their folders from the median folder of each task."""
-    root = runs_dir(archive.results_dir, archive.scale)
-    sizes: dict[str, list[int]] = {}
-    for record in archive.records:
-        files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
-        if files:
-            task = record.settings["task.name"]
-            sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
-    if not all(config.task.name in sizes for config in todo):
-        return None
-    return round(sum(median(sizes[config.task.name]) for config in todo))
-
-
-def _missing(todo: Sequence[RunConfig]) -> tuple[str, ...]:
-    found: dict[str, str] = {}
-    for config in todo:
-        corpus = f"{config.task.name} {config.data}"
-        if corpus not in found:
-            try:
-                task_spec(config.task.name).identify(config)
-                found[corpus] = ""
-            except DataError as error:
-                found[corpus] = str(error)
-    return tuple(dict.fromkeys(text for text in found.values() if text))
 
 
 def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:

@@ -2,8 +2,8 @@
 
 import difflib
 import json
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -26,12 +26,9 @@ from repro.results import (
 from repro.results.cells import following_cell_runs
 from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import Outcome, locate
-from repro.runs.finished import is_finished
+from repro.runs.execute import Outcome, is_finished, locate
 from repro.runs.launch import (
-    Job,
     distinct,
-    is_detached,
     multirun,
     prepare_jobs,
     print_plan,
@@ -57,7 +54,7 @@ class Request:
     Attributes:
         names: ``<paper>/<artefact>`` each, at least one.
         scale: ``demo``, ``small`` or ``full``.
-        overrides: further ones, for every run.
+        overrides: further ones, for every run, for example ``["data_dir=...", "hardware=cuda"]``.
         columns: only the runs of these columns.
         fresh: repeat runs that an earlier numeric epoch or protocol recorded.
     """
@@ -67,11 +64,6 @@ class Request:
     overrides: Sequence[str] = ()
     columns: Sequence[str] | None = None
     fresh: bool = False
-
-    def to_override(self) -> str:
-        """The request as a setting of the sweeper, without characters that Hydra interprets."""
-        text = json.dumps(asdict(self)).replace("'", "\\u0027").replace("$", "\\u0024")
-        return f"hydra.sweeper.request='{text}'"
 
 
 def chosen_artefacts(names: Sequence[str]) -> list[str]:
@@ -93,36 +85,24 @@ def chosen_artefacts(names: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(found)]
 
 
-def reproduce(
-    names: Sequence[str],
-    scale: str,
-    extra: Sequence[str] = (),
-    columns: Sequence[str] | None = None,
-    fresh: bool = False,
-) -> Reproduction:
+def reproduce(request: Request) -> Reproduction:
     """Run what artefacts need and rebuild the report.
 
     A run that has a record is not repeated, whoever started it. Every configuration is composed
-    and checked before the first run starts.
-
-    Args:
-        names: ``<paper>/<artefact>`` each, at least one.
-        scale: ``demo``, ``small`` or ``full``.
-        extra: further overrides, for example ``["data_dir=...", "hardware=cuda"]``; those of
-            ``hydra`` choose and set the launcher.
-        columns: only the runs of these columns.
-        fresh: repeat runs that an earlier numeric epoch or protocol recorded.
+    and checked before the first run starts. Overrides of ``hydra`` choose and set the launcher.
 
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.
         DataError: the corpus is missing or malformed.
     """
-    sweep = [item for item in extra if item.startswith(("hydra.", "hydra/"))]
-    settings = [item for item in extra if item not in sweep]
-    request = Request(names, scale, settings, columns, fresh)
+    sweep = [item for item in request.overrides if item.startswith(("hydra.", "hydra/"))]
+    settings = [item for item in request.overrides if item not in sweep]
+    # The request as JSON, without characters that Hydra interprets.
+    text = json.dumps(asdict(replace(request, overrides=settings)))
+    text = text.replace("'", "\\u0027").replace("$", "\\u0024")
+    chosen = ["hydra/sweeper=experiment", f"hydra.sweeper.request='{text}'"]
     folders = [item for item in settings if item.startswith("results_dir=")]
-    chosen = ["hydra/sweeper=experiment", request.to_override(), f"scale={scale}"]
-    done: Reproduction = multirun([*chosen, *folders, *sweep])
+    done: Reproduction = multirun([*chosen, f"scale={request.scale}", *folders, *sweep])
     return done
 
 
@@ -155,15 +135,17 @@ def reproduce_with(
         # A run that serves several artefacts is read once.
         whole = cache(lambda path: is_finished(RunFolder(path)))
         found = {run: _finished(archive, run, whole) for plan in plans.values() for run in plan}
-        new = _locate([run for run, one in found.items() if one is None], extra, located)
-        jobs = distinct([*new.values()])
+        lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
+        new = [overrides for overrides in lacking if overrides not in located]
+        jobs = distinct(prepare_jobs([[*overrides, *extra] for overrides in new]))
         if dry_run:
             print_plan(jobs)
             return Reproduction([])
         outcomes += run_jobs(jobs, launcher, master)
-        if any(outcome.status == "open" for outcome in outcomes) and is_detached(master):
+        left = any(outcome.status == "open" for outcome in outcomes)
+        if left and master.hydra.launcher.get("detach", False):
             return Reproduction(outcomes)
-        located |= new.keys()
+        located |= {*new}
         if new:
             continue
         more = {e.name: following_cell_runs(e, scale, plans[e.name], found) for e in experiments}
@@ -197,14 +179,6 @@ def _finished(
     drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
     ensemble = any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column)
     return None if ensemble or (experiment.drawing is not None and not drawn) else found
-
-
-def _locate(
-    planned: Sequence[PlannedRun], extra: Sequence[str], known: Collection[tuple[str, ...]]
-) -> dict[tuple[str, ...], Job]:
-    """Jobs by the overrides of their plans."""
-    new = [*dict.fromkeys(run.overrides for run in planned if run.overrides not in known)]
-    return dict(zip(new, prepare_jobs([[*item, *extra] for item in new]), strict=True))
 
 
 def _evaluate_ensembles(

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from repro.config.errors import ConfigError
 from repro.results import atomic_write_json
-from repro.runs.execute import record_death
-from repro.runs.launch import Backend, Batch, Job, backend_of, launch_jobs, prepare_jobs, read_sweep
+from repro.runs.execute import Job, record_death
+from repro.runs.launch import Backend, Batch, backend_of, launch_jobs, prepare_jobs, read_sweep
 from repro.runs.locking import is_claimed
 from repro.runs.workers import signals_of_leader
 
@@ -42,7 +42,13 @@ def run_on_slurm(batch: Batch) -> None:
     with suppress(OSError):
         queued = queue(submitted)
         _record_deaths(batch, {name: submitted[name] for name in submitted.keys() - queued.keys()})
-    elements = _elements(batch)
+    # A job of the array takes `runs_per_job` groups of runs, those of one training in one group.
+    ended = {job.run_id for job in batch.jobs if job.folder.status in ("done", "failed")}
+    left = ([job for job in group if job.run_id not in ended] for group in batch.by_training())
+    groups = [group for group in left if group]
+    size = batch.settings["runs_per_job"]
+    chunks = [groups[start : start + size] for start in range(0, len(groups), size)]
+    elements = [[job for group in chunk for job in group] for chunk in chunks]
     if not elements:
         return
     arrays = sorted(batch.folder.glob("array-*.json"))
@@ -92,17 +98,6 @@ def queue(ids: Collection[str]) -> dict[str, str]:
         raise OSError(asked.stderr.strip())
     found = dict(line.split() for line in asked.stdout.splitlines())
     return {name: state for name, state in found.items() if name in ids}
-
-
-def _elements(batch: Batch) -> list[list[Job]]:
-    """Jobs of the array: the runs of one training together, and ``runs_per_job`` such groups."""
-    ended = {job.run_id for job in batch.jobs if job.run.folder.status in ("done", "failed")}
-    groups = [[batch.jobs[number] for number in group] for group in batch.by_training()]
-    groups = [[job for job in group if job.run_id not in ended] for group in groups]
-    groups = [group for group in groups if group]
-    size = batch.settings["runs_per_job"]
-    chunks = [groups[start : start + size] for start in range(0, len(groups), size)]
-    return [[job for group in chunk for job in group] for chunk in chunks]
 
 
 def _executor(folder: Path, name: str, settings: dict[str, object]) -> "submitit.SlurmExecutor":
@@ -181,7 +176,7 @@ def _wait(batch: Batch, jobs: Mapping[str, Sequence[str]]) -> None:
         except OSError:  # the controller restarts: the jobs go on
             continue
         _record_deaths(batch, {name: waiting.pop(name) for name in waiting.keys() - queued.keys()})
-        failed = any(job.run.folder.status == "failed" for job in batch.jobs)
+        failed = any(job.folder.status == "failed" for job in batch.jobs)
         pending = [name for name, state in queued.items() if state == "PENDING"]
         if pending and failed and batch.jobs[0].config.fail_fast:
             _slurm("scancel", *pending)
@@ -193,17 +188,16 @@ def _record_deaths(batch: Batch, ended: Mapping[str, Sequence[str]]) -> None:
     """Mark the runs of jobs that have left the queue as failed if they have no outcome."""
     for name, runs in ended.items():
         for job in (job for job in batch.jobs if job.run_id in runs):
-            folder = job.run.folder
+            folder = job.folder
             if folder.status not in ("done", "failed") and not is_claimed(folder.path):
-                record_death(job.run, job.overrides, _reason(name, batch.folder / "logs"))
-
-
-def _reason(name: str, logs: Path) -> str:
-    shown = subprocess.run(["scontrol", "show", "job", name], capture_output=True, text=True).stdout
-    facts = dict(item.partition("=")[::2] for item in shown.split())
-    state = f" ({facts['JobState']})" if "JobState" in facts else ""
-    log = facts.get("StdOut", logs)
-    return f"its Slurm job {name} ended{state} without an outcome; log: {log}"
+                shown = subprocess.run(
+                    ["scontrol", "show", "job", name], capture_output=True, text=True
+                ).stdout
+                facts = dict(item.partition("=")[::2] for item in shown.split())
+                state = f" ({facts['JobState']})" if "JobState" in facts else ""
+                log = facts.get("StdOut", batch.folder / "logs")
+                reason = f"its Slurm job {name} ended{state} without an outcome; log: {log}"
+                record_death(job, reason)
 
 
 def _slurm(*command: str) -> None:
@@ -232,11 +226,11 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
                 backend_of("local"), {"parallel_runs": settings["runs_per_job"]}, jobs, None
             )
     except KeyboardInterrupt:
-        open_jobs = [job for job in jobs if job.run.folder.status != "done"]
+        open_jobs = [job for job in jobs if job.folder.status != "done"]
         restarts = int(os.environ.get("SLURM_RESTART_COUNT", 0))
         if requeue and restarts >= settings["requeues"]:
             for job in open_jobs:
-                record_death(job.run, job.overrides, f"at its time limit after {restarts} restarts")
+                record_death(job, f"at its time limit after {restarts} restarts")
         elif open_jobs:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the next one ends this process
             if requeue:
@@ -246,7 +240,7 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
 
 def _train_on_several(jobs: Sequence[Job], processes: int) -> None:
     """Train each run that is not done by one process for each GPU."""
-    for job in (job for job in jobs if job.run.folder.status != "done"):
+    for job in (job for job in jobs if job.folder.status != "done"):
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         command = [*launcher, f"--nproc-per-node={processes}", "-m", "repro", "run", *job.overrides]
         print(shlex.join(command), flush=True)

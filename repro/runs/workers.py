@@ -56,13 +56,6 @@ class Death:
         return f"its process was ended by signal {number} ({signal.strsignal(number)})"
 
 
-@dataclass(frozen=True)
-class _Raised:
-    """Exception of a task, on its way to the leader."""
-
-    error: Exception
-
-
 @dataclass
 class _Worker:
     process: BaseProcess
@@ -93,20 +86,48 @@ class Crew(Generic[TaskT, ResultT]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._dismiss()
-        else:
-            self._stop(interrupted=issubclass(kind, KeyboardInterrupt))
+        if kind is None:  # all are idle
+            for worker in self._workers.values():
+                worker.pipe.close()
+            for worker in self._workers.values():
+                worker.process.join(_EXIT_SECONDS)
+                worker.process.kill()
+            return
+        # Busy workers stop after a checkpoint, the others at once.
+        workers = [worker for worker in self._workers.values() if worker.process.is_alive()]
+        if issubclass(kind, KeyboardInterrupt) and any(worker.busy for worker in workers):
+            os.write(2, _NOTICE.encode())
+        try:
+            for worker in workers:
+                if worker.busy and worker.ready:
+                    worker.process.terminate()
+                else:
+                    worker.process.kill()
+            for worker in workers:
+                worker.process.join()
+        except KeyboardInterrupt:
+            for worker in workers:
+                worker.process.kill()
+            raise KeyboardInterrupt(_STOPPED_AT_ONCE) from None
 
     def idle_lanes(self) -> list[int]:
         """Lanes without a task, also those without a process yet."""
-        return [lane for lane in range(self.size) if not self._is_busy(lane)]
+        busy = {lane for lane, worker in self._workers.items() if worker.busy}
+        return [lane for lane in range(self.size) if lane not in busy]
 
     def start(self, lane: int, task: TaskT) -> None:
         """Give a task to an idle lane; its process is started, or replaced if it has died."""
         worker = self._workers.get(lane)
         if worker is None or not worker.process.is_alive():
-            worker = self._workers[lane] = self._start_worker(lane)
+            context = get_context("spawn")
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=_work, args=(theirs, self.prepare, self.perform), name=f"worker-{lane}"
+            )
+            with signals_of_leader():
+                process.start()
+            theirs.close()
+            worker = self._workers[lane] = _Worker(process, ours)
         worker.busy = True
         with suppress(BrokenPipeError):  # it died just now: the next wait tells
             worker.pipe.send(task)
@@ -125,20 +146,6 @@ class Crew(Generic[TaskT, ResultT]):
             if done:
                 return done
 
-    def _is_busy(self, lane: int) -> bool:
-        return lane in self._workers and self._workers[lane].busy
-
-    def _start_worker(self, lane: int) -> _Worker:
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(
-            target=_work, args=(theirs, self.prepare, self.perform), name=f"worker-{lane}"
-        )
-        with signals_of_leader():
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
-
     def _receive(self, worker: _Worker) -> ResultT | Death | None:
         """Read what a worker has sent; None if its task goes on."""
         alive = worker.process.is_alive()  # before reading: what it sent last is still read
@@ -149,8 +156,8 @@ class Crew(Generic[TaskT, ResultT]):
                     worker.ready = True
                     continue
                 worker.busy = False
-                if isinstance(message, _Raised):
-                    raise message.error
+                if isinstance(message, Exception):
+                    raise message
                 result: ResultT = message
                 return result
         except (EOFError, ConnectionResetError):
@@ -160,32 +167,6 @@ class Crew(Generic[TaskT, ResultT]):
             return None
         worker.busy = False
         return Death(worker.process.exitcode or 0)
-
-    def _dismiss(self) -> None:
-        """End idle workers."""
-        for worker in self._workers.values():
-            worker.pipe.close()
-        for worker in self._workers.values():
-            worker.process.join(_EXIT_SECONDS)
-            worker.process.kill()
-
-    def _stop(self, interrupted: bool) -> None:
-        """Stop busy workers behind a checkpoint and the others at once."""
-        workers = [worker for worker in self._workers.values() if worker.process.is_alive()]
-        if interrupted and any(worker.busy for worker in workers):
-            os.write(2, _NOTICE.encode())
-        try:
-            for worker in workers:
-                if worker.busy and worker.ready:
-                    worker.process.terminate()
-                else:
-                    worker.process.kill()
-            for worker in workers:
-                worker.process.join()
-        except KeyboardInterrupt:
-            for worker in workers:
-                worker.process.kill()
-            raise KeyboardInterrupt(_STOPPED_AT_ONCE) from None
 
 
 @contextmanager
@@ -212,20 +193,18 @@ def _work(
     try:
         pipe.send(_READY)
         while True:
-            pipe.send(_attempt(perform, pipe.recv()))
+            task = pipe.recv()
+            try:
+                result = perform(task)
+            except Exception as error:
+                result = error
+            pipe.send(result)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
     except KeyboardInterrupt:
         sys.exit(_SIGNALLED + signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the exit itself must not be interrupted
-
-
-def _attempt(perform: Callable[[Any], Any], task: Any) -> Any:
-    try:
-        return perform(task)
-    except Exception as error:
-        return _Raised(error)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:

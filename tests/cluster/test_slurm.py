@@ -88,13 +88,13 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     elements = json.loads(file.read_text())
     assert len(elements) == 3
     jobs = [prepare_jobs(element)[0] for element in elements]
-    bad = jobs[2].run.folder
+    bad = jobs[2].folder
     (bad.path / "record.json").mkdir(parents=True)  # a folder in place of a file
     requeued = wait_for_a_checkpoint(tmp_path, bad.path)
     sweep_file = file.with_name("sweep.json")
     while not (ids := [*json.loads(sweep_file.read_text())["jobs"]]):
         time.sleep(0.1)
-    number = next(n for n, job in enumerate(jobs) if job.run.folder.path == requeued.path)
+    number = next(n for n, job in enumerate(jobs) if job.folder.path == requeued.path)
     order = ["scontrol", "requeue", ids[number]]
     if how == "time limit":  # what Slurm sends before it
         order = ["scancel", "--signal=USR2", ids[number]]
@@ -105,7 +105,7 @@ def test_a_table_with_a_requeued_and_a_failing_job(how: str, start: Start, tmp_p
     assert "1 of 3 runs failed" in errors
     assert bad.run_id in errors
     assert {run.run_id: run.status for run in list_runs(tmp_path, "demo")} == {
-        job.run_id: "failed" if job.run.folder.path == bad.path else "done" for job in jobs
+        job.run_id: "failed" if job.folder.path == bad.path else "done" for job in jobs
     }
     shown = subprocess.run(
         ["scontrol", "show", "job", ids[number]], capture_output=True, text=True
@@ -146,14 +146,14 @@ def test_every_process_of_a_job_stops_before_its_time_limit(
 def test_fail_fast_leaves_the_runs_that_wait(start: Start, tmp_path: Path) -> None:
     short = [*TINY, "training.max_epochs=1", "task.setting=medium", f"results_dir={tmp_path}"]
     jobs = prepare_jobs([(*short, f"seed={seed}") for seed in (1, 2, 3)])
-    (jobs[0].run.folder.path / "record.json").mkdir(parents=True)  # cannot be written
+    (jobs[0].folder.path / "record.json").mkdir(parents=True)  # cannot be written
     settings = ["hydra.launcher.array_parallelism=1", "fail_fast=true"]
     sweep = start("run", "-m", *SLURM, *settings, *short[len(TINY) : -1], "seed=1,2,3")
     _, errors = sweep.communicate(timeout=300)
     assert sweep.returncode == 1
     assert "1 of 3 runs failed" in errors
-    assert jobs[0].run.folder.status == "failed"
-    assert jobs[2].run.folder.status == "absent"
+    assert jobs[0].folder.status == "failed"
+    assert jobs[2].folder.status == "absent"
 
 
 def test_a_detached_table_goes_on_to_its_report_without_a_job_that_was_killed(

@@ -10,10 +10,10 @@ from repro.config.compose import compose_run
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.planning import plan_runs
 from repro.evaluation.metrics import form_of
-from repro.report.chosen import chosen_records
 from repro.report.figures import read_figure_data
 from repro.report.figures.kinds import MISSING
 from repro.report.significance import Comparer, compare_rows
+from repro.report.table import chosen_records
 from repro.results import (
     Archive,
     figure_path,
@@ -21,7 +21,7 @@ from repro.results import (
     read_records,
     table_path,
 )
-from repro.runs.reproduce import reproduce
+from repro.runs.reproduce import Request, reproduce
 
 ONE_STEP = ["hardware=cpu", "hardware.parallel_runs=1", "training.max_steps=1"]
 TINY_PAIRS = ["model.vector_size=4", "model.hidden_size=4", "data.train_premises=30"]
@@ -88,7 +88,7 @@ def test_every_experiment_takes_one_step(
     (task,) = {run.overrides[0] for run in plan_runs(load_experiment(name), "demo")}
     tiny = [*ONE_STEP, *made_small(task.removeprefix("task=")), f"results_dir={shared}"]
     before = _run_ids(shared)
-    done = reproduce([name], "demo", tiny)
+    done = reproduce(Request([name], "demo", tiny))
     assert {outcome.status for outcome in done.outcomes} <= {"done"}
     assert {outcome.run_id for outcome in done.outcomes} == _run_ids(shared) - before
     experiment = _with_two_seeds(name)
@@ -122,7 +122,7 @@ def test_every_experiment_takes_one_step(
 def test_every_figure_of_the_library_is_drawn_without_a_run(
     name: str, scale: str, tmp_path: Path
 ) -> None:
-    done = reproduce([name], scale, [f"results_dir={tmp_path}"])
+    done = reproduce(Request([name], scale, [f"results_dir={tmp_path}"]))
     assert done.outcomes == []
     assert list_runs(tmp_path, scale) == []
     assert read_records(tmp_path, scale) == []

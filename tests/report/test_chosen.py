@@ -4,10 +4,9 @@ from dataclasses import replace
 import pytest
 
 from repro.config.experiment import Column, Experiment, ScalePlan, Tuning
-from repro.report.chosen import chosen_records
+from repro.report.breakdown import tuning_grid, tuning_remarks
 from repro.report.document import build_section
-from repro.report.table import build_table
-from repro.report.tuning import tuning_grid, tuning_remarks
+from repro.report.table import build_table, chosen_records
 from repro.results import Measurement
 
 Make = Callable[..., Measurement]

@@ -187,6 +187,6 @@ def test_the_section_names_the_runs_of_every_row(
     reason = {"missing": "Nothing fits.", "runs": {"softmax": "aa", "fusedmax": "bb"}}
     data = FigureData("paper2020/figure9", "longer_summary", reason, record=make_record())
     view = figure_view(tmp_path, "demo", figure_experiment, data)
-    assert view.svg is view.png is None
+    assert view.svg is None
     assert "softmax aa, fusedmax bb" in view.run
     assert view.lines[0].endswith("Nothing fits.")

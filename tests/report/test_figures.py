@@ -16,7 +16,14 @@ from matplotlib.figure import Figure
 from repro.mappings import MAPPINGS
 from repro.report.figures import Figure as Kind
 from repro.report.figures import FigureData, draw_figure, figure_kind, figure_kinds
-from repro.report.figures.canvas import PNG_DPI, drawable, plain_style, token_label
+from repro.report.figures.canvas import (
+    FAINTEST,
+    PNG_DPI,
+    drawable,
+    opacity,
+    plain_style,
+    token_label,
+)
 from repro.report.figures.lattice import (
     MOST,
     Node,
@@ -27,7 +34,6 @@ from repro.report.figures.lattice import (
     walk,
 )
 from repro.report.figures.styles import lines_of, style_of
-from repro.report.figures.svg import FAINTEST, opacity
 from repro.results import ResultsError
 
 Row = dict[str, Any]

@@ -10,10 +10,13 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from repro.config.claims import Claim, Order
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
-from repro.report.claims import ClaimRow, ClaimsOfPaper
+from repro.report.claims import ClaimsOfPaper, Judged, Verdict
+from repro.report.claims.contrasts import Contrast
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.render_csv import csv_table
@@ -318,8 +321,12 @@ def test_csv_survives_hostile_text(hostile: Section) -> None:
 
 
 def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None:
-    row = ClaimRow("holds", "holds", HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, section.anchor)
-    unlinked = replace(row, anchor="elsewhere")
+    order = Order(better=[HOSTILE], than=[HOSTILE])
+    claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
+    values = np.ones(2)
+    contrast = Contrast(HOSTILE, "test/accuracy", values, values, values, 1, True)
+    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (contrast,))
+    unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
     shown = replace(document(section), claims=(paper,))
     page = html_report(shown)

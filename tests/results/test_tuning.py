@@ -4,7 +4,7 @@ import pytest
 
 from repro.config.experiment import Axis, Column, Experiment, ScalePlan, Tuning
 from repro.config.planning import PlannedRun, plan_runs
-from repro.results.tuning import following_runs
+from repro.results.cells import following_runs
 
 GRID = [0.5, 1.0, 2.0]
 

@@ -1,8 +1,8 @@
 import pytest
 from numba.core import event
 
-from repro.runs import compilation
-from repro.runs.compilation import NOTICE, announced_compilation
+from repro.runs import display as compilation
+from repro.runs.display import NOTICE, announced_compilation
 
 
 @pytest.fixture

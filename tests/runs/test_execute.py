@@ -132,7 +132,7 @@ def test_cuda_is_refused_where_there_is_none(
 def test_bfloat16_trains(tiny: list[str]) -> None:
     outcome = execute(compose_run([*tiny, "precision=bf16"]))
     assert outcome.status == "done", outcome.error
-    assert math.isfinite(outcome.scores["dev/loss"])
+    assert math.isfinite(RunFolder(outcome.folder).read_record().metrics["dev/loss"])
 
 
 def test_a_learned_alpha_is_trained_and_kept(tiny: list[str]) -> None:

@@ -48,7 +48,7 @@ def test_another_search_takes_over_the_weights(
     weights = load_file(theirs.model)
     assert all(tensor.equal(weights[name]) for name, tensor in load_file(ours.model).items())
     assert ours.read_history() == theirs.read_history()
-    assert other.scores["dev/loss"] == first.scores["dev/loss"]
+    assert ours.read_record().metrics["dev/loss"] == theirs.read_record().metrics["dev/loss"]
     assert len(ours.read_attention()) == 1
 
 
@@ -77,6 +77,6 @@ def test_side_by_side_runs_of_one_training_share_it(summarizer: list[str]) -> No
     ]
     jobs = prepare_jobs(both)
     launch_jobs(backend_of("local"), {"parallel_runs": None}, jobs, None)
-    metrics = [job.run.folder.read_record().metrics for job in jobs]
+    metrics = [job.folder.read_record().metrics for job in jobs]
     speeds = {one["train/tokens_per_second"] for one in metrics}
     assert len(speeds) == 1  # one clock measured one training

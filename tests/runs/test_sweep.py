@@ -15,8 +15,8 @@ from repro.cli import main
 from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
 from repro.runs import execute as execute_module
-from repro.runs.execute import Outcome
-from repro.runs.launch import Job, backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
+from repro.runs.execute import Job, Outcome
+from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
 from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
@@ -91,7 +91,7 @@ def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) 
     extra = ("hardware.parallel_runs=2", "hardware.threads=1", "fail_fast=true")
     many = prepare_jobs([(*tiny, *extra, f"seed={seed}") for seed in range(9)])
     # A folder is in place of a file of the first run.
-    (many[0].run.folder.path / "record.json").mkdir(parents=True)
+    (many[0].folder.path / "record.json").mkdir(parents=True)
     outcomes = bring(many)
     assert outcomes[0].status == "failed"
     assert len(outcomes) < len(many)

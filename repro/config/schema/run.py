@@ -74,31 +74,24 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Refuse values out of range, and parts or a selector that the task does not take."""
-        self._check_parts()
+        if type(self) is not RunConfig:
+            # The kind of each group is the one that the run of the task declares.
+            wanted, base = get_type_hints(type(self)), get_type_hints(RunConfig)
+            task = f"task={self.task.name}"
+            if self.hardware.compile and wanted["decoding"] == base["decoding"]:
+                raise ConfigError(f"hardware.compile=true: {task} has no decoder to compile")
+            for group in ("data", "mapping", "loss", "model", "decoding"):
+                found, kind = getattr(self, group), wanted[group]
+                if isinstance(kind, UnionType) and found is not None:
+                    raise ConfigError(f"{task} takes no {group}; leave {group}= out")
+                if not isinstance(kind, UnionType) and not isinstance(found, kind):
+                    name = getattr(found, "name", found)
+                    raise ConfigError(f"the {group} {name!r} does not fit {task}")
         check_fields(self)
         selectors = self.task.selectors
         if selectors and self.training.monitor not in selectors:
             expected = "one of " + ", ".join(selectors)
             raise ConfigError(f"training.monitor is {self.training.monitor!r}; expected {expected}")
-
-    def _check_parts(self) -> None:
-        """Compare the kind of each group with what the run of the task declares."""
-        if type(self) is RunConfig:
-            return
-        wanted, base = get_type_hints(type(self)), get_type_hints(RunConfig)
-        if self.hardware.compile and wanted["decoding"] == base["decoding"]:
-            raise ConfigError(
-                f"hardware.compile=true: task={self.task.name} has no decoder to compile"
-            )
-        for group in ("data", "mapping", "loss", "model", "decoding"):
-            found, kind = getattr(self, group), wanted[group]
-            if isinstance(kind, UnionType):
-                kind = type(None)
-            if not isinstance(found, kind):
-                if kind is type(None):
-                    raise ConfigError(f"task={self.task.name} takes no {group}; leave {group}= out")
-                name = getattr(found, "name", found)
-                raise ConfigError(f"the {group} {name!r} does not fit task={self.task.name}")
 
     @property
     def data_path(self) -> Path:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from repro.config.experiment import Experiment
 from repro.report.cell import measured
-from repro.report.chosen import chosen_records
-from repro.report.table import index_records
+from repro.report.table import chosen_records, index_records
 from repro.results import Measurement
 
 DRAWS = 20_000

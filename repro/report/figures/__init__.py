@@ -9,8 +9,13 @@ from repro.report.figures.data import (
     read_figure_data,
     render_figure,
 )
-from repro.report.figures.kinds import Figure, FigureRun, FigureRuns
-from repro.report.figures.registry import figure_kind, figure_kinds
+from repro.report.figures.kinds import (
+    Figure,
+    FigureRun,
+    FigureRuns,
+    figure_kind,
+    figure_kinds,
+)
 
 __all__ = [
     "Figure",

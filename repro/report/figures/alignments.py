@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable
+from repro.report.figures.canvas import FRAME, INK, MUTED_INK, Canvas, drawable
 from repro.report.figures.comparison import (
     choose_pairs,
     hypothesis_of,
@@ -25,7 +24,6 @@ from repro.report.figures.heatmap import (
     room,
 )
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.svg import FRAME
 
 LONGEST = (14, 12)
 """Words of a premise and of a hypothesis that fit."""
@@ -91,7 +89,13 @@ class Alignments(Figure):
         left, foot = MARGIN + room(premise), room(hypothesis) + WEIGHTS
         across, down = CELL * len(hypothesis), CELL * len(premise)
         width = max(left + len(panels) * (across + GAP), bar_room())
-        texts = _texts(pair, width)
+        said = (
+            f"premise: {' '.join(premise)}",
+            f"hypothesis: {hypothesis_of(pair)}",
+            f"gold: {pair['gold']}",
+        )
+        letters = int((width - 2 * MARGIN) / LETTER)
+        texts = [line for text in said for line in textwrap.wrap(drawable(text), letters)]
         head = 0.1 + LINE * len(texts) + TITLE
         canvas = Canvas(width, head + 2 * (down + foot) + FOOT)
         canvas.write(MARGIN, 0.1, "\n".join(texts), fontsize=9, color=MUTED_INK, linespacing=1.3)
@@ -102,9 +106,20 @@ class Alignments(Figure):
             for place, (weights, structures, downwards) in enumerate(maps):
                 grid = Heatmap(weights, premise, hypothesis, name_rows=number == 0)
                 axes = draw_heatmap(canvas, x, head + place * (down + foot), grid)
-                _draw_paths(axes, structures, downwards=downwards)
                 below = head + place * (down + foot) + down + foot - WEIGHTS
-                _write_weights(canvas, x, below, structures)
+                # Paths through the partners of the words, beside each other, as thick as their
+                # weights, which are written below in their colours.
+                for rank, one in reversed([*enumerate(structures[:MOST])]):
+                    shift = min(max(0.5 + 0.09 * ((rank + 1) // 2) * (-1) ** rank, 0.1), 0.9)
+                    along = [word + 0.5 for word in range(len(one["partners"]))]
+                    beside = [partner + shift for partner in one["partners"]]
+                    points = (beside, along) if downwards else (along, beside)
+                    color, text = PATHS[rank % len(PATHS)], f"{one['weight']:.2f}"
+                    axes.plot(
+                        *points, color=color, linewidth=0.6 + 2.2 * one["weight"],
+                        solid_capstyle="round", marker="o", markersize=1.8,
+                    )  # fmt: skip
+                    canvas.write(x + 0.36 * rank, below, text, fontsize=8, color=color)
                 if place == 0:
                     axes.set_title(drawable(label), fontsize=10, color=INK, pad=6)
             if panel.symmetrical:
@@ -162,38 +177,6 @@ def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
         )
         for label, one in pair["panels"].items()
     }
-
-
-def _texts(pair: Row, width: float) -> list[str]:
-    """Premise, hypothesis and label, in lines that fit into the width."""
-    texts = (
-        f"premise: {' '.join(pair['premise'])}",
-        f"hypothesis: {hypothesis_of(pair)}",
-        f"gold: {pair['gold']}",
-    )
-    letters = int((width - 2 * MARGIN) / LETTER)
-    return [line for text in texts for line in textwrap.wrap(drawable(text), letters)]
-
-
-def _draw_paths(axes: Axes, structures: Sequence[Row], *, downwards: bool) -> None:
-    """Lines through the partners of the words, beside each other, as thick as their weight."""
-    for number, one in reversed([*enumerate(structures[:MOST])]):
-        shift = 0.5 + 0.09 * ((number + 1) // 2) * (-1) ** number
-        along = [place + 0.5 for place in range(len(one["partners"]))]
-        beside = [partner + min(max(shift, 0.1), 0.9) for partner in one["partners"]]
-        points = (beside, along) if downwards else (along, beside)
-        color = PATHS[number % len(PATHS)]
-        axes.plot(
-            *points, color=color, linewidth=0.6 + 2.2 * one["weight"],
-            solid_capstyle="round", marker="o", markersize=1.8,
-        )  # fmt: skip
-
-
-def _write_weights(canvas: Canvas, left: float, down: float, structures: Sequence[Row]) -> None:
-    """The weights of the paths in their colours."""
-    for number, one in enumerate(structures[:MOST]):
-        color = PATHS[number % len(PATHS)]
-        canvas.write(left + 0.36 * number, down, f"{one['weight']:.2f}", fontsize=8, color=color)
 
 
 def _draw_matchings(

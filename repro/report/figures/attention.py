@@ -37,7 +37,8 @@ class Attention(Figure):
     def draw(self, data: Row) -> Canvas:
         left, foot = MARGIN + room(data["output"]), room(data["source"])
         width, height = CELL * len(data["source"]), CELL * len(data["output"])
-        title = _title(data)
+        verdict = "correct" if is_correct(data) else f"gold: {data['gold']}"
+        title = drawable(f"{data['language']}: {prediction_of(data)} ({verdict})")
         canvas = Canvas(
             max(left + width, bar_room(), MARGIN + text_width(title, TITLE_SIZE)) + MARGIN,
             TITLE + height + foot + FOOT,
@@ -76,11 +77,6 @@ def names_of(row: Row) -> tuple[str, ...]:
     """Texts by which a figure may ask for it: lemma, or sentence, and its gold output."""
     text = "".join(token for token in row["source"] if not is_mark(token))
     return text, f"{text} {row['gold']}", *([row["gold"]] if row.get("separator") else [])
-
-
-def _title(row: Row) -> str:
-    verdict = "correct" if is_correct(row) else f"gold: {row['gold']}"
-    return drawable(f"{row['language']}: {prediction_of(row)} ({verdict})")
 
 
 FIGURES = {"attention": Attention()}

@@ -1,6 +1,6 @@
 """Examples that several runs read: what each run makes of them, and which are shown."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,19 +157,18 @@ def _shared(
         run.row: {place(row): row | {"mapping": run.mapping} for row in run.folder.read_attention()}
         for run in runs.best_of_rows
     }
-    common = set.intersection(*({*rows} for rows in kept.values())) if kept else set()
-    return [_join({label: rows[one] for label, rows in kept.items()}, keys) for one in common]
-
-
-def _join(rows: Mapping[str, Row], keys: Sequence[str]) -> dict[str, Any]:
-    heads = [{key: row[key] for key in keys if key in row} for row in rows.values()]
-    if any(head != heads[0] for head in heads):
-        raise ResultsError(f"example {heads[0]['index']}: the runs read different texts")
-    panels = {
-        label: {key: value for key, value in row.items() if key not in keys}
-        for label, row in rows.items()
-    }
-    return {**heads[0], "panels": panels}
+    found = []
+    for one in set.intersection(*({*rows} for rows in kept.values())) if kept else set():
+        same = {label: rows[one] for label, rows in kept.items()}
+        heads = [{key: row[key] for key in keys if key in row} for row in same.values()]
+        if any(head != heads[0] for head in heads):
+            raise ResultsError(f"example {heads[0]['index']}: the runs read different texts")
+        panels = {
+            label: {key: value for key, value in row.items() if key not in keys}
+            for label, row in same.items()
+        }
+        found.append({**heads[0], "panels": panels})
+    return found
 
 
 def _data(

@@ -5,12 +5,12 @@ from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any, ClassVar
 
-from matplotlib.axes import Axes
+import numpy as np
 
 from repro.evaluation.metrics import metric_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes
 from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, Row
-from repro.report.figures.styles import Style, lines_of, style_of
+from repro.report.figures.styles import lines_of, style_of
 from repro.results import ResultsError
 
 FIXED = 1.5
@@ -50,7 +50,21 @@ class AlphaSweep(Figure):
         canvas = Canvas(LEFT + PANEL * len(panels), HEIGHT)
         found = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
-            _draw_spread(axes, curves)
+            colour = style_of("entmax").color
+            alphas, values = zip(*by_alpha(curves), strict=True)
+            means = [fmean(each) for each in values]
+            for curve in curves:
+                axes.plot(curve["x"], curve["y"], "o", color=colour, markersize=3.5, alpha=0.5)
+            several = len(curves) > 1
+            label = f"mean of {len(curves)} seeds" if several else f"seed {curves[0]['seed']}"
+            axes.plot(alphas, means, color=colour, linewidth=1.4, label=label)
+            if several:
+                spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
+                low, high = np.subtract(means, spread), np.add(means, spread)
+                label = "± standard deviation"
+                axes.fill_between(
+                    alphas, low, high, color=colour, alpha=0.18, linewidth=0, label=label
+                )
             y = metric_label(data["metric"]) if number == 0 else ""
             plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
@@ -109,8 +123,14 @@ class AccuracyOverTime(Figure):
 
     def draw(self, data: Row) -> Canvas:
         groups = curves_of(data)
-        size, unit = _unit(max(curve["x"][-1] for curve in data["curves"]))
-        styles = lines_of({label: _style(curves[0]) for label, curves in groups.items()})
+        longest = max(curve["x"][-1] for curve in data["curves"])
+        size, unit = next((size, unit) for least, size, unit in UNITS if longest >= least)
+        styles = lines_of(
+            {
+                label: style_of(first.get("mapping") or "entmax", first.get("alpha"))
+                for label, (first, *_) in groups.items()
+            }
+        )
         canvas = Canvas(*TIMES)
         axes = canvas.subplots()
         for label, (first, *others) in groups.items():
@@ -174,32 +194,6 @@ def _alpha(run: FigureRun, group: str) -> float | None:
     """The α of a mapping or loss; None where it has none."""
     settings: Mapping[str, Any] = run.config.get(group) or {}
     return None if settings.get("alpha") is None else float(settings["alpha"])
-
-
-def _style(curve: Row) -> Style:
-    return style_of(curve.get("mapping") or "entmax", curve.get("alpha"))
-
-
-def _draw_spread(axes: Axes, curves: Sequence[Row]) -> None:
-    colour = style_of("entmax").color
-    alphas, values = zip(*by_alpha(curves), strict=True)
-    means = [fmean(each) for each in values]
-    for curve in curves:
-        axes.plot(curve["x"], curve["y"], "o", color=colour, markersize=3.5, alpha=0.5)
-    several = len(curves) > 1
-    label = f"mean of {len(curves)} seeds" if several else f"seed {curves[0]['seed']}"
-    axes.plot(alphas, means, color=colour, linewidth=1.4, label=label)
-    if several:
-        spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
-        low = [mean - one for mean, one in zip(means, spread, strict=True)]
-        high = [mean + one for mean, one in zip(means, spread, strict=True)]
-        axes.fill_between(
-            alphas, low, high, color=colour, alpha=0.18, linewidth=0, label="± standard deviation"
-        )
-
-
-def _unit(longest: float) -> tuple[float, str]:
-    return next((size, unit) for least, size, unit in UNITS if longest >= least)
 
 
 FIGURES = {"alpha_sweep": AlphaSweep(), "accuracy_over_time": AccuracyOverTime()}

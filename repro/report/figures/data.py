@@ -12,8 +12,14 @@ from typing import Any
 from repro.checksums import verify
 from repro.config.experiment import Drawing, Experiment
 from repro.mappings import registry
-from repro.report.figures.kinds import NO_RUNS, Figure, FigureRun, FigureRuns, best_record
-from repro.report.figures.registry import figure_kind
+from repro.report.figures.kinds import (
+    NO_RUNS,
+    Figure,
+    FigureRun,
+    FigureRuns,
+    best_record,
+    figure_kind,
+)
 from repro.results import (
     Measurement,
     ResultsError,

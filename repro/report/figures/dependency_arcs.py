@@ -1,7 +1,7 @@
 """A sentence between its gold tree and SparseMAP's arcs, as in Niculae et al. (2018), Figure 3."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,16 @@ class DependencyArcs(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         rows = runs.best.folder.read_candidates()
-        shown = ordered_examples(rows, runs.prefer, names_of, _rank)[:COUNT]
+
+        def rank(row: Row) -> tuple[float, ...]:
+            example = parsed_sentence(row)
+            several, short = len(example.candidates) in SIZES, len(example.words) <= LONGEST
+            place = example.gold_place
+            fits = several and short and place is not None and place > 0
+            entropy = -sum(parse.weight * math.log(parse.weight) for parse in example.candidates)
+            return not fits, not several, not short, place is None, -entropy
+
+        shown = ordered_examples(rows, runs.prefer, names_of, rank)[:COUNT]
         return {"index": shown[0]["index"], "sentences": shown, RULE: self.rule}
 
     def draw(self, data: Row) -> Canvas:
@@ -97,10 +106,31 @@ class DependencyArcs(Figure):
         return canvas
 
     def describe(self, data: Row) -> str:
-        return " ".join(_in_words(parsed_sentence(one)) for one in data["sentences"])
+        parts = []
+        for example in (parsed_sentence(one) for one in data["sentences"]):
+            names = ["the root", *map(repr, example.words)]
+            doubtful = [
+                f"{names[modifier]} below {names[head]} ({weight:.2f})"
+                for (head, modifier), weight in example.marginals.items()
+                if weight < 1 - 1e-6
+            ]
+            arcs = f"Arcs in doubt: {'; '.join(doubtful)}." if doubtful else "No arc is in doubt."
+            parts.append(
+                f"Dependency trees of {' '.join(example.words)!r}: {len(example.candidates)} with "
+                f"nonzero weight. {arcs}"
+            )
+        return " ".join(parts)
 
     def remark(self, data: Row) -> str:
-        return " ".join(r for one in data["sentences"] for r in _remarks(parsed_sentence(one)))
+        found = []
+        for example in (parsed_sentence(one) for one in data["sentences"]):
+            if not example.gold.arcs <= example.marginals.keys():
+                found.append(f"Dashed arcs of {example.sentence} have probability zero.")
+            if len(example.candidates) == 1:
+                found.append(f"The solution for {example.sentence} is a single tree.")
+            if example.gold_place is None:
+                found.append(f"The gold tree of {example.sentence} is not among the candidates.")
+        return " ".join(found)
 
 
 def names_of(row: Row) -> tuple[str, str]:
@@ -119,44 +149,17 @@ def parsed_sentence(row: Row) -> ParsedSentence:
     )
 
 
-def _rank(row: Row) -> tuple[float, ...]:
-    example = parsed_sentence(row)
-    several, short = len(example.candidates) in SIZES, len(example.words) <= LONGEST
-    place = example.gold_place
-    fits = several and short and place is not None and place > 0
-    entropy = -sum(parse.weight * math.log(parse.weight) for parse in example.candidates)
-    return not fits, not several, not short, place is None, -entropy
-
-
-def _in_words(example: ParsedSentence) -> str:
-    doubtful = [
-        f"{_word(example, modifier)} below {_word(example, head)} ({weight:.2f})"
-        for (head, modifier), weight in example.marginals.items()
-        if weight < 1 - 1e-6
-    ]
-    listed = f" Arcs in doubt: {'; '.join(doubtful)}." if doubtful else " No arc is in doubt."
-    return (
-        f"Dependency trees of {' '.join(example.words)!r}: {len(example.candidates)} with nonzero "
-        f"weight.{listed}"
-    )
-
-
-def _remarks(example: ParsedSentence) -> Iterator[str]:
-    if not example.gold.arcs <= example.marginals.keys():
-        yield f"Dashed arcs of {example.sentence} have probability zero."
-    if len(example.candidates) == 1:
-        yield f"The solution for {example.sentence} is a single tree."
-    if example.gold_place is None:
-        yield f"The gold tree of {example.sentence} is not among the candidates."
-
-
 class _Panel:
     """One sentence between its arcs; all measures are inches."""
 
     def __init__(self, example: ParsedSentence) -> None:
         self.example = example
         self.labels = [ROOT, *(drawable(word) for word in example.words)]
-        self.centres = _centres(self.labels)
+        self.centres, left = list[float](), GAP
+        for label in self.labels:
+            width = max(text_width(label, WORD_SIZE), 0.16)
+            self.centres.append(left + width / 2)
+            left += width + GAP
         marginals = example.marginals
         self.gold = {arc: marginals.get(arc, 0.0) for arc in example.gold.arcs}
         self.others = {arc: weight for arc, weight in marginals.items() if arc not in self.gold}
@@ -178,16 +181,6 @@ class _Panel:
         _draw_arcs(axes, self.centres, self.others, -1, WRONG)
         title = _title(self.example)
         axes.text(0.1, self.above - 0.1, title, fontsize=9, color=INK, va="top")
-
-
-def _centres(labels: Sequence[str]) -> list[float]:
-    """Middle of each word, left to right."""
-    centres, left = [], GAP
-    for label in labels:
-        width = max(text_width(label, WORD_SIZE), 0.16)
-        centres.append(left + width / 2)
-        left += width + GAP
-    return centres
 
 
 def _height(arcs: Mapping[Arc, float]) -> float:
@@ -230,45 +223,28 @@ def _draw_arcs(
     """Draw the arcs of one side, then the probabilities of those that are not certain."""
     taken: list[tuple[float, float]] = []
     for arc, weight in sorted(arcs.items()):
-        curve = _curve(centres, arc, side)
-        _draw_arc(axes, curve, weight, side, colour)
+        start, end = (centres[place] for place in arc)
+        end += 0.04 if start > end else -0.04
+        base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
+        curve = _Curve(start, end, base, base + 4 / 3 * (peak - base))
+        strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
+        style = "solid" if weight > 0 else (0, (3, 2))
+        axes.add_patch(
+            PathPatch(curve.path, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
+        )
+        tip = "v" if side > 0 else "^"
+        axes.plot([curve.end], [curve.base], tip, markersize=4, color=colour, alpha=strength)
         if 0 < weight < 1 - 1e-6:
-            taken.append(_free_place(curve, taken, side))
+            # The middle of the label: on the curve near its top, else outward from the top, clear
+            # of other labels.
+            places = [curve.at(0.5 + sign * step / 50) for step in range(20) for sign in (1, -1)]
+            (x, y), outward = curve.at(0.5), 1.01 * side * LABEL[1]
+            places += [(x, y + outward * step) for step in range(1, 2 * len(taken) + 2)]
+            taken.append(next(one for one in places if all(_apart(one, other) for other in taken)))
             axes.text(
                 *taken[-1], f"{weight:.2f}", ha="center", va="center", fontsize=8, color=colour,
                 bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
             )  # fmt: skip
-
-
-def _curve(centres: Sequence[float], arc: Arc, side: int) -> _Curve:
-    start, end = (centres[place] for place in arc)
-    end += 0.04 if start > end else -0.04
-    base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
-    return _Curve(start, end, base, base + 4 / 3 * (peak - base))
-
-
-def _draw_arc(axes: Axes, curve: _Curve, weight: float, side: int, colour: str) -> None:
-    strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
-    style = "solid" if weight > 0 else (0, (3, 2))
-    axes.add_patch(
-        PathPatch(curve.path, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
-    )
-    tip = "v" if side > 0 else "^"
-    axes.plot([curve.end], [curve.base], tip, markersize=4, color=colour, alpha=strength)
-
-
-def _free_place(
-    curve: _Curve, taken: Sequence[tuple[float, float]], side: int
-) -> tuple[float, float]:
-    """The middle of a label on its curve, near the top, clear of those that are there already.
-
-    Where the whole curve is taken the label moves outward from the top.
-    """
-    places = [curve.at(0.5 + sign * step / 50) for step in range(20) for sign in (1, -1)]
-    x, y = curve.at(0.5)
-    outward = 1.01 * side * LABEL[1]
-    places += [(x, y + outward * step) for step in range(1, 2 * len(taken) + 2)]
-    return next(place for place in places if all(_apart(place, other) for other in taken))
 
 
 def _apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
@@ -284,10 +260,6 @@ def _title(example: ParsedSentence) -> str:
     if len(weights) > MOST_WEIGHTS:
         weights[MOST_WEIGHTS:] = ["…"]
     return drawable(f"{example.sentence}   {count}: {', '.join(weights)}")
-
-
-def _word(example: ParsedSentence, place: int) -> str:
-    return repr(example.words[place - 1]) if place else "the root"
 
 
 FIGURES = {"dependency_arcs": DependencyArcs()}

@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from repro.data.segmentation import join_subwords
-from repro.report.figures.canvas import INK, MUTED_INK, PAPER, Canvas, drawable, text_width
+from repro.report.figures.canvas import (
+    INK,
+    MUTED_INK,
+    PAPER,
+    Canvas,
+    drawable,
+    in_lines,
+    text_width,
+)
 from repro.report.figures.comparison import END
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 from repro.report.figures.lattice import percent
@@ -62,11 +69,11 @@ class Box:
     @property
     def width(self) -> float:
         """Width in inches, padding included."""
-        texts = [
-            SLACK * text_width(text, SIZE, bold=target) + _beside(share)
-            for text, share, target in self.lines
-        ]
-        return max(texts) + 2 * PAD
+        widths = []
+        for text, share, target in self.lines:
+            gap = text_width(share, SIZE - 1.5) + 0.12 if share else 0.0
+            widths.append(SLACK * text_width(text, SIZE, bold=target) + gap)
+        return max(widths) + 2 * PAD
 
     @property
     def height(self) -> float:
@@ -93,25 +100,39 @@ class ForcedDecoding(Figure):
         return {**ordered_examples(rows, runs.prefer, names_of, rank)[0], RULE: self.rule}
 
     def draw(self, data: Row) -> Canvas:
-        lines = _flow(_boxes(steps_of(data)))
+        boxes = _boxes(steps_of(data))
+        # The gap after a box of a line counts, but for the last one.
+        lines = in_lines(boxes, lambda box: box.width + GAP, WIDTH - 2 * MARGIN + GAP)
         heights = [max(box.height for box in line) + 2 * GAP for line in lines]
         source = textwrap.wrap(drawable(f"{data['language']}: {names_of(data)[0]}"), 105) or [""]
         head = LINE * len(source) + MARGIN
         canvas = Canvas(WIDTH, head + sum(heights) + LINE + MARGIN)
         axes = canvas.page()
         for number, text in enumerate(source):
-            _write(axes, MARGIN, MARGIN + LINE * number, text)
+            axes.text(MARGIN, MARGIN + LINE * number, text, fontsize=SIZE, color=INK, va="center")
         top = head + GAP
         for line, tall in zip(lines, heights, strict=True):
-            _draw_line(axes, line, top)
+            left = MARGIN
+            for box in line:
+                colour = COMPLETED if box.completed else PAPER
+                frame: dict[str, Any] = {"facecolor": colour, "edgecolor": BORDER, "linewidth": 0.8}
+                axes.add_patch(Rectangle((left, top), box.width, box.height, **frame))
+                for number, (text, share, target) in enumerate(box.lines):
+                    y = top + PAD / 2 + LINE * (number + 0.5)
+                    color = ZERO if target and share == percent(0.0) else INK
+                    weight = "bold" if target else "normal"
+                    axes.text(
+                        left + PAD, y, text, fontsize=SIZE, weight=weight, color=color, va="center"
+                    )
+                    axes.text(
+                        left + box.width - PAD, y, share, fontsize=SIZE - 1.5, color=MUTED_INK,
+                        ha="right", va="center",
+                    )  # fmt: skip
+                left += box.width + GAP
             top += tall
-        shaded = (
-            " · shaded: no other continuation"
-            if any(box.completed for line in lines for box in line)
-            else ""
-        )
-        note = f"bold: the given target · boxes: every continuation{shaded}"
-        _write(axes, MARGIN, top + LINE / 2, note, size=8, color=MUTED_INK)
+        note = "bold: the given target · boxes: every continuation"
+        note += " · shaded: no other continuation" if any(box.completed for box in boxes) else ""
+        axes.text(MARGIN, top + LINE / 2, note, fontsize=8, color=MUTED_INK, va="center")
         return canvas
 
     def describe(self, data: Row) -> str:
@@ -154,93 +175,28 @@ def names_of(row: Row) -> tuple[str, str]:
 
 
 def _boxes(example_steps: Sequence[Step]) -> list[Box]:
+    """One box for each choice, with its continuations, and for all steps without one in between."""
     boxes = []
     for completed, steps in groupby(example_steps, key=lambda step: step.completed):
         if completed:
             text = drawable(" ".join(step.target for step in steps))
-            boxes += [
-                Box(((part, "", True),), True)
-                for part in textwrap.wrap(text, LETTERS, break_on_hyphens=False)
-            ]
-        else:
-            boxes += [_choice(step) for step in steps]
+            parts = textwrap.wrap(text, LETTERS, break_on_hyphens=False)
+            boxes += [Box(((part, "", True),), True) for part in parts]
+            continue
+        for step in steps:
+            listed = list(step.alternatives[:MOST])
+            if step.target not in dict(listed):
+                listed.append((step.target, step.probability))
+            lines = [(drawable(token), percent(p), token == step.target) for token, p in listed]
+            more = [(f"and {_hidden(step)} more", "", False)] if _hidden(step) else []
+            boxes.append(Box((*lines, *more), False))
     return boxes
-
-
-def _choice(step: Step) -> Box:
-    """The continuations by falling probability; the target is always listed."""
-    listed = list(step.alternatives[:MOST])
-    if step.target not in dict(listed):
-        listed.append((step.target, step.probability))
-    lines = [(drawable(token), percent(share), token == step.target) for token, share in listed]
-    more = [(f"and {_hidden(step)} more", "", False)] if _hidden(step) else []
-    return Box((*lines, *more), False)
 
 
 def _hidden(step: Step) -> int:
     """Count the continuations that are not listed."""
     listed = {token for token, _ in step.alternatives[:MOST]}
     return step.support - len(listed | ({step.target} if step.probability > 0 else set()))
-
-
-def _flow(boxes: Sequence[Box]) -> list[list[Box]]:
-    """Boxes in lines that fit into the width."""
-    lines: list[list[Box]] = [[]]
-    room = WIDTH - 2 * MARGIN
-    for box in boxes:
-        if lines[-1] and box.width > room:
-            lines.append([])
-            room = WIDTH - 2 * MARGIN
-        lines[-1].append(box)
-        room -= box.width + GAP
-    return lines
-
-
-def _draw_line(axes: Axes, line: Sequence[Box], top: float) -> None:
-    left = MARGIN
-    for box in line:
-        colour = COMPLETED if box.completed else PAPER
-        axes.add_patch(
-            Rectangle(
-                (left, top), box.width, box.height, facecolor=colour, edgecolor=BORDER,
-                linewidth=0.8,
-            )
-        )  # fmt: skip
-        for number, (text, share, target) in enumerate(box.lines):
-            _draw_text(axes, left, top + PAD / 2 + LINE * (number + 0.5), box, text, share, target)
-        left += box.width + GAP
-
-
-def _draw_text(
-    axes: Axes, left: float, y: float, box: Box, text: str, share: str, target: bool
-) -> None:
-    weight = "bold" if target else "normal"
-    impossible = target and share == percent(0.0)
-    _write(axes, left + PAD, y, text, weight=weight, color=ZERO if impossible else INK)
-    axes.text(
-        left + box.width - PAD, y, share, fontsize=SIZE - 1.5, color=MUTED_INK, ha="right",
-        va="center",
-    )  # fmt: skip
-
-
-def _beside(share: str) -> float:
-    """Room of a probability with the gap before it."""
-    return text_width(share, SIZE - 1.5) + 0.12 if share else 0.0
-
-
-def _write(
-    axes: Axes,
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: float = SIZE,
-    weight: str = "normal",
-    color: str = INK,
-) -> None:
-    axes.text(
-        x, y, text, fontsize=size, weight=weight, color=color, va="center"
-    )  # fmt: skip
 
 
 FIGURES = {"forced_decoding": ForcedDecoding()}

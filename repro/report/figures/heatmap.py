@@ -9,15 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from repro.report.figures.canvas import (
+    FRAME,
     INK,
     MUTED_INK,
     PAPER,
+    WEIGHT,
     Canvas,
+    Cells,
     is_mark,
+    opacity,
     text_width,
     token_label,
 )
-from repro.report.figures.svg import FRAME, WEIGHT, Cells, opacity
 
 CELL = 0.15
 """Width and height of a cell in inches: just enough for its words."""
@@ -83,7 +86,15 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     if zeros:
         dots = axes.plot(*zip(*zeros, strict=True), ".", color=MUTED_INK, markersize=1.6)
         dots[0].set_gid(f"{gid}-dots")
-    _draw_borders(axes, weights)
+    # One broken line: between rows, and between neighbours of different weights.
+    gap = (float("nan"), float("nan"))
+    points: list[tuple[float, float]] = []
+    for row, line in enumerate(weights):
+        points += [(0.0, row), (len(line), row), gap] if row else []
+        for column in segments(line):
+            points += [(column, row), (column, row + 1), gap]
+    if points:
+        axes.plot(*zip(*points, strict=True), color=FRAME, linewidth=0.5, solid_capstyle="butt")
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
     _name(axes, "x", columns if grid.name_columns else [])
     _name(axes, "y", rows if grid.name_rows else [])
@@ -167,18 +178,6 @@ def _shade(axes: Axes, weights: Sequence[Sequence[float]], gid: str) -> None:
     shares = np.array([[opacity(weight) for weight in line] for line in weights])
     colours = 1 - shares[..., None] * (1 - np.array(to_rgb(WEIGHT)))
     axes.pcolormesh(colours, antialiased=False, linewidth=0, gid=gid)
-
-
-def _draw_borders(axes: Axes, weights: Sequence[Sequence[float]]) -> None:
-    """One broken line: between rows, and between neighbours of different weights."""
-    gap = (float("nan"), float("nan"))
-    points: list[tuple[float, float]] = []
-    for y, line in enumerate(weights):
-        points += [(0.0, y), (len(line), y), gap] if y else []
-        for x in segments(line):
-            points += [(x, y), (x, y + 1), gap]
-    if points:
-        axes.plot(*zip(*points, strict=True), color=FRAME, linewidth=0.5, solid_capstyle="butt")
 
 
 def _name(axes: Axes, side: str, words: Sequence[str]) -> None:

@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any, ClassVar
 
 import yaml
@@ -81,9 +83,11 @@ class Figure(ABC):
         rule: how examples are chosen among those that nobody asked for, in words.
         shows: the runs that are shown, in words; blank where it is one run, or none.
         measured: keys of the data that are measured, such as times: they differ between calls.
+        description: the figure in words, where its data are always the same.
     """
 
     rule: ClassVar[str] = ""
+    description: ClassVar[str] = ""
     shows: ClassVar[str] = ""
     measured: ClassVar[Sequence[str]] = ()
 
@@ -99,13 +103,41 @@ class Figure(ABC):
     def draw(self, data: Row) -> Canvas:
         """Draw what :meth:`gather` returned."""
 
-    @abstractmethod
     def describe(self, data: Row) -> str:
-        """The figure in a few words, for those who cannot see it."""
+        """The figure in a few words, for those who cannot see it; ``description`` by default."""
+        return self.description
 
     def remark(self, data: Row) -> str:
         """Note for the reader besides the caption: marks that are drawn, missing parts."""
         return ""
+
+
+@cache
+def figure_kinds() -> dict[str, Figure]:
+    """Every kind of figure by name: the ``FIGURES`` of all modules here and of extensions.
+
+    Raises:
+        ValueError: two modules claim the same name.
+    """
+    package, found = "repro.report.figures", dict[str, Figure]()
+    for module in walk_packages(import_module(package).__path__, f"{package}."):
+        declared = getattr(import_module(module.name), "FIGURES", {})
+        if twice := found.keys() & declared.keys():
+            raise ValueError(f"{module.name}: figures {sorted(twice)} are registered twice")
+        found |= declared
+    return found
+
+
+def figure_kind(name: str) -> Figure:
+    """Look up a kind of figure.
+
+    Raises:
+        ResultsError: there is none of this name.
+    """
+    kinds = figure_kinds()
+    if name not in kinds:
+        raise ResultsError(f"no drawing {name!r}; choose from: {', '.join(sorted(kinds))}")
+    return kinds[name]
 
 
 def ordered_examples(
@@ -171,11 +203,6 @@ def shown_examples(example: Row) -> Sequence[Row]:
     """The examples that a figure shows, each with split and position; none for curves."""
     parts = example.get("sentences") or example.get("pairs")
     return parts or ([example] if "index" in example else [])
-
-
-def missing(reason: str) -> dict[str, Any]:
-    """Data of a figure that has no example to show, which the report then says."""
-    return {MISSING: reason}
 
 
 def choice_in_words(example: Row) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -139,21 +138,45 @@ class Lattice(Figure):
         example = lattice_example(data)
         root = build_tree(example, MOST)
         lines = place(root, step=STEP, branch=BRANCH)
-        texts = (_header(example), _footer(example))
-        widths = [text_width(text, size) for text, size in zip(texts, (10, 8.5), strict=True)]
-        width = max(_tree_width(root), MARGIN * 2 + max(widths))
+        head = drawable(f"{example.language}: {example.lemma}, {' '.join(example.tags)}")
+        foot = _footer(example)
+        ends = [child for _, child in walk(root) if child.hypothesis is not None]
+        tree = max(end.x + LETTER * len(_end_text(end)) for end in ends) + END_ROOM
+        width = 2 * MARGIN + max(tree, text_width(head, 10), text_width(foot, 8.5))
         height = HEADER + lines * LINE + FOOTER
         canvas = Canvas(width, height)
         axes = canvas.page()
         axes.set_xlim(-MARGIN, width - MARGIN)
         axes.set_ylim(height - HEADER - LINE / 2, -HEADER - LINE / 2)
         for parent, child in walk(root):
-            _draw_arrow(axes, parent, child)
-            _draw_node(axes, child, example)
+            # The arrow, with its trunk where it leaves the line; certain steps bear no label.
+            trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
+            line: dict[str, Any] = {"color": ARROW, "linewidth": 0.8 + 1.4 * child.mass}
+            if child.y == parent.y:
+                trunk -= TRUNK
+            else:
+                axes.plot([trunk, trunk], [parent.y * LINE, y], **line)
+            style = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (end, y), (trunk, y), arrowprops={**style, **line})
+            if parent.branches and child.step < CERTAIN:
+                x = (parent.x + parent.half + TRUNK + end) / 2 - 0.03
+                _write(axes, x, y - 0.1, percent(child.step), size=7.5, ha="center")
+            if child.hypothesis is None:
+                _write(axes, child.x, y, token_label(child.token), size=12, ha="center")
+                continue
+            # Each text of an end by itself: the string may run from right to left.
+            gold = example.is_gold(child.hypothesis)
+            look: dict[str, Any] = {"color": GOLD, "weight": "bold"} if gold else {"color": INK}
+            axes.plot([child.x], [y], "s", markersize=4.5, color=look["color"])
+            x = child.x + PERCENT
+            _write(axes, x, y, percent(child.hypothesis.probability), **look, ha="right")
+            if gold:
+                _write(axes, x + GAP, y, "✓ gold", **look)
+            _write(axes, x + GAP + (GOLD_MARK if gold else 0), y, _end_text(child), **look)
         axes.plot([root.x], [root.y], "o", markersize=4, color=INK)
-        _write(axes, -0.05, -HEADER - LINE / 2 + 0.22, texts[0], size=10, color=INK)
+        _write(axes, -0.05, -HEADER - LINE / 2 + 0.22, head)
         below = height - HEADER - LINE / 2 - 0.2
-        _write(axes, -0.05, below, texts[1], size=8.5, color=MUTED_INK)
+        _write(axes, -0.05, below, foot, size=8.5, color=MUTED_INK)
         return canvas
 
     def describe(self, data: Row) -> str:
@@ -223,7 +246,27 @@ def build_tree(example: LatticeExample, most: int) -> Node:
         raise ResultsError(f"example {example.index} has no hypotheses")
     root = Node("", 1.0, half=HALF_LETTER)
     for hypothesis in example.ranked[:most]:
-        _insert(root, hypothesis, example.index)
+        node = root
+        node.mass += hypothesis.probability
+        for token, step in zip(hypothesis.tokens, hypothesis.steps, strict=False):
+            same = [one for one in node.children if one.hypothesis is None and one.token == token]
+            if not same:
+                same = [Node(token, step)]
+                node.children += same
+            (node,) = same
+            if abs(node.step - step) > TOLERANCE:
+                raise ResultsError(
+                    f"example {example.index}: hypotheses disagree on the step to {token!r}: "
+                    f"{node.step:.4f} and {step:.4f}"
+                )
+            node.mass += hypothesis.probability
+        ends = [child.hypothesis for child in node.children if child.hypothesis is not None]
+        if any(end.finished == hypothesis.finished for end in ends):
+            raise ResultsError(
+                f"example {example.index}: the hypothesis {hypothesis.text!r} is listed twice"
+            )
+        step = hypothesis.steps[-1] if hypothesis.finished else 1.0
+        node.children.append(Node("", step, hypothesis, mass=hypothesis.probability))
     _sort(root)
     return root
 
@@ -255,32 +298,6 @@ def walk(root: Node) -> Iterator[tuple[Node, Node]]:
         yield from walk(child)
 
 
-def _insert(root: Node, hypothesis: Hypothesis, index: int) -> None:
-    node = root
-    node.mass += hypothesis.probability
-    for token, step in zip(hypothesis.tokens, hypothesis.steps, strict=False):
-        node = _child(node, token, step, index)
-        node.mass += hypothesis.probability
-    ends = [child.hypothesis for child in node.children if child.hypothesis is not None]
-    if any(end.finished == hypothesis.finished for end in ends):
-        raise ResultsError(f"example {index}: the hypothesis {hypothesis.text!r} is listed twice")
-    step = hypothesis.steps[-1] if hypothesis.finished else 1.0
-    node.children.append(Node("", step, hypothesis, mass=hypothesis.probability))
-
-
-def _child(node: Node, token: str, step: float, index: int) -> Node:
-    for child in node.children:
-        if child.hypothesis is None and child.token == token:
-            if abs(child.step - step) > TOLERANCE:
-                raise ResultsError(
-                    f"example {index}: hypotheses disagree on the step to {token!r}: "
-                    f"{child.step:.4f} and {step:.4f}"
-                )
-            return child
-    node.children.append(Node(token, step))
-    return node.children[-1]
-
-
 def _sort(node: Node) -> None:
     node.children.sort(key=lambda child: (-child.mass, child.token))
     for child in node.children:
@@ -294,16 +311,6 @@ def percent(probability: float) -> str:
     if CERTAIN <= probability < 1 - ROUNDING:
         return ">99.9 %"
     return f"{100 * probability:.1f} %"
-
-
-def _tree_width(root: Node) -> float:
-    ends = [child for _, child in walk(root) if child.hypothesis is not None]
-    return max(end.x + LETTER * len(_end_text(end)) for end in ends) + END_ROOM + 2 * MARGIN
-
-
-def _header(example: LatticeExample) -> str:
-    tags = " ".join(example.tags)
-    return drawable(f"{example.language}: {example.lemma}, {tags}")
 
 
 def _footer(example: LatticeExample) -> str:
@@ -326,49 +333,8 @@ def _end_text(end: Node) -> str:
     return text if end.hypothesis.finished else f"{text} … (unfinished)"
 
 
-def _draw_arrow(axes: Axes, parent: Node, child: Node) -> None:
-    weight = 0.8 + 1.4 * child.mass
-    trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
-    if child.y == parent.y:
-        trunk -= TRUNK
-    else:
-        axes.plot([trunk, trunk], [parent.y * LINE, y], color=ARROW, linewidth=weight)
-    style = {"arrowstyle": "-|>", "color": ARROW, "linewidth": weight, "mutation_scale": 9}
-    axes.annotate("", (end, y), (trunk, y), arrowprops={**style, "shrinkA": 0, "shrinkB": 0})
-    if parent.branches and child.step < CERTAIN:
-        x = (parent.x + parent.half + TRUNK + end) / 2 - 0.03
-        _write(axes, x, y - 0.1, percent(child.step), size=7.5, color=INK, align="center")
-
-
-def _draw_node(axes: Axes, node: Node, example: LatticeExample) -> None:
-    y = node.y * LINE
-    if node.hypothesis is None:
-        _write(axes, node.x, y, token_label(node.token), size=12, color=INK, align="center")
-        return
-    gold = example.is_gold(node.hypothesis)
-    color, weight = (GOLD, "bold") if gold else (INK, "normal")
-    axes.plot([node.x], [y], "s", markersize=4.5, color=color)
-    probability = percent(node.hypothesis.probability)
-    write = partial(_write, axes, y=y, size=10, color=color, weight=weight)
-    # Each text by itself: the string may run from right to left.
-    write(x=node.x + PERCENT, text=probability, align="right")
-    if gold:
-        write(x=node.x + PERCENT + GAP, text="✓ gold")
-    write(x=node.x + PERCENT + GAP + (GOLD_MARK if gold else 0), text=_end_text(node))
-
-
-def _write(
-    axes: Axes,
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: float,
-    color: str,
-    align: str = "left",
-    weight: str = "normal",
-) -> None:
-    axes.text(x, y, text, fontsize=size, color=color, ha=align, va="center", weight=weight)
+def _write(axes: Axes, x: float, y: float, text: str, *, size: float = 10, **style: Any) -> None:
+    axes.text(x, y, text, fontsize=size, va="center", **{"color": INK, **style})
 
 
 FIGURES = {"lattice": Lattice()}

@@ -68,9 +68,11 @@ class SentencePanels(Figure):
     missing: str = ""
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        data = choose_sentences(runs, self._rank, self.count, self._rule)
         if self.excess is None:
-            return data
+            rule = f"the longest source of at most {self.longest} symbols"
+            return choose_sentences(runs, self._rank, self.count, rule)
+        rule = f"{self.point}; at most {self.longest} words"
+        data = choose_sentences(runs, self._rank, self.count, rule)
         shown = Sentence(data["sentences"][0])
         if shown.row[OWN] or (self._fits(shown) and self.excess(shown) > 0):
             return data
@@ -78,7 +80,9 @@ class SentencePanels(Figure):
 
     def draw(self, data: Row) -> Canvas:
         blocks = [Block(sentence, self.repetitions) for sentence in shown_sentences(data)]
-        note = _note([block.sentence for block in blocks])
+        note = "no line between equal weights"
+        if has_bullets([block.sentence for block in blocks]):
+            note += f" · equal bullets in a row: equal weights ({CLUSTERED})"
         width = max(bar_room(note), *(block.width for block in blocks))
         canvas = Canvas(width, sum(block.height(width) for block in blocks) + FOOT)
         down = 0.0
@@ -109,11 +113,6 @@ class SentencePanels(Figure):
             underflow(sentences),
         ]
         return " ".join(filter(None, parts))
-
-    @property
-    def _rule(self) -> str:
-        found = f"the longest source of at most {self.longest} symbols"
-        return found if self.excess is None else f"{self.point}; at most {self.longest} words"
 
     def _fits(self, sentence: Sentence) -> bool:
         longest = max(len(panel.output) for panel in sentence.panels)
@@ -155,22 +154,18 @@ class Block:
             line, column = divmod(number, self._across)
             left = MARGIN + self._left + column * self._step
             top = down + sum(self._heights[:line]) + LABEL
-            self._draw_panel(canvas, panel, left, top, self._named(number))
-
-    def _draw_panel(
-        self, canvas: Canvas, panel: Panel, left: float, top: float, named: bool
-    ) -> None:
-        grid = Heatmap(panel.weights, panel.output, panel.columns, name_columns=named)
-        axes = draw_heatmap(canvas, left, top, grid)
-        axes.set_title(drawable(panel.label), fontsize=9, color=MUTED_INK, pad=3, loc="left")
-        if panel.mapping == CLUSTERED:
-            for y, line in enumerate(panel.weights):
-                draw_bullets(axes, y, line)
-        if self.repetitions:
-            marks = repeated_places(panel, self.sentence)
-            for tick, marked in zip(axes.get_yticklabels(), marks, strict=True):
-                tick.set_fontweight("bold" if marked else "normal")
-                tick.set_color(REPEATED if marked else INK)
+            named = self._named(number)
+            grid = Heatmap(panel.weights, panel.output, panel.columns, name_columns=named)
+            axes = draw_heatmap(canvas, left, top, grid)
+            axes.set_title(drawable(panel.label), fontsize=9, color=MUTED_INK, pad=3, loc="left")
+            if panel.mapping == CLUSTERED:
+                for y, weights in enumerate(panel.weights):
+                    draw_bullets(axes, y, weights)
+            if self.repetitions:
+                marks = repeated_places(panel, self.sentence)
+                for tick, marked in zip(axes.get_yticklabels(), marks, strict=True):
+                    tick.set_fontweight("bold" if marked else "normal")
+                    tick.set_color(REPEATED if marked else INK)
 
     @property
     def _left(self) -> float:
@@ -265,11 +260,6 @@ def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:
     word_of = list(accumulate(ends, initial=0))[: len(tokens)]
     marked = [words[number] in repeated for number in word_of]
     return marked + [False] * (len(panel.output) - len(tokens))
-
-
-def _note(sentences: Sequence[Sentence]) -> str:
-    bullets = f" · equal bullets in a row: equal weights ({CLUSTERED})"
-    return f"no line between equal weights{bullets if has_bullets(sentences) else ''}"
 
 
 def _lengths(sentence: Sentence, mappings: Sequence[str]) -> tuple[list[int], list[int]]:

@@ -1,11 +1,11 @@
 """Translations by several runs side by side, as in Malaviya et al. (2018), Appendix B."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, ClassVar
 
-from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable, text_width
+from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable, in_lines, text_width
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import FOOT, draw_bar
 from repro.report.figures.kinds import Figure, FigureRuns, Row
@@ -53,12 +53,22 @@ class Translations(Figure):
 
     def draw(self, data: Row) -> Canvas:
         sentences = shown_sentences(data)
-        texts = [list(_lines(sentence)) for sentence in sentences]
+        texts = [_lines(sentence) for sentence in sentences]
         block = Block(mapped_sentence(sentences))
         written = sum(LINE * len(lines) + GAP for lines in texts) + MARGIN
-        width = max(WIDTH, block.width)
-        canvas = Canvas(width, written + block.height(WIDTH) + FOOT)
-        _write_texts(canvas, texts)
+        canvas = Canvas(max(WIDTH, block.width), written + block.height(WIDTH) + FOOT)
+        page, y = canvas.page(), MARGIN + LINE / 2
+        for lines in texts:
+            for name, words, colour in lines:
+                page.text(MARGIN, y, drawable(name), fontsize=SIZE, color=MUTED_INK, va="center")
+                x = MARGIN + NAMES
+                for marked, group in groupby(words, key=lambda word: word.marked):
+                    text = " ".join(drawable(word.text) for word in group)
+                    color = colour if marked else INK
+                    page.text(x, y, text, fontsize=SIZE, color=color, va="center")
+                    x += text_width(text, SIZE) + SPACE
+                y += LINE
+            y += GAP
         block.draw(canvas, written, WIDTH)
         draw_bar(canvas, "no line between equal weights")
         return canvas
@@ -72,7 +82,8 @@ class Translations(Figure):
         sentences = shown_sentences(data)
         counts: dict[str, int] = {}
         for panel in (panel for one in sentences for panel in one.panels):
-            counts[panel.label] = counts.get(panel.label, 0) + _repeats(panel.words)
+            repeats = sum(word == before for before, word in pairwise(panel.words))
+            counts[panel.label] = counts.get(panel.label, 0) + repeats
         found = ", ".join(f"{label} {count}" for label, count in counts.items())
         zeros = underflow([mapped_sentence(sentences)])
         return f"Immediate repetitions: {found}. {zeros}".strip()
@@ -109,7 +120,7 @@ def common_words(one: Sequence[str], other: Sequence[str]) -> tuple[set[int], se
     return places
 
 
-def _lines(sentence: Sentence) -> Iterator[tuple[str, list[Word], str]]:
+def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
     """Every line of a sentence's texts: a name or none, its words, and the colour of marks."""
     reference = sentence.reference
     found = [common_words(reference, panel.words) for panel in sentence.panels]
@@ -120,47 +131,15 @@ def _lines(sentence: Sentence) -> Iterator[tuple[str, list[Word], str]]:
     for panel, (_, places) in zip(sentence.panels, found, strict=True):
         marks = [Word(word, n not in places) for n, word in enumerate(panel.words)]
         texts.append((panel.label, marks, MISTAKEN))
+
+    def width(word: Word) -> float:
+        return text_width(drawable(word.text), SIZE) + SPACE
+
+    lines = []
     for name, words, colour in texts:
-        for number, line in enumerate(_wrapped(words)):
-            yield (name if number == 0 else ""), line, colour
-
-
-def _wrapped(words: Sequence[Word]) -> list[list[Word]]:
-    """Words in lines that fit into the width."""
-    lines: list[list[Word]] = [[]]
-    room = WIDTH - NAMES - 2 * MARGIN
-    for word in words:
-        width = _advance(word)
-        if lines[-1] and width > room:
-            lines.append([])
-            room = WIDTH - NAMES - 2 * MARGIN
-        lines[-1].append(word)
-        room -= width
+        wrapped = in_lines(words, width, WIDTH - NAMES - 2 * MARGIN)
+        lines += [(name if n == 0 else "", line, colour) for n, line in enumerate(wrapped)]
     return lines
-
-
-def _advance(word: Word) -> float:
-    """Width of a word with the space behind it."""
-    return text_width(drawable(word.text), SIZE) + SPACE
-
-
-def _write_texts(canvas: Canvas, texts: Sequence[Sequence[tuple[str, list[Word], str]]]) -> None:
-    page = canvas.page()
-    y = MARGIN + LINE / 2
-    for lines in texts:
-        for name, words, colour in lines:
-            page.text(MARGIN, y, drawable(name), fontsize=SIZE, color=MUTED_INK, va="center")
-            x = MARGIN + NAMES
-            for marked, group in groupby(words, key=lambda word: word.marked):
-                text = " ".join(drawable(word.text) for word in group)
-                page.text(x, y, text, fontsize=SIZE, color=colour if marked else INK, va="center")
-                x += text_width(text, SIZE) + SPACE
-            y += LINE
-        y += GAP
-
-
-def _repeats(words: Sequence[str]) -> int:
-    return sum(word == before for before, word in pairwise(words))
 
 
 FIGURES = {"translations": Translations()}

@@ -230,5 +230,5 @@ def test_claims_are_laid_out_by_paper() -> None:
     unmeasured = judged(A_BEATS_B, {})
     (paper,) = claims_by_paper([measured, unmeasured])
     assert (len(paper.measured), len(paper.unmeasured)) == (1, 1)
-    assert paper.measured[0].css == "holds"
-    assert paper.measured[0].anchor == "paper2020-table9"
+    assert paper.measured[0].verdict.css == "holds"
+    assert paper.measured[0].experiment.anchor == "paper2020-table9"

@@ -1,6 +1,6 @@
 """Attention in three rounds, free and bounded: Malaviya et al. (2018), Figure 1."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,16 +13,11 @@ from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers
 from repro.report.figures.styles import style_of
 
-DESCRIPTION = (
-    "Four columns, softmax, sparsemax, constrained softmax and constrained sparsemax, and three "
-    "rows of triangles with the attention of that round as a point; dashed lines are upper "
-    "bounds. The last row shows the cumulative attention: exactly one for every word where it is "
-    "bounded, uneven where it is not."
-)
 ROUNDS = ((1.2, 0.8, -0.2), (0.7, 0.9, 0.1), (-0.2, 0.2, 0.9))
 BOUND = "#117733"
-_FREE: dict[str, Callable[[Tensor], Tensor]] = {"softmax": softmax, "sparsemax": sparsemax}
-_BOUNDED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+_MAPPINGS: dict[str, Callable[..., Tensor]] = {
+    "softmax": softmax,
+    "sparsemax": sparsemax,
     "csoftmax": csoftmax,
     "csparsemax": csparsemax,
 }
@@ -36,36 +31,35 @@ _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _WORDS = ("word 1", "word 2", "word 3")
 
 
-def _spend(
-    function: Callable[[Tensor, Tensor], Tensor], scores: Tensor
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Attention and upper bounds of each round: what is left of one unit per word."""
-    attention, bounds = [], []
-    left = torch.ones_like(scores[0])
-    for row in scores:
-        bounds.append(left)
-        attention.append(function(row, left))
-        left = (left - attention[-1]).clamp(min=0)
-    return attention, bounds
-
-
-def _rounds(attention: Sequence[Tensor], bounds: Sequence[Tensor]) -> dict[str, Any]:
-    return {
-        "attention": [as_numbers(row) for row in attention],
-        "bounds": [as_numbers(row) for row in bounds],
-        "cumulative": as_numbers(torch.stack(list(attention)).sum(0)),
-    }
-
-
 class BoundedRounds(Figure):
     """Draw a triangle for each round and mapping, and bars for the sums."""
+
+    description = (
+        "Four columns, softmax, sparsemax, constrained softmax and constrained sparsemax, and "
+        "three rows of triangles with the attention of that round as a point; dashed lines are "
+        "upper bounds. The last row shows the cumulative attention: exactly one for every word "
+        "where it is bounded, uneven where it is not."
+    )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """Attention of each round; every bounded word may receive one in all."""
         scores = torch.tensor(ROUNDS, dtype=torch.float64)
-        columns = {name: _rounds(list(function(scores)), []) for name, function in _FREE.items()}
-        for name, function in _BOUNDED.items():
-            columns[name] = _rounds(*_spend(function, scores))
+        columns = {}
+        for name, function in _MAPPINGS.items():
+            attention, bounds, left = [], [], torch.ones_like(scores[0])
+            for row in scores:
+                if name in ("softmax", "sparsemax"):
+                    attention.append(function(row))
+                    continue
+                # The bound is what is left of one unit per word.
+                bounds.append(left)
+                attention.append(function(row, left))
+                left = (left - attention[-1]).clamp(min=0)
+            columns[name] = {
+                "attention": [as_numbers(row) for row in attention],
+                "bounds": [as_numbers(row) for row in bounds],
+                "cumulative": as_numbers(torch.stack(attention).sum(0)),
+            }
         return {"scores": [list(row) for row in ROUNDS], "columns": columns}
 
     def draw(self, data: Row) -> Canvas:
@@ -77,7 +71,17 @@ class BoundedRounds(Figure):
             bounds = rounds["bounds"] or [None] * len(ROUNDS)
             for row, (attention, bound) in enumerate(zip(rounds["attention"], bounds, strict=True)):
                 _draw_triangle(grid[row][column], name, attention, bound)
-            _draw_bars(grid[-1][column], name, rounds)
+            bars, places = grid[-1][column], range(len(_WORDS))
+            bars.bar(places, rounds["cumulative"], color=style_of(name).color, width=0.6)
+            for place, height in zip(places, rounds["cumulative"], strict=True):
+                text = f"{height:.2f}"
+                bars.text(place, height + 0.03, text, ha="center", fontsize=7.5, color=INK)
+            if rounds["bounds"]:
+                bars.axhline(1, color=BOUND, ls=(0, (4, 2)), lw=1.3)
+            plain_axes(bars)
+            bars.set_xticks(places, _WORDS)
+            bars.set_yticks([0, 0.5, 1])
+            bars.set_ylim(0, 1.3)
             grid[0][column].set_title(_TITLES[name], fontsize=10, color=INK, pad=8)
         for axes, scores in zip(grid[:, 0], data["scores"], strict=False):
             text = "z = (" + ", ".join(f"{score:g}" for score in scores) + ")"
@@ -88,9 +92,6 @@ class BoundedRounds(Figure):
         canvas.tight_layout(h_pad=1.2, w_pad=1.0)
         return canvas
 
-    def describe(self, data: Row) -> str:
-        return DESCRIPTION
-
 
 def _draw_triangle(
     axes: Axes, name: str, attention: Sequence[float], bounds: Sequence[float] | None
@@ -99,9 +100,16 @@ def _draw_triangle(
     axes.fill(*zip(*outline, strict=True), facecolor=SHADE, edgecolor=MUTED_INK, lw=0.9)
     for word, bound in enumerate(bounds or ()):
         if bound < 1:
-            axes.plot(*_bound_line(word, bound), color=BOUND, ls=(0, (4, 2)), lw=1.3)
+            # Ends of the line on which one word has just its bound, and others the rest.
+            ends = []
+            for other in {0, 1, 2} - {word}:
+                shares = [0.0] * len(_CORNERS)
+                shares[word], shares[other] = bound, 1 - bound
+                ends.append(_place(shares))
+            axes.plot(*zip(*ends, strict=True), color=BOUND, ls=(0, (4, 2)), lw=1.3)
     spec = style_of(name)
-    axes.plot(*_place(attention), color=spec.color, marker=spec.marker, ms=8, mec=PAPER, mew=0.8)
+    x, y = _place(attention)
+    axes.plot(x, y, color=spec.color, marker=spec.marker, ms=8, mec=PAPER, mew=0.8)
     for word, (x, y) in enumerate(_CORNERS):
         above = word == len(_CORNERS) - 1
         text = f"{_WORDS[word]}\n{attention[word]:.2f}"
@@ -113,35 +121,10 @@ def _draw_triangle(
     axes.axis("off")
 
 
-def _place(shares: Sequence[float]) -> tuple[list[float], list[float]]:
+def _place(shares: Sequence[float]) -> tuple[float, float]:
     """Map a distribution over three words to its position in the triangle."""
     pairs = list(zip(shares, _CORNERS, strict=True))
-    return [sum(p * x for p, (x, _) in pairs)], [sum(p * y for p, (_, y) in pairs)]
-
-
-def _bound_line(word: int, bound: float) -> tuple[list[float], list[float]]:
-    """Ends of the line on which one word has just its bound."""
-    ends = []
-    for other in range(len(_CORNERS)):
-        if other != word:
-            shares = [0.0] * len(_CORNERS)
-            shares[word], shares[other] = bound, 1 - bound
-            ends.append(_place(shares))
-    (first, second) = ends
-    return first[0] + second[0], first[1] + second[1]
-
-
-def _draw_bars(axes: Axes, name: str, rounds: Mapping[str, Any]) -> None:
-    places = range(len(_WORDS))
-    axes.bar(places, rounds["cumulative"], color=style_of(name).color, width=0.6)
-    for place, height in zip(places, rounds["cumulative"], strict=True):
-        axes.text(place, height + 0.03, f"{height:.2f}", ha="center", fontsize=7.5, color=INK)
-    if rounds["bounds"]:
-        axes.axhline(1, color=BOUND, ls=(0, (4, 2)), lw=1.3)
-    plain_axes(axes)
-    axes.set_xticks(places, _WORDS)
-    axes.set_yticks([0, 0.5, 1])
-    axes.set_ylim(0, 1.3)
+    return sum(p * x for p, (x, _) in pairs), sum(p * y for p, (_, y) in pairs)
 
 
 FIGURES = {"bounded_rounds": BoundedRounds()}

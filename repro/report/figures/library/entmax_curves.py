@@ -11,11 +11,6 @@ from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers, even_grid
 from repro.report.figures.styles import DASHES, style_of
 
-DESCRIPTION = (
-    "Five curves of the first probability against the lead t of the first score, all through one "
-    "half at t = 0. Softmax never reaches 0 or 1; the others do at t = ±1/(α − 1), sparsemax in a "
-    "straight line, α = 4 in the steepest curve."
-)
 ALPHAS = (1.0, 1.25, 1.5, 2.0, 4.0)
 REACH = 4.5
 STEPS = 360
@@ -31,6 +26,12 @@ _STYLES = {
 
 class EntmaxCurves(Figure):
     """Draw one line per alpha."""
+
+    description = (
+        "Five curves of the first probability against the lead t of the first score, all through "
+        "one half at t = 0. Softmax never reaches 0 or 1; the others do at t = ±1/(α − 1), "
+        "sparsemax in a straight line, α = 4 in the steepest curve."
+    )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """``α-entmax([t, 0])_1`` on a grid of ``t``."""
@@ -56,9 +57,6 @@ class EntmaxCurves(Figure):
         axes.legend(frameon=False, labelcolor=INK, fontsize=8, loc="upper left", handlelength=2.6)
         canvas.tight_layout()
         return canvas
-
-    def describe(self, data: Row) -> str:
-        return DESCRIPTION
 
 
 FIGURES = {"entmax_curves": EntmaxCurves()}

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
-from mpl_toolkits.mplot3d.axes3d import Axes3D
 
 from repro.mappings import (
     Fusedmax,
@@ -20,11 +19,6 @@ from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers, even_grid
 from repro.report.figures.styles import style_of
 
-DESCRIPTION = (
-    "Six surfaces of the second probability over the first two scores. Softmax is smooth and "
-    "never flat; sparsemax consists of planes; sq-pnorm-max rounds their edges; fusedmax and "
-    "oscarmax, exact and as published, have plateaus and ridges where probabilities are equal."
-)
 LAMBDA, NORM = 0.2, 1.5
 REACH = 2.0
 STEPS = 40
@@ -53,6 +47,13 @@ _PLACES = {
 class MapSurfaces(Figure):
     """Draw three surfaces above three."""
 
+    description = (
+        "Six surfaces of the second probability over the first two scores. Softmax is smooth and "
+        "never flat; sparsemax consists of planes; sq-pnorm-max rounds their edges; fusedmax and "
+        "oscarmax, exact and as published, have plateaus and ridges where probabilities are "
+        "equal."
+    )
+
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """``Π_Ω([t₁, t₂, 0])₂`` on a square grid; one row per ``t₂``."""
         grid = even_grid(-REACH, REACH, STEPS)
@@ -72,48 +73,40 @@ class MapSurfaces(Figure):
             row, column = _PLACES[name]
             axes = canvas.add_subplot(grid[row, column : column + 2], projection="3d")
             color = style_of(name.removesuffix("_published")).color
-            _draw_surface(axes, first, second, np.array(surface), color)
-            _plain_box(axes, _MAPS[name][0])
+            # Shade by height; as pixels, for thousands of patches make a large file.
+            # Make a colormap from a tint to a shade of one colour.
+            middle = np.array(to_rgb(color))
+            axes.plot_surface(
+                first,
+                second,
+                np.array(surface),
+                cmap=LinearSegmentedColormap.from_list(
+                    "shades", [1 - 0.25 * (1 - middle), middle, 0.6 * middle]
+                ),
+                vmin=0,
+                vmax=1,
+                rstride=1,
+                cstride=1,
+                edgecolor=_NET,
+                linewidth=0.3,
+                rasterized=True,
+            )
+            axes.view_init(elev=34, azim=-108)
+            axes.set_box_aspect((1, 1, 0.72), zoom=1.12)
+            axes.set_title(_MAPS[name][0], fontsize=10, color=INK, y=1.0)
+            axes.set_xlabel("t₁", fontsize=9, color=INK, labelpad=-7)
+            axes.set_ylabel("t₂", fontsize=9, color=INK, labelpad=-7)
+            axes.set_zlabel("p₂", fontsize=9, color=INK, labelpad=-8)
+            axes.set_zlim(0, 1)
+            axes.set_xticks([-1, 0, 1])
+            axes.set_yticks([-1, 0, 1])
+            axes.set_zticks([0, 0.5, 1])
+            axes.tick_params(labelsize=7, labelcolor=INK, pad=-3)
+            for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+                axis.set_pane_color((1, 1, 1, 0))
+                axis.line.set_color(MUTED_INK)
+            axes.grid(False)
         return canvas
-
-    def describe(self, data: Row) -> str:
-        return DESCRIPTION
-
-
-def _draw_surface(
-    axes: Axes3D, first: np.ndarray, second: np.ndarray, heights: np.ndarray, color: str
-) -> None:
-    """Shade by height; as pixels, for thousands of patches make a large file."""
-    axes.plot_surface(
-        first, second, heights, cmap=_shades(color), vmin=0, vmax=1,
-        rstride=1, cstride=1, edgecolor=_NET, linewidth=0.3, rasterized=True,
-    )  # fmt: skip
-
-
-def _shades(color: str) -> LinearSegmentedColormap:
-    """Make a colormap from a tint to a shade of one colour."""
-    middle = np.array(to_rgb(color))
-    return LinearSegmentedColormap.from_list(
-        "shades", [1 - 0.25 * (1 - middle), middle, 0.6 * middle]
-    )
-
-
-def _plain_box(axes: Axes3D, title: str) -> None:
-    axes.view_init(elev=34, azim=-108)
-    axes.set_box_aspect((1, 1, 0.72), zoom=1.12)
-    axes.set_title(title, fontsize=10, color=INK, y=1.0)
-    axes.set_xlabel("t₁", fontsize=9, color=INK, labelpad=-7)
-    axes.set_ylabel("t₂", fontsize=9, color=INK, labelpad=-7)
-    axes.set_zlabel("p₂", fontsize=9, color=INK, labelpad=-8)
-    axes.set_zlim(0, 1)
-    axes.set_xticks([-1, 0, 1])
-    axes.set_yticks([-1, 0, 1])
-    axes.set_zticks([0, 0.5, 1])
-    axes.tick_params(labelsize=7, labelcolor=INK, pad=-3)
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color((1, 1, 1, 0))
-        axis.line.set_color(MUTED_INK)
-    axes.grid(False)
 
 
 FIGURES = {"map_surfaces": MapSurfaces()}

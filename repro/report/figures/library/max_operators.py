@@ -12,12 +12,6 @@ from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers, even_grid
 from repro.report.figures.styles import style_of
 
-DESCRIPTION = (
-    "Left: max(t, 0) and four smooth curves above it that meet it far from t = 0, softmax from "
-    "above only in the limit. Right: their gradients, which rise from 0 to 1. Softmax reaches "
-    "neither; fusedmax stays at one half around t = 0; sq-pnorm-max follows sparsemax with rounded "
-    "corners, which an inset magnifies."
-)
 LAMBDA, NORM = 0.2, 1.5
 REACH = 4.0
 STEPS = 320
@@ -32,6 +26,13 @@ _MAPS: dict[str, tuple[str, ProbabilityMap]] = {
 
 class MaxOperators(Figure):
     """Draw the maxima on the left and the mappings, magnified at a corner, on the right."""
+
+    description = (
+        "Left: max(t, 0) and four smooth curves above it that meet it far from t = 0, softmax "
+        "from above only in the limit. Right: their gradients, which rise from 0 to 1. Softmax "
+        "reaches neither; fusedmax stays at one half around t = 0; sq-pnorm-max follows sparsemax "
+        "with rounded corners, which an inset magnifies."
+    )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """``max_Ω([t, 0])``, less the constant that keeps it from ``t``, and ``Π_Ω([t, 0])_1``.
@@ -61,7 +62,14 @@ class MaxOperators(Figure):
         _draw_curves(left, data, "maximum")
         _draw_curves(right, data, "probability")
         _draw_curves(inset, data, "probability")
-        _magnify(right, inset)
+        inset.set_xlim(*ZOOM[:2])
+        inset.set_ylim(*ZOOM[2:])
+        inset.set_xticks([])
+        inset.set_yticks([])
+        for spine in inset.spines.values():
+            spine.set_color(MUTED_INK)
+            spine.set_linewidth(0.7)
+        right.indicate_inset_zoom(inset, edgecolor=MUTED_INK, alpha=0.8, linewidth=0.7)
         left.set_ylim(-0.1, 4)
         right.set_yticks([0, 0.5, 1])
         for axes in (left, right):
@@ -70,9 +78,6 @@ class MaxOperators(Figure):
         canvas.tight_layout(w_pad=2.5)
         return canvas
 
-    def describe(self, data: Row) -> str:
-        return DESCRIPTION
-
 
 def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
     for name, curve in values["curves"].items():
@@ -80,17 +85,6 @@ def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
         style = style_of(name)
         line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
         axes.plot(values["t"], curve[key], label=label, **line)
-
-
-def _magnify(axes: Axes, inset: Axes) -> None:
-    inset.set_xlim(*ZOOM[:2])
-    inset.set_ylim(*ZOOM[2:])
-    inset.set_xticks([])
-    inset.set_yticks([])
-    for spine in inset.spines.values():
-        spine.set_color(MUTED_INK)
-        spine.set_linewidth(0.7)
-    axes.indicate_inset_zoom(inset, edgecolor=MUTED_INK, alpha=0.8, linewidth=0.7)
 
 
 FIGURES = {"max_operators": MaxOperators()}

@@ -17,15 +17,8 @@ from repro.report.figures.library.values import DIGITS, as_numbers
 from repro.report.figures.styles import Style, style_of
 
 if TYPE_CHECKING:
-    from repro.structures import Arborescence
+    pass
 
-DESCRIPTION = (
-    "Left: a triangle whose corners are three choices. Argmax is at a corner, sparsemax on an edge "
-    "and softmax inside. Right: a polygon, the shadow of the polytope of dependency trees of three "
-    "words; at its corners the nine trees with one root. MAP inference is at a corner, SparseMAP "
-    "on the line between the two trees that it mixes, and marginal inference inside, a mixture of "
-    "all nine."
-)
 CHOICES = (1.0, 0.7, -0.2)
 """Scores on the left."""
 ARCS = (
@@ -75,25 +68,18 @@ _LABELS = {
 """Offset of each label from its point, and its horizontal alignment."""
 
 
-def _choices() -> dict[str, Any]:
-    scores = torch.tensor(CHOICES, dtype=torch.float64)
-    solutions = {
-        "argmax": torch.eye(len(CHOICES), dtype=torch.float64)[scores.argmax()],
-        "sparsemax": sparsemax(scores),
-        "softmax": softmax(scores),
-    }
-    return {
-        "corners": [as_numbers(corner) for corner in _CORNERS],
-        "solutions": {name: as_numbers(shares @ _CORNERS) for name, shares in solutions.items()},
-        "shares": {name: as_numbers(shares) for name, shares in solutions.items()},
-    }
-
-
 def _trees() -> dict[str, Any]:
     from repro.structures import Arborescence, sparsemap
 
     structure, scores = Arborescence(single_root=True), torch.tensor([ARCS], dtype=torch.float64)
-    vertices = _all_trees(structure, scores)
+    # Heads of every tree with one root, -1 for the root itself.
+    words, found = scores.size(-1) - 1, []
+    for heads in product(range(words + 1), repeat=words):
+        vertex = torch.tensor([[-1, *heads]])
+        alone = structure.indicator(vertex, scores).log()
+        if structure.log_partition(alone)[0] == 0:
+            found.append(vertex)
+    vertices = torch.cat(found)
     corners = _place(structure.indicator(vertices, scores.expand(len(vertices), -1, -1)))
     mixture = sparsemap(structure, scores)
     solutions = {
@@ -114,17 +100,6 @@ def _trees() -> dict[str, Any]:
     }
 
 
-def _all_trees(structure: "Arborescence", scores: Tensor) -> Tensor:
-    """Heads of every tree with one root, -1 for the root itself."""
-    words, found = scores.size(-1) - 1, []
-    for heads in product(range(words + 1), repeat=words):
-        vertex = torch.tensor([[-1, *heads]])
-        alone = structure.indicator(vertex, scores).log()
-        if structure.log_partition(alone)[0] == 0:
-            found.append(vertex)
-    return torch.cat(found)
-
-
 def _place(parts: Tensor) -> Tensor:
     """Positions ``(B, 2)`` of points ``(B, n+1, n+1)`` of the polytope."""
     return parts.flatten(1) @ torch.tensor(VIEW, dtype=torch.float64).flatten(1).mT
@@ -133,9 +108,32 @@ def _place(parts: Tensor) -> Tensor:
 class Polytopes(Figure):
     """Draw the triangle on the left and the shadow of the polytope on the right."""
 
+    description = (
+        "Left: a triangle whose corners are three choices. Argmax is at a corner, sparsemax on an "
+        "edge and softmax inside. Right: a polygon, the shadow of the polytope of dependency "
+        "trees of three words; at its corners the nine trees with one root. MAP inference is at a "
+        "corner, SparseMAP on the line between the two trees that it mixes, and marginal "
+        "inference inside, a mixture of all nine."
+    )
+
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """Locate corners and solutions in the drawing, and list the trees that SparseMAP mixes."""
-        return {"choices": _choices(), "trees": _trees()}
+        scores = torch.tensor(CHOICES, dtype=torch.float64)
+        solutions = {
+            "argmax": torch.eye(len(CHOICES), dtype=torch.float64)[scores.argmax()],
+            "sparsemax": sparsemax(scores),
+            "softmax": softmax(scores),
+        }
+        return {
+            "choices": {
+                "corners": [as_numbers(corner) for corner in _CORNERS],
+                "solutions": {
+                    name: as_numbers(shares @ _CORNERS) for name, shares in solutions.items()
+                },
+                "shares": {name: as_numbers(shares) for name, shares in solutions.items()},
+            },
+            "trees": _trees(),
+        }
 
     def draw(self, data: Row) -> Canvas:
         canvas = Canvas(9.2, 4.6)
@@ -145,7 +143,31 @@ class Polytopes(Figure):
         trees = data["trees"]
         outer = _draw_region(right, trees["corners"])
         for k, (corner, heads) in enumerate(zip(trees["corners"], trees["heads"], strict=True)):
-            _draw_tree(right, _beside(corner, k in outer), heads)
+            # A small picture of the tree, words as dots and arcs above them: outside of an outer
+            # corner, below an inner one.
+            x, y = corner
+            away = 1 + 0.24 / (x**2 + y**2) ** 0.5
+            x, y = (away * x, away * y) if k in outer else (x, y - 0.2)
+            places = [
+                (x + 0.1 * (word - len(heads) / 2 + 0.5), y - 0.05) for word in range(len(heads))
+            ]
+            right.plot(*zip(*places, strict=True), color=INK, marker="o", ms=2.2, ls="none")
+            for place, head in zip(places, heads, strict=True):
+                start = places[head - 1] if head else (place[0], place[1] + 0.15)
+                bend = 0.0 if not head else (-0.7 if start[0] < place[0] else 0.7)
+                right.add_patch(
+                    FancyArrowPatch(
+                        start,
+                        place,
+                        arrowstyle="-|>",
+                        mutation_scale=4,
+                        lw=0.7,
+                        color=INK,
+                        connectionstyle=f"arc3,rad={bend}",
+                        shrinkA=0.5,
+                        shrinkB=1.2,
+                    )
+                )
         _draw_solutions(right, trees["solutions"])
         left.set_title("three choices", fontsize=10, color=INK)
         right.set_title("dependency trees of three words", fontsize=10, color=INK)
@@ -155,9 +177,6 @@ class Polytopes(Figure):
             axes.axis("off")
         canvas.tight_layout(w_pad=1.0)
         return canvas
-
-    def describe(self, data: Row) -> str:
-        return DESCRIPTION
 
 
 def _draw_region(axes: Axes, corners: Sequence[Sequence[float]]) -> set[int]:
@@ -175,38 +194,6 @@ def _draw_solutions(axes: Axes, solutions: Mapping[str, Sequence[float]]) -> Non
         right, up, side = _LABELS[name]
         axes.plot(x, y, color=color, marker=marker, ms=8, mec=PAPER, mew=0.8, zorder=4)
         axes.text(x + right, y + up, name, color=color, fontsize=9, ha=side, va="center")
-
-
-def _beside(corner: Sequence[float], outer: bool) -> tuple[float, float]:
-    """Place the picture of a tree: outside of an outer corner, below an inner one."""
-    x, y = corner
-    if not outer:
-        return x, y - 0.2
-    away = 1 + 0.24 / (x**2 + y**2) ** 0.5
-    return away * x, away * y
-
-
-def _draw_tree(axes: Axes, centre: tuple[float, float], heads: Sequence[int]) -> None:
-    """A small picture of a tree: words as dots, arcs above them."""
-    x, y = centre
-    places = [(x + 0.1 * (word - len(heads) / 2 + 0.5), y - 0.05) for word in range(len(heads))]
-    axes.plot(*zip(*places, strict=True), color=INK, marker="o", ms=2.2, ls="none")
-    for place, head in zip(places, heads, strict=True):
-        start = places[head - 1] if head else (place[0], place[1] + 0.15)
-        bend = 0.0 if not head else (-0.7 if start[0] < place[0] else 0.7)
-        axes.add_patch(
-            FancyArrowPatch(
-                start,
-                place,
-                arrowstyle="-|>",
-                mutation_scale=4,
-                lw=0.7,
-                color=INK,
-                connectionstyle=f"arc3,rad={bend}",
-                shrinkA=0.5,
-                shrinkB=1.2,
-            )
-        )
 
 
 FIGURES = {"polytopes": Polytopes()}
