@@ -27,8 +27,7 @@ from repro.errors import UserError
 from repro.runs.environment import prepare_device
 from repro.runs.execute import build_task
 from repro.tasks import Task
-from repro.training.loop import update
-from repro.training.optimizers import build_optimizer
+from repro.training.loop import build_optimizer, update
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,16 +154,11 @@ def in_step(
     Raises:
         DataError: one side has fewer lines.
     """
-    number = 0
-    while True:
-        pair = next(source, None), next(target, None)
-        if pair[0] is None or pair[1] is None:
-            break
-        number += 1
-        yield pair[0], pair[1]
-    if pair != (None, None):
-        short, long = (text.source, text.target) if pair[0] is None else (text.target, text.source)
-        raise DataError(f"{short} ends after {number} lines, but {long} goes on")
+    for number, (first, second) in enumerate(zip_longest(source, target)):
+        if first is None or second is None:
+            short, long = (text.source, text.target) if first is None else text[::-1]
+            raise DataError(f"{short} ends after {number} lines, but {long} goes on")
+        yield first, second
 
 
 def write_lines(pairs: Iterable[tuple[str, str]], into: ParallelText) -> None:

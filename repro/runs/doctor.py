@@ -16,7 +16,7 @@ import torch
 from repro.data.corpora import declared_corpora
 from repro.results import ResultsError, require_writable
 from repro.runs.environment import describe_device, describe_versions
-from repro.tasks.nmt.scoring import METEOR_JAR
+from repro.tasks.nmt import METEOR_JAR
 
 _FREE_GIB = 5
 

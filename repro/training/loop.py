@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Generic
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn, optim
 from torch.optim import Optimizer
 
 from repro.config.errors import ConfigError
@@ -23,9 +23,38 @@ from repro.training.checkpoint import (
 )
 from repro.training.distributed import SharedTask
 from repro.training.interrupt import StopRequest, stop_requests
-from repro.training.optimizers import build_optimizer, is_decay_due
 from repro.training.protocol import BatchT, Trainable
 from repro.training.seeding import random_state, restore_random_state
+
+
+def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
+    """The optimiser of a configuration."""
+    if config.optimizer == "sgd":
+        return optim.SGD(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    return optim.Adam(
+        parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+    )
+
+
+def is_decay_due(
+    config: TrainingConfig, progress: TrainingProgress, row: Mapping[str, Any]
+) -> bool:
+    """Return whether the learning rate decays at a row of the history.
+
+    Args:
+        config: names the rule.
+        progress: progress of training, the row's validation included; ``epoch`` still counts
+            the epochs before it.
+        row: it has a ``dev_loss`` if there was a validation.
+    """
+    if config.schedule == "decay_after_epoch":
+        return progress.epoch + 1 >= config.decay_from
+    if "dev_loss" not in row:
+        return False
+    if config.schedule == "decay_if_not_best":
+        return progress.best_step != progress.step
+    return progress.previous_loss is not None and row["dev_loss"] > progress.previous_loss
+
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
 from repro.config.schema.checks import check_fields
 from repro.training import TrainingProgress
-from repro.training.optimizers import build_optimizer, is_decay_due
+from repro.training.loop import build_optimizer, is_decay_due
 
 
 def config(**changes):
