@@ -43,6 +43,8 @@ NOT_RUN = "not run at this scale"
 NEEDS_NO_RUN = "computed by the library, needs no run"
 NARROW = 44
 """Grids of at most so many letters in a row are drawn beside each other."""
+PAGE, GAP = 132, 2
+"""Letters of a table across the column of text, and those that separate two columns."""
 _DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
 
 
@@ -88,6 +90,16 @@ class Section:
     def stacked(self) -> bool:
         """Return whether its grids share their columns, so that the second continues the first."""
         return len(self.grids) == 2 and self.grids[1].muted and not self.narrow
+
+    @property
+    def parts(self) -> list[tuple[Grid, ...]]:
+        """Its grids, those that share columns together, cut where a page is not wide enough."""
+        together = [self.grids] if self.stacked else [(grid,) for grid in self.grids]
+        return [
+            tuple(grid.of_columns(places) for grid in grids)
+            for grids in together
+            for places in grids[0].parts(PAGE, GAP)
+        ]
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -153,6 +165,7 @@ class Document:
         claims: what the papers say, with verdicts, by paper.
         references: the papers, by the names of their folders.
         sweeps: multiruns with finished runs.
+        dates: days (ISO 8601) on which runs ended, the first and the last; none without runs.
     """
 
     scale: str
@@ -162,6 +175,7 @@ class Document:
     claims: tuple[ClaimsOfPaper, ...] = ()
     references: Mapping[str, Reference] = field(default_factory=dict)
     sweeps: tuple[SweepView, ...] = ()
+    dates: tuple[str, ...] = ()
 
     @property
     def papers(self) -> list[PaperView]:
@@ -180,13 +194,14 @@ class Document:
 
     @property
     def summary(self) -> str:
-        """Coverage, devices and versions in one line."""
+        """Coverage, dates, devices and versions in one line."""
         total = len(self.sections) + len(self.absent)
         facts = [dict(section.facts) for section in self.sections]
         devices = _unique(fact["device"] for fact in facts if "device" in fact)
         versions = _unique(fact["versions"] for fact in facts if "versions" in fact)
         covered = [f"{len(self.sections)} of {total} tables and figures"] if total else []
-        parts = [*covered, *devices[:2], *versions[:1]]
+        dates = [f"runs of {' to '.join(self.dates)}"] if self.dates else []
+        parts = [*covered, *dates, *devices[:2], *versions[:1]]
         return " · ".join(parts)
 
 
@@ -213,6 +228,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
+    days = {record.finished[:10] for record in archive.records}
     return Document(
         scale=scale,
         banner="" if exact else scale_banner(scale),
@@ -221,6 +237,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         claims=tuple(claims_by_paper(judge_claims(archive))),
         references={one.paper: one.reference for one in load_claims() if one.reference},
         sweeps=sweeps,
+        dates=tuple(dict.fromkeys([min(days), max(days)])) if days else (),
     )
 
 

@@ -83,6 +83,33 @@ class Grid:
         ]
         return replace(self, columns=tuple(self.columns[n] for n in places), rows=tuple(rows))
 
+    def parts(self, room: int, gap: int) -> list[list[int]]:
+        """Cut the grid between columns into parts that fit on a line, at groups where it has some.
+
+        Args:
+            room: letters of a line.
+            gap: letters that separate two columns.
+
+        Returns:
+            The positions of the columns of each part, those of the labels first.
+        """
+        labels = [n for n, column in enumerate(self.columns) if column.role == "label"]
+        widths = [
+            gap + max(map(len, (*column.title.split(), *(row.texts[n] for row in self.rows))))
+            for n, column in enumerate(self.columns)
+        ]
+        room -= sum(widths[n] for n in labels)
+        values = [n for n in range(len(self.columns)) if n not in labels]
+        parts: list[list[int]] = [[]]
+        for name, group in groupby(values, lambda n: self.columns[n].group):
+            members = list(group)
+            whole = name and sum(widths[n] for n in members) <= room
+            for piece in [members] if whole else [[n] for n in members]:
+                if parts[-1] and sum(widths[n] for n in (*parts[-1], *piece)) > room:
+                    parts.append([])
+                parts[-1] += piece
+        return [[*labels, *part] for part in parts]
+
     @property
     def letters(self) -> int:
         """Letters of the widest text of each column together."""

@@ -1,6 +1,5 @@
 """LaTeX tables with booktabs; grey text needs xcolor."""
 
-from itertools import groupby
 from string import ascii_lowercase
 
 from repro.report.document import Section
@@ -72,33 +71,13 @@ def latex_table(section: Section) -> str:
     marked = marked_departures(section.experiment, section.table.scale)
     notes = [significance_note(section.table), *(f"{mark} {one.reason}" for mark, one in marked)]
     below = [f"{{\\footnotesize {escape_latex(note)}\\par}}" for note in notes if note]
-    parts = [part for grid in grids for part in _parts(grid)]
+    parts = [grid.of_columns(part) for grid in grids for part in grid.parts(_LINE, _GAP)]
     blocks = "\n\n\\medskip\n\n".join([*(latex_grid(part) for part in parts), *below])
     return (
         f"% {section.command}\n% needs \\usepackage{{booktabs,xcolor}}\n"
         f"\\begin{{table}}\n\\centering\n\\caption{{{words}}}\n"
         f"\\label{{tab:{section.anchor}}}\n{blocks}\n\\end{{table}}\n"
     )
-
-
-def _parts(grid: Grid) -> list[Grid]:
-    """The grid, cut between columns into parts that fit on a line, at groups where it has some."""
-    labels = [n for n, column in enumerate(grid.columns) if column.role == "label"]
-    widths = [
-        _GAP + max(map(len, (*column.title.split(), *(row.texts[n] for row in grid.rows))))
-        for n, column in enumerate(grid.columns)
-    ]
-    room = _LINE - sum(widths[n] for n in labels)
-    values = [n for n in range(len(grid.columns)) if n not in labels]
-    parts: list[list[int]] = [[]]
-    for name, group in groupby(values, lambda n: grid.columns[n].group):
-        members = list(group)
-        whole = name and sum(widths[n] for n in members) <= room
-        for piece in [members] if whole else [[n] for n in members]:
-            if parts[-1] and sum(widths[n] for n in (*parts[-1], *piece)) > room:
-                parts.append([])
-            parts[-1] += piece
-    return [grid.of_columns([*labels, *part]) for part in parts]
 
 
 def latex_grid(grid: Grid) -> str:
