@@ -228,7 +228,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
-    days = {record.finished[:10] for record in archive.records}
+    days = {record.finished[:10] for record in archive.records if record.finished}
     return Document(
         scale=scale,
         banner="" if exact else scale_banner(scale),
