@@ -60,7 +60,7 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
         for texts, alike_columns in alike.items():
-            # First labels stand for columns that are all those below them.
+            # Columns are named by their first labels alone where no other column has these.
             firsts = dict.fromkeys((one.labels or [one.name])[0] for one in alike_columns)
             below = [one for one in every if (one.labels or [one.name])[0] in firsts]
             names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]

@@ -264,9 +264,9 @@ def _part(
         records = [] if experiment.computed else archive.measurements(experiment)
         if not (records or experiment.computed):
             return Absent(name, title, NOT_RUN, command)
-        folders = {run_folder(results_dir, scale, record.run_id).done for record in records}
+        ends = {run_folder(results_dir, scale, record.run_id).done for record in records}
         drawn = bool(records) and experiment.drawing is not None
-        if renewed and drawn and all(done.exists() for done in folders):
+        if renewed and drawn and all(end.exists() for end in ends):
             export_figure_data(results_dir, scale, experiment, records)
         data = read_figure_data(results_dir, scale, name)
         figure = None if data is None else figure_view(results_dir, scale, experiment, data)

@@ -141,14 +141,14 @@ def table_grids(table: Table) -> list[Grid]:
 
 
 def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
-    """Lay out the given parts of every cell, of the columns with a value (else of all columns)."""
+    """Lay out some of what cells hold, for the columns with a value (for all if none has one)."""
     every = table.experiment.columns
     found = [n for n, one in enumerate(every) if one.name in table.columns_found]
     places = found or list(range(len(every)))
     ours, rows = len(table.rows), [*table.rows]
     if "published" in roles:
         rows += table.other_rows
-    if "measured" not in roles:  # rows that the paper has
+    if "measured" not in roles:  # only rows with a published value
         kept = [any(row.cells[n].published is not None for n in places) for row in rows]
         ours, rows = sum(kept[:ours]), [*compress(rows, kept)]
     columns = [*label_columns(table)]

@@ -29,9 +29,9 @@ def html_report(document: Document) -> str:
         document: what to show; the files of its figures must exist.
     """
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    # Return the source expression by which the page's policy allows this script alone.
+    # The policy of the page allows this script alone, by its digest.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    # The drawings as elements of the page; they are made by this package, all text escaped.
+    # Drawings become elements of the page: they are made by this package, all text escaped.
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     return _render(

@@ -255,7 +255,7 @@ class RunFolder:
         return self._read_examples(self.forced, check_forced)
 
     def _read_examples(self, path: Path, check: Callable[[Row], None]) -> list[Row]:
-        """Read the rows of a file, no rows if there is none.
+        """Read a file of examples and check each row; no rows without the file.
 
         Raises:
             DamagedFileError: the file differs from its checksum.

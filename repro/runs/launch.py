@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
@@ -93,12 +93,6 @@ class Backend:
     remote: bool = False
     watch: bool = True
 
-    MODULES: ClassVar[dict[str, str]] = {
-        "local": "repro.runs.local",
-        "slurm": "repro.runs.slurm",
-    }
-    """Modules with a ``BACKEND``, imported when they are used: libraries may be missing."""
-
 
 def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
     """Compose and locate runs.
@@ -125,7 +119,7 @@ def launch(
     """Bring a batch of runs to its end: the body of every launcher.
 
     Args:
-        backend_name: key of :attr:`Backend.MODULES`.
+        backend_name: ``"local"`` or ``"slurm"``.
         settings: settings of the launcher.
         master: the configuration of the sweep.
         overrides: overrides of each run.
@@ -156,7 +150,8 @@ def backend_of(name: str) -> Backend:
         ConfigError: a package that it needs is not installed.
     """
     try:
-        found: Backend = import_module(Backend.MODULES[name]).BACKEND
+        # Imported when it is used: libraries may be missing.
+        found: Backend = import_module(f"repro.runs.{name}").BACKEND
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"hydra/launcher={name}: the package {error.name} is not installed"

@@ -175,7 +175,7 @@ def names_of(row: Row) -> tuple[str, str]:
 
 
 def _boxes(example_steps: Sequence[Step]) -> list[Box]:
-    """One box for each choice, with its continuations, and for all steps without one in between."""
+    """One box for each choice with its continuations, and one for steps in a row without any."""
     boxes = []
     for completed, steps in groupby(example_steps, key=lambda step: step.completed):
         if completed:

@@ -1,12 +1,14 @@
-"""Smoothed maxima of two scores and their gradients: Niculae & Blondel (2017), Figure 2."""
+"""Smoothed maxima and their gradients, the mappings: Niculae & Blondel (2017), Figures 2 and 5."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-from repro.mappings import Fusedmax, ProbabilityMap, Softmax, Sparsemax, SqPnormMax
+from repro.mappings import Fusedmax, Oscarmax, ProbabilityMap, Softmax, Sparsemax, SqPnormMax
 from repro.report.figures.canvas import INK, MUTED_INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers, even_grid
@@ -21,6 +23,13 @@ _MAPS: dict[str, tuple[str, ProbabilityMap]] = {
     "sparsemax": ("sparsemax", Sparsemax()),
     "sq_pnorm_max": (f"sq-pnorm-max, p = {NORM}", SqPnormMax(NORM)),
     "fusedmax": (f"fusedmax, λ = {LAMBDA}", Fusedmax(LAMBDA)),
+}
+_FURTHER: dict[str, tuple[str, ProbabilityMap]] = {
+    "oscarmax": (f"oscarmax (exact), λ = {LAMBDA}", Oscarmax(LAMBDA)),
+    "oscarmax_published": (
+        f"oscarmax (as published), λ = {LAMBDA}",
+        Oscarmax(LAMBDA, variant="paper"),
+    ),
 }
 
 
@@ -87,4 +96,61 @@ def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
         axes.plot(values["t"], curve[key], label=label, **line)
 
 
-FIGURES = {"max_operators": MaxOperators()}
+class MapSurfaces(Figure):
+    """Draw three surfaces above three."""
+
+    description = (
+        "Six surfaces of the second probability over the first two scores. Softmax is smooth and "
+        "never flat; sparsemax consists of planes; sq-pnorm-max rounds their edges; fusedmax and "
+        "oscarmax, exact and as published, have plateaus and ridges where probabilities are "
+        "equal."
+    )
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        """``Π_Ω([t₁, t₂, 0])₂`` on a square grid; one row per ``t₂``."""
+        grid = even_grid(-2.0, 2.0, 40)
+        second, first = torch.meshgrid(grid, grid, indexing="ij")
+        scores = torch.stack((first, second, torch.zeros_like(first)), -1)
+        surfaces = {
+            name: [as_numbers(row) for row in mapping(scores)[..., 1]]
+            for name, (_, mapping) in (_MAPS | _FURTHER).items()
+        }
+        return {"t": as_numbers(grid), "surfaces": surfaces}
+
+    def draw(self, data: Row) -> Canvas:
+        canvas = Canvas(9.6, 6.2)
+        grid = canvas.add_gridspec(2, 6, left=0.03, right=0.99, bottom=0.04, top=0.95, hspace=0.16)
+        first, second = np.meshgrid(data["t"], data["t"])
+        for number, (name, surface) in enumerate(data["surfaces"].items()):
+            row, column = divmod(number, 3)
+            place = grid[row, 2 * column : 2 * column + 2]
+            axes = canvas.add_subplot(place, projection="3d")
+            color = style_of(name.removesuffix("_published")).color
+            # From a tint to a shade of the colour by height; as pixels, since thousands of patches
+            # make a large file.
+            middle = np.array(to_rgb(color))
+            tints = [1 - 0.25 * (1 - middle), middle, 0.6 * middle]
+            axes.plot_surface(
+                first, second, np.array(surface), vmin=0, vmax=1, rstride=1, cstride=1,
+                cmap=LinearSegmentedColormap.from_list("shades", tints), edgecolor="#1b273338",
+                linewidth=0.3, rasterized=True,
+            )  # fmt: skip
+            axes.view_init(elev=34, azim=-108)
+            axes.set_box_aspect((1, 1, 0.72), zoom=1.12)
+            axes.set_title((_MAPS | _FURTHER)[name][0], fontsize=10, color=INK, y=1.0)
+            axes.set_xlabel("t₁", fontsize=9, color=INK, labelpad=-7)
+            axes.set_ylabel("t₂", fontsize=9, color=INK, labelpad=-7)
+            axes.set_zlabel("p₂", fontsize=9, color=INK, labelpad=-8)
+            axes.set_zlim(0, 1)
+            axes.set_xticks([-1, 0, 1])
+            axes.set_yticks([-1, 0, 1])
+            axes.set_zticks([0, 0.5, 1])
+            axes.tick_params(labelsize=7, labelcolor=INK, pad=-3)
+            for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+                axis.set_pane_color((1, 1, 1, 0))
+                axis.line.set_color(MUTED_INK)
+            axes.grid(False)
+        return canvas
+
+
+FIGURES = {"max_operators": MaxOperators(), "map_surfaces": MapSurfaces()}

@@ -44,28 +44,16 @@ VIEW = (
 )
 """The direction of every arc in the drawing, a view in which most trees are at corners."""
 _CORNERS = torch.tensor(((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5)), dtype=torch.float64)
-_CERTAIN, _SPARSE, _DENSE = (
-    Style("#b3123f", "D", "-"),
-    style_of("sparsemax"),
-    style_of("softmax"),
-)
-_STYLES = {
-    "argmax": _CERTAIN,
-    "MAP": _CERTAIN,
-    "sparsemax": _SPARSE,
-    "SparseMAP": _SPARSE,
-    "softmax": _DENSE,
-    "marginal": _DENSE,
+_CERTAIN, _SPARSE, _DENSE = Style("#b3123f", "D", "-"), style_of("sparsemax"), style_of("softmax")
+_LOOKS = {
+    "argmax": (_CERTAIN, 0.0, -0.07, "center"),
+    "sparsemax": (_SPARSE, 0.0, -0.07, "center"),
+    "softmax": (_DENSE, 0.0, 0.07, "center"),
+    "MAP": (_CERTAIN, -0.08, -0.04, "right"),
+    "SparseMAP": (_SPARSE, 0.07, 0.05, "left"),
+    "marginal": (_DENSE, -0.08, 0.0, "right"),
 }
-_LABELS = {
-    "argmax": (0.0, -0.07, "center"),
-    "sparsemax": (0.0, -0.07, "center"),
-    "softmax": (0.0, 0.07, "center"),
-    "MAP": (-0.08, -0.04, "right"),
-    "SparseMAP": (0.07, 0.05, "left"),
-    "marginal": (-0.08, 0.0, "right"),
-}
-"""Offset of each label from its point, and its horizontal alignment."""
+"""Style of each point, offset of its label, and the label's horizontal alignment."""
 
 
 def _trees() -> dict[str, Any]:
@@ -190,9 +178,9 @@ def _draw_region(axes: Axes, corners: Sequence[Sequence[float]]) -> set[int]:
 
 def _draw_solutions(axes: Axes, solutions: Mapping[str, Sequence[float]]) -> None:
     for name, (x, y) in solutions.items():
-        color, marker = _STYLES[name].color, _STYLES[name].marker
-        right, up, side = _LABELS[name]
-        axes.plot(x, y, color=color, marker=marker, ms=8, mec=PAPER, mew=0.8, zorder=4)
+        style, right, up, side = _LOOKS[name]
+        color = style.color
+        axes.plot(x, y, color=color, marker=style.marker, ms=8, mec=PAPER, mew=0.8, zorder=4)
         axes.text(x + right, y + up, name, color=color, fontsize=9, ha=side, va="center")
 
 
