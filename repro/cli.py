@@ -233,7 +233,7 @@ def _report(parsed: argparse.Namespace) -> int:
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
-    archive = Archive(_results_dir(rest, "scale=... and "), scale)
+    archive = Archive(_folder(rest, "results_dir", "scale=... and "), scale)
     require_writable(archive.results_dir)
     if not archive.records and not has_figure_data(archive.results_dir, scale):
         place = scale_dir(archive.results_dir, scale)
@@ -268,7 +268,7 @@ def _results(parsed: argparse.Namespace) -> int:
 def _compare(parsed: argparse.Namespace) -> int:
     from repro.report.explore import print_comparison
 
-    print_comparison(_results_dir(parsed.settings), parsed.run_id, parsed.other)
+    print_comparison(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.other)
     return 0
 
 
@@ -278,7 +278,7 @@ def _data(parsed: argparse.Namespace) -> int:
     corpus, settings = parsed.corpus, list(parsed.settings)
     if corpus is not None and "=" in corpus:
         corpus, settings = None, [corpus, *settings]
-    return commands.run(parsed.action, corpus, _data_dir(settings))
+    return commands.run(parsed.action, corpus, _folder(settings, "data_dir"))
 
 
 def _status(parsed: argparse.Namespace) -> int:
@@ -286,7 +286,7 @@ def _status(parsed: argparse.Namespace) -> int:
 
     names = [item for item in parsed.settings if "=" not in item]
     settings = [item for item in parsed.settings if item not in names]
-    return show_status(_results_dir(settings), names[0] if names else None)
+    return show_status(_folder(settings, "results_dir"), names[0] if names else None)
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
@@ -294,7 +294,7 @@ def _doctor(parsed: argparse.Namespace) -> int:
 
     data = [item for item in parsed.settings if item.startswith("data_dir=")]
     results = [item for item in parsed.settings if item not in data]
-    return doctor(_data_dir(data), _results_dir(results))
+    return doctor(_folder(data, "data_dir"), _folder(results, "results_dir"))
 
 
 def _completion(_parsed: argparse.Namespace) -> int:
@@ -307,7 +307,7 @@ def _completion(_parsed: argparse.Namespace) -> int:
 def _show(parsed: argparse.Namespace) -> int:
     from repro.runs.show import show
 
-    show(_results_dir(parsed.settings), parsed.run_id)
+    show(_folder(parsed.settings, "results_dir"), parsed.run_id)
     return 0
 
 
@@ -318,25 +318,15 @@ def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[st
     return (chosen or [default])[-1], rest
 
 
-def _results_dir(settings: Sequence[str], others: str = "") -> Path:
-    from repro.config.paths import default_results_dir
-
-    return Path(_only(settings, "results_dir", str(default_results_dir()), others))
-
-
-def _data_dir(settings: Sequence[str]) -> Path:
-    from repro.config.paths import default_data_dir
-
-    return Path(_only(settings, "data_dir", str(default_data_dir())))
-
-
-def _only(settings: Sequence[str], key: str, default: str, others: str = "") -> str:
-    """The value of ``key``, the only setting that this command takes besides ``others``."""
+def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
+    """The value of ``key``, the only setting that a command takes besides ``others``."""
+    from repro.config import paths
     from repro.config.errors import ConfigError
 
-    value, rest = _take(settings, key, default)
+    defaults = {"results_dir": paths.default_results_dir, "data_dir": paths.default_data_dir}
+    value, rest = _take(settings, key, str(defaults[key]()))
     if rest:
         raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
     if not value.strip():
         raise ConfigError(f"{key} is {value!r}; expected a folder")
-    return value
+    return Path(value)

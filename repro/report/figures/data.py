@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.checksums import verify
-from repro.config.experiment import Drawing, Experiment
+from repro.config.experiment import Experiment
 from repro.mappings import registry
 from repro.report.figures.kinds import (
     NO_RUNS,
@@ -106,37 +106,22 @@ def export_figure_data(
     if experiment.computed:
         data = FigureData(experiment.name, plan.name, kind.gather(NO_RUNS), origin=origin)
     else:
+
+        def run(record: Measurement) -> FigureRun:
+            folder = run_folder(results_dir, scale, record.run_id)
+            return FigureRun(record.row, record.seed or 0, record.value, folder)
+
+        # By row, then by seed: the runs with a record of the drawn metric.
         best = best_record(records, plan.best, experiment.name)
-        example = kind.gather(figure_runs(results_dir, scale, experiment, records, plan))
+        mine = [one for one in records if (one.kind, one.metric) == ("run", plan.best)]
+        rows = [[one for one in mine if one.row == row] for row in experiment.row_labels()]
+        firsts = [run(best_record(row, plan.best, experiment.name)) for row in rows if row]
+        every = [run(one) for row in rows for one in sorted(row, key=lambda one: one.seed or 0)]
+        example = kind.gather(FigureRuns(plan.best, plan.prefer, firsts, every))
         data = FigureData(experiment.name, plan.name, example, record=best)
     path = figure_path(results_dir, scale, experiment.name, "json")
     atomic_write_json(path, asdict(data), checksum=True)
     return path
-
-
-def figure_runs(
-    results_dir: Path,
-    scale: str,
-    experiment: Experiment,
-    records: Sequence[Measurement],
-    plan: Drawing,
-) -> FigureRuns:
-    """The runs of an experiment with a record of the drawn metric."""
-    labels = experiment.row_labels()
-    mine = [r for r in records if (r.kind, r.metric) == ("run", plan.best) and r.row in labels]
-
-    def run(record: Measurement) -> FigureRun:
-        folder = run_folder(results_dir, scale, record.run_id)
-        return FigureRun(record.row, record.seed or 0, record.value, folder)
-
-    def best(found: Sequence[Measurement]) -> FigureRun:
-        return run(best_record(found, plan.best, experiment.name))
-
-    rows = [[record for record in mine if record.row == label] for label in labels]
-    ordered = sorted(mine, key=lambda record: (labels.index(record.row), record.seed or 0))
-    return FigureRuns(
-        plan.best, plan.prefer, [*map(best, filter(None, rows))], [*map(run, ordered)]
-    )
 
 
 def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> FigureData | None:

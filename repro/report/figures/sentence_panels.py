@@ -94,12 +94,14 @@ class SentencePanels(Figure):
 
     def describe(self, data: Row) -> str:
         sentences = shown_sentences(data)
-        shares = "; ".join(
-            f"{label}: {nonzero} of {total}" for label, nonzero, total in nonzero_weights(sentences)
-        )
-        return (
-            f"Attention of several runs to {len(sentences)} sentences. Nonzero weights: {shares}."
-        )
+        weights: dict[str, list[float]] = {}
+        for panel in (panel for one in sentences for panel in one.panels):
+            weights.setdefault(panel.label, []).extend(w for line in panel.weights for w in line)
+        shares = [
+            f"{n}: {sum(w > 0 for w in every)} of {len(every)}" for n, every in weights.items()
+        ]
+        text = f"Attention of several runs to {len(sentences)} sentences."
+        return f"{text} Nonzero weights: {'; '.join(shares)}."
 
     def remark(self, data: Row) -> str:
         sentences = shown_sentences(data)
@@ -206,16 +208,6 @@ class Block:
         reference = " ".join(self.sentence.reference)
         text = drawable(f"{self.sentence.row['language']}, reference: {reference}")
         return textwrap.wrap(text, max(int((width - 2 * MARGIN) / TITLE_LETTER), 20)) or [""]
-
-
-def nonzero_weights(sentences: Sequence[Sentence]) -> list[tuple[str, int, int]]:
-    """Label, nonzero weights and all weights of each run."""
-    found: dict[str, tuple[int, int]] = {}
-    for panel in (panel for one in sentences for panel in one.panels):
-        weights = [weight for line in panel.weights for weight in line]
-        nonzero, total = found.get(panel.label, (0, 0))
-        found[panel.label] = nonzero + sum(w > 0 for w in weights), total + len(weights)
-    return [(label, *counts) for label, counts in found.items()]
 
 
 def has_bullets(sentences: Sequence[Sentence]) -> bool:
