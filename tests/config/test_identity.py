@@ -74,7 +74,7 @@ def test_recorded_runs_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("repro.config.identity.NUMERIC_EPOCH", 3)
     alone = "task.shown=[]"
     assert run_id(compose_run(["task.setting=medium", alone]), "f") == "3cc5ed1fee63"
-    assert run_id(compose_run(["scale=small", alone]), "f") == "4b6e05935808"
+    assert run_id(compose_run(["scale=full", alone]), "f") == "1a0506af69e9"
     assert identity("task.shown=[x]") != identity(alone)
     assert identity("training.patience=3") != identity()
 
