@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from repro.losses import EntmaxLoss
 from repro.mappings import entmax, sparsemax
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.cpu import team, workers
+from repro.mappings.kernels.cpu import parallel
 
 
 def arguments():
@@ -107,8 +107,8 @@ def everything(scores, grad, target):
 @pytest.mark.parametrize("size", [50, 400])
 def test_the_same_bits_for_any_number_of_threads(size, of_torch, threads, monkeypatch):
     if not of_torch:
-        monkeypatch.setattr(team._library, "parallel", None)
-    rows = 4 * workers._GRAIN // size + 1
+        monkeypatch.setattr(parallel._openmp, "parallel", None)
+    rows = 4 * parallel.GRAIN // size + 1
     scores, grad = torch.randn(rows, size), torch.randn(rows, size)
     target = torch.randint(size, (rows,))
     expected = everything(scores, grad, target)
@@ -154,7 +154,7 @@ def test_an_error_in_a_helping_thread_is_raised(threads):
         return 0
 
     with pytest.raises(MemoryError, match="no room"):
-        workers.split(fails_late, 10, 10 * workers._GRAIN)
+        parallel.split(fails_late, 10, 10 * parallel.GRAIN)
 
 
 def test_ranges_make_up_all_rows(threads):
@@ -165,9 +165,9 @@ def test_ranges_make_up_all_rows(threads):
         seen.append((start, stop))
         return first + stop - start
 
-    assert workers.split(entry, 10, 100 * workers._GRAIN, 1) == 13
+    assert parallel.split(entry, 10, 100 * parallel.GRAIN, 1) == 13
     assert sorted(seen) == [(0, 3), (3, 6), (6, 10)]
-    assert workers.split(entry, 10, workers._GRAIN, 1) == 11
+    assert parallel.split(entry, 10, parallel.GRAIN, 1) == 11
 
 
 def test_ranges_of_short_rows_begin_where_eight_are_solved_together(threads):
@@ -178,7 +178,7 @@ def test_ranges_of_short_rows_begin_where_eight_are_solved_together(threads):
         starts.append(start)
         return stop - start
 
-    assert workers.split(entry, 1001, 4 * workers._GRAIN) == 1001
+    assert parallel.split(entry, 1001, 4 * parallel.GRAIN) == 1001
     assert sorted(starts) == [0, 336, 672]
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from repro.mappings.kernels.cpu import vectors
-from repro.mappings.kernels.cpu._compile import EXACT, exact
-from repro.mappings.kernels.cpu.vector_types import Vector
+from repro.mappings.kernels.cpu import simd
+from repro.mappings.kernels.cpu.compile import INLINE, inline
+from repro.mappings.kernels.cpu.simd import Vector
 
 
 class _Format(NamedTuple):
@@ -43,29 +43,29 @@ def _plain(number: _Format) -> _Kind:
     """One number; its integers are kept as short as it is."""
     real, integer = number.real, number.integer
 
-    @exact
+    @inline
     def bits_of(value):
         return real(value).view(integer)
 
-    @exact
+    @inline
     def real_of(bits):
         return integer(bits).view(real)
 
-    @exact
+    @inline
     def where(condition, one, other):
         return one if condition else other
 
     return _Kind(number, bits_of, real_of, real, integer, where)
 
 
-@exact
+@inline
 def _itself(value):
     return value
 
 
 def _side_by_side(number: _Format) -> _Kind:
     """A vector of them."""
-    return _Kind(number, vectors.bits_of, vectors.real_of, vectors.rounded, _itself, vectors.where)
+    return _Kind(number, simd.bits_of, simd.real_of, simd.rounded, _itself, simd.where)
 
 
 _ROUGH_LOG_TERMS, _ROUGH_EXP_TERMS = 6, 5
@@ -89,7 +89,7 @@ def _exponential(kind: _Kind) -> Any:
     log2_e, (high, low) = real(1 / math.log(2)), _halved_log2(real)
     series = tuple(real(1 / math.factorial(k)) for k in range(number.exp_terms, -1, -1))
 
-    @exact
+    @inline
     def exp(x):
         # Added and subtracted again, the rounder leaves an integer in the low bits.
         shifted = x * log2_e + rounder
@@ -116,7 +116,7 @@ def _logarithm(kind: _Kind) -> Callable[..., Any]:
     to_biased, counter = integer(one_bits - half_root_bits), real(2.0**number.mantissa)
     counter_bits, offset = counter.view(integer), real(counter + number.bias)
 
-    @exact
+    @inline
     def log(below, height):
         bits = bits_of(height)
         biased = whole_of(whole_of(bits + to_biased) >> shift)
@@ -161,7 +161,7 @@ def _reciprocal(kind: _Kind) -> Any:
     two, balance = real(2), real(16 / 17)
     mirrored = integer(2 * int(real(1).view(integer)))
 
-    @exact
+    @inline
     def reciprocal(x):
         # Mirrored bits are up to an eighth too much; each step then squares the relative error.
         guess = real_of(whole_of(mirrored - bits_of(x))) * balance
@@ -183,7 +183,7 @@ def _rough_power(kind: _Kind) -> Callable[..., Any]:
         real(math.log(2) ** k / math.factorial(k)) for k in range(_ROUGH_EXP_TERMS, -1, -1)
     )
 
-    @exact
+    @inline
     def rough_power(height, exponent):
         bits = bits_of(height)
         exponent_bits = whole_of(whole_of(bits - half_root_bits) >> shift)
@@ -208,7 +208,7 @@ def _power(kind: _Kind) -> Callable[..., Any]:
     zero, one = number.real(0), number.real(1)
     lowest = number.real((8 - number.bias) * math.log(2))
 
-    @exact
+    @inline
     def power(below, height, exponent):
         positive = height > zero
         logs = log(below, where(positive, height, one)) * exponent
@@ -245,7 +245,7 @@ def power(below, height, exponent):
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(power, jit_options=EXACT)
+@overload(power, jit_options=INLINE)
 def _power_of_type(below, height, exponent):
     return _POWERS[below]
 
@@ -258,7 +258,7 @@ def rough_power(height, exponent):
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(rough_power, jit_options=EXACT)
+@overload(rough_power, jit_options=INLINE)
 def _rough_power_of_type(height, exponent):
     return _ROUGH_POWERS[height]
 
@@ -268,7 +268,7 @@ def logarithm(below, height):
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(logarithm, jit_options=EXACT)
+@overload(logarithm, jit_options=INLINE)
 def _logarithm_of_type(below, height):
     return _LOGARITHMS[below]
 
@@ -278,7 +278,7 @@ def exponential(x):
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(exponential, jit_options=EXACT)
+@overload(exponential, jit_options=INLINE)
 def _exponential_of_type(x):
     return _EXPONENTIALS[x]
 
@@ -288,6 +288,6 @@ def reciprocal(x):
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(reciprocal, jit_options=EXACT)
+@overload(reciprocal, jit_options=INLINE)
 def _reciprocal_of_type(x):
     return _RECIPROCALS[x]

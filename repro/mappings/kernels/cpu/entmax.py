@@ -1,17 +1,71 @@
-"""From tensors to the kernels of α-entmax: rows, memory, threads."""
+"""Kernels and launchers of sparsemax, α-entmax and their losses."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu import entries
-from repro.mappings.kernels.cpu.workers import split
+from repro.mappings.kernels.cpu.blocks import TILED, new_block, rows_in
+from repro.mappings.kernels.cpu.compile import kernel, matrix, vector
+from repro.mappings.kernels.cpu.entmax_backward import backward_rows, loss_backward_rows
+from repro.mappings.kernels.cpu.entmax_solver import (
+    Problem,
+    solve_powers,
+    solve_rational,
+    solve_rows,
+)
+from repro.mappings.kernels.cpu.parallel import run
+from repro.mappings.kernels.cpu.support import new_support
 
-_KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
-"""By their types the compiled kernels are told apart."""
-_CLOSED = (1.0, 0.5)
-_POWER = 6
-"""What an entry costs where powers are taken, against one where none are."""
+_RATIONAL = (1.0, 0.5)
+"""Orders ``r = α - 1`` at which no powers are needed."""
+_POWER_COST = 6
+"""What an entry costs where powers are taken."""
+
+
+@kernel
+def _rational_rows(kind, scores, order, targets, ignored, probs, losses, size, start, stop):
+    rows = matrix(scores, kind, stop, size)
+    none, short = np.empty(0), size <= TILED
+    problem = Problem(
+        rows, order, none, vector(targets, np.int64(0), stop), ignored,
+        matrix(probs, kind, stop, size), vector(losses, kind, stop),
+    )  # fmt: skip
+    narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
+    wide_row, pending = new_block(rows, none, False), np.empty(rows_in(narrow), np.bool_)
+    return solve_rows(solve_rational, problem, narrow, wide, wide_row, pending, start, stop)
+
+
+@kernel
+def _power_rows(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+    rows = matrix(scores, kind, stop, size)
+    none, short = np.empty(0), size <= TILED
+    problem = Problem(
+        rows, order, vector(orders, np.float64(0), stop), vector(targets, np.int64(0), stop),
+        ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
+    )  # fmt: skip
+    narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
+    wide_row, pending = new_block(rows, none, False), np.empty(rows_in(narrow), np.bool_)
+    return solve_rows(solve_powers, problem, narrow, wide, wide_row, pending, start, stop)
+
+
+@kernel
+def _backward_rows(kind, probs, grads, order, orders, out, order_grads, size, start, stop):
+    rows = matrix(probs, kind, stop, size)
+    backward_rows(
+        rows, matrix(grads, kind, stop, size), order, vector(orders, np.float64(0), stop),
+        matrix(out, kind, stop, size), vector(order_grads, kind, stop),
+        new_support(rows, rows), new_support(rows, np.empty(0)), start, stop,
+    )  # fmt: skip
+    return 0
+
+
+@kernel
+def _loss_backward_rows(kind, probs, targets, ignored, grads, out, size, start, stop):
+    loss_backward_rows(
+        matrix(probs, kind, stop, size), vector(targets, np.int64(0), stop), ignored,
+        vector(grads, kind, stop), matrix(out, kind, stop, size), start, stop,
+    )  # fmt: skip
+    return 0
 
 
 def entmax_forward(scores: Tensor, order: float) -> Tensor:
@@ -61,11 +115,8 @@ def entmax_loss(
 def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
     """``g (p - e_y)``."""
     probs, target, grads = probs.contiguous(), target.contiguous(), grads.contiguous()
-    out, size = torch.empty_like(probs), probs.size(-1)
-    split(
-        entries.loss_backward, probs.numel() // size, probs.numel(), _KINDS[probs.dtype],
-        probs.data_ptr(), target.data_ptr(), ignored, grads.data_ptr(), out.data_ptr(), size,
-    )  # fmt: skip
+    out = torch.empty_like(probs)
+    run(_loss_backward_rows, probs, 1, probs, target, ignored, grads, out)
     return out
 
 
@@ -80,20 +131,16 @@ def _forward(
     scores: Tensor, order: float, orders: Tensor | None,
     judged: tuple[Tensor, Tensor] | None, ignored: int,
 ) -> tuple[Tensor, int]:  # fmt: skip
-    """``p``, and how many targets are no class; writes losses next to their targets."""
+    """``p``, and the number of bad targets; writes losses next to their targets."""
     scores = scores.contiguous()
-    probs, size, kind = torch.empty_like(scores), scores.size(-1), _KINDS[scores.dtype]
-    target, losses = (_address(tensor) for tensor in judged or (None, None))
-    count, outputs = scores.numel() // size, (target, ignored, probs.data_ptr(), losses, size)
-    if orders is None and order in _CLOSED:
-        wrong = split(
-            entries.closed, count, scores.numel(), kind, scores.data_ptr(), order, *outputs
-        )
+    probs = torch.empty_like(scores)
+    target, losses = judged or (None, None)
+    if orders is None and order in _RATIONAL:
+        wrong = run(_rational_rows, scores, 1, scores, order, target, ignored, probs, losses)
     else:
-        wrong = split(
-            entries.level, count, _POWER * scores.numel(), kind, scores.data_ptr(), order,
-            _address(orders), *outputs,
-        )  # fmt: skip
+        wrong = run(
+            _power_rows, scores, _POWER_COST, scores, order, orders, target, ignored, probs, losses
+        )
     return probs, wrong
 
 
@@ -102,14 +149,6 @@ def _backward(
 ) -> Tensor:
     """Gradients of the scores; writes those of the orders."""
     probs, grads = probs.contiguous(), grads.contiguous()
-    out, size = torch.empty_like(probs), probs.size(-1)
-    split(
-        entries.backward, probs.numel() // size, probs.numel(), _KINDS[probs.dtype],
-        probs.data_ptr(), grads.data_ptr(), order, _address(orders), out.data_ptr(),
-        _address(order_grads), size,
-    )  # fmt: skip
+    out = torch.empty_like(probs)
+    run(_backward_rows, probs, 1, probs, grads, order, orders, out, order_grads)
     return out
-
-
-def _address(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()

@@ -1,94 +1,165 @@
-"""From tensors to the kernels of fusedmax and oscarmax: memory, threads."""
+"""Kernels and launchers of fusedmax and oscarmax, and their derivative.
+
+Gradients are means over groups less the mean over the support. The kernels number a group after one
+of its entries, and most groups have no other: there the mean is the gradient itself. Entries whose
+group is not their own position come last. Any other numbers are right as well.
+"""
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
-from repro.mappings.kernels.cpu.entries import Entry, matrix
-from repro.mappings.kernels.cpu.fused_rows import fused_rows
-from repro.mappings.kernels.cpu.grouped_backward import grouped_backward_rows
-from repro.mappings.kernels.cpu.oscar_rows import oscar_rows
-from repro.mappings.kernels.cpu.workers import split
+from repro.mappings.kernels.cpu.blocks import width_of
+from repro.mappings.kernels.cpu.compile import inline, kernel, matrix
+from repro.mappings.kernels.cpu.fusedmax import new_line, new_tile, solve_fusedmax
+from repro.mappings.kernels.cpu.oscarmax import new_workspace, solve_oscarmax
+from repro.mappings.kernels.cpu.parallel import Kernel, run
+from repro.mappings.kernels.cpu.simd import (
+    count,
+    excluding,
+    load,
+    load_first,
+    load_first_as,
+    numbered,
+    splat,
+    store,
+    store_first,
+    store_positions,
+    total,
+    where,
+)
 
-_KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
-"""By their types the compiled kernels are told apart."""
-
-_FUSED, _OSCAR = 8, 12
+_FUSED, _OSCAR, _BACKWARD = 8, 12, 2
 """What an entry costs, against one that is only read and written."""
 
 
-def _fuser(sources: int) -> Entry:
-    @on_disk
-    def fuse(kind, scores, lam, largest, probs, groups, size, start, stop):
-        rows = stop * (sources > 0)
-        fused_rows(
-            matrix(scores, kind, rows, size), lam, largest, matrix(probs, kind, rows, size),
-            matrix(groups, np.int32(0), rows, size), start, stop,
-        )  # fmt: skip
-        return 0
-
-    return fuse
+@kernel
+def _fused_rows(kind, scores, lam, probs, groups, size, start, stop):
+    rows = matrix(scores, kind, stop, size)
+    solve_fusedmax(
+        rows, lam, matrix(probs, kind, stop, size), matrix(groups, np.int32(0), stop, size),
+        new_tile(rows), new_line(rows), start, stop,
+    )  # fmt: skip
+    return 0
 
 
-def _clusterer(sources: int) -> Entry:
-    @on_disk
-    def cluster(kind, scores, lam, largest, probs, groups, size, start, stop):
-        rows = stop * (sources > 0)
-        oscar_rows(
-            matrix(scores, kind, rows, size), lam, largest, matrix(probs, kind, rows, size),
-            matrix(groups, np.int32(0), rows, size), start, stop,
-        )  # fmt: skip
-        return 0
-
-    return cluster
+@kernel
+def _oscar_rows(kind, scores, lam, probs, groups, size, start, stop):
+    rows = matrix(scores, kind, stop, size)
+    solve_oscarmax(
+        rows, lam, matrix(probs, kind, stop, size), matrix(groups, np.int32(0), stop, size),
+        new_workspace(rows), start, stop,
+    )  # fmt: skip
+    return 0
 
 
-def _differentiator(sources: int) -> Entry:
-    @on_disk
-    def differentiate(kind, probs, groups, grads, out, size, start, stop):
-        rows = stop * (sources > 0)
-        grouped_backward_rows(
-            matrix(probs, kind, rows, size), matrix(groups, np.int32(0), rows, size),
-            matrix(grads, kind, rows, size), matrix(out, kind, rows, size), start, stop,
-        )  # fmt: skip
-        return 0
+@inline
+def _spans(probs, spans, out):
+    """List the spans of a row with mass, and write zeros; return how many, and the support."""
+    size, step, found, support = probs.shape[0], width_of(probs), 0, 0
+    zero, whole = splat(probs.dtype.type(0)), size // step * step
+    for j in range(0, whole, step):
+        here = count(load(probs, j) > zero)
+        store(out, j, zero)
+        spans[found] = j
+        found += here > 0
+        support += here
+    here = count(load_first(probs, whole, size - whole, probs.dtype.type(0)) > zero)
+    store_first(out, whole, size - whole, zero)
+    spans[found] = whole
+    return found + (here > 0), support + here
 
-    return differentiate
+
+@inline
+def _sum(probs, grads, spans, found):
+    """The sum of the gradient over the support."""
+    size, nothing = probs.shape[0], probs.dtype.type(0)
+    summed = zero = splat(nothing)
+    for k in range(found):
+        j = spans[k]
+        here = load_first(probs, j, size - j, nothing) > zero
+        summed += where(here, load_first(grads, j, size - j, nothing), zero)
+    return total(summed)
 
 
-_fuse = _fuser(SOURCES)
-_cluster = _clusterer(SOURCES)
-_differentiate = _differentiator(SOURCES)
+@inline
+def _write_own(probs, groups, grads, spans, found, mean, places, out):
+    """Write what holds for entries on their own; list the others, and return how many."""
+    size, nothing, listed = probs.shape[0], probs.dtype.type(0), 0
+    zero = splat(nothing)
+    for k in range(found):
+        j = spans[k]
+        here = load_first(probs, j, size - j, nothing) > zero
+        grad = load_first(grads, j, size - j, nothing)
+        store_first(out, j, size - j, where(here, grad - mean, zero))
+        named = load_first_as(probs, groups, j, size - j, np.int32(0))
+        others = excluding(here, named == numbered(zero) + probs.dtype.type(j))
+        store_positions(places, listed, j, others)
+        listed += count(others)
+    return listed
+
+
+@inline
+def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
+    """Write the means of groups, which may include the entry after which they are named."""
+    for k in range(listed):
+        group = groups[places[k]]
+        own = (groups[group] == group) & (probs[group] > 0.0)
+        totals[group], sizes[group] = grads[group] if own else 0.0, 1.0 if own else 0.0
+    for k in range(listed):
+        group = groups[places[k]]
+        totals[group] += grads[places[k]]
+        sizes[group] += 1.0
+    for k in range(listed):
+        group = groups[places[k]]
+        value = totals[group] / sizes[group] - mean
+        out[places[k]] = value
+        if (groups[group] == group) & (probs[group] > 0.0):
+            out[group] = value
+
+
+@inline
+def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, start, stop):
+    for i in range(start, stop):
+        row, incoming = probs[i], grads[i]
+        found, support = _spans(row, spans, out[i])
+        mean = _sum(row, incoming, spans, found) / probs.dtype.type(support)
+        listed = _write_own(row, groups[i], incoming, spans, found, mean, places, out[i])
+        if listed > 0:
+            _write_others(row, groups[i], incoming, mean, places, listed, totals, sizes, out[i])
+
+
+@kernel
+def _backward_rows(kind, probs, groups, grads, out, size, start, stop):
+    rows = matrix(probs, kind, stop, size)
+    integers, reals = np.empty((2, size + width_of(rows)), np.int32), np.empty((2, size))
+    _differentiate(
+        rows, matrix(groups, np.int32(0), stop, size), matrix(grads, kind, stop, size),
+        matrix(out, kind, stop, size), integers[0], integers[1], reals[0], reals[1], start, stop,
+    )  # fmt: skip
+    return 0
 
 
 def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
     """Fusedmax along the last axis, and the segments of its entries."""
-    return _forward(_fuse, scores, lam, _FUSED)
+    return _forward(_fused_rows, scores, lam, _FUSED)
 
 
 def oscarmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
     """Oscarmax along the last axis, and the clusters of its entries."""
-    return _forward(_cluster, scores, lam, _OSCAR)
+    return _forward(_oscar_rows, scores, lam, _OSCAR)
 
 
-def _forward(entry: Entry, scores: Tensor, lam: float, cost: int) -> tuple[Tensor, Tensor]:
-    scores, size = scores.contiguous(), scores.size(-1)
+def _forward(kernel: Kernel, scores: Tensor, lam: float, cost: int) -> tuple[Tensor, Tensor]:
+    scores = scores.contiguous()
     probs, groups = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.int32)
-    split(
-        entry, scores.numel() // size, cost * scores.numel(), _KINDS[scores.dtype],
-        scores.data_ptr(), lam, torch.finfo(scores.dtype).max, probs.data_ptr(),
-        groups.data_ptr(), size,
-    )  # fmt: skip
+    run(kernel, scores, cost, scores, lam, probs, groups)
     return probs, groups
 
 
 def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
     """``J g``."""
     probs, groups, grad = probs.contiguous(), groups.contiguous(), grad.contiguous()
-    out, size = torch.empty_like(probs), probs.size(-1)
-    split(
-        _differentiate, probs.numel() // size, 2 * probs.numel(), _KINDS[probs.dtype],
-        probs.data_ptr(), groups.data_ptr(), grad.data_ptr(), out.data_ptr(), size,
-    )  # fmt: skip
+    out = torch.empty_like(probs)
+    run(_backward_rows, probs, _BACKWARD, probs, groups, grad, out)
     return out

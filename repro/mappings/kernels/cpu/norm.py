@@ -1,51 +1,275 @@
-"""From tensors to the kernels of normmax and sq-pnorm-max: memory, threads."""
+"""Normmax and sq-pnorm-max: solver, derivatives, launchers.
+
+With ``x = z - max z`` and the unknown ``c = -τ`` in ``(0, 1]`` both are ``p ∝ ρ^e`` with
+``ρ = [1 + x / c]_+``. Normmax (Blondel et al. 2020) has ``e = 1 / (α - 1)`` and
+``c ‖ρ‖_{e+1} = 1``; sq-pnorm-max (Niculae & Blondel 2017) has ``e = 1 / (p - 1)`` and
+``c Σ ρ^e ‖ρ‖_{e+1}^{1-e} = 1``. Entries at or below -1 have no mass.
+
+Newton's method starts at ``c = 1``, an upper bound, and stops when a step is below ``1e-14 c``; a
+step that leaves the bracket, or is not half as long as the one before, is replaced by halving the
+bracket. All is computed in double precision, of the entries that can have mass.
+"""
+
+import math
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu._compile import SOURCES, on_disk
-from repro.mappings.kernels.cpu.entries import Entry, matrix, vector
-from repro.mappings.kernels.cpu.norm_rows import norm_backward_rows, norm_rows
-from repro.mappings.kernels.cpu.workers import split
+from repro.mappings.kernels.cpu.blocks import (
+    TILED,
+    along_row,
+    fill,
+    new_block,
+    pack,
+    rows_in,
+    scatter,
+    set_limits,
+    stride_of,
+    take_candidates,
+    take_heads,
+    width_of,
+)
+from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
+from repro.mappings.kernels.cpu.elementary import power
+from repro.mappings.kernels.cpu.parallel import run
+from repro.mappings.kernels.cpu.simd import (
+    both,
+    count,
+    load,
+    magnitude,
+    maximum,
+    store,
+    where,
+)
+from repro.mappings.kernels.cpu.support import new_support, take_support, write_support
 
-_KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
-"""By their types the compiled kernels are told apart."""
+_PASSES = 100
+"""Newton's method needs about six passes, halving 53."""
+_ROUNDING = 1e-14
 _FORWARD, _BACKWARD = 4, 2
 """What an entry costs, against one that is only read and written."""
 
 
-def _solver(sources: int) -> Entry:
-    @on_disk
-    def solve(kind, scores, exponent, exponents, squared, largest, probs, size, start, stop):
-        rows = stop * (sources > 0)
-        norm_rows(
-            matrix(scores, kind, rows, size), exponent, vector(exponents, np.float64(0), rows),
-            squared, largest, matrix(probs, kind, rows, size), start, stop,
-        )  # fmt: skip
-        return 0
-
-    return solve
+@inline
+def _raised(below, height, exponent, plain):
+    """``ρ^e`` for ``ρ = 1 + below``, without logarithms if all rows have a plain exponent."""
+    if plain == 1.0:
+        return height
+    if plain == 2.0:
+        return height * height
+    return power(below, height, exponent)
 
 
-def _differentiator(sources: int) -> Entry:
-    @on_disk
-    def differentiate(
-        kind, probs, grads, order, orders, squared, out, order_grads, size, start, stop
-    ):
-        rows = stop * (sources > 0)
-        norm_backward_rows(
-            matrix(probs, kind, rows, size), matrix(grads, kind, rows, size), order,
-            vector(orders, np.float64(0), rows), squared, matrix(out, kind, rows, size),
-            vector(order_grads, kind, rows), start, stop,
-        )  # fmt: skip
-        return 0
+@inline
+def _sums(block, columns, c, exponent, plain):
+    """``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; keeps ``ρ^e``."""
+    width, growth = width_of(block.w), 1.0 / c
+    lower = first = upper = c - c
+    for k in range(0, columns * width, width):
+        below = maximum(load(block.w, k) * growth, -1.0)
+        height = below + 1.0
+        share = _raised(below, height, exponent, plain)
+        store(block.shares, k, share)
+        lower += share / where(height > 0.0, height, 1.0)
+        first += share
+        upper += share * height
+    return along_row(block, lower), along_row(block, first), along_row(block, upper)
 
-    return differentiate
+
+@inline
+def _residual(block, columns, c, exponent, plain, squared):
+    """What is to be one, and its derivative in ``c``."""
+    lower, first, upper = _sums(block, columns, c, exponent, plain)
+    inverse = 1.0 / maximum(upper, 1.0)
+    if not squared:
+        norm = 1.0 / power(inverse - 1.0, inverse, 1.0 / (exponent + 1.0))
+        return c * norm, norm * first / upper
+    norm = power(inverse - 1.0, inverse, (exponent - 1.0) / (exponent + 1.0))
+    curved = exponent * lower - (exponent - 1.0) * first * first / upper
+    return c * first * norm, curved * norm
 
 
-_solve = _solver(SOURCES)
-_differentiate = _differentiator(SOURCES)
+@inline
+def _find_root(block, columns, exponent, plain, squared, usual):
+    """``c`` of every row, by Newton's method in a bracket from its upper end."""
+    c = exponent - exponent + 1.0
+    low, high, last, moves = c - c, c, c, usual
+    for _ in range(_PASSES):
+        mass, slope = _residual(block, columns, c, exponent, plain, squared)
+        low, high = where(mass < 1.0, c, low), where(mass < 1.0, high, c)
+        newton = (1.0 - mass) / slope
+        moves = both(moves, magnitude(newton) > _ROUNDING * c)
+        if count(moves) == 0:
+            break
+        reached = c + newton
+        safe = both(both(low <= reached, reached <= high), 2.0 * magnitude(newton) <= last)
+        step = where(safe, newton, 0.5 * (low + high) - c)
+        last = where(moves, magnitude(step), last)
+        c = where(moves, c + step, c)
+    return c
+
+
+@inline
+def _solve(rows, exponent, exponents, squared, probs, block, first, stop):
+    """Normmax or sq-pnorm-max of the rows of a block."""
+    last, plain = stop - 1, exponent
+    block.orders[:] = 1.0
+    for k in range(block.leads.shape[0]):
+        e = exponents[min(first + k, last)] if exponents.shape[0] > 0 else exponent
+        plain = e if k == 0 or plain == e else math.nan
+        block.leads[k] = e if e > 0.0 else 1.0
+    take_heads(block, rows, first, last)
+    e = load(block.leads, 0)
+    set_limits(block, e - e + 1.0, e - e + 1.0, np.finfo(rows.dtype).eps)
+    columns = take_candidates(block, rows, first, last)
+    usual = both(load(block.bads, 0) == 0.0, load(block.peaks, 0) > -np.inf)
+    c = _find_root(block, columns, e, plain, squared, usual)
+    _, total, _ = _sums(block, columns, c, e, plain)
+    store(block.scales, 0, 1.0 / total)
+    pack(block, block.shares, columns, stride_of(rows))
+    for k in range(stop - first):
+        i = first + k
+        e = exponents[i] if exponents.shape[0] > 0 else exponent
+        bad = block.bads[k] > 0.0 or not e > 0.0
+        if bad or block.peaks[k] == -np.inf:
+            fill(probs[i], math.nan if bad else 0.0)
+        else:
+            scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
+
+
+@inline
+def _solve_rows(rows, exponent, exponents, squared, probs, block, start, stop):
+    group = rows_in(block)
+    for first in range(start, stop, group):
+        end = min(first + group, stop)
+        _solve(rows, exponent, exponents, squared, probs, block, first, end)
+
+
+@kernel
+def _norm_rows(kind, scores, exponent, exponents, squared, probs, size, start, stop):
+    rows = matrix(scores, kind, stop, size)
+    _solve_rows(
+        rows, exponent, vector(exponents, np.float64(0), stop), squared,
+        matrix(probs, kind, stop, size), new_block(rows, np.empty(0), size <= TILED), start, stop,
+    )  # fmt: skip
+    return 0
+
+
+# Derivatives, of the entries with mass, in double precision
+
+
+@inline
+def _raise_share(share, exponent):
+    """``share^exponent`` for a share in ``(0, 1]``."""
+    if exponent == 0.0:
+        return 1.0
+    if exponent == 0.5:
+        return math.sqrt(share)
+    return share**exponent
+
+
+@inline
+def _squared_row(shares, vector, count, order, slopes):
+    """``J v`` of sq-pnorm-max on the support, written over ``v``.
+
+    ``K v - w <w, v> / Σ w`` with the inverse Hessian ``K = diag(s) - κ y yᵀ`` and ``w = K 1``.
+    """
+    total = along = 0.0
+    for k in range(count):
+        total += shares[k] * _raise_share(shares[k], order - 1.0)
+        along += shares[k] * vector[k]
+    norm = total ** (1.0 / order)
+    curve = (2.0 - order) / ((order - 1.0) * norm * norm)
+    weight = weighted = 0.0
+    for k in range(count):
+        slopes[k] = _raise_share(shares[k] / norm, 2.0 - order) / (order - 1.0)
+        one = slopes[k] - curve * shares[k]
+        weight += one
+        weighted += one * vector[k]
+    mean = weighted / weight
+    for k in range(count):
+        one = slopes[k] - curve * shares[k]
+        vector[k] = slopes[k] * vector[k] - curve * shares[k] * along - one * mean
+
+
+@inline
+def _slopes(shares, count, alpha, slopes):
+    """Write ``p^{2-α} ‖p‖_α^{α-1} / (α - 1)``; return the largest share and ``Σ (p / max p)^α``."""
+    top = total = 0.0
+    for k in range(count):
+        top = max(top, shares[k])
+    for k in range(count):
+        relative = shares[k] / top
+        slopes[k] = _raise_share(relative, 2.0 - alpha)
+        total += relative * relative / slopes[k]
+    scale = top * total ** ((alpha - 1.0) / alpha) / (alpha - 1.0)
+    for k in range(count):
+        slopes[k] *= scale
+    return top, total
+
+
+@inline
+def _normed_row(shares, vector, count, slopes):
+    """``J v`` of normmax on the support, ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) v``."""
+    along = moved = 0.0
+    for k in range(count):
+        along += shares[k] * vector[k]
+    for k in range(count):
+        vector[k] = slopes[k] * (vector[k] - along)
+        moved += vector[k]
+    for k in range(count):
+        vector[k] -= shares[k] * moved
+
+
+@inline
+def _order_gradient(shares, vector, count, alpha, slopes, top, total):
+    """``<∂p/∂α, v>`` of normmax: drift, the threshold's move, normalisation."""
+    size, lowered = top * total ** (1.0 / alpha), 0.0
+    for k in range(count):
+        height = shares[k] / size
+        lowered += shares[k] * height ** (alpha - 1.0) * math.log(height) / alpha
+    along = moved = drift = 0.0
+    for k in range(count):
+        logs = math.log(shares[k] / size)
+        change = slopes[k] * lowered - shares[k] * logs / (alpha - 1.0)
+        along += shares[k] * vector[k]
+        moved += change
+        drift += change * vector[k]
+    return drift - moved * along
+
+
+@inline
+def _differentiate(probs, grads, order, orders, squared, out, order_grads, support, start, stop):
+    shares, vector, slopes = support.shares, support.grads, support.slopes
+    for i in range(start, stop):
+        size, moved = take_support(support, probs[i], grads[i]), 0.0
+        if size > 0 and squared:
+            _squared_row(shares, vector, size, order, slopes)
+        elif size > 0:
+            alpha = orders[i] if orders.shape[0] > 0 else order
+            top, total = _slopes(shares, size, alpha, slopes)
+            if order_grads.shape[0] > 0:
+                moved = _order_gradient(shares, vector, size, alpha, slopes, top, total)
+            _normed_row(shares, vector, size, slopes)
+        for k in range(size):
+            support.results[k] = vector[k]
+        write_support(support, probs[i], out[i])
+        if order_grads.shape[0] > 0:
+            order_grads[i] = moved
+
+
+@kernel
+def _norm_backward_rows(
+    kind, probs, grads, order, orders, squared, out, order_grads, size, start, stop
+):
+    rows = matrix(probs, kind, stop, size)
+    _differentiate(
+        rows, matrix(grads, kind, stop, size), order, vector(orders, np.float64(0), stop), squared,
+        matrix(out, kind, stop, size), vector(order_grads, kind, stop),
+        new_support(rows, np.empty(0)), start, stop,
+    )  # fmt: skip
+    return 0
 
 
 def normmax_forward(scores: Tensor, alpha: float) -> Tensor:
@@ -54,7 +278,7 @@ def normmax_forward(scores: Tensor, alpha: float) -> Tensor:
 
 
 def normmax_forward_rows(scores: Tensor, alphas: Tensor) -> Tensor:
-    """The same with an alpha for each row, or one for all."""
+    """Normmax with an alpha for each row, or one for all."""
     return _forward(scores, 0.0, 1.0 / (_each(alphas, scores) - 1.0), False)
 
 
@@ -85,18 +309,10 @@ def _each(orders: Tensor, rows: Tensor) -> Tensor:
     return orders.detach().double().reshape(-1).expand(count).contiguous()
 
 
-def _address(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
-
-
 def _forward(scores: Tensor, exponent: float, exponents: Tensor | None, squared: bool) -> Tensor:
-    scores, size = scores.contiguous(), scores.size(-1)
+    scores = scores.contiguous()
     probs = torch.empty_like(scores)
-    split(
-        _solve, scores.numel() // size, _FORWARD * scores.numel(), _KINDS[scores.dtype],
-        scores.data_ptr(), exponent, _address(exponents), squared,
-        torch.finfo(scores.dtype).max, probs.data_ptr(), size,
-    )  # fmt: skip
+    run(_norm_rows, scores, _FORWARD, scores, exponent, exponents, squared, probs)
     return probs
 
 
@@ -106,10 +322,9 @@ def _backward(
 ) -> Tensor:  # fmt: skip
     """Gradients of the scores; writes those of the orders."""
     probs, grad = probs.contiguous(), grad.contiguous()
-    out, size = torch.empty_like(probs), probs.size(-1)
-    split(
-        _differentiate, probs.numel() // size, _BACKWARD * probs.numel(), _KINDS[probs.dtype],
-        probs.data_ptr(), grad.data_ptr(), order, _address(orders), squared, out.data_ptr(),
-        _address(order_grads), size,
+    out = torch.empty_like(probs)
+    run(
+        _norm_backward_rows, probs, _BACKWARD, probs, grad, order, orders, squared, out,
+        order_grads,
     )  # fmt: skip
     return out

@@ -1,43 +1,30 @@
-"""Total variation and isotonic regression, row by row in linear time.
+"""Total variation and isotonic regression of rows, in linear time.
 
-The algorithms are those of the versions in PyTorch, with one piece or block looked at a time.
+Total variation is the taut-string method of Johnson (2013), isotonic regression
+pool-adjacent-violators; both as in PyTorch, one piece or block at a time. Sums are taken in the
+order that is written: where two pieces meet, rounding says whether they are one.
 """
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
-_Kernel = Callable[..., Any]
-_strict = njit(nogil=True, error_model="numpy")
-"""Sums in the order that is written: where two pieces meet, rounding says whether they are one."""
+from repro.mappings.kernels.cpu.compile import inline, kernel
 
 
-def _on_disk(function: _Kernel) -> _Kernel:
-    """Compile and keep the code on disk; where no folder can be written, in memory only."""
-    try:
-        compiled: _Kernel = njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:
-        compiled = njit(nogil=True, error_model="numpy")(function)
-    return compiled
-
-
-@_strict
+@inline
 def _height(times, heights, knots, piece, count, total):
     """``f`` at the right end of a piece."""
     return (count - times[piece]) * knots[piece] - (total - heights[piece])
 
 
-@_strict
+@inline
 def _crossing(times, heights, piece, count, total, bound):
     """Where the line of a piece reaches ``bound``."""
     return (total + bound - heights[piece]) / max(count - times[piece], 1.0)
 
 
-@_strict
+@inline
 def sweep(values, counts, size, lam, times, heights, knots, lows, highs):
     """Find the two cuts of every position; return the last level.
 
@@ -65,7 +52,7 @@ def sweep(values, counts, size, lam, times, heights, knots, lows, highs):
     return _crossing(times, heights, min(piece, last), count, total, 0.0)
 
 
-@_strict
+@inline
 def trace_back(level, size, lows, highs, jumps):
     """Write where the level rises and falls, from the last position to the first."""
     jumps[size - 1] = 0
@@ -77,7 +64,7 @@ def trace_back(level, size, lows, highs, jumps):
             level, jumps[i] = highs[i], 1
 
 
-@_strict
+@inline
 def pool(values, size, totals, sizes):
     """Decreasing isotonic regression by pool-adjacent-violators; return how many blocks."""
     top = -1
@@ -91,28 +78,39 @@ def pool(values, size, totals, sizes):
     return top + 1
 
 
-@_on_disk
+@inline
+def _saturate(scores, present, lam, jumps, times, heights, knots, lows, highs):
+    for k in range(scores.shape[0]):
+        size = scores.shape[1]
+        level = sweep(scores[k], present[k], size, lam, times, heights, knots, lows, highs)
+        trace_back(level, size, lows, highs, jumps[k])
+
+
+@inline
+def _pool_rows(values, blocks, totals, sizes):
+    for k in range(values.shape[0]):
+        i = 0
+        for block in range(pool(values[k], values.shape[1], totals, sizes)):
+            for _ in range(int(sizes[block])):
+                blocks[k, i] = block
+                i += 1
+
+
+@kernel
 def saturate_rows(scores, present, lam, jumps):
     """Total variation of every row."""
     n = scores.shape[1]
     times, heights, knots = np.empty(2 * n + 1), np.empty(2 * n + 1), np.empty(2 * n + 1)
     lows, highs = np.empty(n), np.empty(n)
-    for k in range(scores.shape[0]):
-        level = sweep(scores[k], present[k], n, lam, times, heights, knots, lows, highs)
-        trace_back(level, n, lows, highs, jumps[k])
+    _saturate(scores, present, lam, jumps, times, heights, knots, lows, highs)
 
 
-@_on_disk
+@kernel
 def pool_rows(values, blocks):
     """Decreasing isotonic regression of every row."""
     n = values.shape[1]
     totals, sizes = np.empty(n), np.empty(n)
-    for k in range(values.shape[0]):
-        i = 0
-        for block in range(pool(values[k], n, totals, sizes)):
-            for _ in range(int(sizes[block])):
-                blocks[k, i] = block
-                i += 1
+    _pool_rows(values, blocks, totals, sizes)
 
 
 def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:

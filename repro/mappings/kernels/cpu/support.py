@@ -1,57 +1,75 @@
-"""Lists of the entries that count: those above a floor, and those with mass."""
+"""Entries with mass, listed next to each other: most rows of a backward pass have few of them."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray
 
-from repro.mappings.kernels.cpu._compile import pointer, small
-from repro.mappings.kernels.cpu.box import height_of
+from repro.mappings.kernels.cpu.blocks import width_of
+from repro.mappings.kernels.cpu.compile import allocating, inline
+from repro.mappings.kernels.cpu.simd import (
+    compress,
+    count,
+    expand,
+    load_first,
+    splat,
+    store,
+    store_first,
+)
 
-_BYTES = 8
-_MARGIN = 1e-6
 
+class Support(NamedTuple):
+    """Lists of a row's entries with mass, filled up to whole vectors with zeros.
 
-@small
-def word_count(size):
-    """How many words hold a byte for each entry."""
-    return (size + _BYTES - 1) // _BYTES
-
-
-@small
-def above(row, cut, words, places):
-    """List the positions of entries above a number; return how many.
-
-    All comparisons come first, as vectors that leave a byte each; the bytes are then read eight at
-    a time. Both lists may be written one place farther than they are long.
+    Attributes:
+        shares: their probabilities.
+        grads: what belongs to them in a second array, such as incoming gradients.
+        slopes: room for a number for each.
+        results: room for a number for each, in the precision of the rows.
     """
-    size = row.shape[0]
-    full = word_count(size)
-    flags = carray(pointer(words.ctypes.data, np.uint8(0)), (full * _BYTES,))
-    words[full - 1] = np.uint64(0)
-    for j in range(size):
-        flags[j] = row[j] > cut
-    count = np.uint64(0)
-    for k in range(full):
-        word = words[k]
-        if word != np.uint64(0):
-            for j in range(_BYTES):
-                places[count] = _BYTES * k + j
-                count += (word >> np.uint64(_BYTES * j)) & np.uint64(1)
-    return np.int64(count)
+
+    shares: Any
+    grads: Any
+    slopes: Any
+    results: Any
 
 
-@small
-def reaching(row, top, limit, floor, heights, words, places):
-    """List the entries above a floor, relative to the top, and their positions; return how many.
-
-    Entries that are below it by a rounding may be listed too.
-    """
-    count = above(row, row.dtype.type(top + floor - _MARGIN * (abs(top) - floor)), words, places)
-    for k in range(count):
-        heights[k] = height_of(row[places[k]], limit, top)
-    return count
+@allocating
+def new_support(rows, like):
+    """Lists in the precision of an array."""
+    room = rows.shape[1] + 3 * width_of(rows)
+    lists = np.empty((3, room), like.dtype)
+    return Support(lists[0], lists[1], lists[2], np.empty(room, rows.dtype))
 
 
-@small
-def with_mass(probs, words, places):
-    """List the positions of positive entries; return how many."""
-    return above(probs, probs.dtype.type(0), words, places)
+@inline
+def take_support(support, probs, grads):
+    """List the entries with mass; return their number. Where there are none, grads are not read."""
+    size, width, found = probs.shape[0], width_of(probs), 0
+    for j in range(0, size, width):
+        share = load_first(probs, j, size - j, probs.dtype.type(0))
+        positive = share > 0.0
+        here = count(positive)
+        if here > 0:
+            grad = load_first(grads, j, size - j, grads.dtype.type(0))
+            store(support.shares, found, compress(share, positive))
+            store(support.grads, found, compress(grad, positive))
+            found += here
+    nothing = splat(probs.dtype.type(0))
+    store(support.shares, found, nothing)
+    store(support.grads, found, nothing)
+    return found
+
+
+@inline
+def write_support(support, probs, out):
+    """Write the results where entries have mass, and zeros."""
+    size, width, taken = probs.shape[0], width_of(probs), 0
+    nothing = splat(probs.dtype.type(0))
+    for j in range(0, size, width):
+        positive = load_first(probs, j, size - j, probs.dtype.type(0)) > 0.0
+        here = count(positive)
+        if here > 0:
+            store_first(out, j, size - j, expand(support.results, taken, positive))
+            taken += here
+        else:
+            store_first(out, j, size - j, nothing)

@@ -1,0 +1,262 @@
+"""Derivatives of α-entmax: ``J g`` with ``J = diag(s) - s sᵀ / Σ s`` and ``s = p^{2-α}``.
+
+With ``r = α - 1`` a gradient is ``s (g - m)``, ``m`` the mean of ``g`` weighted by ``s``
+(Peters et al. 2019, Proposition 2). The derivative in ``r`` is ``Σ (∂p/∂r) g`` with, at a fixed
+threshold, ``∂p/∂r = (p - s - r p log p) / r²`` (Correia et al. 2019, Proposition 1). For small
+``r`` its digits cancel: with ``θ = -r log p`` it is ``-p log² p (e^θ - 1 - θ) / θ²``, a series for
+``θ < ¼``.
+
+For ``r > 1`` slopes grow without bound as ``p`` falls, overflow, and are so far apart that
+``g - m`` loses all digits where one of them dominates. Therefore, in double precision:
+
+- slopes are relative to the largest, that of the smallest share; the factor that is left is applied
+  last, or if it overflows, by logarithms; what exceeds the largest number of the type is set to it;
+- gradients are relative to that of the entry with the largest slope, which leaves its differences
+  exact. A common shift of the gradients of a row changes nothing.
+"""
+
+import math
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from repro.mappings.kernels.cpu.blocks import width_of
+from repro.mappings.kernels.cpu.compile import INLINE, inline
+from repro.mappings.kernels.cpu.elementary import logarithm, power
+from repro.mappings.kernels.cpu.simd import (
+    count,
+    load,
+    load_first,
+    maximum,
+    splat,
+    sqrt,
+    store,
+    store_first,
+    total,
+    where,
+    wide_total,
+)
+from repro.mappings.kernels.cpu.support import take_support, write_support
+
+_DENSE = 512
+"""Rows up to this length are read whole at ``r = 1`` and ``½``: listing entries takes longer."""
+_NEAR = 0.25
+"""Below this ``θ`` the curvature is a series."""
+_CURVATURE_TERMS = 10
+_HIGHEST = 700.0
+"""Logarithm of the largest slope that is a factor; its inverse is a normal number, too."""
+
+
+@inline
+def slope_of(share, order):
+    """``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
+    if order == 1.0:
+        return where(share > 0.0, share - share + 1.0, 0.0)
+    if order == 0.5:
+        return sqrt(maximum(share, 0.0))
+    return power(share - 1.0, share, share - share + (1.0 - order))
+
+
+@inline
+def _flat_row(probs, grads, out):
+    """Sparsemax: on the support ``g`` less its mean."""
+    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
+    whole = size // width * width
+    last = load_first(probs, whole, size - whole, zero) > 0.0
+    last_grad = load_first(grads, whole, size - whole, zero)
+    found, weighted = count(last), where(last, last_grad, 0.0)
+    for j in range(0, whole, width):
+        positive = load(probs, j) > 0.0
+        found += count(positive)
+        weighted += where(positive, load(grads, j), 0.0)
+    mean = total(weighted) / probs.dtype.type(max(found, 1))
+    for j in range(0, whole, width):
+        store(out, j, where(load(probs, j) > 0.0, load(grads, j) - mean, 0.0))
+    store_first(out, whole, size - whole, where(last, last_grad - mean, 0.0))
+
+
+@inline
+def _root_row(probs, grads, out):
+    """1.5-entmax, with ``s = √p``."""
+    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
+    whole = size // width * width
+    last = slope_of(load_first(probs, whole, size - whole, zero), 0.5)
+    last_grad = load_first(grads, whole, size - whole, zero)
+    slopes, weighted = last, last * where(last > 0.0, last_grad, 0.0)
+    for j in range(0, whole, width):
+        slope = slope_of(load(probs, j), 0.5)
+        store(out, j, slope)
+        slopes += slope
+        weighted += slope * where(slope > 0.0, load(grads, j), 0.0)
+    mass = total(slopes)
+    mean = total(weighted) / mass if mass > 0.0 else mass
+    for j in range(0, whole, width):
+        slope = load(out, j)
+        store(out, j, where(slope > 0.0, slope * (load(grads, j) - mean), 0.0))
+    store_first(out, whole, size - whole, where(last > 0.0, last * (last_grad - mean), 0.0))
+
+
+def _near_curvature(theta):
+    """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and a quarter."""
+    raise NotImplementedError("callable from kernels only")
+
+
+def _curvature_series(real):
+    series = tuple(real(1 / math.factorial(k + 2)) for k in range(_CURVATURE_TERMS - 1, -1, -1))
+
+    def near_curvature(theta):
+        near = theta * series[0] + series[1]
+        for k in range(2, len(series)):
+            near = near * theta + series[k]
+        return near
+
+    return near_curvature
+
+
+_CURVATURES = {real: _curvature_series(getattr(np, str(real))) for real in
+               (types.float32, types.float64)}  # fmt: skip
+
+
+@overload(_near_curvature, jit_options=INLINE)
+def _near_curvature_of_type(theta):
+    return _CURVATURES[theta.real]
+
+
+@inline
+def _order_terms(share, slope, grad, order, mean):
+    """What entries add to the gradient of their order."""
+    positive = share > 0.0
+    share = where(positive, share, 1.0)
+    logs = logarithm(share - 1.0, share)
+    theta = logs * -order
+    near = share * logs * logs * _near_curvature(where(theta < _NEAR, theta, _NEAR))
+    far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
+    return where(positive, where(theta < _NEAR, near, far) * (mean - grad), 0.0)
+
+
+@inline
+def _listed_row(support, size, order, wants_order):
+    """Gradients of listed entries for ``r <= 1``; returns that of the order."""
+    width, real = width_of(support.shares), support.shares.dtype.type
+    zero, order = splat(real(0)), real(order)
+    slopes = weighted = zero
+    for j in range(0, size, width):
+        slope = slope_of(load(support.shares, j), order)
+        store(support.slopes, j, slope)
+        slopes += slope
+        weighted += slope * load(support.grads, j)
+    mass = wide_total(slopes)
+    mean, moved = real(wide_total(weighted) / mass if mass > 0.0 else 0.0), 0.0
+    for j in range(0, size, width):
+        store(support.results, j, load(support.slopes, j) * (load(support.grads, j) - mean))
+    if wants_order:
+        for j in range(0, size, width):
+            share, slope, grad = (
+                load(support.shares, j), load(support.slopes, j), load(support.grads, j),
+            )  # fmt: skip
+            moved += wide_total(_order_terms(share, slope, grad, order, mean))
+    return moved
+
+
+@inline
+def _steep_row(support, size, order):
+    """Gradients of listed entries for ``r > 1``, in double precision; returns that of the order."""
+    width, floor, reference = width_of(support.shares), math.inf, 0.0
+    if size == 0:
+        return 0.0
+    for k in range(size):
+        reference = support.grads[k] if support.shares[k] < floor else reference
+        floor = min(support.shares[k], floor)
+    slopes = weighted = splat(0.0)
+    for j in range(0, size, width):
+        share, grad = load(support.shares, j), load(support.grads, j) - reference
+        positive = share > 0.0
+        share = where(positive, share, floor)
+        slope = power((floor - share) / share, floor / share, splat(order - 1.0))
+        slope = where(positive, slope, 0.0)
+        store(support.slopes, j, slope)
+        store(support.grads, j, grad)
+        slopes += slope
+        weighted += slope * grad
+    mean, moved = total(weighted) / total(slopes), splat(0.0)
+    for j in range(0, size, width):
+        share, grad = load(support.shares, j), load(support.grads, j) - mean
+        store(support.grads, j, grad)
+        positive = share > 0.0
+        share = where(positive, share, 1.0)
+        # Since the slopes' mean of the gradients is zero, the term in ``s`` adds nothing.
+        terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
+        moved += where(positive, terms, 0.0)
+    _scale_steep(support, size, order, (1.0 - order) * math.log(floor))
+    return total(moved) / (order * order)
+
+
+@inline
+def _scale_steep(support, size, order, log_factor):
+    """Write the results, given the logarithm of the largest slope."""
+    limit = np.float64(np.finfo(support.results.dtype).max)
+    for k in range(size):
+        grad = support.grads[k]
+        if log_factor < _HIGHEST:
+            result = support.slopes[k] * (grad * math.exp(log_factor))
+        else:
+            log_size = math.log(abs(grad)) + (1.0 - order) * math.log(support.shares[k])
+            size_of_it = limit if log_size >= math.log(limit) else math.exp(log_size)
+            result = math.copysign(size_of_it, grad)
+        support.results[k] = min(max(result, -limit), limit)
+
+
+@inline
+def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, start, stop):
+    """Gradients of rows, and of their orders where there is room for them.
+
+    Args:
+        probs: distributions, shape (rows, n).
+        grads: incoming gradients, shape (rows, n).
+        order: ``r`` of all rows.
+        orders: ``r`` of each row, or empty.
+        out: room for the gradients of the scores.
+        order_grads: room for those of the orders, or empty.
+        narrow: lists in the precision of the rows.
+        wide: lists in double precision.
+        start: first row.
+        stop: end of the rows.
+    """
+    wants_order = order_grads.shape[0] > 0
+    dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
+    for i in range(start, stop):
+        r = orders[i] if orders.shape[0] > 0 else order
+        if dense and r == 1.0:
+            _flat_row(probs[i], grads[i], out[i])
+        elif dense:
+            _root_row(probs[i], grads[i], out[i])
+        if dense and not wants_order:
+            continue
+        if r > 1.0:
+            size = take_support(wide, probs[i], grads[i])
+            moved = _steep_row(wide, size, r)
+            write_support(wide, probs[i], out[i])
+        else:
+            size = take_support(narrow, probs[i], grads[i])
+            moved = _listed_row(narrow, size, r, wants_order)
+            if not dense:
+                write_support(narrow, probs[i], out[i])
+        if wants_order:
+            order_grads[i] = moved
+
+
+@inline
+def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
+    """``g (p - e_y)`` of rows, zero where the target is ignored."""
+    size, width = probs.shape[1], width_of(probs)
+    whole = size // width * width
+    for i in range(start, stop):
+        row, target = out[i], targets[i]
+        grad = grads[i] if target != ignored else probs.dtype.type(0)
+        for j in range(0, whole, width):
+            store(row, j, load(probs[i], j) * grad)
+        last = load_first(probs[i], whole, size - whole, probs.dtype.type(0))
+        store_first(row, whole, size - whole, last * grad)
+        if target != ignored:
+            row[target] -= grad

@@ -1,0 +1,195 @@
+"""Rows shared among threads: those of the OpenMP library that torch itself uses.
+
+After an operator of torch these threads keep their processors busy for a while as they wait for the
+next one, and threads of our own would have to take the processors from them. So work is given to
+those that wait, by the library's own entry point, within microseconds; no Python runs there. Where
+torch uses another library, and in a fork, where its threads are lost, a pool of Python threads does
+the work: compiled code runs without the global lock.
+
+Rows do not depend on each other, so results are the same to the last bit however they are split.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from llvmlite import binding, ir
+from numba import typeof, types
+from torch import Tensor
+
+Kernel = Callable[..., int]
+"""Its last arguments are the rows, start and stop; returns a number that is added up."""
+GRAIN = 2**16
+"""Entries of a cheap kernel that are worth waking a Python thread."""
+_OPENMP_GRAIN = 2**14
+"""Entries of a cheap kernel that are worth an OpenMP thread, which need not be woken."""
+TILE = 16
+"""Ranges of short rows begin at multiples of this: so many rows at most are solved together."""
+_SHORT = 2**12
+"""Work of a row that may be solved together with others."""
+_RANGES = 4
+"""Ranges for each OpenMP thread: threads that are done early take more."""
+_KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
+"""Numbers by whose types compiled kernels are told apart."""
+
+
+def run(kernel: Kernel, rows: Tensor, cost: float, *arguments: Any) -> int:
+    """Call ``kernel(kind, *arguments, size, start, stop)`` for ranges of rows.
+
+    Args:
+        kernel: takes addresses for tensors.
+        rows: a tensor of the shape and type of all rows.
+        cost: of an entry, in units of an entry that is only read and written.
+        arguments: tensors, which must be contiguous; numbers; None for a missing tensor.
+
+    Returns:
+        The sum of what the calls return.
+    """
+    size = rows.size(-1)
+    values = [a.data_ptr() if isinstance(a, Tensor) else 0 if a is None else a for a in arguments]
+    work = int(cost * rows.numel())
+    return split(kernel, rows.numel() // size, work, _KINDS[rows.dtype], *values, size)
+
+
+def split(kernel: Kernel, count: int, work: int, *arguments: Any) -> int:
+    """Call ``kernel(*arguments, start, stop)`` for ranges that make up ``count`` rows."""
+    by_openmp = _openmp.parallel is not None and hasattr(kernel, "overloads")
+    threads = min(work // (_OPENMP_GRAIN if by_openmp else GRAIN), count)
+    if threads > 1:
+        threads = min(torch.get_num_threads(), threads)
+    if threads <= 1:
+        return kernel(*arguments, 0, count)
+    unit = TILE if work <= count * _SHORT else 1
+    if by_openmp:
+        return _run_by_openmp(kernel, torch.get_num_threads(), count, unit, arguments)
+    units = -(-count // unit)
+    bounds = [min(t * units // threads * unit, count) for t in range(threads + 1)]
+    calls = [_python_threads().submit(kernel, *arguments, *part) for part in pairwise(bounds[1:])]
+    here = kernel(*arguments, bounds[0], bounds[1])
+    return here + sum(call.result() for call in calls)
+
+
+@cache
+def _python_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count())
+
+
+class _OpenMP:
+    """The entry point ``GOMP_parallel`` of torch's library, or None."""
+
+    def __init__(self) -> None:
+        self.parallel: Any = None
+        try:
+            library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+            self.parallel = library.GOMP_parallel
+        except (OSError, AttributeError):
+            return
+        self.parallel.argtypes = (
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint,
+        )  # fmt: skip
+        self.parallel.restype = None
+
+
+_openmp = _OpenMP()
+
+
+def _forget_threads() -> None:
+    _openmp.parallel = None
+    _python_threads.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+_WORD = ir.IntType(64)
+_PASSED = {
+    types.float32: (ir.FloatType(), "f4x"),
+    types.float64: (ir.DoubleType(), "d"),
+    types.int64: (_WORD, "q"),
+    types.boolean: (_WORD, "q"),
+}
+"""How arguments are passed, and how they are laid out in a word."""
+_NEXT, _TOTAL, _COUNT, _ROWS, _KERNEL, _ARGUMENTS = range(6)
+"""Words of a task: next row, sum of results, rows, rows of a range, the kernel, its arguments."""
+
+
+class _Loop(NamedTuple):
+    """What a thread calls with a task, the task's layout, and the kernel's address."""
+
+    address: int
+    layout: Struct
+    kernel: int
+
+
+def _run_by_openmp(
+    kernel: Any, threads: int, count: int, unit: int, arguments: tuple[Any, ...]
+) -> int:
+    loop = _loop(kernel, tuple(map(type, arguments)))
+    rows = -(-count // (threads * _RANGES * unit)) * unit
+    task = ctypes.create_string_buffer(loop.layout.size)
+    loop.layout.pack_into(task, 0, 0, 0, count, rows, loop.kernel, *arguments)
+    _openmp.parallel(loop.address, task, threads, 0)
+    return int(loop.layout.unpack_from(task)[_TOTAL])
+
+
+@cache
+def _loop(kernel: Any, python_types: tuple[type, ...]) -> _Loop:
+    kinds = tuple(typeof(kind(0)) for kind in (*python_types, int, int))
+    kernel.compile(kinds)
+    compiled = kernel.overloads[kinds]
+    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+    layout = Struct("=5q" + "".join(_PASSED[kind][1] for kind in kinds[:-2]))
+    return _Loop(_compiled(kinds[:-2]), layout, address)
+
+
+_engines: list[Any] = []
+"""Own the machine code."""
+
+
+@cache
+def _compiled(kinds: tuple[types.Type, ...]) -> int:
+    """The address of ``void loop(int64 *task)`` for kernels with such arguments."""
+    module = binding.parse_assembly(str(_task_loop(kinds)))
+    machine = binding.Target.from_default_triple().create_target_machine()
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    _engines.append(engine)
+    return int(engine.get_function_address("loop"))
+
+
+def _task_loop(kinds: tuple[types.Type, ...]) -> ir.Module:
+    """Take the next range until there is none, and add up what the calls return."""
+    module, passed = ir.Module(), [_PASSED[kind][0] for kind in kinds]
+    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [_WORD.as_pointer()]), "loop")
+    first, again, call, done = (loop.append_basic_block() for _ in range(4))
+    build = ir.IRBuilder(first)
+
+    def word(place: int, kind: ir.Type = _WORD) -> Any:
+        pointer = build.gep(loop.args[0], [_WORD(place)])
+        return build.bitcast(pointer, kind.as_pointer())
+
+    called = ir.FunctionType(_WORD, [*passed, _WORD, _WORD])
+    count, rows = build.load(word(_COUNT)), build.load(word(_ROWS))
+    kernel = build.inttoptr(build.load(word(_KERNEL)), called.as_pointer())
+    arguments = [build.load(word(_ARGUMENTS + k, each)) for k, each in enumerate(passed)]
+    build.branch(again)
+    build.position_at_end(again)
+    start = build.atomic_rmw("add", word(_NEXT), rows, "seq_cst")
+    build.cbranch(build.icmp_signed("<", start, count), call, done)
+    build.position_at_end(call)
+    end = build.add(start, rows)
+    stop = build.select(build.icmp_signed("<", end, count), end, count)
+    result = build.call(kernel, [*arguments, start, stop])
+    build.atomic_rmw("add", word(_TOTAL), result, "seq_cst")
+    build.branch(again)
+    build.position_at_end(done)
+    build.ret_void()
+    return module
