@@ -108,8 +108,7 @@ def _take_row(block, row, upper, slack, at, end):
     for j in range(0, end, width):
         score = load_first_as(block.w, row, j, size - j, lowest)
         bound = load_first_as(block.w, upper, j, size - j, row.dtype.type(0))
-        finite = both(score > -math.inf, score < math.inf)
-        usual = both(bound >= -slack, either(finite, score == -math.inf))
+        usual = either(both(bound >= -slack, score < math.inf), score == -math.inf)
         odd += width - count(usual)
         allowed = both(bound >= 0.0, score > -math.inf)
         store(block.scores, at + j, where(allowed, minimum(score, largest), -math.inf))

@@ -31,8 +31,8 @@ def _rational_rows(kind, scores, order, targets, ignored, probs, losses, size, s
         matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
     narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
-    wide_row, pending = new_block(rows, none, False), np.empty(rows_in(narrow), np.bool_)
-    return solve_rows(solve_rational, problem, narrow, wide, wide_row, pending, start, stop)
+    wide_row, turns = new_block(rows, none, False), np.empty(rows_in(narrow), np.int8)
+    return solve_rows(solve_rational, problem, narrow, wide, wide_row, turns, start, stop)
 
 
 @kernel
@@ -44,8 +44,8 @@ def _power_rows(kind, scores, order, orders, targets, ignored, probs, losses, si
         ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
     narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
-    wide_row, pending = new_block(rows, none, False), np.empty(rows_in(narrow), np.bool_)
-    return solve_rows(solve_powers, problem, narrow, wide, wide_row, pending, start, stop)
+    wide_row, turns = new_block(rows, none, False), np.empty(rows_in(narrow), np.int8)
+    return solve_rows(solve_powers, problem, narrow, wide, wide_row, turns, start, stop)
 
 
 @kernel

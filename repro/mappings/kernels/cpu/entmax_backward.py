@@ -37,7 +37,7 @@ from repro.mappings.kernels.cpu.simd import (
     where,
     wide_total,
 )
-from repro.mappings.kernels.cpu.support import take_support, write_support
+from repro.mappings.kernels.cpu.support import rows_together, take_support, write_support
 
 _DENSE = 512
 """Rows up to this length are read whole at ``r = 1`` and ``½``: listing entries takes longer."""
@@ -136,22 +136,23 @@ def _order_terms(share, slope, grad, order, mean):
 
 
 @inline
-def _listed_row(support, size, order, wants_order):
-    """Gradients of listed entries for ``r <= 1``; returns that of the order."""
+def _listed_row(support, k, order, wants_order):
+    """Gradients of the ``k``-th row's entries for ``r <= 1``; returns that of the order."""
     width, real = width_of(support.shares), support.shares.dtype.type
+    start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, order = splat(real(0)), real(order)
     slopes = weighted = zero
-    for j in range(0, size, width):
+    for j in range(start, end, width):
         slope = slope_of(load(support.shares, j), order)
         store(support.slopes, j, slope)
         slopes += slope
         weighted += slope * load(support.grads, j)
     mass = wide_total(slopes)
     mean, moved = real(wide_total(weighted) / mass if mass > 0.0 else 0.0), 0.0
-    for j in range(0, size, width):
+    for j in range(start, end, width):
         store(support.results, j, load(support.slopes, j) * (load(support.grads, j) - mean))
     if wants_order:
-        for j in range(0, size, width):
+        for j in range(start, end, width):
             share, slope, grad = (
                 load(support.shares, j), load(support.slopes, j), load(support.grads, j),
             )  # fmt: skip
@@ -160,16 +161,17 @@ def _listed_row(support, size, order, wants_order):
 
 
 @inline
-def _steep_row(support, size, order):
-    """Gradients of listed entries for ``r > 1``, in double precision; returns that of the order."""
+def _steep_row(support, k, order):
+    """Gradients of the ``k``-th row's entries for ``r > 1``; returns that of the order."""
     width, floor, reference = width_of(support.shares), math.inf, 0.0
-    if size == 0:
+    start, end = support.starts[k], support.starts[k] + support.sizes[k]
+    if start == end:
         return 0.0
-    for k in range(size):
-        reference = support.grads[k] if support.shares[k] < floor else reference
-        floor = min(support.shares[k], floor)
+    for j in range(start, end):
+        reference = support.grads[j] if support.shares[j] < floor else reference
+        floor = min(support.shares[j], floor)
     slopes = weighted = splat(0.0)
-    for j in range(0, size, width):
+    for j in range(start, end, width):
         share, grad = load(support.shares, j), load(support.grads, j) - reference
         positive = share > 0.0
         share = where(positive, share, floor)
@@ -180,7 +182,7 @@ def _steep_row(support, size, order):
         slopes += slope
         weighted += slope * grad
     mean, moved = total(weighted) / total(slopes), splat(0.0)
-    for j in range(0, size, width):
+    for j in range(start, end, width):
         share, grad = load(support.shares, j), load(support.grads, j) - mean
         store(support.grads, j, grad)
         positive = share > 0.0
@@ -188,23 +190,29 @@ def _steep_row(support, size, order):
         # Since the slopes' mean of the gradients is zero, the term in ``s`` adds nothing.
         terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
         moved += where(positive, terms, 0.0)
-    _scale_steep(support, size, order, (1.0 - order) * math.log(floor))
+    _scale_steep(support, start, end, order, (1.0 - order) * math.log(floor))
     return total(moved) / (order * order)
 
 
 @inline
-def _scale_steep(support, size, order, log_factor):
+def _scale_steep(support, start, end, order, log_factor):
     """Write the results, given the logarithm of the largest slope."""
     limit = np.float64(np.finfo(support.results.dtype).max)
-    for k in range(size):
-        grad = support.grads[k]
+    for j in range(start, end):
+        grad = support.grads[j]
         if log_factor < _HIGHEST:
-            result = support.slopes[k] * (grad * math.exp(log_factor))
+            result = support.slopes[j] * (grad * math.exp(log_factor))
         else:
-            log_size = math.log(abs(grad)) + (1.0 - order) * math.log(support.shares[k])
+            log_size = math.log(abs(grad)) + (1.0 - order) * math.log(support.shares[j])
             size_of_it = limit if log_size >= math.log(limit) else math.exp(log_size)
             result = math.copysign(size_of_it, grad)
-        support.results[k] = min(max(result, -limit), limit)
+        support.results[j] = min(max(result, -limit), limit)
+
+
+@inline
+def order_of_row(order, orders, i):
+    """``r`` of a row."""
+    return orders[i] if orders.shape[0] > 0 else order
 
 
 @inline
@@ -223,27 +231,35 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
         start: first row.
         stop: end of the rows.
     """
-    wants_order = order_grads.shape[0] > 0
+    wants_order, group = order_grads.shape[0] > 0, rows_together(probs)
     dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
-    for i in range(start, stop):
-        r = orders[i] if orders.shape[0] > 0 else order
-        if dense and r == 1.0:
-            _flat_row(probs[i], grads[i], out[i])
-        elif dense:
-            _root_row(probs[i], grads[i], out[i])
-        if dense and not wants_order:
-            continue
-        if r > 1.0:
-            size = take_support(wide, probs[i], grads[i])
-            moved = _steep_row(wide, size, r)
-            write_support(wide, probs[i], out[i])
-        else:
-            size = take_support(narrow, probs[i], grads[i])
-            moved = _listed_row(narrow, size, r, wants_order)
-            if not dense:
-                write_support(narrow, probs[i], out[i])
-        if wants_order:
-            order_grads[i] = moved
+    if dense:
+        for i in range(start, stop):
+            if order == 1.0:
+                _flat_row(probs[i], grads[i], out[i])
+            else:
+                _root_row(probs[i], grads[i], out[i])
+        if not wants_order:
+            return
+    for first in range(start, stop, group):
+        last = min(first + group, stop)
+        for i in range(first, last):
+            if order_of_row(order, orders, i) > 1.0:
+                take_support(wide, i - first, probs[i], grads[i])
+                narrow.starts[i - first + 1] = narrow.starts[i - first]
+            else:
+                take_support(narrow, i - first, probs[i], grads[i])
+                wide.starts[i - first + 1] = wide.starts[i - first]
+        for i in range(first, last):
+            r, k = order_of_row(order, orders, i), i - first
+            moved = _steep_row(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
+            if wants_order:
+                order_grads[i] = moved
+        for i in range(first, last):
+            if order_of_row(order, orders, i) > 1.0:
+                write_support(wide, i - first, probs[i], out[i])
+            elif not dense:
+                write_support(narrow, i - first, probs[i], out[i])
 
 
 @inline

@@ -125,8 +125,8 @@ _UNSCREENED = 64
 at 50 columns screening costs sparsemax 31 %, 1.5-entmax 39 %, α = 1.25 10 %; it saves α = 1.75
 41 %."""
 _UNSCREENED_ORDER = 0.2
-_KINK, _SHARP_KINK, _WIDE_KINK = 4e-7, 1.8e-7, 1.4e-14
-"""Error of ``Σ p`` beyond rounding, for ``r <= ½``, above, and in double precision."""
+_KINK, _SHARP_KINK, _WIDE_KINK = 4e-7, 1.2e-7, 1.4e-14
+"""Error of ``log Σ p`` beyond rounding, for ``r <= ½``, above, and in double precision."""
 _ENDINGS = 4
 """Times that the last step is taken in double precision; more than one if it has met a kink."""
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-8
@@ -136,6 +136,8 @@ _KINKED = 1e-8
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
 """Between these is, relative to ``c``, the logarithm of the lowest height of tied rows."""
 _HALVINGS = 64
+DONE, NARROW, WIDE, ALONE = range(4)
+"""Turns of a row: it is solved, or goes to a block of its precision, of double, or of its own."""
 
 
 class Problem(NamedTuple):
@@ -265,8 +267,8 @@ def _write_rational(block, row, k, linear, step, out):
 
 
 @inline
-def solve_rational(problem, block, pending, base, first, stop):
-    """Sparsemax or 1.5-entmax of the rows of a block."""
+def solve_rational(problem, block, turns, turn, base, first, stop):
+    """Sparsemax or 1.5-entmax of the rows of a block whose turn it is."""
     rows, last, linear = problem.rows, stop - 1, problem.order == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
     block.orders[:] = dtype(problem.order)
@@ -289,15 +291,18 @@ def solve_rational(problem, block, pending, base, first, stop):
     wrong = 0
     for k in range(stop - first):
         i = first + k
+        if turns[i - base] != turn:
+            continue
         if block.bads[k] > 0.0 or block.peaks[k] == -np.inf:
             fill(problem.probs[i], math.nan if block.bads[k] > 0.0 else 0.0)
             block.moments[k] = math.nan
         elif is_narrow(block) and not block.scales[k] > 0.0:
+            turns[i - base] = ALONE
             continue
         else:
             block.scales[k] = dtype(1.0) / block.totals[k]
             _write_rational(block, rows[i], k, linear, block.leads[k], problem.probs[i])
-        pending[i - base] = False
+        turns[i - base] = DONE
         c_left = np.float64(block.shares[k]) - block.leads[k]
         block.leads[k] = dtype((1.0 - c_left) / problem.order)
         wrong += _judge(problem, block, i, k)
@@ -401,13 +406,32 @@ def _newton_cut(total, slope, excess):
     return minimum(cut, _LARGEST_CUT)
 
 
+def _rough_step(total, slope, rise, order):
+    """The share of ``c`` that a step from rough sums takes away, and the excess."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(_rough_step, jit_options=INLINE)
+def _rough_step_of_type(total, slope, rise, order):
+    def wide(total, slope, rise, order):
+        excess = _excess(total, rise, order)
+        return _newton_cut(total, slope, excess), excess
+
+    def narrow(total, slope, rise, order):
+        # Five digits are enough for r <= 1, and one power is quicker than logarithms.
+        excess = 1.0 - rough_power(1.0 / total, order) * (rise + 1.0)
+        return minimum(total * excess / slope, _LARGEST_CUT), excess
+
+    return wide if total.real == types.float64 else narrow
+
+
 @inline
-def _advance(rise, cut, excess, order, bracket):
+def _advance(block, rise, cut, excess, order, bracket):
     """``1 / c - 1`` after a step, the bracket after it, and where there is no way to go."""
     low, high, last = bracket
     newton = maximum((rise + cut) / (1.0 - cut), 0.0)
     steep = order > 1.0
-    if count(steep) == 0:
+    if is_narrow(block) or count(steep) == 0:
         return newton, bracket, steep
     growth, reached = rise + 1.0, newton + 1.0
     low, high = where(excess > 0.0, growth, low), where(excess > 0.0, high, growth)
@@ -443,7 +467,7 @@ def _bound(block, columns, order, slowness):
     rise = _start(block, columns, order)
     for _ in range(_HEAD_STEPS):
         total, slope = _rough_sums(block, columns, rise, slowness)
-        cut = _newton_cut(total, slope, _excess(total, rise, order))
+        cut, _ = _rough_step(total, slope, rise, order)
         newton = (rise + cut) / (1.0 - cut)
         rise = where(order > 1.0, rise, maximum(newton, 0.0))
     return maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
@@ -456,9 +480,8 @@ def _descend_roughly(block, columns, rise, order, slowness, usual):
     enough = where(order > 0.5, _ROUGH_EXCESS * order, order - order + _ROUGH_STEP)
     for _ in range(_PASSES):
         total, slope = _rough_sums(block, columns, rise, slowness)
-        excess = _excess(total, rise, order)
-        cut = _newton_cut(total, slope, excess)
-        following, bracket, stuck = _advance(rise, cut, excess, order, bracket)
+        cut, excess = _rough_step(total, slope, rise, order)
+        following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
         rise = where(moves, following, rise)
         moves = excluding(both(moves, magnitude(excess) > enough), stuck)
         if count(moves) == 0:
@@ -521,15 +544,15 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
             moves = both(moves, magnitude(excess) > enough)
             if count(moves) == 0:
                 break
-            following, bracket, stuck = _advance(rise, cut, excess, order, bracket)
+            following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
             rise = where(moves, following, rise)
             moves = excluding(moves, stuck)
         cut = where(steep, 0.0, cut)
         found, moment = _take_last_step(block, columns, rise, cut, slowness)
-        left = excess / order
-        # c^{1/r} times the sum of the shares is one unless the last step has met a kink.
-        wanted = (1.0 + left * (1.0 + 0.5 * left)) / total
-        off = excluding(usual, magnitude(found * wanted - 1.0) <= kink)
+        # The sum of the shares is c^{-1/r} unless the last step has met a kink.
+        change = (found - total) / total
+        left = excess + order * change * (1.0 - 0.5 * change)
+        off = excluding(usual, magnitude(left) <= kink * order)
         off = excluding(off, steep)
         store(block.totals, 0, found)
         store(block.moments, 0, moment)
@@ -538,6 +561,8 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
         if count(off) == 0:
             break
         rise = where(off, maximum((rise + cut) / (1.0 - cut), 0.0), rise)
+    if is_narrow(block):
+        return off
     kinked = both(usual, magnitude(excess) > _KINKED * order)
     return either(off, both(steep, either(kinked, _tied_rows(block, columns, rise))))
 
@@ -628,27 +653,25 @@ def order_of(problem, i):
 
 
 @inline
-def fits_narrow(problem, first, stop):
-    """Whether rows can be solved in single precision."""
-    for i in range(first, stop):
-        order = order_of(problem, i)
-        if not (order >= _LOWEST_ORDER and order <= 1.0):
-            return False
-    return True
+def _is_gentle(problem, i):
+    """Whether single precision may be enough for a row."""
+    order = order_of(problem, i)
+    return order >= _LOWEST_ORDER and order <= 1.0
 
 
 @inline
 def _take_orders(problem, block, first, last):
-    """Write ``r`` of each row, a number in any case."""
+    """Write ``r`` of each row, a number in any case that suits the precision."""
+    low, high = (_LOWEST_ORDER, 1.0) if is_narrow(block) else (_SMALLEST_ORDER, _LARGEST_ORDER)
     for k in range(block.orders.shape[0]):
         order = order_of(problem, min(first + k, last))
-        order = min(max(order, _SMALLEST_ORDER), _LARGEST_ORDER) if order >= 0.0 else 1.0
+        order = min(max(order, low), high) if order >= 0.0 else 1.0
         block.orders[k] = block.w.dtype.type(order)
 
 
 @inline
-def solve_powers(problem, block, pending, base, first, stop):
-    """α-entmax at any order of the rows of a block."""
+def solve_powers(problem, block, turns, turn, base, first, stop):
+    """α-entmax at any order of the rows of a block whose turn it is."""
     rows, last = problem.rows, stop - 1
     _take_orders(problem, block, first, last)
     columns = take_heads(block, rows, first, last)
@@ -670,41 +693,59 @@ def solve_powers(problem, block, pending, base, first, stop):
     wrong = 0
     for k in range(stop - first):
         i = first + k
+        if turns[i - base] != turn:
+            continue
         bad = block.bads[k] > 0.0 or not order_of(problem, i) >= 0.0
         if bad or block.peaks[k] == -np.inf:
             fill(problem.probs[i], math.nan if bad else 0.0)
             block.moments[k] = math.nan
         elif block.scales[k] == 0.0 and (is_narrow(block) or block.in_lanes):
+            turns[i - base] = ALONE
             continue
         else:
             at = k * stride_of(rows) if block.in_lanes else 0
             scatter(rows[i], block.limits[k], block.packed, at, problem.probs[i])
-        pending[i - base] = False
+        turns[i - base] = DONE
         wrong += _judge(problem, block, i, k)
     return wrong
 
 
-def _try_narrow(solve, problem, narrow, pending, first, stop):
-    """Solve single precision rows in single precision where they permit; leave others pending."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(_try_narrow, jit_options=INLINE)
-def _try_narrow_of_type(solve, problem, narrow, pending, first, stop):
-    if problem.types[0].dtype == types.float64:
-        return lambda solve, problem, narrow, pending, first, stop: 0
-
-    def try_narrow(solve, problem, narrow, pending, first, stop):
-        if not fits_narrow(problem, first, stop):
-            return 0
-        return solve(problem, narrow, pending, first, first, stop)
-
-    return try_narrow
+@inline
+def _solve_single(solve, problem, narrow, turns, first, stop):
+    """Solve rows in single precision; those with other orders have their turn in double."""
+    gentle = 0
+    for i in range(first, stop):
+        turns[i - first] = NARROW if _is_gentle(problem, i) else WIDE
+        gentle += turns[i - first] == NARROW
+    return solve(problem, narrow, turns, NARROW, first, first, stop) if gentle > 0 else 0
 
 
 @inline
-def solve_rows(solve, problem, narrow, wide, wide_row, pending, start, stop):
+def _solve_double(solve, problem, narrow, turns, first, stop):
+    """Leave rows in double precision to blocks of that precision."""
+    turns[:] = WIDE
+    return 0
+
+
+def _begin(solve, problem, narrow, turns, first, stop):
+    """Give rows their turns; solve those in single precision for which that is enough."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(_begin, jit_options=INLINE)
+def _begin_in_precision(solve, problem, narrow, turns, first, stop):
+    single = problem.types[0].dtype == types.float32
+    begin = _solve_single if single else _solve_double
+    return lambda solve, problem, narrow, turns, first, stop: begin(
+        solve, problem, narrow, turns, first, stop
+    )
+
+
+@inline
+def solve_rows(solve, problem, narrow, wide, wide_row, turns, start, stop):
     """Solve rows in blocks; return the number of bad targets.
+
+    Which blocks a row goes through depends on itself alone, so that its result does as well.
 
     Args:
         solve: the solver of a block, :func:`solve_rational` or :func:`solve_powers`.
@@ -712,26 +753,21 @@ def solve_rows(solve, problem, narrow, wide, wide_row, pending, start, stop):
         narrow: a block in the precision of the rows.
         wide: a tile in double precision; for long rows, a row block.
         wide_row: a row block in double precision.
-        pending: room for a flag for each row of ``narrow``.
+        turns: room for a number for each row of ``narrow``: what it is to be solved by.
         start: first row.
         stop: end of the rows.
     """
-    wrong, group = 0, pending.shape[0]
+    wrong, group = 0, turns.shape[0]
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        pending[:] = True
-        wrong += _try_narrow(solve, problem, narrow, pending, first, last)
-        i = tried = first
-        while i < last:
-            if not pending[i - first]:
-                i += 1
-                continue
-            end = min(i + rows_in(wide), last)
-            together = i >= tried and end - i > 1
+        wrong += _begin(solve, problem, narrow, turns, first, last)
+        for i in range(first, last, rows_in(wide)):
+            end, waiting = min(i + rows_in(wide), last), 0
             for k in range(i, end):
-                together &= pending[k - first]
-            end = end if together else i + 1
-            tried = max(tried, end)
-            block = wide if together else wide_row
-            wrong += solve(problem, block, pending, first, i, end)
+                waiting += turns[k - first] == WIDE
+            if waiting > 0:
+                wrong += solve(problem, wide, turns, WIDE, first, i, end)
+        for i in range(first, last):
+            if turns[i - first] == ALONE:
+                wrong += solve(problem, wide_row, turns, ALONE, first, i, i + 1)
     return wrong

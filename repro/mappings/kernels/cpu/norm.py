@@ -243,7 +243,8 @@ def _order_gradient(shares, vector, count, alpha, slopes, top, total):
 def _differentiate(probs, grads, order, orders, squared, out, order_grads, support, start, stop):
     shares, vector, slopes = support.shares, support.grads, support.slopes
     for i in range(start, stop):
-        size, moved = take_support(support, probs[i], grads[i]), 0.0
+        take_support(support, 0, probs[i], grads[i])
+        size, moved = support.sizes[0], 0.0
         if size > 0 and squared:
             _squared_row(shares, vector, size, order, slopes)
         elif size > 0:
@@ -254,7 +255,7 @@ def _differentiate(probs, grads, order, orders, squared, out, order_grads, suppo
             _normed_row(shares, vector, size, slopes)
         for k in range(size):
             support.results[k] = vector[k]
-        write_support(support, probs[i], out[i])
+        write_support(support, 0, probs[i], out[i])
         if order_grads.shape[0] > 0:
             order_grads[i] = moved
 

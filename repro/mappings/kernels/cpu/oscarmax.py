@@ -19,9 +19,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from repro.mappings.kernels.cpu.blocks import candidate, width_of
-from repro.mappings.kernels.cpu.compile import allocating, inline
+from repro.mappings.kernels.cpu.compile import INLINE, allocating, inline
 from repro.mappings.kernels.cpu.fusedmax import blank, height_of
 from repro.mappings.kernels.cpu.segments import pool
 from repro.mappings.kernels.cpu.simd import (
@@ -43,10 +45,9 @@ from repro.mappings.kernels.cpu.simd import (
 FEW = 24
 """So many entries are sorted in less time than it takes to leave some out."""
 LEVELS = 8
-
-
 _SHORT = 160
-"""Lists up to this length are compared with themselves by vectors; longer ones are merged."""
+"""Lists up to this length are compared with themselves by vectors; others are sorted by digits."""
+_DIGITS = 256
 _MARGIN = 1e-6
 
 
@@ -58,7 +59,10 @@ class Workspace(NamedTuple):
         ranks: the number of entries before each.
         places: their positions in the row.
         order: the list in descending order.
-        spare: room for sorting.
+        spare: room for sorting it.
+        keys: magnitudes of the heights, as integers.
+        spare_keys: room for sorting them.
+        counts: entries with each byte at each place of a key.
         values: entries in this order, raised.
         levels: sums of the blocks of isotonic regression.
         sizes: their lengths.
@@ -71,6 +75,9 @@ class Workspace(NamedTuple):
     places: Any
     order: Any
     spare: Any
+    keys: Any
+    spare_keys: Any
+    counts: Any
     values: Any
     levels: Any
     sizes: Any
@@ -84,9 +91,10 @@ def new_workspace(rows):
     n, width = rows.shape[1], width_of(rows)
     listed = np.empty((2, n + 2 * width), rows.dtype)
     integers, reals = np.empty((3, n + 2 * width), np.int32), np.empty((5, n + LEVELS))
+    keys, counts = np.empty((2, n), np.int64), np.empty(rows.itemsize * _DIGITS, np.int64)
     return Workspace(
-        listed[0], listed[1], integers[0], integers[1], integers[2], reals[0], reals[1], reals[2],
-        reals[3], reals[4],
+        listed[0], listed[1], integers[0], integers[1], integers[2], keys[0], keys[1], counts,
+        reals[0], reals[1], reals[2], reals[3], reals[4],
     )  # fmt: skip
 
 
@@ -207,23 +215,40 @@ def _by_comparison(heights, size, ranks, order):
         order[np.int64(ranks[k])] = k
 
 
+def _magnitude_bits(height):
+    """An integer that is larger for lower heights, which are at most zero."""
+    raise NotImplementedError("callable from kernels only")
+
+
+@overload(_magnitude_bits, jit_options=INLINE)
+def _magnitude_bits_of_type(height):
+    single = height == types.float32
+    real, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
+    return lambda height: np.int64(real(abs(height)).view(integer))
+
+
 @inline
-def _by_merging(heights, size, order, spare):
-    """Write the positions of numbers from the largest to the smallest; equal ones keep theirs."""
-    for k in range(size):
-        order[k] = k
-    length = 1
-    while length < size:
-        for first in range(0, size, 2 * length):
-            i, middle = first, min(first + length, size)
-            j, end = middle, min(first + 2 * length, size)
-            for k in range(first, end):
-                left = j >= end or (i < middle and heights[order[i]] >= heights[order[j]])
-                spare[k] = order[i] if left else order[j]
-                i, j = (i + 1, j) if left else (i, j + 1)
-        for k in range(size):
-            order[k] = spare[k]
-        length *= 2
+def _by_digits(room, size):
+    """Write the same order, equal ones in theirs: bytes are sorted by counting, the last first."""
+    order, spare, keys, spare_keys = room.order, room.spare, room.keys, room.spare_keys
+    counts, places = room.counts, room.heights.itemsize
+    counts[:] = 0
+    for i in range(size):
+        order[i], keys[i] = i, _magnitude_bits(room.heights[i])
+        for place in range(places):
+            counts[place * _DIGITS + ((keys[i] >> (8 * place)) & (_DIGITS - 1))] += 1
+    for place in range(places):
+        base, before = place * _DIGITS, 0
+        if counts[base + ((keys[0] >> (8 * place)) & (_DIGITS - 1))] == size:
+            continue
+        for digit in range(base, base + _DIGITS):
+            counts[digit], before = before, before + counts[digit]
+        for i in range(size):
+            digit = base + ((keys[i] >> (8 * place)) & (_DIGITS - 1))
+            spare[counts[digit]], spare_keys[counts[digit]] = order[i], keys[i]
+            counts[digit] += 1
+        for i in range(size):
+            order[i], keys[i] = spare[i], spare_keys[i]
 
 
 @inline
@@ -297,7 +322,7 @@ def solve_oscarmax(rows, lam, probs, groups, room, start, stop):
         if many <= _SHORT:
             _by_comparison(room.heights, many, room.ranks, room.order)
         else:
-            _by_merging(room.heights, many, room.order, room.spare)
+            _by_digits(room, many)
         support = _raised(row, top, lam, room.places, room.order, many, room.values)
         found = pool(room.values, support, room.levels, room.sizes)
         _write_clusters(
