@@ -42,7 +42,9 @@ def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor
         if bounds.shape != scores.shape:  # an expansion has a derivative, which takes time
             bounds = bounds.expand_as(scores)
         try:
-            return apply_bounded(scores, bounds, 1.0, order, dim, _slack(upper, scores, dim))[0]
+            slack = _slack(upper, scores, dim)
+            solved: Tensor = BoundedFunction.run(scores, bounds, 1.0, order, dim, slack)[0]
+            return solved
         except Unsolvable:
             pass
     scores, bounds = admit(scores, upper, dim)

@@ -66,7 +66,8 @@ class Block(NamedTuple):
         orders: a parameter of each row.
         limits: entries above this are candidates.
         scales: factors of the results.
-        totals: their sums.
+        rests: what the factors, or the sums, lack by rounding.
+        totals: sums of the results before that.
         moments: other sums.
         leads: further numbers of the rows.
         in_lanes: whether this is a tile.
@@ -83,6 +84,7 @@ class Block(NamedTuple):
     orders: Any
     limits: Any
     scales: Any
+    rests: Any
     totals: Any
     moments: Any
     leads: Any
@@ -108,10 +110,10 @@ def new_block(rows, like, in_lanes):
     width = width_of(like)
     stride = stride_of(rows)
     room = stride * width if in_lanes else stride
-    numbers = np.zeros((9, width), like.dtype)
-    return Block(
-        w=np.empty(room, like.dtype),
-        shares=np.empty(room, like.dtype),
+    numbers = np.zeros((10, width), like.dtype)
+    return Block(  # numba takes at most 15 keywords
+        np.empty(room, like.dtype),
+        np.empty(room, like.dtype),
         lists=np.empty(room if in_lanes else 1, like.dtype),
         packed=np.empty(room, rows.dtype),
         ends=np.zeros(width, np.int64),
@@ -124,6 +126,7 @@ def new_block(rows, like, in_lanes):
         totals=numbers[6],
         moments=numbers[7],
         leads=numbers[8],
+        rests=numbers[9],
         in_lanes=in_lanes,
     )
 
@@ -298,28 +301,31 @@ def pack(block, source, columns, stride):
         for j in range(0, columns, width):
             transpose(source, j * width, width, block.lists, j, stride)
         for k in range(width):
-            scale, at = block.scales[k], k * stride
+            scale, rest, at = block.scales[k], block.rests[k], k * stride
             for j in range(at, at + columns, width):
-                store(block.packed, j, load(block.lists, j) * scale)
+                value = load(block.lists, j)
+                store(block.packed, j, value * scale + value * rest)
     else:
-        scale = block.scales[0]
+        scale, rest = block.scales[0], block.rests[0]
         for j in range(0, columns * width, width):
-            store(block.packed, j, load(source, j) * scale)
+            value = load(source, j)
+            store(block.packed, j, value * scale + value * rest)
 
 
 @inline
 def scatter(row, limit, packed, taken, out):
     """Write what is packed where a row's entries are above the limit, and zeros."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    whole, nothing = size // width * width, splat(row.dtype.type(0))
+    whole, nothing, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
     for j in range(0, whole, width):
         above = load(row, j) > limit
         found = count(above)
-        if found > 0:
+        # In short rows a branch is mispredicted too often.
+        if skips and found == 0:
+            store(out, j, nothing)
+        else:
             store(out, j, expand(packed, taken, above))
             taken += found
-        else:
-            store(out, j, nothing)
     above = load_first(row, whole, size - whole, row.dtype.type(-np.inf)) > limit
     store_first(out, whole, size - whole, expand(packed, taken, above))
 
@@ -328,5 +334,7 @@ def scatter(row, limit, packed, taken, out):
 def fill(row, value):
     """Write one value into all entries."""
     size, width, value = row.shape[0], width_of(row), splat(row.dtype.type(value))
-    for j in range(0, size, width):
-        store_first(row, j, size - j, value)
+    whole = size // width * width
+    for j in range(0, whole, width):
+        store(row, j, value)
+    store_first(row, whole, size - whole, value)

@@ -34,7 +34,7 @@ from repro.mappings.kernels.cpu.simd import (
     where,
 )
 
-_FREE, _FULL, _NOWHERE = 1, 2, 3
+_INTERIOR, _AT_UPPER, _NOWHERE = 1, 2, 3
 _CLEAR = 1.01
 """Bounds whose rough sum exceeds the total by this factor need no exact sum."""
 _TOLERANCE = 1e-7
@@ -42,11 +42,13 @@ _TOLERANCE = 1e-7
 _CHUNK = 256
 """Entries that are added up in the precision of the row before the sum is widened."""
 _COST = 4
-"""What an entry costs, against one that is only read and written."""
+"""Cost of an entry, relative to one that is only read and written."""
+_ONE = torch.ones(1, dtype=torch.float64)
+"""The total of a distribution."""
 
 
 class Problem(NamedTuple):
-    """What the kernel is given.
+    """Arguments of the kernel.
 
     Attributes:
         rows: scores, shape (rows, n).
@@ -89,12 +91,12 @@ def _settle(problem, i):
         for j in range(row.shape[0]):
             allowed = row[j] > -math.inf
             probs[j] = max(uppers[j], row.dtype.type(0)) if allowed else 0.0
-            place[j] = _FULL if allowed and uppers[j] >= 0.0 else 0
+            place[j] = _AT_UPPER if allowed and uppers[j] >= 0.0 else 0
     return fault or bad or tight, fault
 
 
 @inline
-def _solve(problem, block, pending, base, first, stop, again):
+def _solve(problem, block, pending, base, first, stop, fallback):
     """Solve the rows of a block; those that are solved are not pending any more."""
     rows = problem.rows
     columns = take_bounded(
@@ -103,19 +105,19 @@ def _solve(problem, block, pending, base, first, stop, again):
     top, room = survey(block, columns)
     wanted, rounding = load(block.totals, 0), rows.shape[1] * np.finfo(rows.dtype).eps
     usual = both(top > -math.inf, top < math.inf)
-    if not again:
-        usual = both(usual, both(load(block.odd, 0) == 0.0, wanted > 0.0))
+    if not fallback:
+        usual = both(usual, both(load(block.unusual, 0) == 0.0, wanted > 0.0))
         usual = both(usual, room > wanted * (_CLEAR + rounding))
     tolerance = _TOLERANCE
     if rows.itemsize == 8:
         tolerance = np.finfo(np.float64).eps * (4.0 + math.sqrt(rows.shape[1]))
     if problem.order == 0.0:
-        solve_csoftmax(block, columns, top, usual, tolerance, again)
+        solve_csoftmax(block, columns, top, usual, tolerance, fallback)
     else:
-        solve_csparsemax(block, rows, columns, top, room, usual, tolerance, again)
+        solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback)
     for k in range(stop - first):
         i, at = first + k, k * stride_of(rows)
-        if again or block.solved[k] > 0.0:
+        if fallback or block.solved[k] > 0.0:
             pending[i - base] = False
             if problem.order == 0.0:
                 write_csoftmax(block, k, at, problem.probs[i], problem.place[i])
@@ -172,7 +174,7 @@ def _place_of(like, place, start, left):
 def _slope(probs, place, start, left, order):
     zero = probs.dtype.type(0)
     share = splat(probs.dtype.type(1)) if order == 1.0 else load_first(probs, start, left, zero)
-    return where(_place_of(probs, place, start, left) == _FREE, share, 0.0)
+    return where(_place_of(probs, place, start, left) == _INTERIOR, share, 0.0)
 
 
 @inline
@@ -201,7 +203,7 @@ def _differentiate(probs, place, grads, order, out, upper_grads, total_grads, st
             moved = slope * (load_first(grads[i], j, size - j, zero) - level)
             store_first(out[i], j, size - j, where(slope > 0.0, moved, 0.0))
         if upper_grads.shape[0] > 0:
-            full = _FULL if moves else _NOWHERE
+            full = _AT_UPPER if moves else _NOWHERE
             for j in range(0, size, width):
                 moved = load_first(grads[i], j, size - j, zero) - level
                 met = _place_of(probs, place[i], j, size - j) == full
@@ -224,34 +226,31 @@ def _bounded_backward_rows(
 
 
 def bounded_forward(
-    scores: Tensor, upper: Tensor, order: float, slack: float
+    scores: Tensor, upper: Tensor, order: float, slack: float, totals: Tensor = _ONE
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Csoftmax or csparsemax along the last axis, by order; places; the number of faulty rows."""
-    one = torch.ones(1, dtype=torch.float64)
-    return _forward(scores, upper.contiguous(), one, order, slack)
+    """Csoftmax or csparsemax along the last axis, by order; places; the number of faulty rows.
+
+    Bounds are one row for all or one for each, totals one number for all or one for each row.
+    """
+    scores, upper = scores.contiguous(), upper.contiguous()
+    probs, place = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
+    faults = run(
+        _bounded_rows, scores, _COST, scores, upper, upper.numel() // scores.size(-1), totals,
+        totals.numel(), order, slack, probs, place,
+    )  # fmt: skip
+    return probs, place, torch.tensor(faults)
 
 
 def budget_forward(scores: Tensor, total: float) -> tuple[Tensor, Tensor, Tensor]:
     """Budget along the last axis; places; the number of faulty rows."""
-    return budget_forward_rows(scores, torch.tensor([total], dtype=torch.float64))
+    totals = torch.tensor([total], dtype=torch.float64)
+    return bounded_forward(scores, scores.new_ones(scores.size(-1)), 1.0, 0.0, totals)
 
 
 def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Budget with a total for each row, or one for all."""
     ones = scores.new_ones(scores.size(-1))
-    return _forward(scores, ones, totals.detach().double().contiguous(), 1.0, 0.0)
-
-
-def _forward(
-    scores: Tensor, uppers: Tensor, totals: Tensor, order: float, slack: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    scores = scores.contiguous()
-    probs, place = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
-    faults = run(
-        _bounded_rows, scores, _COST, scores, uppers, uppers.numel() // scores.size(-1), totals,
-        totals.numel(), order, slack, probs, place,
-    )  # fmt: skip
-    return probs, place, torch.tensor(faults)
+    return bounded_forward(scores, ones, 1.0, 0.0, totals.detach().double().contiguous())
 
 
 def bounded_backward(

@@ -41,12 +41,12 @@ class BoundedBlock(NamedTuple):
         u: their bounds.
         scores: scores, row by row.
         bounds: their bounds.
-        few_w: some of the scores, column by column; in a tile ``w`` itself.
+        few_w: undecided scores, column by column; in a tile they replace ``w``.
         few_u: their bounds.
-        few_scores: the same, row by row.
+        few_scores: undecided scores, row by row.
         few_bounds: their bounds.
         ends: where the lists of ``few_scores`` end.
-        odd: entries of each row that need checks.
+        unusual: entries of each row that need checks.
         totals: sums that the rows are to have.
         near: a number next to the threshold of each row, or another result.
         rest: the threshold less that number, or another result.
@@ -67,7 +67,7 @@ class BoundedBlock(NamedTuple):
     few_scores: Any
     few_bounds: Any
     ends: Any
-    odd: Any
+    unusual: Any
     totals: Any
     near: Any
     rest: Any
@@ -92,7 +92,7 @@ def new_bounded_block(rows, like, in_lanes):
     return BoundedBlock(
         w=w, u=u, scores=lists[0], bounds=lists[1], few_w=few_w, few_u=few_u,
         few_scores=lists[2], few_bounds=lists[3], ends=np.zeros(width, np.int64),
-        odd=numbers[0], totals=numbers[1], near=numbers[2], rest=numbers[3], low=numbers[4],
+        unusual=numbers[0], totals=numbers[1], near=numbers[2], rest=numbers[3], low=numbers[4],
         high=numbers[5], met=numbers[6], more=numbers[7], solved=numbers[8], in_lanes=in_lanes,
     )  # fmt: skip
 
@@ -103,17 +103,17 @@ def _take_row(block, row, upper, slack, at, end):
 
     Bounds are not negative, forbidden entries are ``-inf``, and infinite ones the largest number.
     """
-    size, width, odd = row.shape[0], width_of(block.w), 0
+    size, width, unusual = row.shape[0], width_of(block.w), 0
     lowest, largest = row.dtype.type(-math.inf), np.finfo(row.dtype).max
     for j in range(0, end, width):
         score = load_first_as(block.w, row, j, size - j, lowest)
         bound = load_first_as(block.w, upper, j, size - j, row.dtype.type(0))
         usual = either(both(bound >= -slack, score < math.inf), score == -math.inf)
-        odd += width - count(usual)
+        unusual += width - count(usual)
         allowed = both(bound >= 0.0, score > -math.inf)
         store(block.scores, at + j, where(allowed, minimum(score, largest), -math.inf))
         store(block.bounds, at + j, where(allowed, bound, 0.0))
-    return odd
+    return unusual
 
 
 @inline
@@ -128,10 +128,10 @@ def take_bounded(block, rows, uppers, totals, slack, first, last):
     for k in range(width if block.in_lanes else 1):
         i = min(first + k, last)
         upper = uppers[i if uppers.shape[0] > 1 else 0]
-        block.odd[k] = _take_row(block, rows[i], upper, slack, k * stride, end)
+        block.unusual[k] = _take_row(block, rows[i], upper, slack, k * stride, end)
         block.totals[k] = totals[i if totals.shape[0] > 1 else 0]
     if not block.in_lanes:
-        block.odd[:], block.totals[:] = block.odd[0], block.totals[0]
+        block.unusual[:], block.totals[:] = block.unusual[0], block.totals[0]
         return end // width
     for j in range(0, end, width):
         transpose(block.scores, j, stride, block.w, j * width, width)

@@ -119,12 +119,12 @@ def _highest_free(block, columns, ratio):
 
 
 @inline
-def solve_csoftmax(block, columns, top, usual, tolerance, again):
-    """Write the base, ``ρ`` and whether it has been found; ``again`` if no other way is left."""
+def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
+    """Write the base, ``ρ`` and whether it has been found; ``fallback`` if no other way is left."""
     tolerance, base = max(tolerance, _TOLERANCE if block.w.itemsize == 4 else 0.0), top
     while True:
         ratio, solved = _find_ratio(block, columns, base, usual, tolerance)
-        if not again or count(solved) > 0:
+        if not fallback or count(solved) > 0:
             break
         lower = _highest_free(block, columns, ratio)
         if not lower < highest(base) or lower == -math.inf:

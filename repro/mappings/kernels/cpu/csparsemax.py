@@ -295,7 +295,7 @@ def _lowest_above(block, columns, total, high):
 
 
 @inline
-def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, again):
+def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback):
     """Write ``τ`` of the usual rows as a number and a small rest, and whether they are solved.
 
     Args:
@@ -306,7 +306,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, again):
         room: sums of the bounds.
         usual: which rows can be solved.
         tolerance: residual at which a row is solved, but for rounding.
-        again: whether there is no other way for rows that are not solved in the end.
+        fallback: whether there is no other way for rows that are not solved in the end.
     """
     size, total, zero = rows.shape[1], load(block.totals, 0), top - top
     tau, flatness, least, tight = _start(block, columns, size, top, room, total)
@@ -339,7 +339,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, again):
             if count(solved) == count(usual):
                 break
             rest = where(ends, rest, rest + residual / maximum(free, 1.0))
-        if not again or count(solved) == count(usual):
+        if not fallback or count(solved) == count(usual):
             break
         base = splat(_lowest_above(block, columns, highest(total), highest(top)))
         tau = -0.5 * minimum(total, 1.0)

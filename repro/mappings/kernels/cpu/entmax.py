@@ -19,7 +19,7 @@ from repro.mappings.kernels.cpu.support import new_support
 _RATIONAL = (1.0, 0.5)
 """Orders ``r = α - 1`` at which no powers are needed."""
 _POWER_COST = 6
-"""What an entry costs where powers are taken."""
+"""Cost of an entry where powers are taken, relative to one that is only read and written."""
 
 
 @kernel
@@ -68,48 +68,69 @@ def _loss_backward_rows(kind, probs, targets, ignored, grads, out, size, start, 
     return 0
 
 
-def entmax_forward(scores: Tensor, order: float) -> Tensor:
-    """``p`` along the last axis at one order."""
-    return _forward(scores, order, None, None, 0)[0]
+def entmax_forward(
+    scores: Tensor, order: float, orders: Tensor | None = None,
+    target: Tensor | None = None, losses: Tensor | None = None, ignored: int = 0,
+) -> Tensor:  # fmt: skip
+    """Compute ``p`` along the last axis, and losses where there are targets.
+
+    Args:
+        scores: ``z``, shape ``(..., n)``.
+        order: ``r = α - 1`` of all rows.
+        orders: ``r`` of each row, in double precision, instead.
+        target: a class for each row.
+        losses: room for a loss for each row.
+        ignored: the target of rows without a loss.
+
+    Raises:
+        IndexError: a target is neither a class nor the ignored value.
+    """
+    scores = scores.contiguous()
+    probs = torch.empty_like(scores)
+    if orders is None and order in _RATIONAL:
+        wrong = run(_rational_rows, scores, 1, scores, order, target, ignored, probs, losses)
+    else:
+        wrong = run(
+            _power_rows, scores, _POWER_COST, scores, order, orders, target, ignored, probs, losses
+        )
+    if wrong:
+        raise IndexError(f"targets must be in [0, {scores.size(-1)}) or the ignored value")
+    return probs
 
 
 def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
     """``p`` along the last axis with an order for each row, or one for all."""
-    order, each = _orders(orders)
-    return _forward(scores, order, each, None, 0)[0]
+    return entmax_forward(scores, *_orders(orders))
 
 
-def entmax_backward(probs: Tensor, grad: Tensor, order: float) -> Tensor:
-    """``J g``."""
-    return _backward(probs, grad, order, None, None)
+def entmax_backward(
+    probs: Tensor, grad: Tensor, order: float,
+    orders: Tensor | None = None, order_grads: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """``J g``; writes the gradients of the orders where there is room for them."""
+    probs, grad = probs.contiguous(), grad.contiguous()
+    out = torch.empty_like(probs)
+    run(_backward_rows, probs, 1, probs, grad, order, orders, out, order_grads)
+    return out
 
 
 def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
     """``J g`` with an order for each row, or one for all."""
-    order, each = _orders(orders)
-    return _backward(probs, grad, order, each, None)
+    return entmax_backward(probs, grad, *_orders(orders))
 
 
 def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
     """``J g``, and for each row the gradient of its order."""
-    order, each = _orders(orders)
     order_grads = probs.new_empty(probs.numel() // probs.size(-1))
-    return _backward(probs, grad, order, each, order_grads), order_grads
+    return entmax_backward(probs, grad, *_orders(orders), order_grads), order_grads
 
 
 def entmax_loss(
     scores: Tensor, target: Tensor, order: float, ignored: int
 ) -> tuple[Tensor, Tensor]:
-    """Losses and ``p`` along the last axis.
-
-    Raises:
-        IndexError: a target is neither a class nor the ignored value.
-    """
+    """Losses and ``p`` along the last axis; errors as of :func:`entmax_forward`."""
     losses = scores.new_empty(target.shape)
-    probs, wrong = _forward(scores, order, None, (target.contiguous(), losses), ignored)
-    if wrong:
-        raise IndexError(f"targets must be in [0, {scores.size(-1)}) or the ignored value")
-    return losses, probs
+    return losses, entmax_forward(scores, order, None, target.contiguous(), losses, ignored)
 
 
 def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
@@ -125,30 +146,3 @@ def _orders(orders: Tensor) -> tuple[float, Tensor | None]:
     if orders.numel() == 1:
         return orders.item(), None
     return 0.0, orders.detach().double().contiguous()
-
-
-def _forward(
-    scores: Tensor, order: float, orders: Tensor | None,
-    judged: tuple[Tensor, Tensor] | None, ignored: int,
-) -> tuple[Tensor, int]:  # fmt: skip
-    """``p``, and the number of bad targets; writes losses next to their targets."""
-    scores = scores.contiguous()
-    probs = torch.empty_like(scores)
-    target, losses = judged or (None, None)
-    if orders is None and order in _RATIONAL:
-        wrong = run(_rational_rows, scores, 1, scores, order, target, ignored, probs, losses)
-    else:
-        wrong = run(
-            _power_rows, scores, _POWER_COST, scores, order, orders, target, ignored, probs, losses
-        )
-    return probs, wrong
-
-
-def _backward(
-    probs: Tensor, grads: Tensor, order: float, orders: Tensor | None, order_grads: Tensor | None
-) -> Tensor:
-    """Gradients of the scores; writes those of the orders."""
-    probs, grads = probs.contiguous(), grads.contiguous()
-    out = torch.empty_like(probs)
-    run(_backward_rows, probs, 1, probs, grads, order, orders, out, order_grads)
-    return out

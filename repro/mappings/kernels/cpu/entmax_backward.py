@@ -125,7 +125,7 @@ def _near_curvature_of_type(theta):
 
 @inline
 def _order_terms(share, slope, grad, order, mean):
-    """What entries add to the gradient of their order."""
+    """Contributions of entries to the gradient of their order."""
     positive = share > 0.0
     share = where(positive, share, 1.0)
     logs = logarithm(share - 1.0, share)

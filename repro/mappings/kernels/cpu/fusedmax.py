@@ -317,7 +317,7 @@ def _settle(shares, columns, excess):
 
 
 _ROUNDS = 24
-"""So many splits, one inside the other, are enough but for rows that were made for it."""
+"""Splits, one inside the other, after which a row is left to the linear algorithm."""
 
 
 @inline
@@ -339,7 +339,7 @@ def _means(heights, links, columns, zero, means, sizes):
 
 @inline
 def _differences(heights, links, columns, zero, lam, means, differences):
-    """Write ``e``."""
+    """Write the sums ``e_k = clip(e_{k-1}, -λ, λ) + v_k - m`` along each run."""
     width, found = width_of(heights), zero
     for k in range(0, columns * width, width):
         found = maximum(where(found < lam, found, zero + lam), -lam)
@@ -466,11 +466,16 @@ def blank(row, probs, groups):
 def _list_above(row, limit, places):
     """List the positions of entries above a limit; return how many."""
     size, width, found = row.shape[0], width_of(row), 0
-    for j in range(0, size, width):
-        above = load_first(row, j, size - j, row.dtype.type(-np.inf)) > limit
-        store_positions(places, found, j, above)
-        found += count(above)
-    return found
+    whole = size // width * width
+    for j in range(0, whole, width):
+        above = load(row, j) > limit
+        here = count(above)
+        if here > 0:  # rare in long rows
+            store_positions(places, found, j, above)
+            found += here
+    above = load_first(row, whole, size - whole, row.dtype.type(-np.inf)) > limit
+    store_positions(places, found, whole, above)
+    return found + count(above)
 
 
 @inline
@@ -514,10 +519,10 @@ def _narrowed(heights, places, count, lam):
 def _allowed(row, top, start, stop):
     """Whether an entry between two positions is allowed."""
     limit = np.float64(np.finfo(row.dtype).max)
-    found = False
-    for j in range(start, stop):
-        found |= (row[j] > -math.inf) & (height_of(row, j, top) > -limit)
-    return found
+    for j in range(start, stop):  # noqa: SIM110  numba has no any() of a generator
+        if row[j] > -math.inf and height_of(row, j, top) > -limit:
+            return True
+    return False
 
 
 @inline

@@ -30,7 +30,7 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 _FUSED, _OSCAR, _BACKWARD = 8, 12, 2
-"""What an entry costs, against one that is only read and written."""
+"""Cost of an entry, relative to one that is only read and written."""
 
 
 @kernel

@@ -48,7 +48,7 @@ _PASSES = 100
 """Newton's method needs about six passes, halving 53."""
 _ROUNDING = 1e-14
 _FORWARD, _BACKWARD = 4, 2
-"""What an entry costs, against one that is only read and written."""
+"""Cost of an entry, relative to one that is only read and written."""
 
 
 @inline
@@ -79,7 +79,7 @@ def _sums(block, columns, c, exponent, plain):
 
 @inline
 def _residual(block, columns, c, exponent, plain, squared):
-    """What is to be one, and its derivative in ``c``."""
+    """Left side of the equation, which is one at the root, and its derivative in ``c``."""
     lower, first, upper = _sums(block, columns, c, exponent, plain)
     inverse = 1.0 / maximum(upper, 1.0)
     if not squared:

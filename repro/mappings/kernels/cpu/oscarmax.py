@@ -43,7 +43,7 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 FEW = 24
-"""So many entries are sorted in less time than it takes to leave some out."""
+"""Lists up to this length are sorted whole, which takes less time than to leave entries out."""
 LEVELS = 8
 _SHORT = 160
 """Lists up to this length are compared with themselves by vectors; others are sorted by digits."""
@@ -175,7 +175,7 @@ def _lowest(heights, size, lam, floor, masses, levels):
         lam: ``λ``.
         floor: no entry of the support is below.
         masses: room for ``LEVELS`` numbers.
-        levels: the same.
+        levels: room for as many.
     """
     tau, most = _lines(heights, size, lam, floor, masses, levels)
     # Every mass is a sum of so many rounded terms, none larger than the floor.
@@ -229,7 +229,10 @@ def _magnitude_bits_of_type(height):
 
 @inline
 def _by_digits(room, size):
-    """Write the same order, equal ones in theirs: bytes are sorted by counting, the last first."""
+    """Write the positions of heights from the largest to the smallest, by a radix sort.
+
+    Equal heights keep their order; bytes are counted from the last to the first.
+    """
     order, spare, keys, spare_keys = room.order, room.spare, room.keys, room.spare_keys
     counts, places = room.counts, room.heights.itemsize
     counts[:] = 0

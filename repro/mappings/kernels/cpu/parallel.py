@@ -12,7 +12,7 @@ Rows do not depend on each other, so results are the same to the last bit howeve
 import ctypes
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -26,13 +26,13 @@ from numba import typeof, types
 from torch import Tensor
 
 Kernel = Callable[..., int]
-"""Its last arguments are the rows, start and stop; returns a number that is added up."""
+"""Called with a range of rows, start and stop, last; returns a number that is added up."""
 GRAIN = 2**16
 """Entries of a cheap kernel that are worth waking a Python thread."""
 _OPENMP_GRAIN = 2**14
 """Entries of a cheap kernel that are worth an OpenMP thread, which need not be woken."""
 TILE = 16
-"""Ranges of short rows begin at multiples of this: so many rows at most are solved together."""
+"""Ranges of short rows begin at multiples of this, the most rows that are solved together."""
 _SHORT = 2**12
 """Work of a row that may be solved together with others."""
 _RANGES = 4
@@ -54,9 +54,11 @@ def run(kernel: Kernel, rows: Tensor, cost: float, *arguments: Any) -> int:
         The sum of what the calls return.
     """
     size = rows.size(-1)
+    count, work, kind = rows.numel() // size, int(cost * rows.numel()), _KINDS[rows.dtype]
     values = [a.data_ptr() if isinstance(a, Tensor) else 0 if a is None else a for a in arguments]
-    work = int(cost * rows.numel())
-    return split(kernel, rows.numel() // size, work, _KINDS[rows.dtype], *values, size)
+    if work < 2 * _OPENMP_GRAIN or torch.get_num_threads() == 1:
+        return kernel(kind, *values, size, 0, count)
+    return split(kernel, count, work, kind, *values, size)
 
 
 def split(kernel: Kernel, count: int, work: int, *arguments: Any) -> int:
@@ -73,7 +75,10 @@ def split(kernel: Kernel, count: int, work: int, *arguments: Any) -> int:
     units = -(-count // unit)
     bounds = [min(t * units // threads * unit, count) for t in range(threads + 1)]
     calls = [_python_threads().submit(kernel, *arguments, *part) for part in pairwise(bounds[1:])]
-    here = kernel(*arguments, bounds[0], bounds[1])
+    try:
+        here = kernel(*arguments, bounds[0], bounds[1])
+    finally:
+        wait(calls)  # also after an error: they write into tensors that it would free
     return here + sum(call.result() for call in calls)
 
 
@@ -122,7 +127,7 @@ _NEXT, _TOTAL, _COUNT, _ROWS, _KERNEL, _ARGUMENTS = range(6)
 
 
 class _Loop(NamedTuple):
-    """What a thread calls with a task, the task's layout, and the kernel's address."""
+    """Address of the loop that threads run, layout of its task, and address of the kernel."""
 
     address: int
     layout: Struct

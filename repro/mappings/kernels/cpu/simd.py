@@ -16,6 +16,8 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
+from repro.mappings.kernels.cpu.compile import INLINE
+
 
 def _features() -> set[str]:
     """Instruction sets of the processor that code is compiled for."""
@@ -40,7 +42,7 @@ _FLAGS = ("contract",)
 
 
 class Vector(types.Type):
-    """As many numbers of one type as a register holds."""
+    """SIMD vector: as many numbers of one type as a register holds."""
 
     def __init__(self, real: types.Type) -> None:
         self.real, self.lanes = real, BITS // real.bitwidth
@@ -484,21 +486,21 @@ def store_first(typing_context: Any, array: Any, index: Any, many: Any, vector: 
 
 
 def load(array, index):
-    """The vector that begins at an index of an array with one axis."""
+    """Load the vector that begins at an index of an array with one axis."""
     raise NotImplementedError("callable from kernels only")
 
 
 def load_first(array, index, many, other):
-    """The first ``many`` lanes of it; ``other`` in the remaining lanes."""
+    """Load the first ``many`` lanes of a vector; ``other`` in the remaining lanes."""
     raise NotImplementedError("callable from kernels only")
 
 
-@overload(load, jit_options={"forceinline": True, "_nrt": False})
+@overload(load, jit_options=INLINE)
 def _load(array, index):
     return lambda array, index: load_as(array, array, index)
 
 
-@overload(load_first, jit_options={"forceinline": True, "_nrt": False})
+@overload(load_first, jit_options=INLINE)
 def _load_first(array, index, many, other):
     return lambda array, index, many, other: load_first_as(array, array, index, many, other)
 

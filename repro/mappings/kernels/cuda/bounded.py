@@ -10,9 +10,8 @@ from repro.mappings.kernels.cuda.launch import (
     bits,
     extent,
     numbers_of,
-    programs_for,
     rows_of,
-    run,
+    run_tiles,
 )
 
 Solution = tuple[Tensor, Tensor, Tensor]
@@ -41,14 +40,11 @@ def _forward(
 ) -> Solution:
     rows = rows_of(scores)
     probs, places = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
-    count, length = extent(rows)
     arrays = 1 if upper is None else 2
-    tile = policy.tile(length, arrays * rows.element_size(), policy.POWERS)
-    run(
-        bounded_kernel, programs_for(count, tile.rows), rows, rows if upper is None else upper,
-        probs, places, rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits,
-        bits(slack), count, length, MODE=mode, ROWS=numbers.each is not None,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    tile = policy.tile(rows.size(-1), arrays * rows.element_size(), policy.POWERS)
+    run_tiles(
+        bounded_kernel, tile, rows, rows if upper is None else upper, probs, places,
+        *numbers.arguments(rows), bits(slack), MODE=mode, ROWS=numbers.each is not None,
     )  # fmt: skip
     faults = scores.new_empty((), dtype=torch.int64)
     return probs, places, faults
@@ -64,9 +60,8 @@ def bounded_backward(
     uppers = torch.empty_like(rows) if to_upper else rows.new_empty(0)
     totals = rows.new_empty(count if to_total else 0)
     tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
-    run(
-        bounded_backward_kernel, programs_for(count, tile.rows), rows, places, grads, out, uppers,
-        totals, count, length, ORDER=int(order), UPPER=to_upper, TOTAL=to_total,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    run_tiles(
+        bounded_backward_kernel, tile, rows, places, grads, out, uppers, totals,
+        ORDER=int(order), UPPER=to_upper, TOTAL=to_total,
     )  # fmt: skip
     return out, uppers, totals

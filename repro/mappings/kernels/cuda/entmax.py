@@ -13,6 +13,7 @@ from repro.mappings.kernels.cuda.launch import (
     programs_for,
     rows_of,
     run,
+    run_tiles,
 )
 
 _RULES = {1.0: 1, 0.5: 2}
@@ -81,17 +82,13 @@ def _forward(
     losses: Tensor,
     ignored: int,
 ) -> None:
-    count, length = extent(rows)
     by_row = numbers.each is not None
     # Rows with an order of their own may need double precision.
     itemsize = 8 if wide or by_row else probs.element_size()
-    tile = policy.tile(length, itemsize, _work(rule), single=by_row)
-    run(
-        forward_kernel, programs_for(count, tile.rows), rows, probs,
-        rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits,
-        rows if targets is None else targets, losses, ignored, count, length,
+    run_tiles(
+        forward_kernel, policy.tile(rows.size(-1), itemsize, _work(rule), single=by_row), rows,
+        probs, *numbers.arguments(rows), rows if targets is None else targets, losses, ignored,
         RULE=rule, NORM=norm, ROWS=by_row, WIDE=wide, LOSS=targets is not None,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
 
 
@@ -128,12 +125,9 @@ def _backward(
     out, drifts = torch.empty_like(rows), rows.new_empty(count if with_orders else 0)
     # Rows with an order of their own may need double precision.
     itemsize = 8 if large or with_orders else rows.element_size()
-    tile = policy.tile(length, itemsize, _work(rule))
-    run(
-        backward_kernel, programs_for(count, tile.rows), rows, grads, out,
-        rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits, drifts,
-        count, length, RULE=rule, ROWS=with_orders, LARGE=large,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    run_tiles(
+        backward_kernel, policy.tile(length, itemsize, _work(rule)), rows, grads, out,
+        *numbers.arguments(rows), drifts, RULE=rule, ROWS=with_orders, LARGE=large,
     )  # fmt: skip
     return out, drifts
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from repro.mappings.kernels.cuda import policy
 from repro.mappings.kernels.cuda.entmax import project
 from repro.mappings.kernels.cuda.group_means import pairwise_kernel, total_kernel
-from repro.mappings.kernels.cuda.launch import bits, extent, programs_for, rows_of, run
+from repro.mappings.kernels.cuda.launch import bits, extent, rows_of, run, run_tiles
 from repro.mappings.kernels.cuda.level_sets import level_set_kernel
 
 
@@ -42,12 +42,9 @@ def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:
     if ranks:
         ordered, places = rows.sort(-1, descending=True)
         sorted_levels, sorted_groups = torch.empty_like(levels), torch.empty_like(groups)
-    count, length = rows.shape
-    tile = policy.tile(length, 8, policy.SCANS)
-    run(
-        level_set_kernel, programs_for(count, tile.rows), ordered, sorted_levels, sorted_groups,
-        places, levels, groups, bits(lam), count, length, RANKS=ranks,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    run_tiles(
+        level_set_kernel, policy.tile(rows.size(1), 8, policy.SCANS), ordered, sorted_levels,
+        sorted_groups, places, levels, groups, bits(lam), RANKS=ranks,
     )  # fmt: skip
     return levels
 

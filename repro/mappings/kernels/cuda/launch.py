@@ -56,6 +56,17 @@ def run(
         start(kernel, grid, (first, *arguments), sizes | options)
 
 
+def run_tiles(
+    kernel: Any, tile: policy.Tile, rows: Tensor, *arguments: Any, **flags: bool | int
+) -> None:
+    """Launch a kernel of tiles for all rows; the extent of the rows is its last argument."""
+    count, length = extent(rows)
+    run(
+        kernel, programs_for(count, tile.rows), rows, *arguments, count, length, **flags,
+        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    )  # fmt: skip
+
+
 def start(kernel: Any, grid: tuple[int, int], arguments: tuple[Any, ...], named: Any) -> None:
     """Start a kernel on the current device."""
     kernel[grid](*arguments, **named)
@@ -72,6 +83,10 @@ class Numbers(NamedTuple):
     each: Tensor | None
     pace: int
     bits: int
+
+    def arguments(self, rows: Tensor) -> tuple[Tensor, int, int]:
+        """Arguments of a kernel; the rows are in the place of a tensor that is not read."""
+        return rows if self.each is None else self.each, self.pace, self.bits
 
 
 def numbers_of(parameter: float | Tensor) -> Numbers:

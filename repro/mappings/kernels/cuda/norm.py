@@ -10,9 +10,8 @@ from repro.mappings.kernels.cuda.launch import (
     bits,
     extent,
     numbers_of,
-    programs_for,
     rows_of,
-    run,
+    run_tiles,
 )
 from repro.mappings.kernels.cuda.norm_rows import (
     normmax_backward_kernel,
@@ -46,16 +45,11 @@ def normmax_backward_rows(probs: Tensor, grad: Tensor, alphas: Tensor) -> tuple[
 
 
 def _normmax_backward(probs: Tensor, grad: Tensor, numbers: Numbers) -> tuple[Tensor, Tensor]:
-    rows, grads = rows_of(probs), rows_of(grad)
-    out = torch.empty_like(rows)
-    count, length = extent(rows)
-    drifts = rows.new_empty(0 if numbers.each is None else count)
-    tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
-    run(
-        normmax_backward_kernel, programs_for(count, tile.rows), rows, grads, out,
-        rows if numbers.each is None else numbers.each, numbers.pace, numbers.bits, drifts,
-        count, length, ROWS=numbers.each is not None,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
+    rows, by_row = rows_of(probs), numbers.each is not None
+    out, drifts = torch.empty_like(rows), rows.new_empty(extent(rows)[0] if by_row else 0)
+    run_tiles(
+        normmax_backward_kernel, _tile(rows, 2), rows, rows_of(grad), out,
+        *numbers.arguments(rows), drifts, ROWS=by_row,
     )  # fmt: skip
     return out, drifts
 
@@ -64,23 +58,18 @@ def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
     """``y`` along the last axis."""
     rows = rows_of(scores)
     probs = torch.empty_like(rows)
-    count, length = extent(rows)
-    tile = policy.tile(length, rows.element_size(), policy.POWERS)
-    run(
-        pnorm_kernel, programs_for(count, tile.rows), rows, probs, bits(p / (p - 1)), count, length,
-        M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
-    )  # fmt: skip
+    run_tiles(pnorm_kernel, _tile(rows, 1), rows, probs, bits(p / (p - 1)))
     return probs
 
 
 def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
     """``J g``."""
-    rows, grads = rows_of(probs), rows_of(grad)
+    rows = rows_of(probs)
     out = torch.empty_like(rows)
-    count, length = extent(rows)
-    tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
-    run(
-        pnorm_backward_kernel, programs_for(count, tile.rows), rows, grads, out, bits(p),
-        count, length, M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
-    )  # fmt: skip
+    run_tiles(pnorm_backward_kernel, _tile(rows, 2), rows, rows_of(grad), out, bits(p))
     return out
+
+
+def _tile(rows: Tensor, arrays: int) -> policy.Tile:
+    """Return the tile of a kernel that holds so many arrays."""
+    return policy.tile(rows.size(-1), arrays * rows.element_size(), policy.POWERS)
