@@ -5,6 +5,7 @@ import pytest
 from repro.evaluation.metrics import form_of
 from repro.evaluation.sufficient_statistics import GROUPS, metric_value
 from repro.results import RunFolder
+from repro.runs.execute import Outcome
 
 
 def assert_sums_give_the_records(folder: RunFolder) -> None:
@@ -19,3 +20,8 @@ def assert_sums_give_the_records(folder: RunFolder) -> None:
         groups = kept.get(metric + GROUPS)
         value = metric_value(kept[metric], form, None if groups is None else groups.tolist())
         assert value == pytest.approx(recorded[metric], abs=1e-9), metric
+
+
+def scores_of(outcome: Outcome) -> dict[str, float]:
+    """Return the metrics that a run has recorded."""
+    return dict(RunFolder(outcome.folder).read_record().metrics)

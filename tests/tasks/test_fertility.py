@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stored_statistics import scores_of
 
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
@@ -95,7 +96,7 @@ def test_actual_fertilities_bound_training_and_test_data(root: Path, text: Prepa
 def test_a_run_with_actual_fertilities_finishes(tmp_path: Path) -> None:
     outcome = execute(config(tmp_path, "model.fertility.strategy=actual"))
     assert outcome.status == "done", outcome.error
-    assert "test/bleu" in outcome.scores
+    assert "test/bleu" in scores_of(outcome)
 
 
 def test_predicted_bounds_are_aligned_in_training_where_asked(root: Path) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 from figure_runs import runs_in
+from stored_statistics import scores_of
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -102,7 +103,7 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
     outcome = execute(config(root, f"model.alignment={alignment}", "data.source=multinli"))
     assert outcome.status == "done", outcome.error
     assert {"test/label_accuracy", "test/alignment_nonzeros", "train/pairs_per_second"} <= (
-        outcome.scores.keys()
+        scores_of(outcome).keys()
     )
     kind = figure_kind("alignment_grids")
     example = kind.gather(runs_in(**{alignment: RunFolder(outcome.folder)}))
@@ -121,7 +122,7 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     changes = ["model.alignment=matching", "data.train_premises=300", "training.max_epochs=3"]
     outcome = execute(compose_run(["task=nli_alignment", *changes, f"results_dir={tmp_path}"]))
     assert outcome.status == "done", outcome.error
-    assert outcome.scores["test/label_accuracy"] > 40
+    assert scores_of(outcome)["test/label_accuracy"] > 40
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from stored_statistics import assert_sums_give_the_records
+from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -94,7 +94,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         ours, theirs = [line.split() for line in lines], [line.split() for line in gold]
         for name in ("bleu", "rep"):
             value = METRICS[name].value(Translations(ours, theirs))
-            assert outcome.scores[f"{split}/{name}"] == value
+            assert scores_of(outcome)[f"{split}/{name}"] == value
         sources = [source.split() for source, _ in texts]
         links = [
             aligner.align([(source, words)])[0] if words else frozenset()
@@ -102,7 +102,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
         ]
         wanted = aligner.align(list(zip(sources, theirs, strict=True)))
         drop = metric_value(drop_counts(links, wanted), percentage_of_sums)
-        assert outcome.scores[f"{split}/drop"] == drop
+        assert scores_of(outcome)[f"{split}/drop"] == drop
     assert_sums_give_the_records(folder)
     rows = folder.read_attention()
     assert [row["index"] for row in rows] == [0, 1, 2]
@@ -222,7 +222,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
         assert execute(config(tmp_path / "cut", *extra)).status == "failed"
     finished = execute(config(tmp_path / "cut", *extra))
     assert finished.run_id == whole.run_id
-    assert numbers(finished.scores) == numbers(whole.scores)
+    assert numbers(scores_of(finished)) == numbers(scores_of(whole))
 
 
 def test_plain_text_in_subwords(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_plain_text_in_subwords(tmp_path: Path) -> None:
     assert identify(run).name == "tatoeba de-en"
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
-    assert {"test/bleu", "test/bleu_lc", "test/bleu_13a"} <= outcome.scores.keys()
+    assert {"test/bleu", "test/bleu_lc", "test/bleu_13a"} <= scores_of(outcome).keys()
     lines = (RunFolder(outcome.folder).predictions / "test.txt").read_text("utf-8").splitlines()
     assert len(lines) == 5
     assert not any("@@" in line for line in lines)
@@ -281,7 +281,7 @@ def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     lines = (folder.predictions / "test.txt").read_text("utf-8").splitlines()
     gold = [target.split() for _, target in short]
     texts = Translations([line.split() for line in lines], gold)
-    assert outcome.scores["test/bleu"] == METRICS["bleu"].value(texts)
+    assert scores_of(outcome)["test/bleu"] == METRICS["bleu"].value(texts)
     assert {len(rows) for name, rows in folder.read_statistics().items() if "test/" in name} == {
         len(short)
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stored_statistics import scores_of
 
 from repro.config.compose import compose_run
 from repro.data.errors import DataError
@@ -62,7 +63,7 @@ def test_sentence_pairs_with_any_labels(tmp_path: Path, kind: str) -> None:
     assert [example.label for example in data.train.examples] == [2, 1, 3, 0]
     outcome = execute(config)
     assert outcome.status == "done", outcome.error
-    assert "test/label_accuracy" in outcome.scores
+    assert "test/label_accuracy" in scores_of(outcome)
     rows = (RunFolder(outcome.folder).predictions / "test.jsonl").read_text().splitlines()
     assert {json.loads(row)["label"] for row in rows} <= set(data.labels)
 

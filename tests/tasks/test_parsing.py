@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from stored_statistics import assert_sums_give_the_records
+from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -176,12 +176,12 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
         predicted = parse_conllu(path.read_bytes(), path)
         assert [s.column("FORM") for s in predicted] == [s.column("FORM") for s in gold]
         parsed = ParsedSentences([s.heads for s in gold], [s.heads for s in predicted])
-        assert outcome.scores[f"{split}/uas"] == METRICS["uas"].value(parsed)
+        assert scores_of(outcome)[f"{split}/uas"] == METRICS["uas"].value(parsed)
     assert_sums_give_the_records(folder)
     assert {"dev/trees", "dev/parents", "train/inference_share", "train/sentences_per_second"} <= (
-        outcome.scores.keys()
+        scores_of(outcome).keys()
     )
-    assert 0 < outcome.scores["train/inference_share"] < 1
+    assert 0 < scores_of(outcome)["train/inference_share"] < 1
     rows = folder.read_candidates()
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[0]["gold"] == treebank.dev[0].heads
@@ -213,7 +213,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
         assert execute(config(tmp_path / "cut", *extra)).status == "failed"
     finished = execute(config(tmp_path / "cut", *extra))
     assert finished.run_id == whole.run_id
-    assert numbers(finished.scores) == numbers(whole.scores)
+    assert numbers(scores_of(finished)) == numbers(scores_of(whole))
     histories = [RunFolder(outcome.folder).read_history() for outcome in (whole, finished)]
     for row in (*histories[0], *histories[1]):
         assert row.pop("seconds") > 0
@@ -241,7 +241,7 @@ def test_the_demo_parser_learns_more_than_distances(tmp_path: Path) -> None:
     baseline = offsets_baseline(encode_treebank(run))
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
-    assert 50 < baseline + 10 < outcome.scores["dev/uas"]
+    assert 50 < baseline + 10 < scores_of(outcome)["dev/uas"]
 
 
 def test_the_treebank_is_part_of_the_identity(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
-from stored_statistics import assert_sums_give_the_records
+from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
 from repro.config.compose import compose_run
@@ -121,8 +121,8 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
         gold = [LABELS[example.label] for example in split.examples]
         counted = score_outputs(name, Labels(gold, predicted)).values
         assert {f"{name}/label_accuracy", f"{name}/label_recall/neutral"} <= counted.keys()
-        assert counted.items() <= outcome.scores.items()
-    assert 0 < outcome.scores["test/premise_nonzeros"] <= 100
+        assert counted.items() <= scores_of(outcome).items()
+    assert 0 < scores_of(outcome)["test/premise_nonzeros"] <= 100
     assert_sums_give_the_records(folder)
     signatures = folder.read_record().signatures
     assert "label:neutral" in signatures["dev/label_recall/neutral"]
@@ -152,7 +152,7 @@ def test_a_killed_run_continues_to_the_same_numbers(
         assert execute(config(tmp_path / "cut", *extra)).status == "failed"
     finished = execute(config(tmp_path / "cut", *extra))
     assert finished.run_id == whole.run_id
-    assert numbers(finished.scores) == numbers(whole.scores)
+    assert numbers(scores_of(finished)) == numbers(scores_of(whole))
 
 
 def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_the_demo_learns_more_than_chance(tmp_path: Path) -> None:
     )
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
-    assert outcome.scores["test/label_accuracy"] > 45
+    assert scores_of(outcome)["test/label_accuracy"] > 45
 
 
 def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from statistics import fmean
 
 import pytest
 import torch
-from stored_statistics import assert_sums_give_the_records
+from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config.compose import compose_run
 from repro.evaluation.rouge import rouge
@@ -44,9 +44,9 @@ def test_rouge_of_the_stored_summaries(outcome: Outcome, split: str, count: int)
         found = rouge(lines, gold, max_bytes=cut)
         for name, kind in (("rouge1", "rouge1"), ("rougeL", "rougeL"), ("rougeW", "rougeW1.2")):
             mean = fmean(one.fmeasure for one in found[kind])
-            assert outcome.scores[f"{split}/{name}{suffix}"] == pytest.approx(mean)
+            assert scores_of(outcome)[f"{split}/{name}{suffix}"] == pytest.approx(mean)
         recall = fmean(one.recall for one in found["rougeL"])
-        assert outcome.scores[f"{split}/rougeL_recall{suffix}"] == pytest.approx(recall)
+        assert scores_of(outcome)[f"{split}/rougeL_recall{suffix}"] == pytest.approx(recall)
 
 
 def test_scores_of_each_summary_give_the_records(outcome: Outcome) -> None:

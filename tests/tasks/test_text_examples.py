@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stored_statistics import scores_of
 
 from repro.config.compose import compose_run
 from repro.data.batching import collate
@@ -83,6 +84,6 @@ def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_pa
         assert [(row["split"], row["index"]) for row in rows] == places
     for row, (split, index) in zip(folder.read_attention(), places, strict=True):
         assert (" ".join(row["source"]), row["gold"]) == texts[split][index]
-    for name, value in plain.scores.items():
+    for name, value in scores_of(plain).items():
         if not name.endswith("tokens_per_second"):
-            assert outcome.scores[name] == value
+            assert scores_of(outcome)[name] == value
