@@ -41,6 +41,8 @@ from repro.mappings.kernels.cpu.support import rows_together, take_support, writ
 
 _DENSE = 512
 """Rows up to this length are read whole at ``r = 1`` and ``½``: listing entries takes longer."""
+_CHUNK = 256
+"""Entries that are added up in the precision of the row before the sum is widened."""
 _NEAR = 0.25
 """Below this ``θ`` the curvature is a series."""
 _CURVATURE_TERMS = 10
@@ -141,14 +143,16 @@ def _listed_row(support, k, order, wants_order):
     width, real = width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, order = splat(real(0)), real(order)
-    slopes = weighted = zero
-    for j in range(start, end, width):
-        slope = slope_of(load(support.shares, j), order)
-        store(support.slopes, j, slope)
-        slopes += slope
-        weighted += slope * load(support.grads, j)
-    mass = wide_total(slopes)
-    mean, moved = real(wide_total(weighted) / mass if mass > 0.0 else 0.0), 0.0
+    mass = weighted = 0.0
+    for first in range(start, end, _CHUNK):
+        part = tilt = zero
+        for j in range(first, min(first + _CHUNK, end), width):
+            slope = slope_of(load(support.shares, j), order)
+            store(support.slopes, j, slope)
+            part += slope
+            tilt += slope * load(support.grads, j)
+        mass, weighted = mass + wide_total(part), weighted + wide_total(tilt)
+    mean, moved = real(weighted / mass if mass > 0.0 else 0.0), 0.0
     for j in range(start, end, width):
         store(support.results, j, load(support.slopes, j) * (load(support.grads, j) - mean))
     if wants_order:
