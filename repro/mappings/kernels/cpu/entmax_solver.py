@@ -131,11 +131,11 @@ _KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
 """Error of ``log Σ p`` beyond rounding, for ``r <= ½``, above, and in double precision."""
 _ENDINGS = 4
 """Times that the last step is taken in double precision; more than one if it has met a kink."""
-_TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-8
+_TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
 """For ``r > 1``, heights between these have few digits."""
 _KINKED = 1e-8
 """Excess that is left for ``r > 1`` only where a rounding of ``c`` decides about an entry."""
-_DEEPEST, _SHALLOWEST = -700.0, math.log(1e-6)
+_DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
 """Between these is, relative to ``c``, the logarithm of the lowest height of tied rows."""
 _HALVINGS = 64
 DONE, NARROW, WIDE, ALONE = range(4)
