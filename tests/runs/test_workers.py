@@ -67,7 +67,8 @@ def test_what_a_task_raises_is_raised_in_the_leader() -> None:
 LEADER = """
 import signal, sys
 from test_workers import run_all
-signal.signal(signal.SIGTERM, signal.default_int_handler)
+for one in (signal.SIGINT, signal.SIGTERM):  # in the background shells have SIGINT ignored
+    signal.signal(one, signal.default_int_handler)
 run_all([("wait", path) for path in sys.argv[1:]])
 """
 
