@@ -31,6 +31,7 @@ class Cell:
         values: one per seed found, in the order of the seeds; one for an ensemble.
         wanted: how many values a complete cell has.
         digits: decimals that the metric is printed with.
+        more_digits: further decimals of measured values, which would read as zero without them.
         published: the value in the paper, None if it prints none.
         comparable: whether a difference to the published value means something.
         comparison: with the baseline of the table, None if there is none.
@@ -48,6 +49,7 @@ class Cell:
     published_std: float | None = None
     marks: str = ""
     runs: tuple[CellRunLink, ...] = ()
+    more_digits: int = 0
 
     @property
     def significant(self) -> bool:
@@ -85,10 +87,11 @@ class Cell:
         """
         if self.mean is None:
             return MISSING
-        spread = BLANK if self.std is None else f" ± {self.std:.{self.digits}f}"
+        digits = self.digits + self.more_digits
+        spread = BLANK if self.std is None else f" ± {self.std:.{digits}f}"
         count = BLANK if self.found == self.wanted else f" ({self.found}/{self.wanted})"
         sign = SIGN if self.significant else BLANK
-        return f"{self.mean:.{self.digits}f}{sign}{spread}{count}{self.marks}"
+        return f"{self.mean:.{digits}f}{sign}{spread}{count}{self.marks}"
 
     @property
     def published_text(self) -> str:

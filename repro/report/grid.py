@@ -156,13 +156,13 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
     best: list[set[int]] = [set() for _ in rows]
     runs: list[dict[int, tuple[CellRunLink, ...]]] = [{} for _ in rows]
     for n in places:
-        metric = metric_of(every[n].metric)
+        metric, cells = metric_of(every[n].metric), [row.cells[n] for row in rows]
         for role in roles:
             place = len(columns)
             several = GridColumn(_TITLES[role], role, every[n].name)
             columns.append(several if len(roles) > 1 else headed(every[n], role))
             values: list[float | None] = []
-            for number, cell in enumerate(row.cells[n] for row in rows):
+            for number, cell in enumerate(cells):
                 if role == "measured":
                     texts[number].append(cell.text if number < ours else BLANK)
                     values.append(cell.mean)
@@ -174,7 +174,11 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
                 else:
                     texts[number].append(cell.difference_text)
             # Mark the best of our rows as they are printed, unless all are equal.
-            printed = [None if v is None else round(v, metric.digits) for v in values[:ours]]
+            digits = [one.digits + (role == "measured") * one.more_digits for one in cells[:ours]]
+            printed = [
+                None if value is None else round(value, count)
+                for value, count in zip(values, digits, strict=False)
+            ]
             known = {value for value in printed if value is not None}
             if metric.higher_is_better is not None and len(known) > 1:
                 winner = max(known) if metric.higher_is_better else min(known)

@@ -163,18 +163,18 @@ def build_table(
 
 def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     """Add decimals to the columns in which a value other than zero would be printed as zero."""
-    wanted = []
+    more = []
     for cells in zip(*(row.cells for row in rows), strict=True):
-        sizes = [abs(cell.mean) for cell in cells if cell.mean]
-        least = min(sizes, default=1.0)
+        least = min((abs(cell.mean) for cell in cells if cell.mean), default=1.0)
         hidden = least < 0.5 * 10.0 ** -cells[0].digits
-        wanted.append(min(ceil(-log10(least)), MOST_DIGITS) if hidden else cells[0].digits)
-
-    def shown(row: TableRow) -> tuple[Cell, ...]:
-        pairs = zip(row.cells, wanted, strict=True)
-        return tuple(replace(cell, digits=digits) for cell, digits in pairs)
-
-    return tuple(replace(row, cells=shown(row)) for row in rows)
+        more.append(min(ceil(-log10(least)), MOST_DIGITS) - cells[0].digits if hidden else 0)
+    return tuple(
+        replace(
+            row,
+            cells=tuple(replace(c, more_digits=n) for c, n in zip(row.cells, more, strict=True)),
+        )
+        for row in rows
+    )
 
 
 def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:

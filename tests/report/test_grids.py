@@ -1,7 +1,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from repro.config.experiment import Experiment, Published
+from repro.config.experiment import Column, Experiment, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
 from repro.report.grid import NOT_COMPARABLE, Grid, columns_without_value, table_grids
 from repro.report.table import build_table
@@ -62,6 +62,22 @@ def test_the_best_value_of_each_column_is_marked(
 ) -> None:
     (grid,) = table_grids(build_table(experiment, records, "full"))
     assert [sorted(row.best) for row in grid.rows] == [[2], [], [], [3], []]
+
+
+def test_the_best_ratio_is_marked_at_the_digits_of_ratios(
+    experiment: Experiment, make_record: Make
+) -> None:
+    column = Column(
+        "avg", "train/tokens_per_second", relative_to="1 / a"
+    )
+    speeds = {"1 / a": 100.0, "1 / b": 90.0, "2 / a": 104.0}
+    records = [
+        make_record(run_id=row, row=row, seed=1, value=value, metric=column.metric)
+        for row, value in speeds.items()
+    ]
+    bare = replace(experiment, columns=[column], published=Published())
+    (grid,) = table_grids(build_table(bare, records, "demo"))
+    assert [sorted(row.best) for row in grid.rows] == [[], [], [2], []]
 
 
 def test_columns_without_a_value_are_left_out_and_named(
