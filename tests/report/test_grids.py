@@ -67,9 +67,7 @@ def test_the_best_value_of_each_column_is_marked(
 def test_the_best_ratio_is_marked_at_the_digits_of_ratios(
     experiment: Experiment, make_record: Make
 ) -> None:
-    column = Column(
-        "avg", "train/tokens_per_second", relative_to="1 / a"
-    )
+    column = Column("avg", "train/tokens_per_second", relative_to="1 / a")
     speeds = {"1 / a": 100.0, "1 / b": 90.0, "2 / a": 104.0}
     records = [
         make_record(run_id=row, row=row, seed=1, value=value, metric=column.metric)
