@@ -1,8 +1,11 @@
 """Worst errors on hard rows, against bisection and Jacobians in extended precision."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
+from hard_rows import hard_rows
 
 from benchmarks import high_precision
 from benchmarks.accuracy import CASES, measure
@@ -58,6 +61,21 @@ def test_small_entries_tied_at_the_threshold_of_entmax(alpha, n):
     scores[:, 0] = (1 - left) / (alpha - 1)
     found, expected = entmax(scores, alpha), entmax(scores.double(), alpha)
     assert (found - expected).abs().max() <= SINGLE
+
+
+@pytest.mark.parametrize("alpha", [2.5, 3.0, 5.0, 15.0])
+@pytest.mark.parametrize("n", [50, 512])
+def test_double_precision_satisfies_the_optimality_conditions(alpha, n):
+    """On the support ``p^r - r z`` is the same for every entry, ``r = α - 1``."""
+    scores = hard_rows(n).double()
+    scores -= scores.amax(-1, keepdim=True)
+    probs = entmax(scores, alpha)
+    levels = probs ** (alpha - 1) - (alpha - 1) * scores
+    support = probs > 0
+    highest = levels.masked_fill(~support, -math.inf).amax(-1)
+    lowest = levels.masked_fill(~support, math.inf).amin(-1)
+    assert (highest - lowest).max() < 2e-11
+    assert (probs.sum(-1) - 1).abs().max() < 1e-13
 
 
 @pytest.mark.parametrize("alpha", [2.5, 3.0, 5.0, 15.0])
