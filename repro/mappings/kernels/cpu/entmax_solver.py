@@ -134,8 +134,10 @@ _ENDINGS = 4
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
 """For ``r > 1``, heights between these have few digits."""
 _KINKED = 1e-12
-"""Excess that is left for ``r > 1`` only where a rounding of ``c`` decides about an entry. Rows with
-more of it are solved by logarithms: with 1e-8 here, values are 1e-8 off in double precision."""
+"""Excess that is left for ``r > 1`` only where a rounding of ``c`` decides about an entry.
+
+Rows with more are solved by logarithms; with 1e-8 here, float64 values are up to 1e-8 off.
+"""
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
 """Between these is, relative to ``c``, the logarithm of the lowest height of tied rows."""
 _HALVINGS = 64
