@@ -208,8 +208,9 @@ def _reproduce(parsed: argparse.Namespace) -> int:
         for name in list_experiments():
             print(f"{name:24} {load_experiment(name).title}")
         return 0
+    from repro.config.experiment import chosen_artefacts
     from repro.runs.launch import print_failures
-    from repro.runs.reproduce import Request, chosen_artefacts, reproduce
+    from repro.runs.reproduce import Request, reproduce
 
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
     settings = [item for item in parsed.settings if "=" in item]
@@ -246,8 +247,8 @@ def _report(parsed: argparse.Namespace) -> int:
 
 
 def _plan(parsed: argparse.Namespace) -> int:
+    from repro.config.experiment import chosen_artefacts
     from repro.runs.plan import plan, print_plan
-    from repro.runs.reproduce import chosen_artefacts
 
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
     scale, extra = _take([item for item in parsed.settings if "=" in item], "scale", "demo")

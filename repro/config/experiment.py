@@ -1,8 +1,9 @@
 """Experiments: one table or figure of a paper each, ``experiments/<paper>/<artefact>.yaml``."""
 
+import difflib
 import fnmatch
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -322,6 +323,25 @@ def _experiment_files() -> dict[str, Path]:
             raise ConfigError(f"{path}: {name} is defined in {files[name]} already")
         files[name] = path
     return files
+
+
+def chosen_artefacts(names: Sequence[str]) -> list[str]:
+    """Artefacts by their names or those of their papers; all of them without a name.
+
+    Raises:
+        ConfigError: there is no such artefact or paper.
+    """
+    known = list_experiments()
+    found: list[str] = []
+    for name in names or ["*"]:
+        matches = [one for one in known if name in ("*", one, one.partition("/")[0])]
+        if not matches:
+            papers = {one.partition("/")[0] for one in known}
+            near = difflib.get_close_matches(name.lower(), [*papers, *known], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
+            raise ConfigError(f"no experiment {name!r}; {hint}")
+        found += matches
+    return [*dict.fromkeys(found)]
 
 
 def load_experiment(name: str) -> Experiment:

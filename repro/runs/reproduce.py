@@ -1,6 +1,5 @@
 """Artefacts of the papers, from their experiment files to the report."""
 
-import difflib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +11,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
-from repro.config.experiment import Experiment, list_experiments, load_experiment
+from repro.config.experiment import Experiment, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, export_figure_data
 from repro.results import (
@@ -64,25 +63,6 @@ class Request:
     overrides: Sequence[str] = ()
     columns: Sequence[str] | None = None
     fresh: bool = False
-
-
-def chosen_artefacts(names: Sequence[str]) -> list[str]:
-    """Artefacts by their names or those of their papers; all of them without a name.
-
-    Raises:
-        ConfigError: there is no such artefact or paper.
-    """
-    known = list_experiments()
-    found: list[str] = []
-    for name in names or ["*"]:
-        matches = [one for one in known if name in ("*", one, one.partition("/")[0])]
-        if not matches:
-            papers = {one.partition("/")[0] for one in known}
-            near = difflib.get_close_matches(name.lower(), [*papers, *known], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
-            raise ConfigError(f"no experiment {name!r}; {hint}")
-        found += matches
-    return [*dict.fromkeys(found)]
 
 
 def reproduce(request: Request) -> Reproduction:

@@ -91,7 +91,7 @@ class Judged:
 
     @property
     def evidence(self) -> str:
-        """What stands left and right of each comparison, and both values in each column."""
+        """Both sides of the comparison by name, and their values in each column."""
         measured, wanted = self.columns
         if not measured:
             return ""
