@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.joeynmt:
         return _compare_with_joeynmt(parsed)
     try:
-        runners = [_runner(parsed.settings, row) for row in parsed.row]
+        runners = [build_runner(parsed.settings, row) for row in parsed.row]
     except UserError as error:
         print(f"benchmarks.training: {error}", file=sys.stderr)
         return 2
@@ -114,7 +114,7 @@ def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) 
         updates: that are.
         clock: times one update.
     """
-    streams = [_stream(runner.task) for runner in runners]
+    streams = [stream_batches(runner.task) for runner in runners]
     for step in range(before + updates):
         for runner, stream in zip(runners, streams, strict=True):
             batch = next(stream)
@@ -146,13 +146,19 @@ def table(runners: Sequence[Runner]) -> str:
     return "\n".join(lines)
 
 
-def _stream(task: Task[Any]) -> Iterator[Any]:
+def stream_batches(task: Task[Any]) -> Iterator[Any]:
     """Batches of one epoch after the other."""
     for epoch in itertools.count():
         yield from task.batches(epoch)
 
 
-def _runner(settings: Sequence[str], row: str) -> Runner:
+def build_runner(settings: Sequence[str], row: str) -> Runner:
+    """Build the model of a row.
+
+    Args:
+        settings: of every row.
+        row: settings of this one, as in a shell.
+    """
     config = compose_run([*settings, *shlex.split(row)])
     return Runner(row, config, build_task(config, prepare_device(config.hardware)))
 
