@@ -91,4 +91,4 @@ def test_a_name_that_exists_is_refused(extension: Path, tmp_path: Path) -> None:
     module.write_text("MAPPINGS = {'softmax': None}\n")
     refused = python(tmp_path, tmp_path, "-m", "repro", "run", "mapping=sparsemax", *TINY)
     assert refused.returncode == 2
-    assert "mappings ['softmax'] exist already" in refused.stderr
+    assert "mappings 'softmax' is declared twice" in refused.stderr

@@ -1,7 +1,11 @@
 """Locations of the configuration, the experiments, the corpora and the results."""
 
 import os
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any
 
 from repro.config.errors import ConfigError
 
@@ -45,6 +49,33 @@ def extended(package: str) -> list[str]:
         package: full name, for example ``"repro.tasks"``.
     """
     return [str(folder.joinpath(*package.split("."))) for folder in extension_dirs()]
+
+
+def declared_in(
+    package: str, path: Iterable[str], attribute: str, known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What all modules of a package declare under one attribute, by name.
+
+    Args:
+        package: full name, for example ``"repro.data.corpora"``.
+        path: folders of its modules.
+        attribute: for example ``"CORPORA"``: a dictionary, or objects with a ``name``; modules may
+            do without.
+        known: what there is before.
+
+    Raises:
+        ConfigError: a name is declared twice.
+    """
+    found = dict(known or {})
+    for module in walk_packages(path, f"{package}."):
+        declared = getattr(import_module(module.name), attribute, ())
+        names = declared if isinstance(declared, Mapping) else [one.name for one in declared]
+        objects = declared.values() if isinstance(declared, Mapping) else declared
+        for name, one in zip(names, objects, strict=True):
+            if name in found:
+                raise ConfigError(f"{module.name}: {attribute.lower()} {name!r} is declared twice")
+            found[name] = one
+    return found
 
 
 def conf_dir() -> Path:

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 import repro.mappings as package
 from repro.config.errors import ConfigError
-from repro.config.paths import extended
+from repro.config.paths import declared_in, extended
 from repro.config.schema import FenchelYoungLossConfig, MappingConfig, StructuredLossConfig
 from repro.config.schema.loss import EntmaxLossConfig
 from repro.config.schema.mapping import BoundedConfig
@@ -91,14 +89,8 @@ def extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
     """
     folders = extended(package.__name__)
     package.__path__ += folders
-    found: dict[str, Callable[..., ProbabilityMap]] = {}
-    for module in iter_modules(folders):
-        added = import_module(f"{package.__name__}.{module.name}").MAPPINGS
-        taken = added.keys() & (found.keys() | MAPPINGS.keys())
-        if taken:
-            raise ConfigError(f"{module.name}: mappings {sorted(taken)} exist already")
-        found |= added
-    return found
+    found = declared_in(package.__name__, folders, "MAPPINGS", MAPPINGS)
+    return {name: build for name, build in found.items() if name not in MAPPINGS}
 
 
 def build_mapping(config: MappingConfig) -> ProbabilityMap:

@@ -6,11 +6,9 @@ Declarations are found by the ``CORPORA`` of the modules of this folder and of
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import TypeVar
 
-from repro.config.paths import extended
+from repro.config.paths import declared_in, extended
 from repro.data.corpora.corpus import Corpus, Download, HubCorpus, HubFiles
 from repro.data.errors import DataError
 
@@ -26,15 +24,9 @@ def declared_corpora() -> Mapping[str, Corpus]:
     """Every declared corpus by its name.
 
     Raises:
-        ValueError: two corpora have the same name.
+        ConfigError: two corpora have the same name.
     """
-    found: dict[str, Corpus] = {}
-    for module in iter_modules(__path__):
-        for corpus in getattr(import_module(f"{__name__}.{module.name}"), "CORPORA", ()):
-            if corpus.name in found:
-                raise ValueError(f"corpus {corpus.name!r} is declared twice")
-            found[corpus.name] = corpus
-    return found
+    return declared_in(__name__, __path__, "CORPORA")
 
 
 def declared(kind: type[CorpusT], key: str, name: str) -> CorpusT:

@@ -6,15 +6,13 @@ One module for each family, found by its ``METRICS``, in this folder and in thos
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.config.errors import ConfigError
-from repro.config.paths import extended
+from repro.config.paths import declared_in, extended
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import GROUPS, Form, split_groups
 
@@ -37,17 +35,7 @@ FURTHER_TEST = "test_"
 """Prefix of the names of further test sets."""
 
 
-def _declared() -> dict[str, Metric]:
-    found: dict[str, Metric] = {}
-    for module in iter_modules(__path__):
-        for metric in getattr(import_module(f"{__name__}.{module.name}"), "METRICS", ()):
-            if metric.name in found:
-                raise ValueError(f"metric {metric.name!r} is declared twice")
-            found[metric.name] = metric
-    return found
-
-
-METRICS: Mapping[str, Metric] = _declared()
+METRICS: Mapping[str, Metric] = declared_in(__name__, __path__, "METRICS")
 """Name to metric, joined from the modules of this package."""
 
 

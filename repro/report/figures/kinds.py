@@ -4,12 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any, ClassVar
 
 import yaml
 
+from repro.config.paths import declared_in
 from repro.data.sentence_search import preference
 from repro.report.figures.canvas import Canvas
 from repro.results import Measurement, ResultsError, RunFolder
@@ -117,15 +116,11 @@ def figure_kinds() -> dict[str, Figure]:
     """Every kind of figure by name: the ``FIGURES`` of all modules here and of extensions.
 
     Raises:
-        ValueError: two modules claim the same name.
+        ConfigError: two modules claim the same name.
     """
-    package, found = "repro.report.figures", dict[str, Figure]()
-    for module in walk_packages(import_module(package).__path__, f"{package}."):
-        declared = getattr(import_module(module.name), "FIGURES", {})
-        if twice := found.keys() & declared.keys():
-            raise ValueError(f"{module.name}: figures {sorted(twice)} are registered twice")
-        found |= declared
-    return found
+    import repro.report.figures as package  # which imports this module
+
+    return declared_in(package.__name__, package.__path__, "FIGURES")
 
 
 def figure_kind(name: str) -> Figure:
