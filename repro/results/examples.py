@@ -81,6 +81,15 @@ def check_forced(row: Row) -> None:
         _require(same, f"{target!r} has two probabilities")
 
 
+EXAMPLE_CHECKS = {
+    "attention": check_attention,
+    "hypotheses": check_hypotheses,
+    "candidates": check_candidates,
+    "forced": check_forced,
+}
+"""Checks by name of the file of a run folder, ``<name>.jsonl``."""
+
+
 def _check_weights(weights: np.ndarray, shape: Sequence[int] | None) -> None:
     if shape is not None:
         _require(weights.shape == tuple(shape), f"expected {shape} weights, not {weights.shape}")

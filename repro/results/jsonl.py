@@ -1,4 +1,4 @@
-"""Files of one JSON object per line, written whole or grown line by line.
+"""Files of one JSON object, or of one per line, written whole or grown line by line.
 
 A line counts only together with its line feed: what a crash left after the last one is no line.
 """
@@ -50,14 +50,30 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
         raise ResultsError(f"{path}:{len(lines) + 1}: the last line is torn")
     rows = []
     for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
-            raise ResultsError(f"{path}:{number}: not JSON ({error})") from error
-        if not isinstance(row, dict):
-            raise ResultsError(f"{path}:{number}: expected an object, found {type(row).__name__}")
-        rows.append(row)
+        rows.append(_parsed(line, f"{path}:{number}"))
     return rows
+
+
+def read_object(path: Path) -> Row:
+    """Read a file that is one JSON object.
+
+    Raises:
+        ResultsError: the file is missing, or something else.
+    """
+    try:
+        return _parsed(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file") from None
+
+
+def _parsed(text: bytes, place: str) -> Row:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
+        raise ResultsError(f"{place}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ResultsError(f"{place}: expected an object, found {type(value).__name__}")
+    return value
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

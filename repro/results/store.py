@@ -3,9 +3,10 @@
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,13 +24,8 @@ from repro.checksums import (
 )
 from repro.results.arrays import Array, read_arrays, write_arrays
 from repro.results.errors import ResultsError
-from repro.results.examples import (
-    check_attention,
-    check_candidates,
-    check_forced,
-    check_hypotheses,
-)
-from repro.results.jsonl import Row, append_row, read_rows, write_rows
+from repro.results.examples import EXAMPLE_CHECKS
+from repro.results.jsonl import Row, append_row, read_object, read_rows, write_rows
 from repro.results.layout import record_path, runs_dir
 from repro.results.record import Record, read_record
 
@@ -157,7 +153,7 @@ class RunFolder:
 
     def read_done(self) -> dict[str, Any]:
         """Read what :meth:`mark_done` wrote: ``run_id``, ``finished``, ``summary``."""
-        return _read_object(self._verified(self.done))
+        return read_object(self._verified(self.done))
 
     def write_config(self, text: str) -> None:
         """Keep the resolved configuration, text of YAML."""
@@ -173,7 +169,7 @@ class RunFolder:
 
     def read_environment(self) -> dict[str, Any]:
         """Read the output of :meth:`write_environment`."""
-        return _read_object(self._verified(self.environment))
+        return read_object(self._verified(self.environment))
 
     def write_record(self, record: Record) -> None:
         """Keep the run's record."""
@@ -194,7 +190,7 @@ class RunFolder:
     def read_training(self) -> dict[str, Any]:
         """Read the output of :meth:`write_training`; empty if training has not ended."""
         self._verified(self.training)
-        return _read_object(self.training) if self.training.exists() else {}
+        return read_object(self.training) if self.training.exists() else {}
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Add one row, of an epoch or a validation; it is on disk before this returns."""
@@ -209,30 +205,6 @@ class RunFolder:
         """Replace all rows; a continued run drops those after its checkpoint this way."""
         write_rows(self.history, rows, checksum=True)
 
-    def write_hypotheses(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep hypotheses with their probabilities, one row per example."""
-        write_rows(self.hypotheses, rows)
-
-    def read_hypotheses(self) -> list[Row]:
-        """Read the output of :meth:`write_hypotheses`; no rows if the run kept none."""
-        return self._read_examples(self.hypotheses, check_hypotheses)
-
-    def write_attention(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep attention weights, one row per example."""
-        write_rows(self.attention, rows)
-
-    def read_attention(self) -> list[Row]:
-        """Read the output of :meth:`write_attention`; no rows if the run kept none."""
-        return self._read_examples(self.attention, check_attention)
-
-    def write_candidates(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep candidate structures with their weights, one row per example."""
-        write_rows(self.candidates, rows)
-
-    def read_candidates(self) -> list[Row]:
-        """Read the output of :meth:`write_candidates`; no rows if the run kept none."""
-        return self._read_examples(self.candidates, check_candidates)
-
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
         """Keep what each example adds to the metrics, by full metric name."""
         write_arrays(self.statistics, arrays)
@@ -246,28 +218,36 @@ class RunFolder:
         self._verified(self.statistics)
         return read_arrays(self.statistics) if self.statistics.exists() else {}
 
-    def write_forced(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep what a model would have said along given targets, one row per example."""
-        write_rows(self.forced, rows)
+    def _write_examples(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep rows for figures, one per example."""
+        write_rows(self.path / f"{kind}.jsonl", rows)
 
-    def read_forced(self) -> list[Row]:
-        """Read the output of :meth:`write_forced`; no rows if the run kept none."""
-        return self._read_examples(self.forced, check_forced)
-
-    def _read_examples(self, path: Path, check: Callable[[Row], None]) -> list[Row]:
-        """Read a file of examples and check each row; no rows without the file.
+    def _read_examples(self, kind: str) -> list[Row]:
+        """Read rows for figures and check each; no rows if the run kept none.
 
         Raises:
             DamagedFileError: the file differs from its checksum.
             ResultsError: a row fails the check, or lacks something; names file and line.
         """
+        path = self.path / f"{kind}.jsonl"
         rows = read_rows(path) if self._verified(path).exists() else []
         for line, row in enumerate(rows, start=1):
             try:
-                check(row)
+                EXAMPLE_CHECKS[kind](row)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise ResultsError(f"{path}:{line}: {error!r}") from error
         return rows
+
+    # Attention weights; hypotheses with their probabilities; candidate structures with their
+    # weights; what a model would have said along given targets.
+    write_attention = partialmethod(_write_examples, "attention")
+    read_attention = partialmethod(_read_examples, "attention")
+    write_hypotheses = partialmethod(_write_examples, "hypotheses")
+    read_hypotheses = partialmethod(_read_examples, "hypotheses")
+    write_candidates = partialmethod(_write_examples, "candidates")
+    read_candidates = partialmethod(_read_examples, "candidates")
+    write_forced = partialmethod(_write_examples, "forced")
+    read_forced = partialmethod(_read_examples, "forced")
 
     def _verified(self, path: Path) -> Path:
         """Return ``path``, once its content is known to be that of its checksum.
@@ -347,15 +327,3 @@ def read_records(results_dir: Path, scale: str) -> list[Record]:
         except DamagedFileError as error:
             _log.warning("%s", error)
     return [found[name] for name in sorted(found)]
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ResultsError(f"{path}: no such file") from None
-    except (ValueError, RecursionError) as error:
-        raise ResultsError(f"{path}: not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise ResultsError(f"{path}: expected an object, found {type(value).__name__}")
-    return value

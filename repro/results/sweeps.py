@@ -9,6 +9,7 @@ from pathlib import Path
 from repro.atomic import atomic_write_json
 from repro.config.identity import NUISANCE
 from repro.results.errors import ResultsError
+from repro.results.jsonl import read_object
 from repro.results.layout import scale_dir
 from repro.results.record import from_dict
 
@@ -86,13 +87,7 @@ def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[
     """
     found = []
     for path in sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json")):
-        try:
-            content = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise ResultsError(f"{path}: not JSON ({error})") from error
-        if not isinstance(content, dict):
-            raise ResultsError(f"{path}: expected an object")
-        found.append(from_dict(Sweep, content, str(path)))
+        found.append(from_dict(Sweep, read_object(path), str(path)))
     if name is None:
         return found
     if name not in (names := [one.name for one in found]):

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from repro.atomic import atomic_write_text
-from repro.config.errors import ConfigError
 from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig
@@ -216,10 +215,8 @@ def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None
         The prepared corpus; ``None`` if this process has checked it before.
 
     Raises:
-        ConfigError: unknown words of subwords shall be replaced, or no output is long enough.
         DataError: a line is malformed, or no training or test pair is short enough.
     """
-    _check_search(config)
     corpus, text, encoding, cache = _preparation(config, corpus)
     sink = isinstance(config.mapping, BoundedConfig)
     checked = cache / stage_name(corpus, text, encoding, sink)
@@ -242,9 +239,6 @@ class TextPairsTask:
         text: the prepared corpus.
         scorer: what outputs are worth, given the prepared corpus.
         device: where the model lives.
-
-    Raises:
-        ConfigError: unknown words of subwords shall be replaced, or no output is long enough.
     """
 
     selectors = TextTaskConfig.selectors
@@ -257,7 +251,6 @@ class TextPairsTask:
         scorer: Callable[[PreparedCorpus], Scorer],
         device: torch.device,
     ) -> None:
-        _check_search(config)
         self.config, self.data, self.device = config, text.data, device
         self.decoding = config.decoding
         self.scorer = scorer(text.data)
@@ -370,16 +363,3 @@ class TextPairsTask:
             replace_unknown(one, unknown, found[0], source) if found else []
             for one, found, source in zip(words, best, sources, strict=True)
         ]
-
-
-def _check_search(config: TextRun) -> None:
-    if config.decoding.min_length > config.decoding.max_length:
-        raise ConfigError(
-            f"decoding.min_length is {config.decoding.min_length}; expected a number of at most "
-            f"decoding.max_length, {config.decoding.max_length}"
-        )
-    if config.decoding.replace_unknown and config.data.merges:
-        raise ConfigError(
-            f"decoding.replace_unknown=true needs whole words, but data.merges is "
-            f"{config.data.merges}; set data.merges=0, or decoding.replace_unknown=false"
-        )

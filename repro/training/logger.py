@@ -120,25 +120,15 @@ LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {
     "mlflow": MlflowLogger,
     "wandb": WandbLogger,
 }
-"""Logger classes by the name of a ``logger`` configuration; made with the folder of a run."""
+"""Logger classes by the name of a ``logger`` configuration; made with the folder of a run.
+
+They raise ``ConfigError`` where their package is not installed.
+"""
 
 
 def scalars(row: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of a row but its step."""
     return {k: v for k, v in row.items() if k != "step" and isinstance(v, int | float)}
-
-
-def build_logger(name: str, folder: Path) -> CurveLogger:
-    """The logger of a ``logger`` configuration.
-
-    Args:
-        name: key of :data:`LOGGERS`.
-        folder: folder of the run.
-
-    Raises:
-        ConfigError: its package is not installed.
-    """
-    return LOGGERS[name](folder)
 
 
 def _imported(package: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from repro.config import ConfigError
 from repro.config.compose import group_choices
-from repro.training.logger import LOGGERS, build_logger
+from repro.training.logger import LOGGERS
 
 ROWS: list[dict[str, Any]] = [
     {"epoch": 1, "step": 10, "train_loss": 2.0},
@@ -23,10 +23,10 @@ def test_every_logger_can_be_chosen() -> None:
 
 
 def test_curves_as_csv_go_on_where_a_run_resumes(tmp_path: Path) -> None:
-    first = build_logger("csv", tmp_path)
+    first = LOGGERS["csv"](tmp_path)
     for row in [*ROWS, {"epoch": 3, "step": 30, "train_loss": 0.5}]:
         first.log(row)
-    resumed = build_logger("csv", tmp_path)
+    resumed = LOGGERS["csv"](tmp_path)
     resumed.log({"epoch": 2, "step": 20, "train_loss": 1.25, "dev_loss": 1.5})
     with (tmp_path / "curves.csv").open(newline="") as stream:
         assert list(csv.DictReader(stream)) == [
@@ -55,7 +55,7 @@ def test_mlflow_and_wandb_get_numbers_at_their_steps(
     monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     for name in ("mlflow", "wandb"):
-        with closing(build_logger(name, tmp_path)) as logger:
+        with closing(LOGGERS[name](tmp_path)) as logger:
             logger.log(ROWS[1])
     numbers = ({"epoch": 2, "train_loss": 1.0, "dev_loss": 1.5}, 20)
     chosen = {"run_id": "7"} if known else {"run_name": tmp_path.name}
@@ -68,4 +68,4 @@ def test_a_missing_package_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=f"the package {name} is not installed"):
-        build_logger(name, tmp_path)
+        LOGGERS[name](tmp_path)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
+from repro.config.errors import ConfigError
 from repro.config.schema.checks import added_later, choice, identifier, number, renamed
 from repro.config.schema.groups import DataConfig, TaskConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig, Seq2SeqRun, TranslatorConfig
@@ -93,6 +94,20 @@ class TextRun(Seq2SeqRun):
     data: TextPairsConfig = MISSING
     model: TranslatorConfig = MISSING
     decoding: RescoredBeamConfig = MISSING
+
+    def __post_init__(self) -> None:
+        """Refuse a search that finds no output, and unknown words of subwords to be replaced."""
+        super().__post_init__()
+        if self.decoding.min_length > self.decoding.max_length:
+            raise ConfigError(
+                f"decoding.min_length is {self.decoding.min_length}; expected a number of at most "
+                f"decoding.max_length, {self.decoding.max_length}"
+            )
+        if self.decoding.replace_unknown and self.data.merges:
+            raise ConfigError(
+                f"decoding.replace_unknown=true needs whole words, but data.merges is "
+                f"{self.data.merges}; set data.merges=0, or decoding.replace_unknown=false"
+            )
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

@@ -30,6 +30,7 @@ from repro.results import (
     from_dict,
     run_folder,
 )
+from repro.results.jsonl import read_object
 
 KEYS = {"experiment", "drawing", "example", "record", "origin"}
 DIGEST = "Digest"
@@ -135,11 +136,8 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
     if not path.exists():
         return None
     verify(path)
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
-        raise ResultsError(f"{path}: not JSON ({error})") from error
-    if not isinstance(content, dict) or content.keys() != KEYS:
+    content = read_object(path)
+    if content.keys() != KEYS:
         raise ResultsError(f"{path}: expected an object with the keys {', '.join(sorted(KEYS))}")
     if content["experiment"] != experiment_name:
         raise ResultsError(f"{path}: belongs to {content['experiment']!r}")
@@ -168,7 +166,10 @@ def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, 
         ResultsError: the data are not those of this kind of figure.
     """
     paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png")}
-    if all(_drawn_digest(path) == data.digest for path in paths.values()):
+    # Each file bears the digest near its beginning.
+    if all(
+        path.exists() and data.digest.encode() in path.read_bytes()[:512] for path in paths.values()
+    ):
         return paths
     svg, png = draw_figure(data)
     atomic_write_bytes(paths["png"], png)
@@ -194,17 +195,6 @@ def draw_figure(data: FigureData) -> tuple[str, bytes]:
     except _MALFORMED as error:
         raise ResultsError(f"{data.experiment}: malformed data ({error!r})") from error
     return f"<!-- {DIGEST}: {data.digest} -->\n{svg}", png
-
-
-def _drawn_digest(path: Path) -> str:
-    """The digest that a file of a figure bears; blank if there is none."""
-    if not path.exists():
-        return ""
-    with path.open("rb") as stream:
-        head = stream.read(512)
-    place = head.find(DIGEST.encode())
-    digest = head[place + len(DIGEST) :].lstrip(b":\0 ")[:64]
-    return digest.decode("ascii", "replace") if place >= 0 else ""
 
 
 @cache

@@ -1,6 +1,5 @@
 """The corpus of a configuration, read once and turned into ids."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +8,6 @@ from repro.config.schema.morphology import MorphologyRun
 from repro.data.batching import Pair
 from repro.data.demo.morphology import write_demo_corpus
 from repro.data.sigmorphon import (
-    Inflection,
     SigmorphonCorpus,
     load,
     load_word_lists,
@@ -73,12 +71,8 @@ def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None
     corpus = _load(folder, setting, languages)
     source = Vocabulary.build(source_tokens(example) for example in corpus.train)
     target = Vocabulary.build(target_tokens(example) for example in corpus.train)
-
-    def encode(examples: Sequence[Inflection]) -> list[Pair]:
-        return [
-            Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e))) for e in examples
-        ]
-
-    return EncodedCorpus(
-        corpus, source, target, encode(corpus.train), encode(corpus.dev), encode(corpus.test)
+    splits = (
+        [Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e))) for e in part]
+        for part in (corpus.train, corpus.dev, corpus.test)
     )
+    return EncodedCorpus(corpus, source, target, *splits)

@@ -1,12 +1,10 @@
 """The treebank of a configuration, read once and turned into ids."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from repro.config.schema.parsing import ParsingRun
-from repro.data.conllu import Sentence
 from repro.data.demo.parsing import write_demo_treebank
 from repro.data.trees import Tree, TreeEncoder
 from repro.data.universal_dependencies import Treebank, check_tags, load_treebank, treebank_folder
@@ -54,19 +52,12 @@ def _key(config: ParsingRun) -> tuple[Path, str, bool]:
     return folder.resolve(), f"{data.treebank} {data.release}", data.check_size
 
 
-@lru_cache(maxsize=8)
-def _load(folder: Path, name: str, check_size: bool) -> Treebank:
-    return load_treebank(folder, name, check_size)
+_load = lru_cache(maxsize=8)(load_treebank)
 
 
 @lru_cache(maxsize=2)
 def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTreebank:
     corpus = _load(folder, name, check_size)
     encoder = TreeEncoder.build(corpus.train, tags)
-
-    def encode(sentences: Sequence[Sentence]) -> list[Tree]:
-        return [encoder.encode(sentence) for sentence in sentences]
-
-    return EncodedTreebank(
-        corpus, encoder, encode(corpus.train), encode(corpus.dev), encode(corpus.test)
-    )
+    splits = (corpus.train, corpus.dev, corpus.test)
+    return EncodedTreebank(corpus, encoder, *([*map(encoder.encode, part)] for part in splits))
