@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import re
-from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -59,20 +58,7 @@ def html_run(page: RunPage) -> str:
 
 def _render(template: str, **values: object) -> str:
     style = Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
-    return _environment().get_template(template).render(style=style, **values) + "\n"
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": _number, "unbroken": _unbroken}
-    return environment
+    return _ENVIRONMENT.get_template(template).render(style=style, **values) + "\n"
 
 
 def _number(text: str) -> Markup:
@@ -89,6 +75,10 @@ def _number(text: str) -> Markup:
     return Markup("").join(parts)
 
 
-def _unbroken(text: str) -> str:
-    """Keep headers in one piece at their hyphens."""
-    return text.replace("-", "\N{NON-BREAKING HYPHEN}")
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined,
+    trim_blocks=True, lstrip_blocks=True,
+)  # fmt: skip
+# Headers stay in one piece at their hyphens.
+_ENVIRONMENT.filters["unbroken"] = lambda text: text.replace("-", "\N{NON-BREAKING HYPHEN}")
+_ENVIRONMENT.filters["number"] = _number

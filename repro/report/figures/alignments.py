@@ -192,13 +192,9 @@ def _draw_matchings(
         row, column = divmod(number, 2)
         x, y = left + (0.08 + 0.52 * column) * across, top + row * 0.42 * down
         axes = canvas.box(x, canvas.get_size_inches()[1] - y - height, width, height)
-        axes.set_xlim(0, len(pair["hypothesis"]))
-        axes.set_ylim(len(pair["premise"]), 0)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set_color(FRAME)
-            spine.set_linewidth(0.5)
+        extent = {"xlim": (0, len(pair["hypothesis"])), "ylim": (len(pair["premise"]), 0)}
+        axes.set(**extent, xticks=[], yticks=[])
+        axes.spines[:].set(color=FRAME, linewidth=0.5)
         for place, partner in enumerate(one["partners"]):
             if partner >= 0:
                 axes.add_patch(Rectangle((partner, place), 1, 1, facecolor=PATHS[0]))

@@ -104,8 +104,7 @@ class Canvas(Figure):
         across, up = self.get_size_inches()
         axes = self.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
-        axes.set_xlim(0, across)
-        axes.set_ylim(up, 0)
+        axes.set(xlim=(0, across), ylim=(up, 0))
         return axes
 
     def write(self, left: float, down: float, text: str, **style: Any) -> None:
@@ -127,8 +126,8 @@ def plain_style(salt: str = "repro") -> Iterator[None]:
 
 def drawable(text: str) -> str:
     """Replace letters that the font lacks by ``U+`` and their code."""
-    known = _known_letters()
-    return "".join(letter if ord(letter) in known else f"U+{ord(letter):04X}" for letter in text)
+    index = _font(FONT.name).get_char_index  # zero for letters without a glyph
+    return "".join(letter if index(ord(letter)) else f"U+{ord(letter):04X}" for letter in text)
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
@@ -168,10 +167,8 @@ def plain_axes(
     axes: Axes, x: str = "", y: str = "", title: str = "", *, grid: bool = False
 ) -> None:
     """Leave the left and the lower edge; name the axes; write the title above."""
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(MUTED_INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(MUTED_INK)
     axes.tick_params(color=MUTED_INK, labelcolor=INK, labelsize=8, length=3)
     axes.set_xlabel(x, fontsize=9, color=INK)
     axes.set_ylabel(y, fontsize=9, color=INK)
@@ -184,11 +181,6 @@ def plain_axes(
 @cache
 def _font(name: str) -> FT2Font:
     return FT2Font(str(FONT.with_name(name)))
-
-
-@cache
-def _known_letters() -> frozenset[int]:
-    return frozenset(_font(FONT.name).get_charmap())
 
 
 def opacity(weight: float) -> float:
@@ -229,7 +221,8 @@ def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells])
         for key, value in element.attrib.items():
             if key == "style":
                 value = re.sub(r"font-family:[^;]*;?\s*|(?<=:|;)\s+", "", value)
-                value = re.sub(r"font: ?((?:bold |italic )*)([\d.]+)px [^;]*", _short_font, value)
+                value = re.sub(r"font: ?(?:bold |italic )*bold ", r"font-weight:bold;font: ", value)
+                value = re.sub(r"font: ?(?:italic )*([\d.]+)px [^;]*", r"font-size:\1px", value)
                 for colour, of_page in _PAGE_COLOURS.items():
                     value = value.replace(colour, of_page)
             if key in ("style", "clip-path", f"{_XLINK}href"):
@@ -301,8 +294,3 @@ def _prune(parent: ElementTree.Element) -> None:
         child.tail = None
     if not (parent.text or "").strip():
         parent.text = None
-
-
-def _short_font(found: re.Match[str]) -> str:
-    weight = "font-weight:bold;" if "bold" in found[1] else ""
-    return f"{weight}font-size:{found[2]}px"

@@ -172,8 +172,7 @@ class _Panel:
     def draw(self, axes: Axes) -> None:
         """Draw into axes of this panel's size."""
         axes.set_axis_off()
-        axes.set_xlim(0, self.width)
-        axes.set_ylim(-self.below, self.above)
+        axes.set(xlim=(0, self.width), ylim=(-self.below, self.above))
         for x, label in zip(self.centres, self.labels, strict=True):
             colour = MUTED_INK if label is self.labels[0] else INK
             axes.text(x, 0, label, ha="center", va="center", fontsize=WORD_SIZE, color=colour)

@@ -73,8 +73,7 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     weights, rows, columns = grid.weights, grid.rows, grid.columns
     width, height = grid.cell[0] * len(columns), grid.cell[1] * len(rows)
     axes = canvas.box(left, canvas.get_size_inches()[1] - down - height, width, height)
-    axes.set_xlim(0, len(columns))
-    axes.set_ylim(len(rows), 0)
+    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
     gid = f"cells{len(canvas.cells)}"
     canvas.cells.append(
         Cells(gid, axes, weights, [*map(token_label, rows)], [*map(token_label, columns)])
@@ -98,9 +97,7 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
     _name(axes, "x", columns if grid.name_columns else [])
     _name(axes, "y", rows if grid.name_rows else [])
-    for spine in axes.spines.values():
-        spine.set_color(FRAME)
-        spine.set_linewidth(0.5)
+    axes.spines[:].set(color=FRAME, linewidth=0.5)
     return axes
 
 
@@ -110,17 +107,13 @@ def draw_bar(canvas: Canvas, note: str = "") -> None:
     axes = canvas.box(MARGIN, 0.26, BAR_WIDTH, BAR_HEIGHT)
     shares = [(step + 0.5) / BAR_STEPS for step in range(BAR_STEPS)]
     gid = f"cells{len(canvas.cells)}"
-    axes.set_xlim(0, BAR_STEPS)
-    axes.set_ylim(1, 0)
+    axes.set(xlim=(0, BAR_STEPS), ylim=(1, 0), yticks=[])
     canvas.cells.append(Cells(gid, axes, [shares]))
     _shade(axes, [shares], gid)
     ticks = [(share * BAR_STEPS, text) for share, text in ((0, "> 0"), (0.5, "0.5"), (1, "1"))]
     axes.set_xticks(*zip(*ticks, strict=True))
-    axes.set_yticks([])
     axes.tick_params(length=2, labelsize=7, labelcolor=INK, color=MUTED_INK)
-    for spine in axes.spines.values():
-        spine.set_color(FRAME)
-        spine.set_linewidth(0.5)
+    axes.spines[:].set(color=FRAME, linewidth=0.5)
     canvas.write(
         MARGIN + BAR_WIDTH + 0.2, height - 0.26 - BAR_HEIGHT / 2, legend(note), va="center",
         fontsize=NOTE_SIZE, color=MUTED_INK,

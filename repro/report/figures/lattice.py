@@ -146,8 +146,8 @@ class Lattice(Figure):
         height = HEADER + lines * LINE + FOOTER
         canvas = Canvas(width, height)
         axes = canvas.page()
-        axes.set_xlim(-MARGIN, width - MARGIN)
-        axes.set_ylim(height - HEADER - LINE / 2, -HEADER - LINE / 2)
+        top, bottom = -HEADER - LINE / 2, height - HEADER - LINE / 2
+        axes.set(xlim=(-MARGIN, width - MARGIN), ylim=(bottom, top))
         for parent, child in walk(root):
             # The arrow, with its trunk where it leaves the line; certain steps bear no label.
             trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
@@ -174,9 +174,8 @@ class Lattice(Figure):
                 _write(axes, x + GAP, y, "✓ gold", **look)
             _write(axes, x + GAP + (GOLD_MARK if gold else 0), y, _end_text(child), **look)
         axes.plot([root.x], [root.y], "o", markersize=4, color=INK)
-        _write(axes, -0.05, -HEADER - LINE / 2 + 0.22, head)
-        below = height - HEADER - LINE / 2 - 0.2
-        _write(axes, -0.05, below, foot, size=8.5, color=MUTED_INK)
+        _write(axes, -0.05, top + 0.22, head)
+        _write(axes, -0.05, bottom - 0.2, foot, size=8.5, color=MUTED_INK)
         return canvas
 
     def describe(self, data: Row) -> str:

@@ -38,9 +38,7 @@ class Premises(Figure):
     """
 
     shows: ClassVar[str] = "the best run of each row"
-    rule: ClassVar[str] = (
-        f"the longest premise of at most {LONGEST} words about which every model is right"
-    )
+    rule = f"the longest premise of at most {LONGEST} words about which every model is right"
     count: int
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:

@@ -15,17 +15,11 @@ from repro.report.figures.styles import style_of
 
 ROUNDS = ((1.2, 0.8, -0.2), (0.7, 0.9, 0.1), (-0.2, 0.2, 0.9))
 BOUND = "#117733"
-_MAPPINGS: dict[str, Callable[..., Tensor]] = {
-    "softmax": softmax,
-    "sparsemax": sparsemax,
-    "csoftmax": csoftmax,
-    "csparsemax": csparsemax,
-}
-_TITLES = {
-    "softmax": "softmax",
-    "sparsemax": "sparsemax",
-    "csoftmax": "constrained softmax",
-    "csparsemax": "constrained sparsemax",
+_MAPPINGS: dict[str, tuple[str, Callable[..., Tensor]]] = {
+    "softmax": ("softmax", softmax),
+    "sparsemax": ("sparsemax", sparsemax),
+    "csoftmax": ("constrained softmax", csoftmax),
+    "csparsemax": ("constrained sparsemax", csparsemax),
 }
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _WORDS = ("word 1", "word 2", "word 3")
@@ -45,7 +39,7 @@ class BoundedRounds(Figure):
         """Attention of each round; every bounded word may receive one in all."""
         scores = torch.tensor(ROUNDS, dtype=torch.float64)
         columns = {}
-        for name, function in _MAPPINGS.items():
+        for name, (_, function) in _MAPPINGS.items():
             attention, bounds, left = [], [], torch.ones_like(scores[0])
             for row in scores:
                 if name in ("softmax", "sparsemax"):
@@ -79,10 +73,8 @@ class BoundedRounds(Figure):
             if rounds["bounds"]:
                 bars.axhline(1, color=BOUND, ls=(0, (4, 2)), lw=1.3)
             plain_axes(bars)
-            bars.set_xticks(places, _WORDS)
-            bars.set_yticks([0, 0.5, 1])
-            bars.set_ylim(0, 1.3)
-            grid[0][column].set_title(_TITLES[name], fontsize=10, color=INK, pad=8)
+            bars.set(xticks=places, xticklabels=_WORDS, yticks=[0, 0.5, 1], ylim=(0, 1.3))
+            grid[0][column].set_title(_MAPPINGS[name][0], fontsize=10, color=INK, pad=8)
         for axes, scores in zip(grid[:, 0], data["scores"], strict=False):
             text = "z = (" + ", ".join(f"{score:g}" for score in scores) + ")"
             axes.text(
@@ -115,9 +107,7 @@ def _draw_triangle(
         text = f"{_WORDS[word]}\n{attention[word]:.2f}"
         lift, va = (0.07, "bottom") if above else (-0.06, "top")
         axes.text(x, y + lift, text, fontsize=7.5, color=INK, va=va, ha="center")
-    axes.set_xlim(-0.2, 1.2)
-    axes.set_ylim(-0.26, 1.14)
-    axes.set_aspect("equal")
+    axes.set(xlim=(-0.2, 1.2), ylim=(-0.26, 1.14), aspect="equal")
     axes.axis("off")
 
 

@@ -51,9 +51,7 @@ class EntmaxCurves(Figure):
             line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
             axes.plot(data["t"], curve["probability"], label=label, **line)
         plain_axes(axes, "t", "α-entmax([t, 0])₁")
-        axes.set_xlim(-REACH, REACH)
-        axes.set_xticks(range(-4, 5))
-        axes.set_yticks([0, 0.5, 1])
+        axes.set(xlim=(-REACH, REACH), xticks=range(-4, 5), yticks=[0, 0.5, 1])
         axes.legend(frameon=False, labelcolor=INK, fontsize=8, loc="upper left", handlelength=2.6)
         canvas.tight_layout()
         return canvas

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -15,9 +15,6 @@ from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import DIGITS, as_numbers
 from repro.report.figures.styles import Style, style_of
-
-if TYPE_CHECKING:
-    pass
 
 CHOICES = (1.0, 0.7, -0.2)
 """Scores on the left."""
@@ -56,38 +53,6 @@ _LOOKS = {
 """Style of each point, offset of its label, and the label's horizontal alignment."""
 
 
-def _trees() -> dict[str, Any]:
-    from repro.structures import Arborescence, sparsemap
-
-    structure, scores = Arborescence(single_root=True), torch.tensor([ARCS], dtype=torch.float64)
-    # Heads of every tree with one root, -1 for the root itself.
-    words, found = scores.size(-1) - 1, []
-    for heads in product(range(words + 1), repeat=words):
-        vertex = torch.tensor([[-1, *heads]])
-        alone = structure.indicator(vertex, scores).log()
-        if structure.log_partition(alone)[0] == 0:
-            found.append(vertex)
-    vertices = torch.cat(found)
-    corners = _place(structure.indicator(vertices, scores.expand(len(vertices), -1, -1)))
-    mixture = sparsemap(structure, scores)
-    solutions = {
-        "MAP": structure.indicator(structure.map(scores), scores),
-        "SparseMAP": mixture.marginals,
-        "marginal": structure.marginals(scores)[0],
-    }
-    return {
-        "heads": vertices[:, 1:].tolist(),
-        "corners": [as_numbers(corner) for corner in corners],
-        "solutions": {name: as_numbers(_place(u)[0]) for name, u in solutions.items()},
-        "mixed": [
-            {"heads": tree[1:], "weight": round(weight, DIGITS)}
-            for tree, weight in zip(
-                mixture.structures[0].tolist(), mixture.weights[0].tolist(), strict=True
-            )
-        ],
-    }
-
-
 def _place(parts: Tensor) -> Tensor:
     """Positions ``(B, 2)`` of points ``(B, n+1, n+1)`` of the polytope."""
     return parts.flatten(1) @ torch.tensor(VIEW, dtype=torch.float64).flatten(1).mT
@@ -106,22 +71,45 @@ class Polytopes(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """Locate corners and solutions in the drawing, and list the trees that SparseMAP mixes."""
+        from repro.structures import Arborescence, sparsemap
+
         scores = torch.tensor(CHOICES, dtype=torch.float64)
-        solutions = {
+        shares = {
             "argmax": torch.eye(len(CHOICES), dtype=torch.float64)[scores.argmax()],
             "sparsemax": sparsemax(scores),
             "softmax": softmax(scores),
         }
-        return {
-            "choices": {
-                "corners": [as_numbers(corner) for corner in _CORNERS],
-                "solutions": {
-                    name: as_numbers(shares @ _CORNERS) for name, shares in solutions.items()
-                },
-                "shares": {name: as_numbers(shares) for name, shares in solutions.items()},
-            },
-            "trees": _trees(),
+        choices = {
+            "corners": [as_numbers(corner) for corner in _CORNERS],
+            "solutions": {name: as_numbers(p @ _CORNERS) for name, p in shares.items()},
+            "shares": {name: as_numbers(p) for name, p in shares.items()},
         }
+        structure, arcs = Arborescence(single_root=True), torch.tensor([ARCS], dtype=torch.float64)
+        # Heads of every tree with one root, -1 for the root itself.
+        words, found = arcs.size(-1) - 1, []
+        for heads in product(range(words + 1), repeat=words):
+            vertex = torch.tensor([[-1, *heads]])
+            alone = structure.indicator(vertex, arcs).log()
+            if structure.log_partition(alone)[0] == 0:
+                found.append(vertex)
+        vertices = torch.cat(found)
+        corners = _place(structure.indicator(vertices, arcs.expand(len(vertices), -1, -1)))
+        mixture = sparsemap(structure, arcs)
+        solutions = {
+            "MAP": structure.indicator(structure.map(arcs), arcs),
+            "SparseMAP": mixture.marginals,
+            "marginal": structure.marginals(arcs)[0],
+        }
+        mixed = zip(mixture.structures[0].tolist(), mixture.weights[0].tolist(), strict=True)
+        trees = {
+            "heads": vertices[:, 1:].tolist(),
+            "corners": [as_numbers(corner) for corner in corners],
+            "solutions": {name: as_numbers(_place(u)[0]) for name, u in solutions.items()},
+            "mixed": [
+                {"heads": tree[1:], "weight": round(weight, DIGITS)} for tree, weight in mixed
+            ],
+        }
+        return {"choices": choices, "trees": trees}
 
     def draw(self, data: Row) -> Canvas:
         canvas = Canvas(9.2, 4.6)
@@ -145,17 +133,10 @@ class Polytopes(Figure):
                 bend = 0.0 if not head else (-0.7 if start[0] < place[0] else 0.7)
                 right.add_patch(
                     FancyArrowPatch(
-                        start,
-                        place,
-                        arrowstyle="-|>",
-                        mutation_scale=4,
-                        lw=0.7,
-                        color=INK,
-                        connectionstyle=f"arc3,rad={bend}",
-                        shrinkA=0.5,
-                        shrinkB=1.2,
+                        start, place, arrowstyle="-|>", mutation_scale=4, lw=0.7, color=INK,
+                        connectionstyle=f"arc3,rad={bend}", shrinkA=0.5, shrinkB=1.2,
                     )
-                )
+                )  # fmt: skip
         _draw_solutions(right, trees["solutions"])
         left.set_title("three choices", fontsize=10, color=INK)
         right.set_title("dependency trees of three words", fontsize=10, color=INK)
