@@ -1,13 +1,11 @@
 """Encoded pairs in Arrow files: written in pieces, read from disk where they lie."""
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute
 
 from repro.atomic import atomic_path
 from repro.data.batching import Pair
@@ -30,25 +28,6 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
             writer.write_batch(pa.record_batch(arrays, schema=_SCHEMA))
 
 
-class _Ragged:
-    """A column of lists, as views of the memory-mapped file."""
-
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        chunks = [chunk for chunk in column.chunks if len(chunk)]
-        self._offsets = [chunk.offsets.to_numpy() for chunk in chunks]
-        self._values = [chunk.values.to_numpy() for chunk in chunks]
-        self._starts = np.cumsum([0, *map(len, chunks)]).tolist()
-        self.lengths: NDArray[np.int32] = np.concatenate(
-            [np.diff(offsets) for offsets in self._offsets] or [np.empty(0, np.int32)]
-        )
-
-    def __getitem__(self, index: int) -> list[int]:
-        piece = bisect_right(self._starts, index) - 1
-        row, offsets = index - self._starts[piece], self._offsets[piece]
-        ids: list[int] = self._values[piece][offsets[row] : offsets[row + 1]].tolist()
-        return ids
-
-
 class ArrowPairs(Sequence[Pair]):
     """Pairs in a file that :func:`write_pairs` wrote; the file stays on disk.
 
@@ -61,12 +40,10 @@ class ArrowPairs(Sequence[Pair]):
     """
 
     def __init__(self, path: Path) -> None:
-        from datasets import Dataset  # slow to import, and few runs read such files
-
-        table = Dataset.from_file(str(path)).data.table
-        self._source, self._target = (_Ragged(table.column(name)) for name in _SCHEMA.names)
-        self.source_lengths = self._source.lengths
-        self.target_lengths = self._target.lengths
+        table = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+        self._source, self._target = table.columns
+        lengths = (pa.compute.list_value_length(column).to_numpy() for column in table.columns)
+        self.source_lengths, self.target_lengths = lengths
 
     def __len__(self) -> int:
         return len(self.source_lengths)
@@ -74,7 +51,7 @@ class ArrowPairs(Sequence[Pair]):
     def __getitem__(self, index: int) -> Pair:  # type: ignore[override]  # no slices
         if not 0 <= index < len(self):
             raise IndexError(f"pair {index} of {len(self)}")
-        return Pair(self._source[index], self._target[index])
+        return Pair(self._source[index].as_py(), self._target[index].as_py())
 
     def __iter__(self) -> Iterator[Pair]:
         return (self[index] for index in range(len(self)))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from repro.data.vocabulary import Vocabulary
 
@@ -66,10 +67,12 @@ def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
     for index, pair in zip(indices, chosen, strict=True):
         if not pair.source or Vocabulary.EOS in pair.target:
             raise ValueError(f"example {index}: a nonempty source and a target without EOS needed")
+    sources = [torch.tensor(pair.source) for pair in chosen]
+    targets = [torch.tensor([*pair.target, Vocabulary.EOS]) for pair in chosen]
     return Seq2SeqBatch(
-        source=_pad([pair.source for pair in chosen]),
-        source_lengths=torch.tensor([len(pair.source) for pair in chosen]),
-        target=_pad([[*pair.target, Vocabulary.EOS] for pair in chosen]),
+        source=pad_sequence(sources, batch_first=True, padding_value=Vocabulary.PAD),
+        source_lengths=torch.tensor([len(source) for source in sources]),
+        target=pad_sequence(targets, batch_first=True, padding_value=Vocabulary.PAD),
         indices=torch.tensor(list(indices)),
     )
 
@@ -117,10 +120,3 @@ def _check_batch_size(batch_size: int) -> None:
 
 def _cut(indices: list[int], size: int) -> list[list[int]]:
     return [indices[start : start + size] for start in range(0, len(indices), size)]
-
-
-def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    padded = torch.full((len(rows), max(map(len, rows))), Vocabulary.PAD, dtype=torch.long)
-    for row, ids in zip(padded, rows, strict=True):
-        row[: len(ids)] = torch.tensor(ids, dtype=torch.long)
-    return padded

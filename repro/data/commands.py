@@ -1,6 +1,5 @@
 """Commands ``repro data list``, ``fetch`` and ``verify``."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from repro.data.corpora import Corpus, declared_corpora
@@ -58,7 +57,20 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
             names.append(name + HUB)
     if not names:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
-    return max((_verify(name, every, data_dir) for name in names), default=1)
+    complete = bool(names)
+    for name in names:
+        found = verify(every[name.removesuffix(HUB)], data_dir, name.endswith(HUB))
+        expected = found.correct + len(found.missing) + len(found.corrupt)
+        print(f"{name}: {found.correct} of {expected} files are right in {data_dir}")
+        for state, absent in (("missing", found.missing), ("corrupt", found.corrupt)):
+            for path in absent[:SHOWN]:
+                print(f"  {state}  {path}")
+            if len(absent) > SHOWN:
+                print(f"  {state}  … and {len(absent) - SHOWN} more")
+        if not found.complete:
+            complete = False
+            print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
+    return 0 if complete else 1
 
 
 def _list(corpus: Corpus, data_dir: Path) -> None:
@@ -83,20 +95,6 @@ def _list(corpus: Corpus, data_dir: Path) -> None:
     for key, value in rows.items():
         if value:
             print(f"  {key:<8}  {value}")
-
-
-def _verify(name: str, every: Mapping[str, Corpus], data_dir: Path) -> int:
-    found = verify(every[name.removesuffix(HUB)], data_dir, name.endswith(HUB))
-    expected = found.correct + len(found.missing) + len(found.corrupt)
-    print(f"{name}: {found.correct} of {expected} files are right in {data_dir}")
-    for state, paths in (("missing", found.missing), ("corrupt", found.corrupt)):
-        for path in paths[:SHOWN]:
-            print(f"  {state}  {path}")
-        if len(paths) > SHOWN:
-            print(f"  {state}  … and {len(paths) - SHOWN} more")
-    if not found.complete:
-        print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
-    return 0 if found.complete else 1
 
 
 def _progress(done: int, total: int, name: str) -> None:

@@ -120,10 +120,19 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
             line = content.removeprefix(BOM_UTF8) if number == 1 else content
             # A word of the vocabulary has no space, so only its lines need to be split.
             if number == 1 or line.partition(b" ")[0] in ids:
+                word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
+                wanted = f"{path}:{number}: expected a word and {dimension} numbers"
+                if len(numbers) != dimension:
+                    found = len(numbers)
+                    raise DataError(f"{wanted}, as model.vector_size says, found {found}")
                 try:
-                    word, vector = _parse(line, dimension)
-                except ValueError as error:
-                    raise DataError(f"{path}:{number}: {error}") from None
+                    vector = np.array(numbers, dtype=np.float32)
+                except ValueError:
+                    raise DataError(f"{wanted}, all separated by one space") from None
+                if not np.isfinite(vector).all():
+                    raise DataError(
+                        f"{path}:{number}: expected {dimension} finite numbers after the word"
+                    )
                 if word in ids:
                     vectors.setdefault(ids[word], vector)
     if not vectors:
@@ -168,24 +177,6 @@ def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
     tensors = {"rows": found.rows, "vectors": found.vectors}
     atomic_write_bytes(place, save(tensors), checksum=True)
     return found
-
-
-def _parse(line: bytes, dimension: int) -> tuple[bytes, NDArray[np.float32]]:
-    word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
-    if len(numbers) != dimension:
-        raise ValueError(
-            f"expected a word and {dimension} numbers, as model.vector_size says, found "
-            f"{len(numbers)}"
-        )
-    try:
-        vector = np.array(numbers, dtype=np.float32)
-    except ValueError:
-        raise ValueError(
-            f"expected a word and {dimension} numbers, all separated by one space"
-        ) from None
-    if not np.isfinite(vector).all():
-        raise ValueError(f"expected {dimension} finite numbers after the word")
-    return word, vector
 
 
 def _opened(path: Path) -> Path:

@@ -105,8 +105,20 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
     Raises:
         DataError: corpus, language, setting or file missing, or a malformed line.
     """
-    task_dir = _task_dir(Path(data_dir))
-    files = _training_files(task_dir, setting)
+    inside = (data_dir / "conll2018" / "task1", data_dir / "task1", data_dir)
+    task_dir = next((d for d in inside if any((d / name).is_dir() for name in FOLDERS)), None)
+    if task_dir is None:
+        raise DataError(
+            f"no CoNLL–SIGMORPHON 2018 corpus in {data_dir} (conll2018/task1/all is not there); "
+            f"{FETCH_HINT}, or set data_dir to the folder that holds conll2018"
+        )
+    if setting not in SETTINGS:
+        raise DataError(f"task.setting={setting}: unknown; choose from: {', '.join(SETTINGS)}")
+    ending = f"-train-{setting}"
+    found = [p for folder in FOLDERS for p in (task_dir / folder).glob(f"*{ending}")]
+    if not found:
+        raise DataError(f"no file <language>{ending} in {task_dir}; {FETCH_HINT}")
+    files = {path.name.removesuffix(ending): path for path in found}
     if languages is not None and not languages:
         raise DataError(
             "task.languages is empty: name a language, or set task.languages=null for all of them"
@@ -168,23 +180,3 @@ def _read(files: Mapping[str, Path], setting: str) -> SigmorphonCorpus:
             lines.append(f"{path.parent.name}/{path.name} {sha256_of_file(path)}\n")
     fingerprint = sha256_of("".join(sorted(lines)).encode())
     return SigmorphonCorpus(setting, list(files), fingerprint=fingerprint, **splits)
-
-
-def _task_dir(data_dir: Path) -> Path:
-    for candidate in (data_dir / "conll2018" / "task1", data_dir / "task1", data_dir):
-        if any((candidate / folder).is_dir() for folder in FOLDERS):
-            return candidate
-    raise DataError(
-        f"no CoNLL–SIGMORPHON 2018 corpus in {data_dir} (conll2018/task1/all is not there); "
-        f"{FETCH_HINT}, or set data_dir to the folder that holds conll2018"
-    )
-
-
-def _training_files(task_dir: Path, setting: str) -> dict[str, Path]:
-    if setting not in SETTINGS:
-        raise DataError(f"task.setting={setting}: unknown; choose from: {', '.join(SETTINGS)}")
-    ending = f"-train-{setting}"
-    found = [p for folder in FOLDERS for p in (task_dir / folder).glob(f"*{ending}")]
-    if not found:
-        raise DataError(f"no file <language>{ending} in {task_dir}; {FETCH_HINT}")
-    return {path.name.removesuffix(ending): path for path in found}

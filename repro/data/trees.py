@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from repro.data.conllu import Sentence
 from repro.data.vocabulary import Vocabulary
@@ -101,11 +102,10 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
         indices: positions in ``trees``, in the order of the rows.
     """
     chosen = [trees[index] for index in indices]
-    size = 1 + max(len(tree.words) for tree in chosen)
 
     def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
-        filled = [[first, *row, *[last] * (size - 1 - len(row))] for row in rows]
-        return torch.tensor(filled)
+        tensors = [torch.tensor([first, *row]) for row in rows]
+        return pad_sequence(tensors, batch_first=True, padding_value=last)
 
     return TreeBatch(
         words=pad([tree.words for tree in chosen], Vocabulary.BOS),

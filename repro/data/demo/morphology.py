@@ -3,8 +3,6 @@
 Five invented languages draw random lemmas and inflect them through their paradigms.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -19,27 +17,12 @@ class Paradigm(NamedTuple):
     forms: dict[str, str]
 
 
-@dataclass(frozen=True)
-class DemoLanguage:
-    """An invented language.
-
-    Attributes:
-        name: how its files begin.
-        draw: makes the paradigm of one random lemma.
-        frequent: paradigms that belong to every corpus of the language.
-    """
-
-    name: str
-    draw: Callable[[Random], Paradigm]
-    frequent: tuple[Paradigm, ...] = ()
-
-
 BACK, FRONT = "aou", "äöü"
 FRONTING = str.maketrans(BACK, FRONT)
 SULMARI_CASES = {"NOM": "", "GEN": "un", "IN+ESS": "da", "DAT": "ki"}
 
 
-def _sulmari(random: Random) -> Paradigm:
+def sulmari(random: Random) -> Paradigm:
     """Agglutinating noun: stem, plural, case; suffix vowels agree in frontness with the stem."""
     front = random.random() < 0.5
     stem = "".join(random.choice("kstmnlrv") + random.choice(BACK) for _ in range(2))
@@ -64,7 +47,7 @@ TOMELU_PREFIXES = {
 TOMELU_CIRCUMFIXES = {"V;PRS;1;SG;NEG": ("sini", "e"), "V;PRS;3;SG;NEG": ("siwa", "e")}
 
 
-def _tomelu(random: Random) -> Paradigm:
+def tomelu(random: Random) -> Paradigm:
     """Prefixing verb: prefixes lose their vowel before a vowel; negation surrounds the stem."""
     onset = random.choice(("", "t", "k", "p", "m", "l", "s", "b"))
     stem = onset + random.choice("aeiou") + random.choice(("t", "k", "p", "n", "l", "mb", "nd"))
@@ -83,7 +66,7 @@ def _elide(prefix: str, stem: str) -> str:
 GRADATION = {"pp": "p", "tt": "t", "kk": "k", "p": "v", "t": "d", "k": "g"}
 
 
-def _haldri(random: Random) -> Paradigm:
+def haldri(random: Random) -> Paradigm:
     """Noun with stem change: weak consonant in closed syllables, umlaut in the plural."""
     head = random.choice(("", "h", "l", "m", "r", "s", "v")) + random.choice("aoui")
     middle = random.choice((*GRADATION, "l", "n", "r"))
@@ -103,7 +86,7 @@ def _haldri(random: Random) -> Paradigm:
 VELISK_PAST = {"V;PST;1;SG": "i", "V;PST;2;SG": "ist", "V;PST;3;SG": "it"}
 
 
-def _velisk(random: Random) -> Paradigm:
+def velisk(random: Random) -> Paradigm:
     """Fusional verb of one of two classes; the past doubles the first syllable of the root."""
     root = random.choice("bdklmprst") + random.choice("aeio")
     if random.random() < 0.3:
@@ -135,7 +118,7 @@ VELISK_SUPPLETIVE = (
 SONORANTS = ("l", "m", "n", "r")
 
 
-def _drovan(random: Random) -> Paradigm:
+def drovan(random: Random) -> Paradigm:
     """Verb whose past nobody can foretell after a sonorant: ``-t`` or ``-ed``."""
     onset = random.choice(("b", "br", "d", "dr", "g", "gr", "h", "l", "st", "t", "tr", "v"))
     sonorant = random.random() < 0.5
@@ -151,16 +134,10 @@ def _drovan(random: Random) -> Paradigm:
     return Paradigm(stem, forms)
 
 
-DEMO_LANGUAGES: Mapping[str, DemoLanguage] = {
-    language.name: language
-    for language in (
-        DemoLanguage("drovan", _drovan),
-        DemoLanguage("haldri", _haldri),
-        DemoLanguage("sulmari", _sulmari),
-        DemoLanguage("tomelu", _tomelu),
-        DemoLanguage("velisk", _velisk, VELISK_SUPPLETIVE),
-    )
-}
+DEMO_LANGUAGES = {draw.__name__: draw for draw in (drovan, haldri, sulmari, tomelu, velisk)}
+"""Functions that draw the paradigm of a random lemma, by language: how its files begin."""
+FREQUENT = {"velisk": VELISK_SUPPLETIVE}
+"""Paradigms that belong to every corpus of a language."""
 
 
 def drovan_pasts(lemma: str) -> set[str]:
@@ -182,25 +159,25 @@ def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
         seed: the corpus is a pure function of it.
     """
     folder = Path(data_dir) / "conll2018" / "task1" / "all"
-    for language in DEMO_LANGUAGES.values():
+    for language in DEMO_LANGUAGES:
         for part, rows in demo_rows(language, seed).items():
             text = "".join(f"{lemma}\t{form}\t{tags}\n" for lemma, form, tags in rows)
-            write_if_changed(folder / f"{language.name}-{part}", text.encode())
+            write_if_changed(folder / f"{language}-{part}", text.encode())
 
 
-def demo_rows(language: DemoLanguage, seed: int) -> dict[str, list[tuple[str, str, str]]]:
+def demo_rows(language: str, seed: int) -> dict[str, list[tuple[str, str, str]]]:
     """Rows ``(lemma, form, tags)`` of every file of one language.
 
     Returns:
         ``train-high``, ``train-medium`` (its beginning), ``dev`` and ``test``; no lemma and tags
         of one split stand in another.
     """
-    random = Random(f"{seed} {language.name}")
+    random = Random(f"{seed} {language}")
     total = TRAIN_HIGH + DEV + TEST
     # Different lemmas, the frequent ones first.
-    paradigms = {paradigm.lemma: paradigm for paradigm in language.frequent}
+    paradigms = {paradigm.lemma: paradigm for paradigm in FREQUENT.get(language, ())}
     while sum(len(paradigm.forms) for paradigm in paradigms.values()) < total:
-        drawn = language.draw(random)
+        drawn = DEMO_LANGUAGES[language](random)
         paradigms.setdefault(drawn.lemma, drawn)
     rows = [
         (paradigm.lemma, form, tags)

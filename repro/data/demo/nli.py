@@ -36,10 +36,7 @@ QUANTIFIER_WORDS = tuple(QUANTIFIERS)
 
 def words_of(clauses: Sequence[Clause]) -> list[str]:
     """The sentence as words, lower-cased, without the full stop."""
-    words = clause_words(clauses[0])
-    for clause in clauses[1:]:
-        words += ["and", *clause_words(clause)]
-    return words
+    return " and ".join(" ".join(clause_words(clause)) for clause in clauses).split()
 
 
 def clause_words(clause: Clause) -> list[str]:
@@ -210,7 +207,7 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
 
 
 def _sentence(words: list[str]) -> str:
-    return " ".join([words[0].capitalize(), *words[1:]]) + "."
+    return " ".join(words).capitalize() + "."
 
 
 def _parse(words: list[str]) -> str:

@@ -242,19 +242,15 @@ def demo_texts(treebank: str, seed: int) -> dict[str, str]:
             text = " ".join(node.form for node in words)
             if text not in seen:
                 seen.add(text)
-                blocks.append(_block(words, f"{split}-{len(blocks) + 1}", text))
+                heads = {  # by child; the word below the root is no child
+                    id(child): place
+                    for place, node in enumerate(words, start=1)
+                    for child in (*node.before, *node.after)
+                }
+                lines = [f"# sent_id = {split}-{len(blocks) + 1}", f"# text = {text}"]
+                for place, node in enumerate(words, start=1):
+                    word, head = f"{place}\t{node.form}\t{node.lemma}", heads.get(id(node), 0)
+                    lines.append(f"{word}\t{node.upos}\t_\t_\t{head}\t{node.deprel}\t_\t_")
+                blocks.append("\n".join(lines) + "\n\n")
         texts[split] = "".join(blocks)
     return texts
-
-
-def _block(words: list[Node], name: str, text: str) -> str:
-    places = {id(node): place for place, node in enumerate(words, start=1)}
-    head_of = {
-        id(child): places[id(node)] for node in words for child in (*node.before, *node.after)
-    }
-    lines = [f"# sent_id = {name}", f"# text = {text}"]
-    for place, node in enumerate(words, start=1):
-        head = head_of.get(id(node), 0)
-        columns = (str(place), node.form, node.lemma, node.upos, "_", "_", str(head), node.deprel)
-        lines.append("\t".join((*columns, "_", "_")))
-    return "\n".join(lines) + "\n\n"

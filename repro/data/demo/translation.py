@@ -145,9 +145,11 @@ class Grammar:
         for _ in range(self.random.randrange(1, self.longest)):
             again = self.random.random() < 0.4
             items.append(items[-1] if again else self._noun_phrase(plain=True))
-        return _joined([item[0] for item in items], AND[0]), _joined(
-            [item[1] for item in items], AND[1]
-        )
+        source, target = list(items[0][0]), list(items[0][1])
+        for item in items[1:]:
+            source += [AND[0], *item[0]]
+            target += [AND[1], *item[1]]
+        return source, target
 
     def _noun_phrase(self, plain: bool = False) -> Phrase:
         chance = self.random.random()
@@ -165,19 +167,9 @@ class Grammar:
             target = one if number < len(self.lexicon.nouns) // 2 else other
         else:
             source, target = self.random.choice(self.lexicon.adjectives)
-        times = self.random.choice((0, 0, 1, 2, 3, 4))
-        return (
-            [noun[0], source, *[EMPHASIS[0]] * times],
-            [*[EMPHASIS[1]] * times, target, noun[1]],
-        )
-
-
-def _joined(items: Sequence[list[str]], conjunction: str) -> list[str]:
-    return [
-        word
-        for place, item in enumerate(items)
-        for word in ([conjunction, *item] if place else item)
-    ]
+        emphasis = self.random.choice((0, 0, 1, 2, 3, 4))
+        ours, theirs = ([word] * emphasis for word in EMPHASIS)
+        return [noun[0], source, *ours], [*theirs, target, noun[1]]
 
 
 def translation_rows(seed: int) -> Mapping[str, list[tuple[str, str]]]:

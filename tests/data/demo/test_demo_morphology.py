@@ -8,6 +8,7 @@ from repro.data.demo import morphology
 from repro.data.demo.morphology import (
     BACK,
     DEMO_LANGUAGES,
+    FREQUENT,
     FRONT,
     demo_rows,
     drovan_pasts,
@@ -37,12 +38,12 @@ def of_language(corpus: SigmorphonCorpus, language: str) -> list[Inflection]:
 
 def form_of(language: str, lemma: str, tags: str, seed: int = 0) -> str:
     """The form of one lemma, found by drawing paradigms until it comes up."""
-    random, drawn = Random(seed), DEMO_LANGUAGES[language]
-    for paradigm in drawn.frequent:
+    random, draw = Random(seed), DEMO_LANGUAGES[language]
+    for paradigm in FREQUENT.get(language, ()):
         if paradigm.lemma == lemma:
             return paradigm.forms[tags]
     for _ in range(100_000):
-        paradigm = drawn.draw(random)
+        paradigm = draw(random)
         if paradigm.lemma == lemma:
             return paradigm.forms[tags]
     raise AssertionError(f"{language} never draws {lemma}")
@@ -82,7 +83,7 @@ def test_writing_again_repairs_and_leaves_right_files_alone(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", sorted(DEMO_LANGUAGES))
 def test_splits_share_no_lemma_and_tags(name: str) -> None:
-    rows = demo_rows(DEMO_LANGUAGES[name], seed=3)
+    rows = demo_rows(name, seed=3)
     cells = {part: {(lemma, tags) for lemma, _, tags in rows[part]} for part in rows}
     parts = ("train-high", "dev", "test")
     assert sum(len(cells[part]) for part in parts) == len(set().union(*(cells[p] for p in parts)))
