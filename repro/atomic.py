@@ -32,20 +32,17 @@ def temporary_beside(path: Path) -> Path:
     """
     for entry in path.parent.glob(".*.tmp"):
         with suppress(OSError):  # another process removed it first, or it belongs to another user
-            if _is_abandoned(entry):
+            if (parts := _TEMPORARY.fullmatch(entry.name)) is None:
+                continue
+            if parts["system"] == system_identity():
+                abandoned = process_start(int(parts["pid"])) is None
+            else:
+                changed = max(file.stat().st_mtime for file in (entry, *entry.rglob("*")))
+                abandoned = time.time() - changed > _ABANDONED_SECONDS
+            if abandoned:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     name = f".{path.name}.{system_identity()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     return path.with_name(name)
-
-
-def _is_abandoned(path: Path) -> bool:
-    parts = _TEMPORARY.fullmatch(path.name)
-    if parts is None:
-        return False
-    if parts["system"] == system_identity():
-        return process_start(int(parts["pid"])) is None
-    changed = max(file.stat().st_mtime for file in (path, *path.rglob("*")))
-    return time.time() - changed > _ABANDONED_SECONDS
 
 
 @contextmanager

@@ -237,11 +237,8 @@ class _Listener(event.Listener):
     """Adds up the time of compilations, which nest, and speaks once."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._depth = 0
-        self._spent = 0.0
-        self._started = 0.0
-        self._said = False
+        self._say, self._said = say, False
+        self._depth, self._spent, self._started = 0, 0.0, 0.0
 
     def on_start(self, event: event.Event) -> None:
         """Start the clock of an outermost compilation."""
@@ -270,9 +267,5 @@ def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
 
     For commands only: the library compiles in silence.
     """
-    listener = _Listener(say)
-    event.register("numba:compile", listener)
-    try:
+    with event.install_listener("numba:compile", _Listener(say)):
         yield
-    finally:
-        event.unregister("numba:compile", listener)

@@ -40,16 +40,17 @@ class Finding:
 
 def doctor(data_dir: Path, results_dir: Path) -> int:
     """Print the findings; returns 1 if something is broken, else 0."""
-    findings = [*_machine(), *_surroundings(data_dir, results_dir)]
-    for one in findings:
+    broken = False
+    for one in findings(data_dir, results_dir):
         print(f"{one.status:8}{one.name:14}{one.text}")
         if one.advice:
             print(f"{'':22}-> {one.advice}")
-    return 1 if any(one.status == "broken" for one in findings) else 0
+        broken |= one.status == "broken"
+    return int(broken)
 
 
-def _machine() -> Iterator[Finding]:
-    """Python and the processors, optional packages and programs."""
+def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
+    """Python, the processors, optional packages and programs; corpora, results and the cluster."""
     old = sys.version_info < (3, 11)
     advice = "install Python 3.11 or newer" if old else ""
     yield Finding("broken" if old else "ok", "Python", platform.python_version(), advice)
@@ -88,10 +89,6 @@ def _machine() -> Iterator[Finding]:
     java = shutil.which("java")
     advice = "needed for METEOR 1.5 only: install a Java runtime" if java is None else ""
     yield Finding("missing" if java is None else "ok", "Java", java or "not on the PATH", advice)
-
-
-def _surroundings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
-    """Corpora, results and the cluster."""
     jar = data_dir / METEOR_JAR
     advice = "" if jar.exists() else f"put METEOR 1.5 there: {jar}"
     yield Finding("missing" if advice else "ok", "METEOR", str(jar) * (not advice), advice)

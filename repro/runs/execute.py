@@ -35,7 +35,7 @@ from repro.tasks import CorpusIdentity, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
-from repro.training.logger import build_logger
+from repro.training.logger import LOGGERS
 from repro.training.loop import FitPaths, Progress, fit
 from repro.training.seeding import seed_everything
 
@@ -285,7 +285,7 @@ def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> Train
         folder.discard_training()
     progress = take_over_training(folder, config, training, device)
     if distributed.same(progress is None):
-        with closing(build_logger(config.logger.name, folder.path)) as logger:
+        with closing(LOGGERS[config.logger.name](folder.path)) as logger:
 
             def on_row(row: dict[str, Any]) -> None:
                 folder.append_history(row)

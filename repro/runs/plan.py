@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
@@ -12,7 +11,7 @@ from repro.config.identity import flattened, settings
 from repro.config.planning import plan_runs
 from repro.config.schema import RunConfig
 from repro.data.errors import DataError
-from repro.results import Archive, Record, runs_dir
+from repro.results import Archive, runs_dir
 from repro.runs.environment import choose_device, describe_device
 from repro.tasks import task_spec
 
@@ -86,8 +85,19 @@ def plan(
 
 
 def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
-    times = [_seconds(config, [] if archive is None else archive.records) for config in todo]
-    known = [seconds for seconds in times if seconds is not None]
+    # Time: the median of the runs on this kind of device that are most like each one.
+    known = list[float]()
+    runs = [] if archive is None else [one for one in archive.records if one.kind == "run"]
+    for config in todo:
+        device = _model(describe_device(choose_device(config.hardware)))
+        mine, alike = flattened(settings(config)), dict[int, list[float]]()
+        for run in runs:
+            other = run.settings
+            if _model(run.device) == device and other["task.name"] == mine["task.name"]:
+                equal = sum(other.get(key) == mine[key] for key in mine if key != "seed")
+                alike.setdefault(equal, []).append(run.wall_time)
+        if alike:
+            known.append(median(alike[max(alike)]))
     # Disk space: the median folder of each task.
     size = None
     if archive is not None and todo:
@@ -110,24 +120,7 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
             except DataError as error:
                 missing[corpus] = str(error)
     messages = tuple(dict.fromkeys(text for text in missing.values() if text))
-    return Estimate(sum(known), len(times) - len(known), size, messages)
-
-
-def _seconds(config: RunConfig, records: Sequence[Record]) -> float | None:
-    """Median time of the runs on this kind of device that are most like this one."""
-    device = _model(describe_device(choose_device(config.hardware)))
-    mine = flattened(settings(config))
-    same = [r for r in records if r.kind == "run" and _model(r.device) == device]
-    same = [r for r in same if r.settings["task.name"] == mine["task.name"]]
-    if not same:
-        return None
-    most = max(_likeness(mine, record.settings) for record in same)
-    return median(r.wall_time for r in same if _likeness(mine, r.settings) == most)
-
-
-def _likeness(mine: dict[str, Any], other: dict[str, Any]) -> int:
-    """Number of equal settings; the seed does not count."""
-    return sum(other.get(key) == value for key, value in mine.items() if key != "seed")
+    return Estimate(sum(known), len(todo) - len(known), size, messages)
 
 
 def _model(device: str) -> str:

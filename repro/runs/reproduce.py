@@ -14,25 +14,12 @@ from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment, load_experiment
 from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, export_figure_data
-from repro.results import (
-    Archive,
-    CellRun,
-    RunFolder,
-    figure_path,
-    require_writable,
-    run_folder,
-)
+from repro.results import Archive, CellRun, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_cell_runs
 from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import Outcome, is_finished, locate
-from repro.runs.launch import (
-    distinct,
-    multirun,
-    prepare_jobs,
-    print_plan,
-    run_jobs,
-)
+from repro.runs.launch import distinct, multirun, prepare_jobs, print_plan, run_jobs
 
 
 @dataclass(frozen=True)

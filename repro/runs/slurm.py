@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from repro.config.errors import ConfigError
 from repro.results import atomic_write_json
-from repro.runs.execute import Job, record_death
+from repro.runs.execute import record_death
 from repro.runs.launch import Backend, Batch, backend_of, launch_jobs, prepare_jobs, read_sweep
 from repro.runs.locking import is_claimed
 from repro.runs.workers import signals_of_leader
@@ -66,7 +66,19 @@ def run_on_slurm(batch: Batch) -> None:
     batch.display.print(f"submitted {named}; logs: {batch.folder}/logs")
     if settings["detach"]:
         if settings["report"]:
-            _submit_continuation(batch.folder, ids, settings)
+            # A job that goes on with the same command when the others have ended: it finds their
+            # runs done or failed, starts what follows from them, or writes the report.
+            import submitit
+
+            executor = _executor(batch.folder, "repro-report", settings | {"gpus_per_job": 0})
+            executor.update_parameters(
+                dependency=f"afterany:{ids[0].partition('_')[0]}",
+                use_srun=False,  # a step of srun could not submit the jobs of another round
+            )
+            again = [sys.executable, "-m", "repro", *sys.argv[1:]]
+            command = [*again, f"hydra.sweep.dir='{batch.folder}'"]
+            with _submission():
+                executor.submit(submitit.helpers.CommandFunction(command))
         return
     try:
         _wait(batch, new)
@@ -89,11 +101,8 @@ def queue(ids: Collection[str]) -> dict[str, str]:
     if not ids:
         return {}
     arrays = sorted({name.partition("_")[0] for name in ids})
-    asked = subprocess.run(
-        ["squeue", "-h", "-r", "-o", "%i %T", "-j", ",".join(arrays)],
-        capture_output=True,
-        text=True,
-    )
+    command = ["squeue", "-h", "-r", "-o", "%i %T", "-j", ",".join(arrays)]
+    asked = subprocess.run(command, capture_output=True, text=True)
     if asked.returncode and "Invalid job id" not in asked.stderr:  # that one: all are forgotten
         raise OSError(asked.stderr.strip())
     found = dict(line.split() for line in asked.stdout.splitlines())
@@ -141,23 +150,6 @@ def _submission() -> Iterator[None]:
         raise ConfigError(f"Slurm refuses the jobs: {error}") from error
 
 
-def _submit_continuation(folder: Path, ids: Sequence[str], settings: dict[str, object]) -> None:
-    """Submit a job that goes on with the same command when the others have ended.
-
-    It finds their runs done or failed, starts what follows from them, or writes the report.
-    """
-    import submitit
-
-    executor = _executor(folder, "repro-report", settings | {"gpus_per_job": 0})
-    executor.update_parameters(
-        dependency=f"afterany:{ids[0].partition('_')[0]}",
-        use_srun=False,  # a step of srun could not submit the jobs of another round
-    )
-    command = [sys.executable, "-m", "repro", *sys.argv[1:], f"hydra.sweep.dir='{folder}'"]
-    with _submission():
-        executor.submit(submitit.helpers.CommandFunction(command))
-
-
 def _wait(batch: Batch, jobs: Mapping[str, Sequence[str]]) -> None:
     """Wait until every job has left the queue.
 
@@ -190,9 +182,8 @@ def _record_deaths(batch: Batch, ended: Mapping[str, Sequence[str]]) -> None:
         for job in (job for job in batch.jobs if job.run_id in runs):
             folder = job.folder
             if folder.status not in ("done", "failed") and not is_claimed(folder.path):
-                shown = subprocess.run(
-                    ["scontrol", "show", "job", name], capture_output=True, text=True
-                ).stdout
+                asked = ["scontrol", "show", "job", name]
+                shown = subprocess.run(asked, capture_output=True, text=True).stdout
                 facts = dict(item.partition("=")[::2] for item in shown.split())
                 state = f" ({facts['JobState']})" if "JobState" in facts else ""
                 log = facts.get("StdOut", batch.folder / "logs")
@@ -220,11 +211,22 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
     jobs = prepare_jobs(json.loads(Path(file).read_bytes())[number])
     try:
         if settings["gpus_per_job"] > 1:
-            _train_on_several(jobs, settings["gpus_per_job"])
+            # Each run that is not done is trained by one process for each GPU.
+            launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+            launcher += [f"--nproc-per-node={settings['gpus_per_job']}", "-m", "repro", "run"]
+            for job in (job for job in jobs if job.folder.status != "done"):
+                print(shlex.join([*launcher, *job.overrides]), flush=True)
+                with signals_of_leader():
+                    process = subprocess.Popen([*launcher, *job.overrides])
+                try:
+                    process.wait()
+                except KeyboardInterrupt:
+                    process.terminate()
+                    process.wait()
+                    raise
         else:
-            launch_jobs(
-                backend_of("local"), {"parallel_runs": settings["runs_per_job"]}, jobs, None
-            )
+            side_by_side = {"parallel_runs": settings["runs_per_job"]}
+            launch_jobs(backend_of("local"), side_by_side, jobs, None)
     except KeyboardInterrupt:
         open_jobs = [job for job in jobs if job.folder.status != "done"]
         restarts = int(os.environ.get("SLURM_RESTART_COUNT", 0))
@@ -236,19 +238,3 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
             if requeue:
                 _slurm("scontrol", "requeue", os.environ["SLURM_JOB_ID"])
             time.sleep(_KILLED_WITHIN)
-
-
-def _train_on_several(jobs: Sequence[Job], processes: int) -> None:
-    """Train each run that is not done by one process for each GPU."""
-    for job in (job for job in jobs if job.folder.status != "done"):
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        command = [*launcher, f"--nproc-per-node={processes}", "-m", "repro", "run", *job.overrides]
-        print(shlex.join(command), flush=True)
-        with signals_of_leader():
-            process = subprocess.Popen(command)
-        try:
-            process.wait()
-        except KeyboardInterrupt:
-            process.terminate()
-            process.wait()
-            raise

@@ -187,8 +187,19 @@ def _work(
     pipe: "Connection[Any, Any]", prepare: Callable[[], None], perform: Callable[[Any], Any]
 ) -> None:
     """Perform tasks until the leader has none anymore, is gone, or stops this process."""
-    signal.signal(signal.SIGTERM, _terminate)
-    threading.Thread(target=_stop_with_leader, daemon=True).start()
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what follows cleans up
+        raise KeyboardInterrupt
+
+    def stop_with_leader() -> None:
+        leader = parent_process()
+        assert leader is not None
+        leader.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
+    threading.Thread(target=stop_with_leader, daemon=True).start()
     prepare()
     try:
         pipe.send(_READY)
@@ -205,15 +216,3 @@ def _work(
         sys.exit(_SIGNALLED + signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the exit itself must not be interrupted
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what follows cleans up
-    raise KeyboardInterrupt
-
-
-def _stop_with_leader() -> None:
-    leader = parent_process()
-    assert leader is not None
-    leader.join()
-    os.kill(os.getpid(), signal.SIGTERM)
