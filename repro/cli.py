@@ -1,4 +1,7 @@
-"""The command line. Every command imports what it needs when it runs, so that help is quick."""
+"""The command line: a function for each command, whose docstring is its help.
+
+A command imports what it needs when it runs, so that help is quick.
+"""
 
 import argparse
 import csv
@@ -147,39 +150,38 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("run", help="train and evaluate (a Hydra application; repro run --help)")
 
-    def add(command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(command.__name__.strip("_"), help=text)
+    def add(command: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        text = command.__doc__ or ""
+        added = commands.add_parser(command.__name__, help=f"{text[:1].lower()}{text[1:-1]}")
         added.set_defaults(command=command)
         return added
 
-    reproduce = add(_reproduce, "run what tables and figures need, and report")
-    reproduce.add_argument("--dry-run", action="store_true", help="list the runs and stop")
-    reproduce.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
-    reproduce.add_argument("--list", action="store_true", help="list the artefacts and stop")
-    reproduce.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
-    reproduce.add_argument("--columns", help=_COLUMNS)
-    report = add(_report, "rebuild tables, figures and report.html")
-    report.add_argument("--sweep", metavar="NAME", help="only this sweep, a page of its own")
-    plan = add(_plan, "runs to do and done, time, disk space, missing data")
-    plan.add_argument(
+    command = add(reproduce)
+    command.add_argument("--dry-run", action="store_true", help="list the runs and stop")
+    command.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
+    command.add_argument("--list", action="store_true", help="list the artefacts and stop")
+    command.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
+    command.add_argument("--columns", help=_COLUMNS)
+    command = add(report)
+    command.add_argument("--sweep", metavar="NAME", help="only this sweep, a page of its own")
+    command = add(plan)
+    command.add_argument(
         "--fresh", action="store_true", help="count runs of earlier versions as to do"
     )
-    results = add(_results, "list, filter and aggregate finished runs")
-    results.add_argument("--pivot", default="", metavar="KEY,KEY", help="aggregate over these")
-    results.add_argument("--metric", help="for example test/accuracy")
+    command = add(results)
+    command.add_argument("--pivot", default="", metavar="KEY,KEY", help="aggregate over these")
+    command.add_argument("--metric", help="for example test/accuracy")
     forms = ("table", "csv", "json", "parquet", "latex")
-    results.add_argument("--format", choices=forms, default="table")
-    compare = add(_compare, "two runs: settings, metrics, significance")
-    compare.add_argument("run_id", help="a run's identity, or the beginning of it")
-    compare.add_argument("other", help="the run with which it is compared")
-    data = add(_data, "list, fetch or verify corpora")
-    data.add_argument("action", choices=("list", "fetch", "verify"))
-    data.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
-    add(_status, "how far a sweep is, the latest by default")
-    add(_doctor, "what this machine has, and what to do about it")
-    add(_show, "what a run was, and what it measured").add_argument(
-        "run_id", help="a run's identity, or the beginning of it"
-    )
+    command.add_argument("--format", choices=forms, default="table")
+    command = add(compare)
+    command.add_argument("run_id", help="a run's identity, or the beginning of it")
+    command.add_argument("other", help="the run with which it is compared")
+    command = add(data)
+    command.add_argument("action", choices=("list", "fetch", "verify"))
+    command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
+    add(status)
+    add(doctor)
+    add(show).add_argument("run_id", help="a run's identity, or the beginning of it")
     settings = {
         "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
                       "default: all. scale (default demo), and any override, hydra/launcher=... "
@@ -197,11 +199,12 @@ def _parser() -> argparse.ArgumentParser:
         commands.choices[name].add_argument(
             "settings", nargs="*", default=[], metavar=metavar, help=text
         )
-    add(_completion, 'completion in a shell: eval "$(repro completion)"')
+    add(completion)
     return parser
 
 
-def _reproduce(parsed: argparse.Namespace) -> int:
+def reproduce(parsed: argparse.Namespace) -> int:
+    """Run what tables and figures need, and report."""
     if parsed.list:
         from repro.config.experiment import list_experiments, load_experiment
 
@@ -225,7 +228,8 @@ def _reproduce(parsed: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _report(parsed: argparse.Namespace) -> int:
+def report(parsed: argparse.Namespace) -> int:
+    """Rebuild tables, figures and report.html."""
     from repro.config.compose import group_choices
     from repro.config.errors import ConfigError
     from repro.report import build_report, build_sweep_report
@@ -246,7 +250,8 @@ def _report(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(parsed: argparse.Namespace) -> int:
+def plan(parsed: argparse.Namespace) -> int:
+    """Runs to do and done, time, disk space, missing data."""
     from repro.config.experiment import chosen_artefacts
     from repro.runs.plan import plan, print_plan
 
@@ -256,7 +261,8 @@ def _plan(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _results(parsed: argparse.Namespace) -> int:
+def results(parsed: argparse.Namespace) -> int:
+    """List, filter and aggregate finished runs."""
     from repro.config.paths import default_results_dir
     from repro.report.explore import print_results
 
@@ -266,14 +272,16 @@ def _results(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(parsed: argparse.Namespace) -> int:
+def compare(parsed: argparse.Namespace) -> int:
+    """Two runs: settings, metrics, significance."""
     from repro.report.explore import print_comparison
 
     print_comparison(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.other)
     return 0
 
 
-def _data(parsed: argparse.Namespace) -> int:
+def data(parsed: argparse.Namespace) -> int:
+    """List, fetch or verify corpora."""
     from repro.data import commands
 
     corpus, settings = parsed.corpus, list(parsed.settings)
@@ -282,7 +290,8 @@ def _data(parsed: argparse.Namespace) -> int:
     return commands.run(parsed.action, corpus, _folder(settings, "data_dir"))
 
 
-def _status(parsed: argparse.Namespace) -> int:
+def status(parsed: argparse.Namespace) -> int:
+    """How far a sweep is, the latest by default."""
     from repro.runs.show import show_status
 
     names = [item for item in parsed.settings if "=" not in item]
@@ -290,7 +299,8 @@ def _status(parsed: argparse.Namespace) -> int:
     return show_status(_folder(settings, "results_dir"), names[0] if names else None)
 
 
-def _doctor(parsed: argparse.Namespace) -> int:
+def doctor(parsed: argparse.Namespace) -> int:
+    """What this machine has, and what to do about it."""
     from repro.runs.doctor import doctor
 
     data = [item for item in parsed.settings if item.startswith("data_dir=")]
@@ -298,14 +308,16 @@ def _doctor(parsed: argparse.Namespace) -> int:
     return doctor(_folder(data, "data_dir"), _folder(results, "results_dir"))
 
 
-def _completion(_parsed: argparse.Namespace) -> int:
+def completion(_parsed: argparse.Namespace) -> int:
+    """Completion in a shell: eval "$(repro completion)"."""
     from repro.config.completion import SCRIPT
 
     print(SCRIPT)
     return 0
 
 
-def _show(parsed: argparse.Namespace) -> int:
+def show(parsed: argparse.Namespace) -> int:
+    """What a run was, and what it measured."""
     from repro.runs.show import show
 
     show(_folder(parsed.settings, "results_dir"), parsed.run_id)

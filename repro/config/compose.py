@@ -55,13 +55,16 @@ def register_schemas() -> None:
             store.store(group=group, name=f"base_{name}", node=node)
 
 
-def _sweep_dir(results_dir: str | None, scale: str) -> str:
-    """A folder for what one sweep keeps, named by time and process."""
-    root = Path(results_dir or default_results_dir()).resolve()
-    return str(root / scale / "sweeps" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}")
-
-
-OmegaConf.register_new_resolver("sweep_dir", _sweep_dir, use_cache=True, replace=True)
+# A folder for what one sweep keeps, named by time and process.
+OmegaConf.register_new_resolver(
+    "sweep_dir",
+    lambda results_dir, scale: str(
+        Path(results_dir or default_results_dir()).resolve()
+        / f"{scale}/sweeps/{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
+    ),
+    use_cache=True,
+    replace=True,
+)
 
 
 def group_choices(group: str) -> list[str]:
@@ -125,14 +128,13 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     return cfg
 
 
-@lru_cache(maxsize=256)
-def _chosen(choices: tuple[str, ...], stamp: object) -> DictConfig:
-    return _through_hydra(choices)
-
-
 def _through_hydra(overrides: Sequence[str]) -> DictConfig:
     with hydra_application():
         return compose("config", overrides=list(overrides))
+
+
+_chosen = lru_cache(maxsize=256)(lambda choices, stamp: _through_hydra(choices))
+"""By the choices of groups and the state of the configuration files."""
 
 
 @contextmanager

@@ -100,7 +100,20 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
     """Return whether no override contradicts a recorded configuration; quick, composes nothing."""
     for key, text in _stated(overrides).items():
         name = f"{key}.name" if key in ("task", "scale") else key
-        if name in recorded and not _says(text, recorded[name]):
+        if name not in recorded:
+            continue
+        value = recorded[name]
+        try:
+            parsed = _parsed(text)
+        except yaml.YAMLError:  # not easily told
+            continue
+        if isinstance(value, float) and not isinstance(parsed, int | float):
+            try:
+                parsed = float(parsed)
+            except (TypeError, ValueError):
+                return False
+        simple = isinstance(parsed, str | int | float | bool | None)
+        if simple and parsed != value and str(parsed) != str(value):
             return False
     return True
 
@@ -141,22 +154,4 @@ def _stated(overrides: Sequence[str]) -> dict[str, str]:
     return dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
 
 
-def _says(text: str, value: Any) -> bool:
-    """Return whether an override's text may mean a value; true where that is not easily told."""
-    try:
-        parsed = _parsed(text)
-    except yaml.YAMLError:
-        return True
-    if isinstance(value, float) and not isinstance(parsed, int | float):
-        try:
-            parsed = float(parsed)
-        except (TypeError, ValueError):
-            return False
-    if isinstance(parsed, str | int | float | bool | None):
-        return bool(parsed == value) or str(parsed) == str(value)
-    return True
-
-
-@lru_cache(maxsize=4096)
-def _parsed(text: str) -> Any:
-    return yaml.safe_load(text)
+_parsed = lru_cache(maxsize=4096)(yaml.safe_load)
