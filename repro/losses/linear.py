@@ -272,7 +272,21 @@ def linear_entmax_loss(
         dtype = torch.get_autocast_dtype(device)
         hidden, weight = hidden.to(dtype), weight.to(dtype)
         bias = None if bias is None else bias.to(dtype)
-    _check_tensors(hidden, weight, bias, target)
+    dtypes = [part.dtype for part in (hidden, weight, bias) if part is not None]
+    if not hidden.is_floating_point() or len(set(dtypes)) != 1:
+        raise TypeError(f"hidden, weight and bias must have one floating point type, got {dtypes}")
+    if target.dtype != torch.long:
+        raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
+    if hidden.dim() == 0 or target.shape != hidden.shape[:-1]:
+        raise ValueError(
+            f"target must have the shape of hidden without the last axis, got "
+            f"{tuple(target.shape)} for {tuple(hidden.shape)}"
+        )
+    if weight.dim() != 2 or weight.size(1) != hidden.size(-1):
+        size = hidden.size(-1)
+        raise ValueError(f"weight must have shape (V, {size}), got {tuple(weight.shape)}")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         # The chunked function has reverse mode only; torch.func takes the loss of all scores.
         loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction, smoothing)
@@ -341,22 +355,3 @@ def check_numbers(alpha: float, chunk_size: int | None) -> float:
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     return check_alpha(alpha)
-
-
-def _check_tensors(hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor) -> None:
-    tensors = [hidden, weight] if bias is None else [hidden, weight, bias]
-    dtypes = [tensor.dtype for tensor in tensors]
-    if not hidden.is_floating_point() or len(set(dtypes)) != 1:
-        raise TypeError(f"hidden, weight and bias must have one floating point type, got {dtypes}")
-    if target.dtype != torch.long:
-        raise TypeError(f"target must hold class indices (torch.long), got {target.dtype}")
-    if hidden.dim() == 0 or target.shape != hidden.shape[:-1]:
-        raise ValueError(
-            f"target must have the shape of hidden without the last axis, got "
-            f"{tuple(target.shape)} for {tuple(hidden.shape)}"
-        )
-    if weight.dim() != 2 or weight.size(1) != hidden.size(-1):
-        size = hidden.size(-1)
-        raise ValueError(f"weight must have shape (V, {size}), got {tuple(weight.shape)}")
-    if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")

@@ -180,7 +180,14 @@ def apply_jacobian(
         ``J v``, and ``v`` less its mean weighted by ``s``.
     """
     if not isinstance(order, Tensor) and order <= 1:  # tensors, which are not read, may be above
-        slope = _slope(probs, order)
+        # p^{1-r} on the support, zero elsewhere, also in the derivative.
+        support = probs > 0
+        if order == 0.0:
+            slope = probs
+        elif order == 1.0 and not torch.is_grad_enabled():
+            slope = support.to(probs.dtype)
+        else:  # for r = 1 when a graph is made: second derivatives are then zero, not an error
+            slope = on_support(probs, support).pow(1 - order) * support
         mean = (vector * slope).sum(dim, keepdim=True) / _total(slope, dim)
         return slope * (vector - mean), vector - mean
     shares, wide = in_double(probs), in_double(vector)
@@ -209,17 +216,6 @@ def _relative_slope(probs: Tensor, order: float | Tensor, dim: int) -> tuple[Ten
     floor, place = probs.detach().masked_fill(~support, torch.inf).min(dim, keepdim=True)
     floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
     return on_support(probs / floor, support).pow(1 - order) * support, place
-
-
-def _slope(probs: Tensor, order: float | Tensor) -> Tensor:
-    """``p^{1-r}`` for ``r <= 1`` on the support, zero elsewhere, also in the derivative."""
-    if isinstance(order, float) and order == 0.0:
-        return probs
-    support = probs > 0
-    if isinstance(order, float) and order == 1.0 and not torch.is_grad_enabled():
-        return support.to(probs.dtype)
-    # Also for r = 1 when a graph is made: second derivatives are then zero, not an error.
-    return on_support(probs, support).pow(1 - order) * support
 
 
 def on_support(probs: Tensor, support: Tensor) -> Tensor:

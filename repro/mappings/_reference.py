@@ -80,24 +80,15 @@ def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> l
 
 def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
     """Oscarmax of the last axis: sort, pool adjacent violators row by row, project."""
+    from scipy.optimize import isotonic_regression  # takes as long to import as the package
+
     centred = scores.double() - scores.double().amax(-1, keepdim=True)
     ordered, permutation = centred.sort(-1, descending=True)
     raised = ordered + lam * torch.arange(scores.size(-1), dtype=torch.float64)
     rows = raised.reshape(-1, scores.size(-1)).tolist()
-    pooled = torch.tensor([_pool(row) for row in rows], dtype=torch.float64).view(scores.shape)
+    levels = [isotonic_regression(row, increasing=False).x.tolist() for row in rows]
+    pooled = torch.tensor(levels, dtype=torch.float64).view(scores.shape)
     return sparsemax_by_sorting(pooled.gather(-1, permutation.argsort(-1)))
-
-
-def _pool(row: list[float]) -> list[float]:
-    """Decreasing isotonic regression by pool-adjacent-violators."""
-    blocks: list[tuple[float, int]] = []
-    for value in row:
-        total, size = value, 1
-        while blocks and blocks[-1][0] * size <= total * blocks[-1][1]:
-            last = blocks.pop()
-            total, size = total + last[0], size + last[1]
-        blocks.append((total, size))
-    return [total / size for total, size in blocks for _ in range(size)]
 
 
 def sq_pnorm_max_by_bisection(scores: Tensor, p: float = 1.5, passes: int = 200) -> Tensor:

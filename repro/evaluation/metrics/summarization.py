@@ -32,31 +32,27 @@ def _rouge(kind: str, part: str, max_bytes: int | None, texts: Summaries) -> Sta
     return Statistics(ratios([getattr(one, part) for one in texts.rouge(max_bytes)[kind]]))
 
 
-def _rouge_metrics() -> tuple[Metric, ...]:
-    common = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
-    kinds = [
-        (f"rouge{kind}", f"rouge{kind}", "fmeasure", "f1", f"F score of ROUGE-{kind}")
-        for kind in ("1", "2", "L")
-    ]
-    weighted = "F score of ROUGE-W with weight 1.2"
-    kinds.append(("rougeW", "rougeW1.2", "fmeasure", "f1|wlcs:rouge-1.5.5", weighted))
-    for part in ("precision", "recall"):
-        kinds.append((f"rougeL_{part}", "rougeL", part, part, f"{part.capitalize()} of ROUGE-L"))
-    cuts = {
-        "": (MAX_BYTES, "75|cut:both", "summaries; these and references are cut to 75 bytes"),
-        "_whole": (None, "no", "whole summaries"),
-    }
-    return tuple(
-        Metric(
-            name + suffix, "%", 2, True,
-            signature(name.split("_")[0], f"score:{score}|bytes:{cut}|{common}"),
-            f"{words}, mean over {summaries}.",
-            of_sums=mean_of_sums, reads=Summaries,
-            statistics=partial(_rouge, kind, part, max_bytes),
-        )
-        for suffix, (max_bytes, cut, summaries) in cuts.items()
-        for name, kind, part, score, words in kinds
-    )  # fmt: skip
-
-
-METRICS = _rouge_metrics()
+_COMMON = f"stem:yes|refs:average|rouge-score:{version('rouge-score')}"
+_KINDS = [
+    ("rouge1", "rouge1", "fmeasure", "f1", "F score of ROUGE-1"),
+    ("rouge2", "rouge2", "fmeasure", "f1", "F score of ROUGE-2"),
+    ("rougeL", "rougeL", "fmeasure", "f1", "F score of ROUGE-L"),
+    ("rougeW", "rougeW1.2", "fmeasure", "f1|wlcs:rouge-1.5.5",
+     "F score of ROUGE-W with weight 1.2"),
+    ("rougeL_precision", "rougeL", "precision", "precision", "Precision of ROUGE-L"),
+    ("rougeL_recall", "rougeL", "recall", "recall", "Recall of ROUGE-L"),
+]  # fmt: skip
+_CUTS = {
+    "": (MAX_BYTES, "75|cut:both", "summaries; these and references are cut to 75 bytes"),
+    "_whole": (None, "no", "whole summaries"),
+}
+METRICS = tuple(
+    Metric(
+        name + suffix, "%", 2, True,
+        signature(name.split("_")[0], f"score:{score}|bytes:{cut}|{_COMMON}"),
+        f"{words}, mean over {summaries}.",
+        of_sums=mean_of_sums, reads=Summaries, statistics=partial(_rouge, kind, part, max_bytes),
+    )
+    for suffix, (max_bytes, cut, summaries) in _CUTS.items()
+    for name, kind, part, score, words in _KINDS
+)  # fmt: skip

@@ -52,29 +52,11 @@ def _bleu(lowercase: bool, texts: Translations) -> Statistics:
     return Statistics(token_counts(*texts.lines, lowercase=lowercase).astype(float))
 
 
-def _plain_bleu(texts: Translations) -> Statistics | None:
-    if texts.plain is None:
-        return None
-    return Statistics(plain_counts(*texts.plain, lowercase=True).astype(float))
-
-
 def _drop(texts: Translations) -> Statistics | None:
     if texts.align is None:
         return None
     links = (texts.align(texts.sources, side) for side in (texts.hypotheses, texts.references))
     return Statistics(drop_counts(*links))
-
-
-def _meteor(texts: Translations) -> Statistics | None:
-    if texts.meteor_jar is None or texts.language != LANGUAGE:
-        return None
-    return Statistics(meteor_statistics(*texts.lines, jar=texts.meteor_jar))
-
-
-def _meteor_nltk(texts: Translations) -> Statistics | None:
-    if texts.language != LANGUAGE:
-        return None
-    return Statistics(meteor_nltk(texts.hypotheses, texts.references))
 
 
 _MULTI_BLEU = "smooth:none|program:multi-bleu"
@@ -95,7 +77,9 @@ METRICS = (
         "bleu_13a", "", 2, True, signature("bleu", f"tok:13a|case:lc|{_SACREBLEU}"),
         "BLEU of plain text in lower case.",
         of_sums=partial(bleu_of_statistics, smoothed=True), reads=Translations,
-        statistics=_plain_bleu,
+        statistics=lambda texts: None if texts.plain is None else Statistics(
+            plain_counts(*texts.plain, lowercase=True).astype(float)
+        ),
     ),
     Metric(
         "rep", "", 2, False, signature("rep", "n:2|ngrams:1|words:2"),
@@ -111,12 +95,16 @@ METRICS = (
     Metric(
         "meteor", "", 2, True, signature("meteor", "program:meteor-1.5|norm:no"),
         "METEOR 1.5 by its own program.",
-        of_sums=meteor_of_statistics, reads=Translations, statistics=_meteor,
+        of_sums=meteor_of_statistics, reads=Translations,
+        statistics=lambda texts: Statistics(meteor_statistics(*texts.lines, jar=texts.meteor_jar))
+        if texts.meteor_jar is not None and texts.language == LANGUAGE else None,
     ),
     Metric(
         "meteor_nltk", "", 2, True,
         signature("meteor_nltk", f"modules:exact,stem|mean:sentence|nltk:{version('nltk')}"),
         "METEOR of 2007 by NLTK, without synonyms, mean over sentences; not METEOR 1.5.",
-        of_sums=percentage_of_sums, reads=Translations, statistics=_meteor_nltk,
+        of_sums=percentage_of_sums, reads=Translations,
+        statistics=lambda texts: Statistics(meteor_nltk(texts.hypotheses, texts.references))
+        if texts.language == LANGUAGE else None,
     ),
 )  # fmt: skip
