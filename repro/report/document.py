@@ -21,12 +21,7 @@ from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import export_figure_data, read_figure_data
 from repro.report.grid import Grid, columns_without_value, table_grids
 from repro.report.provenance import counted, provenance_items, reproduce_command, scale_banner
-from repro.report.significance import (
-    Comparer,
-    compare_rows,
-    significance_grid,
-    significance_note,
-)
+from repro.report.significance import Comparer, compare_rows, significance_grid, significance_note
 from repro.report.sweeps import SweepView, sweep_views
 from repro.report.table import (
     EARLIER,

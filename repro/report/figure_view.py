@@ -6,12 +6,7 @@ from pathlib import Path
 from repro.config.experiment import Experiment
 from repro.evaluation.metrics import metric_of
 from repro.report.figures import FigureData
-from repro.report.figures.kinds import (
-    MISSING,
-    choice_in_words,
-    place_in_words,
-    shown_examples,
-)
+from repro.report.figures.kinds import MISSING, choice_in_words, place_in_words, shown_examples
 from repro.results import figure_path
 
 

@@ -23,12 +23,7 @@ from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
 from repro.results import Record, RunFolder, publish, require_writable, run_folder
-from repro.runs.environment import (
-    describe_device,
-    describe_versions,
-    prepare_device,
-    source_commit,
-)
+from repro.runs.environment import describe_device, describe_versions, prepare_device, source_commit
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
 from repro.runs.shared_training import keep_training, take_over_training, training_of
 from repro.tasks import CorpusIdentity, Task, task_spec

@@ -34,15 +34,7 @@ from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line
 from repro.runs.environment import choose_device
-from repro.runs.execute import (
-    Job,
-    Outcome,
-    RunFailedError,
-    check,
-    execute,
-    locate,
-    monitored,
-)
+from repro.runs.execute import Job, Outcome, RunFailedError, check, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
 from repro.runs.shared_training import training_of
 

@@ -9,12 +9,7 @@ from repro.data.alignment.links import (
     largest_fertilities,
     write_links,
 )
-from repro.data.alignment.model import (
-    AlignerSettings,
-    TwoWayAligner,
-    WordAligner,
-    train_two_way,
-)
+from repro.data.alignment.model import AlignerSettings, TwoWayAligner, WordAligner, train_two_way
 
 __all__ = [
     "AlignerSettings",

@@ -9,13 +9,7 @@ from repro.report.figures.data import (
     read_figure_data,
     render_figure,
 )
-from repro.report.figures.kinds import (
-    Figure,
-    FigureRun,
-    FigureRuns,
-    figure_kind,
-    figure_kinds,
-)
+from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, figure_kind, figure_kinds
 
 __all__ = [
     "Figure",

@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 from matplotlib.patches import Rectangle
 
 from repro.report.figures.canvas import FRAME, INK, MUTED_INK, Canvas, drawable
-from repro.report.figures.comparison import (
-    choose_pairs,
-    hypothesis_of,
-    wrong_in_words,
-    wrong_runs,
-)
+from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
 from repro.report.figures.heatmap import (
     FOOT,
     MARGIN,
@@ -180,10 +175,7 @@ def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
 
 
 def _draw_matchings(
-    canvas: Canvas,
-    structures: Sequence[Row],
-    box: tuple[float, float, float, float],
-    pair: Row,
+    canvas: Canvas, structures: Sequence[Row], box: tuple[float, float, float, float], pair: Row
 ) -> None:
     """The heaviest matchings in small grids, two beside each other."""
     left, top, across, down = box

@@ -4,12 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from repro.report.figures.canvas import MUTED_INK, Canvas, drawable, text_width
-from repro.report.figures.comparison import (
-    choose_pairs,
-    hypothesis_of,
-    wrong_in_words,
-    wrong_runs,
-)
+from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
 from repro.report.figures.heatmap import (
     FOOT,
     MARGIN,

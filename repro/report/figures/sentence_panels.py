@@ -11,13 +11,7 @@ from typing import Any, ClassVar
 from repro.data.segmentation import SEPARATOR, join_subwords
 from repro.data.sentence_search import sentence_key
 from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable
-from repro.report.figures.comparison import (
-    END,
-    Panel,
-    Sentence,
-    choose_sentences,
-    shown_sentences,
-)
+from repro.report.figures.comparison import END, Panel, Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import (
     CELL,
     FOOT,
