@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import forked
 import pytest
 import torch
 
@@ -54,17 +55,20 @@ def test_help_and_settings_import_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_a_run_from_any_directory_leaves_nothing_there(tmp_path: Path) -> None:
+def test_a_run_from_any_directory_leaves_nothing_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "cwd").mkdir()
     done = repro("run", *TINY, f"results_dir={tmp_path / 'r'}", cwd=tmp_path / "cwd")
     assert done.returncode == 0, done.stderr
     assert "test/accuracy" in done.stdout
     assert list((tmp_path / "cwd").iterdir()) == []
     (folder,) = (tmp_path / "r" / "demo" / "runs").iterdir()
-    shown = repro("show", folder.name[:5], f"results_dir={tmp_path / 'r'}")
-    assert "acc|" in shown.stdout
-    assert "repro run hardware" not in shown.stdout  # where it ran is not how to repeat it
-    assert "task.setting=medium" in shown.stdout
+    assert main(["show", folder.name[:5], f"results_dir={tmp_path / 'r'}"]) == 0
+    shown = capsys.readouterr().out
+    assert "acc|" in shown
+    assert "repro run hardware" not in shown  # where it ran is not how to repeat it
+    assert "task.setting=medium" in shown
 
 
 def test_columns_with_commas_stand_in_quotes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,36 +131,38 @@ def test_sigterm_during_the_last_evaluation_keeps_the_training(
     assert run.status == "done"
 
 
-def test_a_sweep_is_checked_before_its_first_run(tmp_path: Path) -> None:
+def test_a_sweep_is_checked_before_its_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = f"results_dir={tmp_path}"
-    refused = repro("run", "-m", *TINY, results, "mapping.alpha=1.5,0.5")
-    assert refused.returncode == 2
-    assert "mapping.alpha is 0.5; expected a number >= 1" in refused.stderr
+    assert main(["run", "-m", *TINY, results, "mapping.alpha=1.5,0.5"]) == 2
+    assert "mapping.alpha is 0.5; expected a number >= 1" in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()
 
 
 def test_a_failing_job_of_a_sweep_is_told_at_the_end(tmp_path: Path) -> None:
     runs = tmp_path / "demo" / "runs"
-    sweep = ["run", "-m", *TINY, f"results_dir={tmp_path}", "seed=1,2"]
-    assert repro(*sweep).returncode == 0
+    tiny = [*TINY, "hardware.parallel_runs=1", f"results_dir={tmp_path}"]
+    sweep = ["run", "-m", *tiny, "seed=1,2"]
+    assert forked.run(*sweep).returncode == 0
     first, second = sorted(runs.iterdir())
     for name in ("DONE", "record.json"):
         (first / name).unlink()
     (first / "record.json").mkdir()  # cannot be replaced by a file
-    failed = repro(*sweep)
+    failed = forked.run(*sweep, environment={"COLUMNS": "300"})
     assert failed.returncode == 1
     assert "1 of 2 runs failed" in failed.stderr
     assert first.name in failed.stderr
     assert (first / "traceback.txt").read_text()
     assert (second / "DONE").exists()
     (second / "record.json").write_text('{"metric": ')  # torn
-    repaired = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
+    repaired = forked.run("run", *tiny, f"seed={_seed(second)}")
     assert repaired.returncode == 0
     assert f"{second}: damaged (record.json)" in repaired.stderr
     assert "Traceback" not in repaired.stderr
     (second / "SHA256SUMS").unlink()  # as an earlier version left a run
     (second / "record.json").write_text('{"metric": ')
-    damaged = repro("run", *TINY, f"results_dir={tmp_path}", f"seed={_seed(second)}")
+    damaged = forked.run("run", *tiny, f"seed={_seed(second)}")
     assert damaged.returncode == 2
     torn = f"{second / 'record.json'}: not the JSON of a record"
     assert damaged.stderr.splitlines()[-1].startswith(f"repro: {torn}")

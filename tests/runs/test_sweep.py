@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import forked
 import pytest
 from process_groups import wait_for_the_end
 
@@ -20,6 +21,7 @@ from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs,
 from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
+WIDE = {"COLUMNS": "300"}
 
 
 def jobs(tiny: list[str], *extra: str) -> list[Job]:
@@ -127,27 +129,27 @@ def start(*arguments: str) -> "subprocess.Popen[str]":
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "COLUMNS": "300"},
+        env={**os.environ, **WIDE},
     )
     STARTED.append(command)
     return command
 
 
-def start_sweep(tiny: list[str], results: Path) -> "subprocess.Popen[str]":
+def start_sweep(tiny: list[str], results: Path) -> forked.Command:
     arguments = [*tiny, f"results_dir={results}", "hardware.threads=1", "training.max_epochs=4"]
     sweep = ["mapping.alpha=1.25,1.5", "seed=1,2"]
-    return start("run", "-m", *arguments, *sweep)
+    return forked.start("run", "-m", *arguments, *sweep)
 
 
 def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_one(
     tiny: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert start_sweep(tiny, whole).wait(300) == 0
+    assert start_sweep(tiny, whole).finish(300).returncode == 0
     sweep = start_sweep(tiny, killed)
     _wait_for_work(killed, folders=2)
-    os.killpg(sweep.pid, signal.SIGKILL)
-    sweep.wait(10)
+    sweep.process.kill()
+    sweep.finish(10)
     assert any(folder.status == "running" for folder in list_runs(killed, "demo"))
     assert main(["status", f"results_dir={killed}"]) == 0
     listed = capsys.readouterr().out
@@ -159,7 +161,7 @@ def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_o
     assert sweep_of_runs.axes == {"mapping.alpha": ["1.25", "1.5"], "seed": ["1", "2"]}
     assert main(["report", "scale=demo", f"results_dir={killed}"]) == 0
     assert sweep_of_runs.anchor in (killed / "demo" / "report.html").read_text(encoding="utf-8")
-    assert start_sweep(tiny, killed).wait(300) == 0
+    assert start_sweep(tiny, killed).finish(300).returncode == 0
     names = [folder.run_id for folder in list_runs(whole, "demo")]
     assert len(names) == 4
     assert names == [folder.run_id for folder in list_runs(killed, "demo")]
@@ -167,11 +169,11 @@ def test_a_killed_sweep_is_shown_and_ends_with_the_records_of_an_uninterrupted_o
         assert comparable(left.path) == comparable(right.path)
 
 
-def start_table(tiny: list[str], results: Path, *settings: str) -> "subprocess.Popen[str]":
-    """Start the three seeds of one row of a table."""
+def table_command(tiny: list[str], results: Path, *settings: str) -> list[str]:
+    """Return the command of the three seeds of one row of a table."""
     row = ["mapping.alpha=1.5", "loss.alpha=1.5", "hardware.threads=1", f"results_dir={results}"]
     table = ["peters2019/table1", "--columns", "medium (avg.)"]
-    return start("reproduce", *table, *tiny, *row, *settings)
+    return ["reproduce", *table, *tiny, *row, *settings]
 
 
 def wait_for_claims(results: Path, number: int) -> dict[int, RunFolder]:
@@ -194,7 +196,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     # and half a second later the signal comes within the second epoch.
     long = ("hardware.parallel_runs=2", "training.max_epochs=5000", "training.min_learning_rate=0",
             "training.validate_every=5000", "training.batch_size=2")  # fmt: skip
-    leader = start_table(tiny, tmp_path, *long)
+    leader = start(*table_command(tiny, tmp_path, *long))
     runs = wait_for_claims(tmp_path, 2).values()
     time.sleep(0.5)
     leader.send_signal(number)
@@ -212,7 +214,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
 
 def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
     settings = ("hardware.parallel_runs=2", "training.max_epochs=12")
-    sweep = start_table(tiny, tmp_path, *settings)
+    sweep = start(*table_command(tiny, tmp_path, *settings))
     pid, killed = next(iter(wait_for_claims(tmp_path, 1).items()))
     os.kill(pid, signal.SIGKILL)
     report, errors = sweep.communicate(timeout=200)
@@ -232,33 +234,35 @@ def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path)
 
 
 def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Path) -> None:
-    sweeps = [start_table(tiny, tmp_path, "training.max_epochs=6") for _ in range(2)]
-    answers = [sweep.communicate(timeout=200) for sweep in sweeps]
-    assert [sweep.returncode for sweep in sweeps] == [0, 0], answers
-    lines = [line.split() for _, errors in answers for line in errors.splitlines()]
+    command = table_command(tiny, tmp_path, "training.max_epochs=6")
+    answers = [
+        sweep.finish() for sweep in [forked.start(*command, environment=WIDE) for _ in range(2)]
+    ]
+    assert [answer.returncode for answer in answers] == [0, 0], answers
+    lines = [line.split() for answer in answers for line in answer.stderr.splitlines()]
     runs = list_runs(tmp_path, "demo")
     assert [run.status for run in runs] == ["done"] * 3
     executed = [line[1] for line in lines if line[0] == "done"]
     assert sorted(executed) == sorted(run.run_id for run in runs)
-    for _, errors in answers:  # neither waits for, or reports, a run twice
+    for answer in answers:  # neither waits for, or reports, a run twice
         ended = [
             line.split()[1]
-            for line in errors.splitlines()
+            for line in answer.stderr.splitlines()
             if line[:8].strip() in ("done", "skipped")
         ]
         assert len(ended) == len(set(ended))
 
 
 def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path: Path) -> None:
-    sweeps = [start_table(tiny, tmp_path, "training.max_epochs=12") for _ in range(2)]
+    command = table_command(tiny, tmp_path, "training.max_epochs=12")
+    sweeps = [forked.start(*command, environment=WIDE) for _ in range(2)]
     claims = wait_for_claims(tmp_path, 2)
-    killed = next(sweep for sweep in sweeps if sweep.pid in claims)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate(timeout=20)
-    (other,) = (sweep for sweep in sweeps if sweep is not killed)
-    report, errors = other.communicate(timeout=200)
-    assert other.returncode == 0, errors
-    assert Path(report.strip()).exists()
+    killed = next(sweep for sweep in sweeps if sweep.process.pid in claims)
+    killed.process.kill()
+    killed.finish(20)
+    (other,) = (sweep.finish() for sweep in sweeps if sweep is not killed)
+    assert other.returncode == 0, other.stderr
+    assert Path(other.stdout.strip()).exists()
     runs = list_runs(tmp_path, "demo")
     assert [run.status for run in runs] == ["done"] * 3
     for run in runs:

@@ -1,18 +1,17 @@
 """One run on two processes: the numbers of one process, exact resume, nothing written twice."""
 
 import math
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from socket import socket
 
+import forked
 import pytest
 
 from repro.results import RunFolder, list_runs
 
-TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 MORPHOLOGY = [
     "hardware=cpu", "hardware.threads=1", "task.setting=medium", "task.stored_examples=1",
     "model.embedding_size=6", "model.hidden_size=6", "model.layers=1", "decoding.max_length=4",
@@ -31,18 +30,35 @@ PAIRS = [
 CLOCKS = ("train/tokens_per_second", "train/epoch_minutes", "train/speed_gain")
 
 
-def start(results: Path, *settings: str, processes: int = 2) -> "subprocess.Popen[str]":
-    several = TORCHRUN if processes > 1 else []
-    command = [sys.executable, *several, "-m", "repro", "run", *settings, f"results_dir={results}"]
-    return subprocess.Popen(
-        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+def start(results: Path, *settings: str, processes: int = 2) -> list[forked.Command]:
+    """Start the processes of a run with the variables that ``torchrun`` sets for them."""
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+    command = ["run", *settings, f"results_dir={results}"]
+    return [
+        forked.start(*command, environment={**shared, "RANK": number, "LOCAL_RANK": number})
+        for number in map(str, range(processes))
+    ]
 
 
 def finished(results: Path, *settings: str, processes: int = 2) -> RunFolder:
-    run = start(results, *settings, processes=processes)
-    _, errors = run.communicate(timeout=200)
-    assert run.returncode == 0, errors
+    for command in start(results, *settings, processes=processes):
+        ended = command.finish()
+        assert ended.returncode == 0, ended.stderr
+    return only_run(results)
+
+
+def under_torchrun(results: Path, *settings: str) -> RunFolder:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [sys.executable, *torchrun, "-m", "repro", "run", *settings, f"results_dir={results}"]
+    ended = subprocess.run(command, text=True, capture_output=True, timeout=200)
+    assert ended.returncode == 0, ended.stderr
+    return only_run(results)
+
+
+def only_run(results: Path) -> RunFolder:
     (folder,) = list_runs(results, "demo")
     assert folder.status == "done"
     assert not list(folder.path.glob("claim-*"))
@@ -56,7 +72,8 @@ def test_two_processes_compute_the_numbers_of_one(task: list[str], tmp_path: Pat
     dropout = ["model.dropout=0"] if task is MORPHOLOGY else []
     settings = [*task, *dropout, "training.max_epochs=2"]
     one = finished(tmp_path / "one", *settings, processes=1)
-    two = finished(tmp_path / "two", *settings)
+    both = under_torchrun if task is PAIRS else finished
+    two = both(tmp_path / "two", *settings)
     assert one.run_id == two.run_id
     for left, right in zip(one.read_history(), two.read_history(), strict=True):
         assert left["step"] == right["step"]
@@ -73,19 +90,18 @@ def test_two_processes_compute_the_numbers_of_one(task: list[str], tmp_path: Pat
 
 
 def test_a_killed_run_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
-    settings = [*MORPHOLOGY, "model.dropout=0.2", "training.max_epochs=12"]
+    settings = [*MORPHOLOGY, "model.dropout=0.2", "training.max_epochs=8"]
     whole = finished(tmp_path / "whole", *settings)
     killed = start(tmp_path / "killed", *settings)
     deadline = time.monotonic() + 100
     while not list((tmp_path / "killed").glob("demo/runs/*/checkpoint.pt")):
-        assert killed.poll() is None
+        assert all(command.process.is_alive() for command in killed)
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    os.killpg(killed.pid, signal.SIGKILL)
-    for worker in Path("/proc").glob("[0-9]*/cmdline"):  # torchrun's have sessions of their own
-        if str(tmp_path / "killed").encode() in worker.read_bytes():
-            os.kill(int(worker.parent.name), signal.SIGKILL)
-    killed.communicate(timeout=20)
+    for command in killed:
+        command.process.kill()
+    for command in killed:
+        command.finish(timeout=20)
     (folder,) = list_runs(tmp_path / "killed", "demo")
     assert folder.status == "running"
     resumed = finished(tmp_path / "killed", *settings)
