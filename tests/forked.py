@@ -39,10 +39,12 @@ class Command:
     streams: "TemporaryDirectory[str]"
 
     def finish(self, timeout: float = 200) -> "subprocess.CompletedProcess[str]":
-        """Wait for the end, which is a failure if it does not come in time."""
+        """Wait for the end; a process that goes on for longer is killed, which is a failure."""
         self.process.join(timeout)
         status = self.process.exitcode
-        assert status is not None, f"{self.process.name} goes on after {timeout} seconds"
+        if status is None:
+            self.process.kill()  # else the exit of pytest would wait for it
+            raise AssertionError(f"{self.process.name} went on after {timeout} seconds")
         output, errors = (Path(self.streams.name, name).read_text("utf-8") for name in "12")
         self.streams.cleanup()
         return subprocess.CompletedProcess(self.process.name, status, output, errors)

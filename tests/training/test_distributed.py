@@ -44,9 +44,8 @@ def start(results: Path, *settings: str, processes: int = 2) -> list[forked.Comm
 
 
 def finished(results: Path, *settings: str, processes: int = 2) -> RunFolder:
-    for command in start(results, *settings, processes=processes):
-        ended = command.finish()
-        assert ended.returncode == 0, ended.stderr
+    ended = [command.finish() for command in start(results, *settings, processes=processes)]
+    assert [one.returncode for one in ended] == [0] * processes, ended
     return only_run(results)
 
 
