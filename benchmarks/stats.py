@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -60,7 +61,8 @@ def function_lengths(modules: list[Module]) -> list[int]:
 def single_caller_helpers(modules: list[Module]) -> list[str]:
     """Return private functions and methods whose name occurs once besides their definition.
 
-    Names are counted within the module that defines them, where private names are used.
+    Names are counted within the module that defines them, where private names are used. ``_`` is
+    no name: what it defines is registered by a decorator.
     """
     found = []
     for module in modules:
@@ -72,7 +74,7 @@ def single_caller_helpers(modules: list[Module]) -> list[str]:
         found += [
             f"{module.path.relative_to(ROOT)}:{node.lineno} {node.name}"
             for node in _functions(module.tree)
-            if node.name.startswith("_") and not node.name.startswith("__") and uses[node.name] == 1
+            if re.match("_[^_]", node.name) and uses[node.name] == 1
         ]
     return found
 
