@@ -37,15 +37,20 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
             if declared is not None and declared.obtain:
                 raise DataError(f"{corpus} cannot be fetched: {declared.obtain}")
             raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(fetchable)}")
+
+        def progress(done: int, total: int, name: str) -> None:
+            if total < 50 or done % 50 == 0 or done == total:  # each, or every 50th of many
+                print(f"  {done}/{total}  {name}", flush=True)
+
         download = fetch_from_hub if corpus.endswith(HUB) else fetch
-        placed, present = download(declared, data_dir, _progress)
+        placed, present = download(declared, data_dir, progress)
         print(f"{corpus}: {placed} downloaded, {present} there already")
         return 0
     if corpus is not None and corpus not in {*every, *fetchable}:
         raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
     if action == "list":
         for one in every.values() if corpus is None else [every[corpus.removesuffix(HUB)]]:
-            _list(one, data_dir)
+            describe(one, data_dir)
         return 0
     names = [] if corpus is None else [corpus]
     for name, one in every.items() if corpus is None else ():
@@ -73,7 +78,7 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
     return 0 if complete else 1
 
 
-def _list(corpus: Corpus, data_dir: Path) -> None:
+def describe(corpus: Corpus, data_dir: Path) -> None:
     """Print what a corpus is, whether it is there, and how to get it."""
     there = "found" if (data_dir / corpus.folder).exists() else "missing"
     sizes = ", ".join(
@@ -95,9 +100,3 @@ def _list(corpus: Corpus, data_dir: Path) -> None:
     for key, value in rows.items():
         if value:
             print(f"  {key:<8}  {value}")
-
-
-def _progress(done: int, total: int, name: str) -> None:
-    """Print each download, or every 50th of many."""
-    if total < 50 or done % 50 == 0 or done == total:
-        print(f"  {done}/{total}  {name}", flush=True)

@@ -104,16 +104,15 @@ class SubwordSegmenter:
 
     def __call__(self, sentence: str) -> str:
         """Split the words of a tokenised sentence into subwords."""
-        return " ".join(self._split(word) for word in sentence.strip("\r\n ").split(" ") if word)
-
-    def _split(self, word: str) -> str:
-        """Subwords of one word; the library's own table would grow without bound."""
-        if word not in self._pieces:
-            if len(self._pieces) >= _REMEMBERED:
-                self._pieces.clear()
-            self._pieces[word] = " ".join(self._bpe.segment_tokens([word]))
-            self._bpe.cache.clear()
-        return self._pieces[word]
+        found = []
+        for word in filter(None, sentence.strip("\r\n ").split(" ")):
+            if word not in self._pieces:
+                if len(self._pieces) >= _REMEMBERED:
+                    self._pieces.clear()
+                self._pieces[word] = " ".join(self._bpe.segment_tokens([word]))
+                self._bpe.cache.clear()  # which would grow without bound
+            found.append(self._pieces[word])
+        return " ".join(found)
 
 
 def join_subwords(tokens: Sequence[str]) -> list[str]:

@@ -67,37 +67,28 @@ def open_corpus(
     sizes = corpus.sizes
     absent = [path for text in splits.values() for path in text if not path.is_file()]
     if absent:
-        splits = _assembled(corpus, absent[0], source, data_dir, cache or data_dir / "assembled")
-        sizes = corpus.recipe.sizes if corpus.recipe else {}
+        # Assemble the splits as plain text, or find them in the cache.
+        recipe, other = corpus.recipe, corpus.languages[0]
+        if recipe is None:
+            raise DataError(f"{absent[0]} is missing; to get {corpus.name}: {corpus.how_to_get}")
+        try:
+            files = locate(recipe, data_dir)
+        except FileNotFoundError as error:
+            raise DataError(
+                f"{absent[0]} is missing, and {error}; to get {corpus.name}: {corpus.how_to_get}"
+            ) from None
+        checksums = {file: sha256_of_file(path) for file, path in sorted(files.items())}
+        identity = {"recipe": corpus.name, "version": _VERSION, "files": checksums}
+        kept, write = cache or data_dir / "assembled", partial(_write, recipe, other, files)
+        folder = cached_stage(kept, "assembled", identity, write)
+        turn = -1 if source == "en" else 1
+        parts = [*recipe.parts, *(["dev"] if recipe.selection else [])]
+        splits = {split: ParallelText(*_text(folder, split, other)[::turn]) for split in parts}
+        sizes = recipe.sizes
     digest = fingerprint(splits)
     for split, size in sizes.items() if check_sizes else ():
         check_size(splits[split].source, size)
     return ParallelCorpus(corpus.name, source, target, splits, corpus.tokenised, digest)
-
-
-def _assembled(
-    corpus: ParallelTexts, absent: Path, source: str, data_dir: Path, cache: Path
-) -> dict[str, ParallelText]:
-    """Assemble the splits of a corpus as plain text, or find them in the cache.
-
-    Raises:
-        DataError: there is no recipe, or a file of it is missing, ambiguous or malformed.
-    """
-    recipe, other = corpus.recipe, corpus.languages[0]
-    if recipe is None:
-        raise DataError(f"{absent} is missing; to get {corpus.name}: {corpus.how_to_get}")
-    try:
-        files = locate(recipe, data_dir)
-    except FileNotFoundError as error:
-        raise DataError(
-            f"{absent} is missing, and {error}; to get {corpus.name}: {corpus.how_to_get}"
-        ) from None
-    checksums = {file: sha256_of_file(path) for file, path in sorted(files.items())}
-    identity = {"recipe": corpus.name, "version": _VERSION, "files": checksums}
-    folder = cached_stage(cache, "assembled", identity, partial(_write, recipe, other, files))
-    turn = -1 if source == "en" else 1
-    splits = [*recipe.parts, *(["dev"] if recipe.selection else [])]
-    return {split: ParallelText(*_text(folder, split, other)[::turn]) for split in splits}
 
 
 def locate(recipe: Recipe, data_dir: Path) -> dict[str, Path]:

@@ -71,16 +71,6 @@ def _draw_modifiers(random: Random, pairs: Pairs) -> frozenset[str]:
     return frozenset([random.choice(random.choice(pairs))] if random.random() < 0.5 else [])
 
 
-def _edit(random: Random, clause: Clause) -> Clause:
-    """Change a clause in up to four places."""
-    restrictor = _edit_concept(random, clause.restrictor, NOUN_NEIGHBOURS, OPPOSITE_ADJECTIVES)
-    scope = _edit_concept(random, clause.scope, VERB_NEIGHBOURS, OPPOSITE_ADVERBS)
-    kept = random.random() < 0.5
-    quantifier = clause.quantifier if kept else random.choice(QUANTIFIER_WORDS)
-    negated = clause.negated != (random.random() < 0.15)
-    return Clause(quantifier, restrictor, scope, negated and quantifier not in NEGATIVE)
-
-
 def _edit_concept(
     random: Random, concept: Concept, neighbours: Mapping[str, Sequence[str]], pairs: Pairs
 ) -> Concept:
@@ -184,7 +174,16 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
     found: dict[str, list[Clause]] = {}
     for _ in range(50):
         # Edited clauses of the premise in random order; now and then one about another family.
-        hypothesis = [_edit(random, clause) for clause in random.sample(premise, count)]
+        hypothesis = []
+        for clause in random.sample(premise, count):
+            restrictor = _edit_concept(
+                random, clause.restrictor, NOUN_NEIGHBOURS, OPPOSITE_ADJECTIVES
+            )
+            scope = _edit_concept(random, clause.scope, VERB_NEIGHBOURS, OPPOSITE_ADVERBS)
+            kept = random.random() < 0.5
+            quantifier = clause.quantifier if kept else random.choice(QUANTIFIER_WORDS)
+            negated = clause.negated != (random.random() < 0.15) and quantifier not in NEGATIVE
+            hypothesis.append(Clause(quantifier, restrictor, scope, negated))
         if unsaid and random.random() < 0.05:
             hypothesis[0] = _draw_clause(random, random.choice(unsaid))
         found.setdefault(pair_label(premise, hypothesis), hypothesis)
