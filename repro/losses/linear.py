@@ -119,8 +119,16 @@ class LinearEntmaxFunction(Function):
         mapping, smoothing, again = ctx.settings
         layer, grad = Layer(hidden, weight, bias), grads[0]
         if torch._C._functorch.is_legacy_batchedtensor(grad):
-            moved = _batched_gradients(layer, target, mapping, smoothing, grad)
-            return *moved, None, None, None, None, None
+            # Sums in place and sparse matrices, of which the usual way consists, have no batched
+            # form: the gradients come from all scores at once.
+            loss = FenchelYoungLoss(mapping, reduction="none", label_smoothing=smoothing)
+            with torch.enable_grad():
+                parts = [part.detach().requires_grad_() for part in layer if part is not None]
+                own_bias = None if bias is None else parts[2]
+                losses = loss(Layer(parts[0], parts[1], own_bias).scores(slice(None)), target)
+                moved = torch.autograd.grad(losses, parts, grad)
+            padding = [None] * (5 if len(moved) == 3 else 6)
+            return *moved, *padding
         sums, shape = _Gradients(layer, ctx.needs_input_grad), (len(target), len(weight))
         tokens = tokens.long()
         sums.add(slice(None), _sparse(tokens, columns, shares * grad[tokens], shape))
@@ -131,22 +139,6 @@ class LinearEntmaxFunction(Function):
         if smoothing:
             sums.add_uniform(-smoothing * grad)
         return *sums.finish(), None, None, None, None, None
-
-
-def _batched_gradients(
-    layer: Layer, target: Tensor, mapping: Entmax, smoothing: float, grad: Tensor
-) -> list[Tensor | None]:
-    """Gradients of the layer for a batch of incoming gradients, from all scores at once.
-
-    Sums in place and sparse matrices, of which the usual way consists, have no batched form.
-    """
-    loss = FenchelYoungLoss(mapping, reduction="none", label_smoothing=smoothing)
-    with torch.enable_grad():
-        parts = [part.detach().requires_grad_() for part in layer if part is not None]
-        bias = None if layer.bias is None else parts[2]
-        losses = loss(Layer(parts[0], parts[1], bias).scores(slice(None)), target)
-        found: list[Tensor | None] = [*torch.autograd.grad(losses, parts, grad)]
-    return found if len(found) == 3 else [*found, None]
 
 
 class _Gradients:

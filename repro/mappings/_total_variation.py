@@ -73,10 +73,23 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
     counts, totals = taken.to(rows.dtype).cumsum(1), (rows * taken).cumsum(1)
     pieces, lows, highs = _Pieces(rows), [], []
     for i in range(rows.size(1)):
+        # Take in one position: the new f is cut at two places, infinite if it is left out.
         at = slice(i, i + 1)
-        low, high = _advance(pieces, i, counts[:, at], totals[:, at], taken[:, at], lam)
-        lows.append(low)
-        highs.append(high)
+        count, total, kept = counts[:, at], totals[:, at], taken[:, at]
+        value, live = pieces.values(i, count, total)
+        first = pieces.first + (live & (value <= -lam)).sum(1, keepdim=True)
+        last = pieces.last - (live & (value >= lam)).sum(1, keepdim=True)
+        low = pieces.crossing(first, -lam, count, total)
+        high = pieces.crossing(last, lam, count, total)
+        spare = torch.full_like(first, pieces.times.size(1) - 1)
+        left, right = (torch.where(kept, end, spare) for end in (first - 1, last + 1))
+        end = torch.where(kept, last, spare)
+        pieces.add(left, left, low, count, total - lam)
+        pieces.add(right, end, high, count, total + lam)
+        pieces.first = torch.where(kept, first - 1, pieces.first)
+        pieces.last = torch.where(kept, last + 1, pieces.last)
+        lows.append(low.masked_fill(~kept, -torch.inf))
+        highs.append(high.masked_fill(~kept, torch.inf))
     # The root of the last f, which is not on its two flat pieces, whatever the rounding.
     count, total = counts[:, -1:], totals[:, -1:]
     value, live = pieces.values(pieces.middle, count, total)
@@ -106,22 +119,3 @@ def _(
         for tensor, at in zip((scores, present), in_dims, strict=False)
     ]
     return saturated(*pair, lam), 0
-
-
-def _advance(
-    pieces: _Pieces, step: int, count: Tensor, total: Tensor, present: Tensor, lam: float
-) -> tuple[Tensor, Tensor]:
-    """Take in one position; return where the new ``f`` is cut, infinite if it is left out."""
-    value, live = pieces.values(step, count, total)
-    first = pieces.first + (live & (value <= -lam)).sum(1, keepdim=True)
-    last = pieces.last - (live & (value >= lam)).sum(1, keepdim=True)
-    low = pieces.crossing(first, -lam, count, total)
-    high = pieces.crossing(last, lam, count, total)
-    spare = torch.full_like(first, pieces.times.size(1) - 1)
-    left, right = (torch.where(present, end, spare) for end in (first - 1, last + 1))
-    end = torch.where(present, last, spare)
-    pieces.add(left, left, low, count, total - lam)
-    pieces.add(right, end, high, count, total + lam)
-    pieces.first = torch.where(present, first - 1, pieces.first)
-    pieces.last = torch.where(present, last + 1, pieces.last)
-    return low.masked_fill(~present, -torch.inf), high.masked_fill(~present, torch.inf)

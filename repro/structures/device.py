@@ -379,21 +379,6 @@ def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: Newcomer, where
     state.active = state.active | slot
 
 
-@dataclass(frozen=True)
-class Mixed:
-    """Mixtures with the active sequences first.
-
-    Attributes:
-        tags: ``(B, K, n)``, -1 where there is none.
-        weights: ``(B, K)``, zero where there is none.
-        response: ``D``, ``(B, K, K)``.
-    """
-
-    tags: Tensor
-    weights: Tensor
-    response: Tensor
-
-
 def solves(problem: Problem, unary: Tensor) -> bool:
     """Return whether this solver serves a problem: tag sequences whose scores are on a device."""
     return problem.code == SEQUENCE and unary.is_cuda and len(unary) > 0
@@ -428,8 +413,19 @@ def solve_on_device(
     scores = _scores(problem, unary.device)
     with torch.no_grad():
         state = solve(scores, rounds, tol)
-        mixed = _sorted(state, scores.inside)
-    impossible = (scores.score(mixed.tags[:, 0].clamp(min=0)) == -torch.inf).nonzero()
+        # Bring the active slots to the front, and cut off what no instance needs.
+        needed = int(state.active.sum(-1).max())
+        order = (~state.active).long().argsort(dim=-1, stable=True)[:, :needed]
+        filled = state.active.gather(-1, order)
+        places = order.unsqueeze(-1)
+        tags = state.tags.gather(1, places.expand(-1, -1, state.tags.size(-1)))
+        tags = tags.masked_fill(~(filled.unsqueeze(-1) & scores.inside.unsqueeze(1)), -1)
+        response = torch.linalg.inv_ex(systems(state))[0]
+        response = response.gather(1, places.expand(-1, -1, response.size(-1)))
+        response = response.gather(2, order.unsqueeze(1).expand(-1, needed, -1))
+        response = response.masked_fill(~(filled.unsqueeze(-1) & filled.unsqueeze(-2)), 0)
+        held = state.weights.gather(-1, order)
+    impossible = (scores.score(tags[:, 0].clamp(min=0)) == -torch.inf).nonzero()
     if impossible.numel():
         first = int(impossible[0])
         raise InfeasibleError(
@@ -437,21 +433,21 @@ def solve_on_device(
         )
     # A copy of the solution on the CPU; the inverses are not needed there.
     active = state.active.sum(-1).cpu()
-    there = torch.arange(mixed.tags.size(1)) < active.unsqueeze(-1)
+    there = torch.arange(tags.size(1)) < active.unsqueeze(-1)
     selection = Selection(
         problem=problem,
-        marginals=scores.marginals(mixed.tags.clamp(min=0), mixed.weights).cpu(),
-        vertices=mixed.tags.cpu()[there].numpy().astype(np.int32),
-        weights=mixed.weights.cpu()[there].numpy(),
+        marginals=scores.marginals(tags.clamp(min=0), held).cpu(),
+        vertices=tags.cpu()[there].numpy().astype(np.int32),
+        weights=held.cpu()[there].numpy(),
         inverses=np.empty(0),
         counts=active.numpy(),
         rounds=state.iterations.cpu().numpy(),
         gaps=state.gap.cpu().numpy(),
         converged=state.converged.cpu().numpy(),
     )
-    change = respond(structure, unary, additional, mixed.tags, mixed.response)
-    weights = mixed.weights + (change - change.detach())
-    marginals = scores.marginals(mixed.tags.clamp(min=0), weights)
+    change = respond(structure, unary, additional, tags, response)
+    weights = held + (change - change.detach())
+    marginals = scores.marginals(tags.clamp(min=0), weights)
     return selection, marginals.to(unary.dtype), weights.to(unary.dtype)
 
 
@@ -471,18 +467,3 @@ def _scores(problem: Problem, device: torch.device) -> SequenceScores:
         raise ValueError(f"instance {int(wrong.nonzero()[0])}: a score is NaN or +inf")
     largest = unary.amax(-1, keepdim=True)
     return SequenceScores(unary - largest.clamp(min=-1e300), pairs, inside)
-
-
-def _sorted(state: ActiveSets, inside: Tensor) -> Mixed:
-    """Bring the active slots to the front, and cut off what no instance needs."""
-    needed = int(state.active.sum(-1).max())
-    order = (~state.active).long().argsort(dim=-1, stable=True)[:, :needed]
-    there = state.active.gather(-1, order)
-    places = order.unsqueeze(-1)
-    tags = state.tags.gather(1, places.expand(-1, -1, state.tags.size(-1)))
-    tags = tags.masked_fill(~(there.unsqueeze(-1) & inside.unsqueeze(1)), -1)
-    response = torch.linalg.inv_ex(systems(state))[0]
-    response = response.gather(1, places.expand(-1, -1, response.size(-1)))
-    response = response.gather(2, order.unsqueeze(1).expand(-1, needed, -1))
-    both = there.unsqueeze(-1) & there.unsqueeze(-2)
-    return Mixed(tags, state.weights.gather(-1, order), response.masked_fill(~both, 0))
