@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
-from repro.config.experiment import Experiment, load_experiment
+from repro.config.experiment import load_experiment
 from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, export_figure_data
 from repro.results import Archive, CellRun, RunFolder, figure_path, require_writable, run_folder
@@ -123,7 +123,16 @@ def reproduce_with(
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
             export_figure_data(results_dir, scale, experiment, origin=origin)
-        _evaluate_ensembles(experiment, plans[experiment.name], extra, found)
+        # The ensembles of cells that show one, all of whose runs are there.
+        plan = plans[experiment.name]
+        shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
+        for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
+            runs = [run for run in plan if (run.row, run.column) == cell]
+            if not all(found[run] for run in runs):
+                continue
+            members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
+            if all(member.folder.status == "done" for member in members):
+                evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
     archive = Archive(results_dir, scale, changes)
     return Reproduction(outcomes, build_report(archive, names))
 
@@ -146,20 +155,3 @@ def _finished(
     drawn = figure_path(archive.results_dir, archive.scale, run.experiment, "json").exists()
     ensemble = any(c.aggregate == "ensemble" for c in experiment.columns if c.name == run.column)
     return None if ensemble or (experiment.drawing is not None and not drawn) else found
-
-
-def _evaluate_ensembles(
-    experiment: Experiment,
-    plan: Sequence[PlannedRun],
-    extra: Sequence[str],
-    found: dict[PlannedRun, CellRun | None],
-) -> None:
-    """Evaluate the ensembles of cells that show one, all of whose runs are there."""
-    shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
-    for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
-        runs = [run for run in plan if (run.row, run.column) == cell]
-        if all(found[run] for run in runs):
-            members = [locate(compose_run([*run.overrides, *extra])) for run in runs]
-            if all(member.folder.status == "done" for member in members):
-                scale = members[0].config.scale.name
-                evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")

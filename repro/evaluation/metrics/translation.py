@@ -52,13 +52,6 @@ def _bleu(lowercase: bool, texts: Translations) -> Statistics:
     return Statistics(token_counts(*texts.lines, lowercase=lowercase).astype(float))
 
 
-def _drop(texts: Translations) -> Statistics | None:
-    if texts.align is None:
-        return None
-    links = (texts.align(texts.sources, side) for side in (texts.hypotheses, texts.references))
-    return Statistics(drop_counts(*links))
-
-
 _MULTI_BLEU = "smooth:none|program:multi-bleu"
 _SACREBLEU = f"smooth:exp|sacrebleu:{version('sacrebleu')}"
 
@@ -90,7 +83,13 @@ METRICS = (
     Metric(
         "drop", "%", 2, False, signature("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
-        of_sums=percentage_of_sums, reads=Translations, statistics=_drop,
+        of_sums=percentage_of_sums, reads=Translations,
+        statistics=lambda texts: None if texts.align is None else Statistics(
+            drop_counts(
+                texts.align(texts.sources, texts.hypotheses),
+                texts.align(texts.sources, texts.references),
+            )
+        ),
     ),
     Metric(
         "meteor", "", 2, True, signature("meteor", "program:meteor-1.5|norm:no"),
