@@ -1,11 +1,10 @@
 """The page on adding a figure: its files, unchanged, in a folder of their own."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+import forked
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "add-a-figure.md").read_text(encoding="utf-8")
@@ -27,15 +26,11 @@ def test_its_files_touch_none_that_exist_and_its_command_runs(tmp_path: Path) ->
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     environment = {
-        **os.environ,
         "REPRO_EXTENSIONS": str(tmp_path),
         "REPRO_RESULTS_DIR": str(tmp_path / "results"),
     }
     for command in COMMANDS:
-        done = subprocess.run(
-            [sys.executable, "-m", "repro", *command, *TINY],
-            capture_output=True, text=True, cwd=tmp_path, env=environment,
-        )  # fmt: skip
+        done = forked.run(*command, *TINY, cwd=tmp_path, environment=environment)
         assert done.returncode == 0, done.stderr
     folder = tmp_path / "results" / "demo" / "figures" / "mine"
     data = json.loads((folder / "figure1.json").read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 from repro.results import list_runs
@@ -43,15 +44,16 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(extension: Path, cwd: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    environment = {
-        **os.environ,
+def environment(extension: Path, folder: Path) -> dict[str, str]:
+    return {
         "REPRO_EXTENSIONS": str(extension),
-        "REPRO_RESULTS_DIR": str(cwd / "results"),
+        "REPRO_RESULTS_DIR": str(folder / "results"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+
+
+def repro(extension: Path, cwd: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return forked.run(*arguments, cwd=cwd, environment=environment(extension, cwd))
 
 
 def test_the_page_touches_no_file_that_exists() -> None:
@@ -64,7 +66,9 @@ def test_it_is_built_whatever_was_imported_before(
     extension: Path, tmp_path: Path, backwards: bool
 ) -> None:
     imports = IMPORTS[::-1] if backwards else IMPORTS
-    done = python(extension, tmp_path, "-c", "\n".join([*imports, BUILD]))
+    command = [sys.executable, "-c", "\n".join([*imports, BUILD])]
+    variables = {**os.environ, **environment(extension, tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
     # By hand: gamma = 4, sparsemax of (1/4, 0, 0, 0): all in the support, tau = -3/16.
     assert done.stdout == "[0.4375, 0.1875, 0.1875, 0.1875]\n", done.stderr
 
@@ -72,15 +76,13 @@ def test_it_is_built_whatever_was_imported_before(
 def test_its_commands_run(extension: Path, tmp_path: Path) -> None:
     for command in COMMANDS:
         shorter = [item.replace("seed=1,2,3", "seed=1") for item in command]
-        done = python(extension, tmp_path, "-m", "repro", *shorter, *TINY)
+        done = repro(extension, tmp_path, *shorter, *TINY)
         assert done.returncode == 0, done.stderr
     assert [run.status for run in list_runs(tmp_path / "results", "demo")] == ["done"] * 3
 
 
 def test_its_settings_are_checked(extension: Path, tmp_path: Path) -> None:
-    refused = python(
-        extension, tmp_path, "-m", "repro", "run", "mapping=lengthmax", "mapping.scale=0"
-    )
+    refused = repro(extension, tmp_path, "run", "mapping=lengthmax", "mapping.scale=0")
     assert refused.returncode == 2
     assert "mapping.scale is 0.0; expected a number > 0" in refused.stderr
 
@@ -89,6 +91,6 @@ def test_a_name_that_exists_is_refused(extension: Path, tmp_path: Path) -> None:
     (tmp_path / "repro" / "mappings").mkdir(parents=True)
     module = tmp_path / "repro" / "mappings" / "mine.py"
     module.write_text("MAPPINGS = {'softmax': None}\n")
-    refused = python(tmp_path, tmp_path, "-m", "repro", "run", "mapping=sparsemax", *TINY)
+    refused = repro(tmp_path, tmp_path, "run", "mapping=sparsemax", *TINY)
     assert refused.returncode == 2
     assert "mappings 'softmax' is declared twice" in refused.stderr

@@ -1,11 +1,10 @@
 """The page on adding a task: its files, in a folder of their own, make a task that runs."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
+import forked
 import pytest
 
 from repro.results import figure_path, list_runs, read_records, table_path
@@ -31,15 +30,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
-def repro(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def repro(folder: Path, *arguments: str) -> "CompletedProcess[str]":
     environment = {
-        **os.environ,
         "REPRO_EXTENSIONS": str(folder / "extension"),
         "REPRO_RESULTS_DIR": str(folder / "results"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [sys.executable, "-W", "error::UserWarning", "-m", "repro", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+    return forked.run(*arguments, cwd=folder, environment=environment)
 
 
 def test_the_page_touches_no_file_that_exists() -> None:

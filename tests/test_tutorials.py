@@ -1,16 +1,15 @@
 """The pages on adding a metric and a corpus: their files and commands, in a folder of their own."""
 
-import os
 import re
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import CompletedProcess
 from threading import Thread
 
+import forked
 import pytest
 
 from repro.results import RunFolder, list_runs
@@ -39,19 +38,15 @@ class Page:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str) -> "CompletedProcess[str]":
         environment = {
-            **os.environ,
             "REPRO_EXTENSIONS": str(self.folder / "extension"),
             "REPRO_RESULTS_DIR": str(self.folder / "results"),
             "REPRO_DATA_DIR": str(self.folder / "data"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         small = TINY if arguments[0] == "run" else []
-        command = [sys.executable, "-m", "repro", *arguments, *small]
-        return subprocess.run(
-            command, capture_output=True, text=True, cwd=self.folder, env=environment
-        )
+        return forked.run(*arguments, *small, cwd=self.folder, environment=environment)
 
     def runs(self) -> list[RunFolder]:
         return list_runs(self.folder / "results", "demo")
