@@ -27,7 +27,9 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
     """
     try:
         content = OmegaConf.load(path)
-        loaded = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values, content))
+        # Nothing else holds the three, so that they need not be copied.
+        merged = OmegaConf.unsafe_merge(OmegaConf.structured(kind), values, content)
+        loaded = OmegaConf.to_object(merged)
     except YAMLError as error:
         raise ConfigError(yaml_problem(error, path)) from error
     except OmegaConfBaseException as error:

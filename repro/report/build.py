@@ -6,7 +6,7 @@ from pathlib import Path
 from repro.report.document import build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
 from repro.report.render_csv import csv_table
-from repro.report.render_html import PAGES, html_report, html_run
+from repro.report.render_html import PAGES, html_comparison, html_report, html_run
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
 from repro.report.run_pages import run_page
@@ -45,11 +45,15 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     document = build_document(archive, names)
     archive.plans.save()
     shown: dict[str, dict[str, str]] = {}
+    labels: dict[str, str] = {}
     for section in document.sections:
         name, figure = section.experiment.name, section.figure
         for grid in (*section.grids, *section.details):
-            for run in (run for row in grid.rows for runs in row.runs.values() for run in runs):
-                shown.setdefault(run.run_id, {})[section.anchor] = name
+            for row in grid.rows:
+                for run in (run for runs in row.runs.values() for run in runs):
+                    shown.setdefault(run.run_id, {})[section.anchor] = name
+                    label = " / ".join(row.texts[: len(section.experiment.rows)])
+                    labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
         drawn = figure is not None and figure.svg is not None and figure.svg.exists()
         if names is not None and name not in names and drawn:
             continue
@@ -68,15 +72,18 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             }
             for suffix, text in texts.items():
                 atomic_write_text(table_path(results_dir, scale, name, suffix), text)
-    # A page for each run that a table links to; pages of other runs are deleted.
-    folder = scale_dir(results_dir, scale)
+    # A page for each run that a table links to, one for any two; those of other runs are deleted.
+    folder, pages = scale_dir(results_dir, scale), []
     for record in archive.records:
         if record.run_id in shown:
             runs = run_folder(results_dir, scale, record.run_id)
-            page = html_run(run_page(record, runs, list(shown[record.run_id].items())))
-            atomic_write_text(folder / PAGES / f"{record.run_id}.html", page)
+            pages.append(run_page(record, runs, list(shown[record.run_id].items())))
+            page = folder / PAGES / f"{record.run_id}.html"
+            atomic_write_text(page, html_run(pages[-1]))
+    if pages:
+        atomic_write_text(folder / PAGES / "compare.html", html_comparison(pages, labels))
     for stale in (folder / PAGES).glob("*.html"):
-        if stale.stem not in shown:
+        if stale.stem not in (*shown, *(["compare"] if pages else [])):
             stale.unlink()
     atomic_write_text(folder / "report.md", markdown_report(document, folder))
     report = folder / "report.html"

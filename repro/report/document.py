@@ -259,9 +259,9 @@ def _part(
         records = [] if experiment.computed else archive.measurements(experiment)
         if not (records or experiment.computed):
             return Absent(name, title, NOT_RUN, command)
-        ends = {run_folder(results_dir, scale, record.run_id).done for record in records}
-        drawn = bool(records) and experiment.drawing is not None
-        if renewed and drawn and all(end.exists() for end in ends):
+        runs = {record.run_id for record in records}
+        drawn = bool(runs) and experiment.drawing is not None
+        if renewed and drawn and all(run_folder(results_dir, scale, r).done.exists() for r in runs):
             export_figure_data(results_dir, scale, experiment, records)
         data = read_figure_data(results_dir, scale, name)
         figure = None if data is None else figure_view(results_dir, scale, experiment, data)
@@ -317,7 +317,7 @@ def build_section(
         f"No value at this scale: {', '.join(lacking)}." if lacking else "",
     ]
     if not shown:
-        state = "runs recorded, not drawn"
+        state = "not drawn: the folders of its runs are not here"
         if figure is not None:
             state = "drawn" if figure.svg else "no such example at this scale"
     else:

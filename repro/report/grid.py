@@ -127,17 +127,19 @@ def table_grids(table: Table) -> list[Grid]:
 
     Returns:
         One grid with our value, the paper's and the difference per column if the runs follow the
-        paper's protocol; else the measured grid and, muted, the published one.
+        paper's protocol; else the measured grid and, muted, the published one if any of
+        its values belongs to a column that is shown.
     """
     published, measured = table.experiment.published, f"measured, {table.scale} scale"
     if not (published.rows or published.other_rows):
         return [_grid(table, measured, ("measured",))]
     if table.comparable:
         return [_grid(table, "ours and the paper's", ("measured", "published", "difference"))]
-    return [
+    ours, paper = (
         _grid(table, measured, ("measured",)),
-        replace(_grid(table, NOT_COMPARABLE, ("published",)), muted=True),
-    ]
+        _grid(table, NOT_COMPARABLE, ("published",)),
+    )
+    return [ours, *([replace(paper, muted=True)] if paper.rows else [])]
 
 
 def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:

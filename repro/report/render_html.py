@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -27,17 +29,13 @@ def html_report(document: Document) -> str:
     Args:
         document: what to show; the files of its figures must exist.
     """
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    # The policy of the page allows this script alone, by its digest.
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     # Drawings become elements of the page: they are made by this package, all text escaped.
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     return _render(
         "report.html.j2",
         document=document,
-        script=Markup(script),
-        script_hash=f"sha256-{digest}",
+        **_script("report.js"),
         linked={section.anchor for section in document.sections},
         drawings={
             anchor: Markup(svg.read_text(encoding="utf-8"))
@@ -54,6 +52,46 @@ def html_report(document: Document) -> str:
 def html_run(page: RunPage) -> str:
     """Return the page of one run; every text of the record is escaped."""
     return _render("run.html.j2", page=page)
+
+
+def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
+    """Return the page that shows any two runs side by side.
+
+    Args:
+        pages: the runs.
+        labels: what tells a run from others of its artefact, by its name.
+    """
+    settings = {page.record.run_id: page.record.settings for page in pages}
+    every = {key for values in settings.values() for key in values}
+    varying = {k for k in every if len({str(one.get(k, "")) for one in settings.values()}) > 1}
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for page in pages:
+        run_id, artefact = page.record.run_id, page.artefacts[0][1]
+        groups.setdefault(artefact, []).append((run_id, labels[run_id]))
+    runs = {
+        page.record.run_id: {
+            "settings": {k: str(v) for k, v in page.record.settings.items() if k in varying},
+            "metrics": {name: value for name, value, _ in page.metrics},
+            "curves": {curve.name: curve.values for curve in page.curves},
+        }
+        for page in pages
+    }
+    # No text of a run may end the element that holds it.
+    content = json.dumps(runs, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+    return _render(
+        "compare.html.j2",
+        scale=pages[0].record.scale,
+        groups=sorted(groups.items()),
+        runs=Markup(content),
+        **_script("compare.js"),
+    )
+
+
+def _script(name: str) -> dict[str, str]:
+    """A script, and the digest by which the policy of its page allows it alone."""
+    script = (_TEMPLATES / name).read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    return {"script": Markup(script), "script_hash": f"sha256-{digest}"}
 
 
 def _render(template: str, **values: object) -> str:

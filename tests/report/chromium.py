@@ -47,6 +47,8 @@ class Page:
     def _connect(self) -> None:
         os.dup2(self._to_child, 3)
         os.dup2(self._from_child, 4)
+        for end in (3, 4):  # where a pipe has the number already, nothing was duplicated
+            os.set_inheritable(end, True)
 
     def __enter__(self) -> Self:
         return self

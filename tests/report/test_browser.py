@@ -9,8 +9,9 @@ from chromium import EXECUTABLE, Page
 
 from repro.config.experiment import Experiment
 from repro.report.document import Document, build_section
-from repro.report.render_html import html_report
-from repro.results import Measurement
+from repro.report.render_html import html_comparison, html_report
+from repro.report.run_pages import Curve, RunPage
+from repro.results import Measurement, Record
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="needs Chromium")
 
@@ -86,3 +87,50 @@ def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> Non
     assert (
         page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflow") == "visible"
     )
+
+
+def test_any_two_runs_stand_side_by_side(tmp_path: Path) -> None:
+    def run(seed: int, accuracy: str) -> RunPage:
+        record = Record(
+            run_id=f"{seed:012d}", kind="run", scale="demo", seed=seed,
+            config={"task": "nmt", "seed": seed}, metrics={"test/bleu": float(accuracy)},
+            signatures={"test/bleu": ""}, corpus="c", fingerprint="f" * 64, epoch=6, commit="a",
+            device="cpu", versions="v", wall_time=1.0, finished="", command="c", members=[],
+        )  # fmt: skip
+        curve = Curve("loss", "", (2.0, 1.0))
+        return RunPage(record, (("test/bleu", accuracy, ""),), (("a", "t"),), (curve,), ())
+
+    pages = [run(1, "20.00"), run(2, "21.50"), run(3, "22.00")]
+    (tmp_path / "profile").mkdir()
+    file = tmp_path / "compare.html"
+    labels = {one.record.run_id: "softmax" for one in pages}
+    file.write_text(html_comparison(pages, labels), encoding="utf-8")
+    rows = "[...document.getElementById('%s').rows].map(r => [...r.cells].map(c => c.textContent))"
+    with Page(file, tmp_path / "profile") as page:
+        kinds = {one["method"] for one in page.events}
+        assert not {"Runtime.exceptionThrown", "Log.entryAdded"} & kinds
+        assert page.evaluate(rows % "metrics")[1] == ["test/bleu", "20.00", "21.50", "−1.50"]
+        assert page.evaluate(rows % "settings")[1:] == [["seed", "1", "2"]]
+        assert page.evaluate("document.querySelectorAll('polyline').length") == 2
+        second = "document.getElementById('second')"
+        page.evaluate(
+            f"{second}.value = '000000000003'; {second}.dispatchEvent(new Event('change'))"
+        )
+        assert page.evaluate(rows % "metrics")[1][3] == "−2.00"
+        assert page.evaluate("location.hash") == "#000000000001,000000000003"
+
+
+def test_a_table_wider_than_its_box_says_so(page: Page) -> None:
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=150,
+        height=800,
+        deviceScaleFactor=1,
+        mobile=True,
+    )
+    shown = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(%s), 100)))"
+    cut = "document.querySelectorAll('.scroll.cut').length > 0"
+    answer = page.call(
+        "Runtime.evaluate", expression=shown % cut, awaitPromise=True, returnByValue=True
+    )
+    assert answer["result"]["value"]

@@ -115,7 +115,7 @@ def test_runs_without_figure_data_say_so(archive: Archive, results: Path) -> Non
     for suffix in ("json", "svg", "png"):
         figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
     html = build_report(archive).read_text(encoding="utf-8")
-    assert "runs recorded, not drawn" in html
+    assert "not drawn: the folders of its runs are not here" in html
     assert "<svg" not in html
 
 

@@ -1,8 +1,10 @@
 """Pages of single runs."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
-from repro.report.render_html import html_run
+from repro.report.render_html import html_comparison, html_run
 from repro.report.run_pages import HEIGHT, WIDTH, run_page
 from repro.results import Record, run_folder
 
@@ -50,3 +52,22 @@ def test_a_damaged_history_is_left_out(tmp_path: Path) -> None:
     rows = folder.history.read_text().replace("1.0", "7.0")
     folder.history.write_text(rows)
     assert run_page(RECORD, folder, []).curves == ()
+
+
+def test_the_comparison_holds_what_differs_and_any_text_is_safe(tmp_path: Path) -> None:
+    other = replace(
+        RECORD, run_id="ba9876543210", seed=2, config={"task": {"name": "</script>"}, "seed": 2}
+    )
+    pages = [
+        run_page(one, run_folder(tmp_path, "demo", one.run_id), [("a", "paper/table")])
+        for one in (RECORD, other)
+    ]
+    text = html_comparison(pages, {one.run_id: f"row {one.seed}" for one in (RECORD, other)})
+    assert f'<option value="{RECORD.run_id}">row 1 · {RECORD.run_id}</option>' in text
+    start = text.index(">", text.index('<script type="application/json"')) + 1
+    runs = json.loads(text[start : text.index("</script>", start)])
+    assert runs[other.run_id] == {
+        "settings": {"seed": "2", "task.name": "</script>"},
+        "metrics": {"test/accuracy": "94.25"},
+        "curves": {},
+    }

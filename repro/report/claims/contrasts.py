@@ -56,7 +56,10 @@ def contrasts(predicate: Predicate, cells: MeasuredCells) -> list[Contrast]:
         if all(row in samples.means for row in used):
             sides = _compare(predicate, axes, metric, {row: samples.means[row] for row in used})
             seeds = min(samples.seeds[row] for row in used)
-            found.append(Contrast(name, metric, *sides, seeds, samples.freedom > 0))
+            # Another metric than the column's own is named with it.
+            own = metric == columns[name].metric
+            title = name if own else f"{metric.split('/')[1]}, runs of {name}:"
+            found.append(Contrast(title, metric, *sides, seeds, samples.freedom > 0))
     return found
 
 

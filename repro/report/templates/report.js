@@ -40,6 +40,14 @@
     });
   }
 
+  // Says where a table or a drawing is wider than its box.
+  const boxes = document.querySelectorAll(".scroll, .drawing");
+  const watch = new ResizeObserver((found) => {
+    for (const { target } of found)
+      target.classList.toggle("cut", target.scrollWidth > target.clientWidth + 1);
+  });
+  boxes.forEach((box) => watch.observe(box));
+
   // Narrows the contents to the artefacts that contain what is typed.
   const find = document.getElementById("find");
   find.hidden = false;
