@@ -195,6 +195,7 @@ def test_signals_wait_while_a_checkpoint_is_written(
         save_checkpoint(*arguments)
 
     monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
+    monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
     with pytest.raises(KeyboardInterrupt):
         run(Regression(), tmp_path, checkpoint_minutes=1000.0)
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].step == 5  # of the first epoch's end
@@ -209,14 +210,17 @@ def test_a_signal_during_the_last_checkpoint_is_not_forgotten(
         save_checkpoint(path, progress, state)
 
     monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
+    monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
     with pytest.raises(KeyboardInterrupt):
         run(Regression(), tmp_path, checkpoint_minutes=1000.0)
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].finished
 
 
 def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
+
     class Interrupted(Regression):
         def loss(self, batch: Tensor) -> tuple[Tensor, Tensor]:
             if self.updates == 7:
@@ -498,3 +502,18 @@ def test_all_files_of_a_training_have_the_rights_that_the_umask_leaves(tmp_path:
     finally:
         os.umask(before)
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o640}
+
+
+def test_short_epochs_share_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    def save(_path: Path, progress: TrainingProgress, _state: dict[str, Any]) -> None:
+        steps.append(progress.step)
+
+    monkeypatch.setattr("repro.training.loop.save_checkpoint", save)
+    run(Regression(), tmp_path, checkpoint_minutes=1000.0)
+    assert steps == [30]  # six epochs of five updates, at the end
+    steps.clear()
+    monkeypatch.setattr("repro.training.loop._SECONDS_BETWEEN_ROWS_SAVED", -1.0)
+    run(Regression(), tmp_path, checkpoint_minutes=1000.0)
+    assert steps == [5, 10, 15, 20, 25, 30]

@@ -29,8 +29,8 @@ class TrainingConfig:
         validate_every_steps: updates from one validation to the next, in place of
             ``validate_every``. The history then has one row for each validation, not each epoch.
         monitor: validation metric whose best value chooses the model.
-        checkpoint_minutes: a checkpoint is written after every row of the history, and at least
-            this often.
+        checkpoint_minutes: a checkpoint is written at least this often, and after a row of the
+            history if the last is older than five seconds.
         patience: stop after this many validations without a better value of ``monitor``; ``null``
             for no such limit.
         max_steps: stop after this many updates; ``null`` for no limit. Evaluation stays complete,
