@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0"
 
-NUMERIC_EPOCH = 9
+NUMERIC_EPOCH = 10
 """Raised by every change that may change the numbers of an unchanged configuration."""

@@ -29,6 +29,9 @@ PRECISION = 1e-11
 """Complementarity and infeasibility at which an iterate is final, relative to the scores."""
 PATIENCE = 3
 """Iterations without a smaller error after which rounding is held to have stopped an instance."""
+_NEARLY_FINAL = 1e-4
+"""Error, relative to the scores, above which patience is not counted: far from the solution, the
+first steps of long chains are short and the error may rise for ten iterations."""
 POSITIVE = 1e-9
 """Flow below which an arc is held to be unused."""
 _TO_BOUNDARY = 0.99
@@ -113,7 +116,7 @@ def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
         better = error < least
         best = torch.where(better.view(-1, 1, 1, 1), at.flow, best)
         least = torch.where(better, error, least)
-        idle = torch.where(better, 0, idle + 1)
+        idle = torch.where(better | (least > _NEARLY_FINAL * scale), 0, idle + 1)
         final = final | ~length.isfinite() | (error <= PRECISION * scale) | (idle > PATIENCE)
         kept = _Iterate(*(x.nan_to_num(0, 0, 0) for x in direction))
         at = at.moved(kept, torch.where(final, 0, length))

@@ -67,7 +67,10 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
         unary = harder.unary[b : b + 1, :n, :m]
         chain = harder.additional[b : b + 1] if len(harder.additional) > 1 else harder.additional
         flow = flows(trellis(unary, chain[:, : n - 1, :m, :m]))
-        tags, weights = paths(flow, 1 + int((flow > POSITIVE).sum()))
+        # An optimum uses about as many arcs as there are tags; a flow that did not get there may
+        # use all of them, and the heaviest paths are then start enough.
+        arcs = min(int((flow > POSITIVE).sum()), 4 * n * m)
+        tags, weights = paths(flow, 1 + arcs)
         used = weights[0] > 0
         stored = np.full((int(used.sum()), harder.width), -1, np.int32)
         stored[:, :n] = tags[0, used].numpy()

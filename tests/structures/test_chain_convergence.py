@@ -5,7 +5,7 @@ import torch
 from chain_problems import HARD, certified_gap, chain_problem, gap_limit
 
 from repro.structures import ConvergenceWarning, LinearChain, sparsemap
-from repro.structures.arc_flow import flows, paths, trellis
+from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
 
 
 @pytest.mark.parametrize("seed", sorted({*range(3, 500, 10), *HARD}))
@@ -71,6 +71,20 @@ def test_flows_are_the_optimum_over_all_sequences(scale: float, forbidden: bool)
     allowed = torch.where(unary > -torch.inf, lowered, 0)
     mean = (allowed * marginals).sum((1, 2)) + (scores * flow).sum((1, 2, 3))
     assert (best - mean).max() <= 1e-8 * (1 + scale)
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_flows_of_long_chains_use_few_arcs(scale: float) -> None:
+    """Far from the solution, the error of long chains rises for several iterations."""
+    generator = torch.Generator().manual_seed(0)
+    unary = torch.randn(4, 100, 10, generator=generator, dtype=torch.float64) * scale
+    pairs = torch.randn(1, 1, 10, 10, generator=generator, dtype=torch.float64).expand(
+        4, 99, -1, -1
+    )
+    flow = flows(trellis(unary, 0.003 * pairs))
+    assert ((flow > POSITIVE).sum((1, 2, 3)) <= 1000).all()  # of 9,900
+    marginals = torch.cat((flow.sum(-1), flow[:, -1:].sum(-2)), 1)
+    torch.testing.assert_close(flow[:, 1:].sum(-1), marginals[:, 1:-1], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", [3, 26, 153])
