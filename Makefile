@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 reproduce: $(STAMP) ## Run every experiment that exists at SCALE, write results/SCALE/report.html
-	$(REPRO) reproduce scale=$(SCALE) $(ARGS)
+	$(REPRO) reproduce scale=$(SCALE) --yes $(ARGS)
 
 $(TARGETS): reproduce-%: $(STAMP)
 	$(REPRO) reproduce $(subst -,/,$*) scale=$(SCALE) $(ARGS)

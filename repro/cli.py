@@ -161,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--detach", action="store_true", help="submit to the cluster and leave")
     command.add_argument("--list", action="store_true", help="list the artefacts and stop")
     command.add_argument("--fresh", action="store_true", help="repeat runs of earlier versions")
+    command.add_argument("--yes", action="store_true", help="do not ask before everything is run")
     command.add_argument("--columns", help=_COLUMNS)
     command = add(report)
     command.add_argument("--sweep", metavar="NAME", help="only this sweep, a page of its own")
@@ -215,9 +216,13 @@ def reproduce(parsed: argparse.Namespace) -> int:
     from repro.runs.launch import print_failures
     from repro.runs.reproduce import Request, reproduce
 
-    names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
+    chosen = [item for item in parsed.settings if "=" not in item]
+    names = chosen_artefacts(chosen)
     settings = [item for item in parsed.settings if "=" in item]
     scale, overrides = _take(settings, "scale", "demo")
+    asks = not (chosen or parsed.dry_run or parsed.yes) and sys.stdin.isatty()
+    if asks and not _confirmed(names, scale, overrides, parsed.fresh):
+        return 0
     overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
@@ -226,6 +231,19 @@ def reproduce(parsed: argparse.Namespace) -> int:
     if done.report is not None:
         print(done.report)
     return 1 if failed else 0
+
+
+def _confirmed(names: Sequence[str], scale: str, overrides: Sequence[str], fresh: bool) -> bool:
+    """Show what is to be run, and ask; nothing is asked where nothing is left to run."""
+    from repro.runs.plan import plan, print_plan
+
+    of_runs = [item for item in overrides if not item.startswith("hydra")]
+    plans, estimate = plan(names, scale, of_runs, fresh)
+    if not any(one.todo for one in plans):
+        return True
+    print_plan(plans, estimate)
+    print("Run all of this? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def report(parsed: argparse.Namespace) -> int:

@@ -1,0 +1,65 @@
+"""A bare ``repro reproduce`` in a terminal asks before it runs everything."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from repro import cli
+from repro.runs import reproduce as reproduction
+from repro.runs.plan import plan
+
+EVERYTHING = 40
+"""There are more artefacts than that."""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of artefacts that would have been run."""
+    counts: list[int] = []
+
+    def record(request: reproduction.Request) -> reproduction.Reproduction:
+        counts.append(len(request.names))
+        return reproduction.Reproduction([], None)
+
+    monkeypatch.setattr("repro.runs.reproduce.reproduce", record)
+    # The plan of one artefact is enough to ask.
+    monkeypatch.setattr("repro.runs.plan.plan", lambda names, *rest: plan(names[:1], *rest))
+    return counts
+
+
+@pytest.mark.parametrize(("answer", "runs"), [("y\n", True), ("n\n", False), ("", False)])
+def test_everything_is_run_after_a_yes_only(
+    answer: str,
+    runs: bool,
+    requested: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    assert cli.main(["reproduce", f"results_dir={tmp_path}"]) == 0
+    assert "runs to do" in capsys.readouterr().out
+    assert [count > EVERYTHING for count in requested] == [True] * runs
+
+
+@pytest.mark.parametrize("words", [["--yes"], ["peters2019/figure3"]])
+def test_no_question_where_the_user_was_explicit(
+    words: list[str], requested: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    assert cli.main(["reproduce", *words, f"results_dir={tmp_path}"]) == 0
+    assert len(requested) == 1
+
+
+def test_no_question_without_a_terminal(
+    requested: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert cli.main(["reproduce", f"results_dir={tmp_path}"]) == 0
+    assert len(requested) == 1
