@@ -40,7 +40,8 @@ NARROW = 44
 """Grids of at most so many letters in a row are drawn beside each other."""
 PAGE, GAP = 132, 2
 """Letters of a table across the column of text, and those that separate two columns."""
-_DIRECTION = {True: " Higher is better.", False: " Lower is better.", None: ""}
+_DIRECTIONS = {True: "↑", False: "↓", None: ""}
+"""Marks of metrics whose higher or lower values are better."""
 
 
 @dataclass(frozen=True)
@@ -361,8 +362,8 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
     alike: dict[str, list[str]] = defaultdict(list)
     for name in _unique(column.metric for column in table.experiment.columns):
         metric = metric_of(name)
-        unit = f" Unit: {metric.unit}." if metric.unit else ""
-        alike[f"{metric.description}{unit}{_DIRECTION[metric.higher_is_better]}"].append(name)
+        marks = ", ".join(filter(None, (metric.unit, _DIRECTIONS[metric.higher_is_better])))
+        alike[f"{metric.description}{f' ({marks})' if marks else ''}"].append(name)
     facts = [(", ".join(names), text) for text, names in alike.items()]
     seeds = ", ".join(str(seed) for seed in table.seeds)
     many = f"mean ± sample standard deviation over the seeds {seeds}"

@@ -19,7 +19,7 @@ _TITLES = {"measured": "ours", "published": PAPER, "difference": "diff."}
 
 @dataclass(frozen=True)
 class GridColumn:
-    """Title of a column, the group it stands under (blank for none), and what it holds."""
+    """Title of a column, the group above it (blank for none), and what it holds."""
 
     title: str
     role: Role
@@ -67,7 +67,7 @@ class Grid:
 
     @property
     def grouped(self) -> bool:
-        """Return whether any column stands under a group."""
+        """Return whether any column belongs to a group."""
         return any(column.group for column in self.columns)
 
     def of_columns(self, places: Sequence[int]) -> "Grid":

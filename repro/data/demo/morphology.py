@@ -1,6 +1,6 @@
 """The demo corpus of morphological inflection, in the layout of CoNLL–SIGMORPHON 2018 task 1.
 
-Five invented languages draw random lemmas and inflect them through their paradigms.
+Five synthetic languages draw random lemmas and inflect them through their paradigms.
 """
 
 from pathlib import Path
@@ -152,7 +152,7 @@ TEST = 40
 
 
 def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
-    """Write the corpus of the invented languages under ``data_dir/conll2018/task1/all``.
+    """Write the corpus of the synthetic languages under ``data_dir/conll2018/task1/all``.
 
     Args:
         data_dir: folder that the reader takes as its ``data_dir``.

@@ -1,4 +1,4 @@
-"""Natural logic for the invented inference pairs: which clause follows from which.
+"""Natural logic for the synthetic inference pairs: which clause follows from which.
 
 A clause says that a quantity of a class does something, or does not. Classes and actions are
 trees of words, siblings exclude each other, modifiers restrict, opposite modifiers exclude each

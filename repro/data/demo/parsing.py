@@ -207,7 +207,7 @@ SIZES = {"train": 300, "dev": 80, "test": 80}
 
 
 def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int = 2018) -> None:
-    """Write one invented treebank under ``data_dir/ud-treebanks-v<release>/<treebank>``.
+    """Write one synthetic treebank under ``data_dir/ud-treebanks-v<release>/<treebank>``.
 
     Args:
         data_dir: folder that the reader takes as its ``data_dir``.
@@ -217,7 +217,7 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
         seed: the treebank is a pure function of it and of the name.
 
     Raises:
-        DataError: there is no such invented treebank.
+        DataError: there is no such synthetic treebank.
     """
     if treebank not in HEAD_FINAL:
         raise DataError(

@@ -1,4 +1,4 @@
-"""A corpus of invented news sentences and their titles, in the layout ``sumdata``.
+"""A corpus of synthetic news sentences and their titles, in the layout ``sumdata``.
 
 An article names who does what to whom, where, when and why, in one of several orders and among
 asides, and often says in a subordinate clause what somebody else did meanwhile. Its title keeps the

@@ -1,4 +1,4 @@
-"""A parallel corpus of two invented languages, made by a synchronous grammar.
+"""A parallel corpus of two synthetic languages, made by a synchronous grammar.
 
 It contains on purpose what makes translation hard:
 
@@ -28,7 +28,7 @@ SOURCE, TARGET = "orun", "vesti"
 SIZES = {"train": 800, "val": 100, "test": 200}
 DEMO = ParallelTexts(
     name="demo_translation",
-    title="generated sentences of two invented languages",
+    title="generated sentences of two synthetic languages",
     licence="that of this project",
     citation="none",
     folder="",

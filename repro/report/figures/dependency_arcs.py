@@ -187,7 +187,7 @@ def _height(arcs: Mapping[Arc, float]) -> float:
 
 
 def _level(arc: Arc) -> float:
-    """Longer arcs stand higher, ever more slowly."""
+    """Longer arcs are higher, by less and less."""
     return float(abs(arc[0] - arc[1]) ** 0.75)
 
 

@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Box:
-    """One box of the figure: the target's words, and what else might stand there.
+    """One box of the figure: the target's words, and the alternatives to them.
 
     Attributes:
         lines: text, probability in words, and whether it is the target.

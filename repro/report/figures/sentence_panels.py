@@ -125,7 +125,7 @@ class SentencePanels(Figure):
 class Block:
     """One sentence with its panels, as it is laid out; all measures are inches.
 
-    Panels stand beside each other in as many lines as the page needs; the source words are
+    Panels are drawn side by side in as many lines as the page needs; the source words are
     written below the last panel of each column.
     """
 
