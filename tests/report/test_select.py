@@ -118,7 +118,7 @@ def test_damaged_figure_data_are_refused(
     record = {**good["record"], "value": math.nan}
     for content, message in [
         ("{", "not JSON"),
-        ("[]", "expected an object with the keys"),
+        ("[]", "expected an object"),
         (json.dumps({**good, "extra": 1}), "expected an object with the keys"),
         (json.dumps({**good, "example": 3}), "must be an object"),
         (json.dumps({**good, "record": record}), "field 'value' is nan"),
