@@ -16,6 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
+from repro.compilation import compiled_on_disk
 from repro.data.alignment.corpus import FlatCorpus
 
 LEAST_TENSION, MOST_TENSION = 0.1, 14.0
@@ -53,7 +54,7 @@ def _geometric(nearest, tension, steps, count):
     return math.exp(tension * nearest) * (1.0 - ratio**count) / (1.0 - ratio)
 
 
-@njit(nogil=True)
+@compiled_on_disk(nogil=True)
 def _prior_mean(sizes, tension):
     """Sum over target words of ``Σ_j h e^{λh}``, divided by the normaliser of fast_align.
 

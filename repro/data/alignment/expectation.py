@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from repro.compilation import compiled_on_disk
 from repro.data.alignment.corpus import NULL, UNKNOWN
 from repro.data.alignment.diagonal import closeness, diagonal_weights
 
@@ -54,7 +55,7 @@ def find(keys, key):
     return np.int64(slot)
 
 
-@njit(nogil=True)
+@compiled_on_disk(nogil=True)
 def collect_pairs(corpus, targets):
     """Find every pair of a source word (or NULL) and a target word in one sentence pair.
 
@@ -107,7 +108,7 @@ def joint(model, words, target, i, m, out):
     return evidence
 
 
-@njit(nogil=True)
+@compiled_on_disk(nogil=True)
 def expected_counts(corpus, model, first, counts):
     """Add the expected number of uses of every pair to ``counts``.
 
@@ -149,7 +150,7 @@ def _digamma(x):
     return value + math.log(x) - 0.5 / x - series
 
 
-@njit(nogil=True)
+@compiled_on_disk(nogil=True)
 def normalise(table, counts, sources, concentration, probabilities):
     """Write ``t`` from counts to ``probabilities``.
 
@@ -170,7 +171,7 @@ def normalise(table, counts, sources, concentration, probabilities):
                 probabilities[slot] = count / total if total > 0.0 else 0.0
 
 
-@njit(nogil=True)
+@compiled_on_disk(nogil=True)
 def best_links(corpus, model):
     """The most probable source position of every target word, counted from 0; -1 for NULL.
 
