@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.mappings._reference import _pool, _split
+from repro.mappings._reference import _split
 
 Row = NDArray[np.longdouble]
 _PASSES = 200
@@ -103,7 +103,7 @@ def oscarmax(scores: Row, lam: float) -> Row:
     order = np.argsort(-scores, kind="stable")
     raised = (scores - scores.max())[order] + np.longdouble(lam) * np.arange(scores.size)
     levels = np.empty_like(scores)
-    levels[order] = np.array(_pool(list(raised)), np.longdouble)
+    levels[order] = np.array(_pooled(list(raised)), np.longdouble)
     return entmax(levels, 2.0)
 
 
@@ -205,3 +205,15 @@ def _on(support: NDArray[np.bool_], values: Row) -> Row:
     full = np.zeros(support.size, np.longdouble)
     full[support] = values
     return full
+
+
+def _pooled(row: list[np.longdouble]) -> list[np.longdouble]:
+    """Decreasing isotonic regression; SciPy's has double precision only."""
+    blocks: list[tuple[Any, int]] = []
+    for value in row:
+        total, size = value, 1
+        while blocks and blocks[-1][0] * size <= total * blocks[-1][1]:
+            last = blocks.pop()
+            total, size = total + last[0], size + last[1]
+        blocks.append((total, size))
+    return [total / size for total, size in blocks for _ in range(size)]
