@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +11,6 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
-
-
-@functools.cache
-def _fingerprint(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 class _SourcesCache(FunctionCache):
@@ -30,7 +21,10 @@ class _SourcesCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._sources = _fingerprint(Path(function.__code__.co_filename).parent)
+        digest = hashlib.sha256()
+        for path in sorted(Path(function.__code__.co_filename).parent.glob("*.py")):
+            digest.update(path.read_bytes())
+        self._sources = digest.hexdigest()
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
         return (*super()._index_key(signature, codegen), self._sources)
