@@ -269,7 +269,7 @@ def report(parsed: argparse.Namespace) -> int:
 
 
 def plan(parsed: argparse.Namespace) -> int:
-    """Runs to do and done, time, disk space, missing data."""
+    """List runs to do and done, time, disk space, missing data."""
     from repro.config.experiment import chosen_artefacts
     from repro.runs.plan import plan, print_plan
 
@@ -291,7 +291,7 @@ def results(parsed: argparse.Namespace) -> int:
 
 
 def compare(parsed: argparse.Namespace) -> int:
-    """Two runs: settings, metrics, significance."""
+    """Compare two runs: settings, metrics, significance."""
     from repro.report.explore import print_comparison
 
     print_comparison(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.other)
@@ -309,7 +309,7 @@ def data(parsed: argparse.Namespace) -> int:
 
 
 def status(parsed: argparse.Namespace) -> int:
-    """How far a sweep is, the latest by default."""
+    """Show how far a sweep is, the latest by default."""
     from repro.runs.show import show_status
 
     names = [item for item in parsed.settings if "=" not in item]
@@ -318,7 +318,7 @@ def status(parsed: argparse.Namespace) -> int:
 
 
 def doctor(parsed: argparse.Namespace) -> int:
-    """What this machine has, and what to do about it."""
+    """Show what this machine has, and what to do about it."""
     from repro.runs.doctor import doctor
 
     data = [item for item in parsed.settings if item.startswith("data_dir=")]
@@ -335,7 +335,7 @@ def completion(_parsed: argparse.Namespace) -> int:
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """What a run was, and what it measured."""
+    """Show what a run was, and what it measured."""
     from repro.runs.show import show
 
     show(_folder(parsed.settings, "results_dir"), parsed.run_id)

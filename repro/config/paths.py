@@ -54,7 +54,7 @@ def extended(package: str) -> list[str]:
 def declared_in(
     package: str, path: Iterable[str], attribute: str, known: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What all modules of a package declare under one attribute, by name.
+    """Collect what all modules of a package declare under one attribute, by name.
 
     Args:
         package: full name, for example ``"repro.data.corpora"``.

@@ -1,12 +1,10 @@
 """Compilation of the kernels of the structures, and their cache on disk."""
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from numba import njit
 
+from repro.compilation import compiled_on_disk
 from repro.structures.kernels.codes import Array as Array
 
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
@@ -28,23 +26,5 @@ inlined = njit(**_CALLED, _nrt=False, forceinline=True)
 oracle = njit(**(_CALLED | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
 """Compiles a function whose scores cannot be NaN, so that maxima use vector instructions too."""
 
-
-def _fingerprint() -> int:
-    """A number that changes with every kernel's source, never zero."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest()[:6], "big") + 1
-
-
-SOURCES = _fingerprint()
-"""Part of the key of compiled code on disk, where numba itself looks at one file only."""
-
-
-def on_disk(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile what Python calls and keep the code; in memory where no folder can be written."""
-    try:
-        compiled: Callable[..., Any] = njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:
-        compiled = njit(**_OPTIONS)(function)
-    return compiled
+on_disk = compiled_on_disk(**_OPTIONS)
+"""Compiles what Python calls and keeps the code on disk."""

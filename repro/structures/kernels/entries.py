@@ -1,74 +1,79 @@
-"""Entry points for Python: kernels over a batch, compiled once and kept on disk.
-
-Each entry refers to the fingerprint of all sources, which makes it a part of the entry's key.
-"""
+"""Entry points for Python: kernels over a batch, compiled once and kept on disk."""
 
 from typing import Any
 
 from repro.structures.kernels import active_set, batch, gram, mixture
 from repro.structures.kernels import conditional_gradient as descent
-from repro.structures.kernels._compile import SOURCES, on_disk
+from repro.structures.kernels._compile import on_disk
 
 
-def _entries(sources: int) -> tuple[Any, ...]:
-    """Make the entries, in whose closure the fingerprint is: numba's key has what it holds."""
-
-    def solve_range(*arguments: Any) -> Any:
-        assert sources
-        return batch.solve_range(*arguments)
-
-    def map_range(*arguments: Any) -> Any:
-        assert sources
-        return batch.map_range(*arguments)
-
-    def respond(*arguments: Any) -> Any:
-        assert sources
-        return mixture.respond(*arguments)
-
-    def read_unary(*arguments: Any) -> Any:
-        assert sources
-        return mixture.read_unary(*arguments)
-
-    def write_unary(*arguments: Any) -> Any:
-        assert sources
-        return mixture.write_unary(*arguments)
-
-    def read_transitions(*arguments: Any) -> Any:
-        assert sources
-        return mixture.read_transitions(*arguments)
-
-    def write_transitions(*arguments: Any) -> Any:
-        assert sources
-        return mixture.write_transitions(*arguments)
-
-    def begin(*arguments: Any) -> Any:
-        assert sources
-        return active_set.begin(*arguments)
-
-    def advance(*arguments: Any) -> Any:
-        assert sources
-        return active_set.advance(*arguments)
-
-    def with_room(*arguments: Any) -> Any:
-        assert sources
-        return gram.with_room(*arguments)
-
-    def empty_state(*arguments: Any) -> Any:
-        assert sources
-        return gram.empty_state(*arguments)
-
-    def conditional_gradient(*arguments: Any) -> Any:
-        assert sources
-        return descent.run(*arguments)
-
-    every = (
-        solve_range, map_range, respond, read_unary, write_unary, read_transitions,
-        write_transitions, begin, advance, with_room, empty_state, conditional_gradient,
-    )  # fmt: skip
-    return tuple(on_disk(entry) for entry in every)
+@on_disk
+def solve_range(*arguments: Any) -> Any:
+    """Call ``batch.solve_range``."""
+    return batch.solve_range(*arguments)
 
 
-(
-    solve_range, map_range, respond, read_unary, write_unary, read_transitions,
-    write_transitions, begin, advance, with_room, empty_state, conditional_gradient,
-) = _entries(SOURCES)  # fmt: skip
+@on_disk
+def map_range(*arguments: Any) -> Any:
+    """Call ``batch.map_range``."""
+    return batch.map_range(*arguments)
+
+
+@on_disk
+def respond(*arguments: Any) -> Any:
+    """Call ``mixture.respond``."""
+    return mixture.respond(*arguments)
+
+
+@on_disk
+def read_unary(*arguments: Any) -> Any:
+    """Call ``mixture.read_unary``."""
+    return mixture.read_unary(*arguments)
+
+
+@on_disk
+def write_unary(*arguments: Any) -> Any:
+    """Call ``mixture.write_unary``."""
+    return mixture.write_unary(*arguments)
+
+
+@on_disk
+def read_transitions(*arguments: Any) -> Any:
+    """Call ``mixture.read_transitions``."""
+    return mixture.read_transitions(*arguments)
+
+
+@on_disk
+def write_transitions(*arguments: Any) -> Any:
+    """Call ``mixture.write_transitions``."""
+    return mixture.write_transitions(*arguments)
+
+
+@on_disk
+def begin(*arguments: Any) -> Any:
+    """Call ``active_set.begin``."""
+    return active_set.begin(*arguments)
+
+
+@on_disk
+def advance(*arguments: Any) -> Any:
+    """Call ``active_set.advance``."""
+    return active_set.advance(*arguments)
+
+
+@on_disk
+def with_room(*arguments: Any) -> Any:
+    """Call ``gram.with_room``."""
+    return gram.with_room(*arguments)
+
+
+@on_disk
+def empty_state(*arguments: Any) -> Any:
+    """Call ``gram.empty_state``."""
+    return gram.empty_state(*arguments)
+
+
+@on_disk
+def conditional_gradient(*arguments: Any) -> Any:
+    """Call ``descent.run``."""
+    return descent.run(*arguments)
