@@ -27,6 +27,15 @@ _SIGNALLED = 128
 _LIVENESS_SECONDS = 1.0
 """Interval at which the leader checks processes; a pipe may survive its worker in a subprocess."""
 _EXIT_SECONDS = 30.0
+_LIBRARIES = (
+    "torch", "torch._inductor.config", "numba", "pandas", "hydra.utils", "scipy.linalg",
+    "rich.console",
+)  # fmt: skip
+"""What the process imports of which workers are forks: that takes seconds, now once for all.
+
+The package itself is not among it: in forks of a process that has imported the mappings, these do
+without OpenMP (:mod:`repro.mappings.kernels.cpu.parallel`).
+"""
 _NOTICE = (
     "repro: stopping: runs in progress write their checkpoints; interrupt again to stop at once, "
     "which loses what they did since their last checkpoint\n"
@@ -119,9 +128,8 @@ class Crew(Generic[TaskT, ResultT]):
         """Give a task to an idle lane; its process is started, or replaced if it has died."""
         worker = self._workers.get(lane)
         if worker is None or not worker.process.is_alive():
-            # Workers are forks of one process: only that one imports what they use, for seconds.
             context = get_context("forkserver")
-            context.set_forkserver_preload([self.perform.__module__])
+            context.set_forkserver_preload([*_LIBRARIES])
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=_work,
