@@ -15,7 +15,8 @@ from repro.config.schema.checks import ADDED_LATER, RECORDED_AS
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
 
-_NUISANCE = ("checkpoint_minutes",)
+_NUISANCE_OF_TRAINING = ("checkpoint_minutes",)
+"""Keys of ``training`` that change no number."""
 _LENGTH = 12
 
 
@@ -62,8 +63,10 @@ def settings(run: RunConfig, every: bool = True) -> dict[str, Any]:
         every: include settings added later that hold their default, which no identity covers.
     """
     content = {key: one for key, one in _content(run, every).items() if key not in NUISANCE}
-    training = {key: one for key, one in content["training"].items() if key not in _NUISANCE}
-    return content | {"training": training}
+    training = content["training"].items()
+    return content | {
+        "training": {key: one for key, one in training if key not in _NUISANCE_OF_TRAINING}
+    }
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Commands ``repro data list``, ``fetch`` and ``verify``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from repro.data.corpora import Corpus, declared_corpora
@@ -7,7 +8,9 @@ from repro.data.download import fetch, fetch_from_hub, receipt_path, verify
 from repro.data.errors import DataError
 
 SHOWN = 10
+"""Missing or corrupt files of a corpus that are named one by one."""
 HUB = "@hub"
+"""``NAME@hub`` is the copy of a corpus on the Hugging Face Hub, ``NAME`` the one of its authors."""
 
 
 def run(action: str, corpus: str | None, data_dir: Path) -> int:
@@ -25,41 +28,56 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
         DataError: unknown action or corpus, no corpus to fetch, or a failed download.
     """
     every = declared_corpora()
-    hubs = sorted(f"{name}{HUB}" for name, one in every.items() if one.hub)
-    fetchable = [*sorted(name for name, one in every.items() if one.downloads), *hubs]
+    hubs = [name + HUB for name, one in every.items() if one.hub]
     if action not in ("list", "fetch", "verify"):
         raise DataError(f"unknown action {action!r}: choose list, fetch or verify")
     if action == "fetch":
-        if corpus is None:
-            raise DataError(f"fetch needs a corpus; there are: {', '.join(fetchable)}")
-        declared = every.get(corpus.removesuffix(HUB))
-        if declared is None or corpus not in fetchable:
-            if declared is not None and declared.obtain:
-                raise DataError(f"{corpus} cannot be fetched: {declared.obtain}")
-            raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(fetchable)}")
-
-        def progress(done: int, total: int, name: str) -> None:
-            if total < 50 or done % 50 == 0 or done == total:  # each, or every 50th of many
-                print(f"  {done}/{total}  {name}", flush=True)
-
-        download = fetch_from_hub if corpus.endswith(HUB) else fetch
-        placed, present = download(declared, data_dir, progress)
-        print(f"{corpus}: {placed} downloaded, {present} there already")
-        return 0
-    if corpus is not None and corpus not in {*every, *fetchable}:
+        direct = [name for name, one in every.items() if one.downloads]
+        return _fetch(every, sorted(direct) + sorted(hubs), corpus, data_dir)
+    if corpus is not None and corpus not in {*every, *hubs}:
         raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
-    if action == "list":
-        for one in every.values() if corpus is None else [every[corpus.removesuffix(HUB)]]:
-            describe(one, data_dir)
-        return 0
-    names = [] if corpus is None else [corpus]
-    for name, one in every.items() if corpus is None else ():
-        # An interrupted fetch leaves files and no receipt.
+    if action == "verify":
+        names = _fetched(every, data_dir) if corpus is None else [corpus]
+        return _verify(every, names, data_dir)
+    for one in every.values() if corpus is None else [every[corpus.removesuffix(HUB)]]:
+        describe(one, data_dir)
+    return 0
+
+
+def _fetch(
+    every: Mapping[str, Corpus], fetchable: list[str], corpus: str | None, data_dir: Path
+) -> int:
+    if corpus is None:
+        raise DataError(f"fetch needs a corpus; there are: {', '.join(fetchable)}")
+    declared = every.get(corpus.removesuffix(HUB))
+    if declared is None or corpus not in fetchable:
+        if declared is not None and declared.obtain:
+            raise DataError(f"{corpus} cannot be fetched: {declared.obtain}")
+        raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(fetchable)}")
+
+    def progress(done: int, total: int, name: str) -> None:
+        if total < 50 or done % 50 == 0 or done == total:  # each, or every 50th of many
+            print(f"  {done}/{total}  {name}", flush=True)
+
+    download = fetch_from_hub if corpus.endswith(HUB) else fetch
+    placed, present = download(declared, data_dir, progress)
+    print(f"{corpus}: {placed} downloaded, {present} there already")
+    return 0
+
+
+def _fetched(every: Mapping[str, Corpus], data_dir: Path) -> list[str]:
+    """Names of the corpora that were fetched, also in part: that leaves files and no receipt."""
+    names = []
+    for name, one in every.items():
         paths = (download.path for download in one.downloads if download.path)
         if receipt_path(one, data_dir).is_file() or any((data_dir / p).is_file() for p in paths):
             names.append(name)
         if receipt_path(one, data_dir, hub=True).is_file():
             names.append(name + HUB)
+    return names
+
+
+def _verify(every: Mapping[str, Corpus], names: list[str], data_dir: Path) -> int:
     if not names:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
     complete = bool(names)

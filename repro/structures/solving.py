@@ -24,13 +24,15 @@ _MORE = 1000
 """Oracle calls of a chain beyond twice its number of parts, which is enough for almost all. The
 interior-point method takes as long as about a thousand."""
 _ROOM = 32
+"""Structures for which the active set of an oracle in Python has memory at first."""
 _UNIT = 2.0**-50
+"""Bound of a sum's rounding error, relative to its terms; eight times the unit roundoff."""
 _FEW = 500
 """A caller who allows fewer oracle calls wants a rough solution, and gets no interior point."""
 
 
 def no_structures(batch: int, width: int) -> tuple[Array, Found]:
-    """Nothing to start from."""
+    """Return offsets and structures of a start without any structure, for each instance."""
     nothing = Found(np.empty((0, width), np.int32), np.empty(0), np.empty(0))
     return np.zeros(batch + 1, np.int64), nothing
 
@@ -193,7 +195,7 @@ def _joined(
 
 
 def refuse(statuses: Array) -> None:
-    """Raise the error of the first instance that has one."""
+    """Raise the error of the first instance that has one, and count the others."""
     for status, kind, reason in (
         (INVALID, ValueError, "a score is NaN or +inf"),
         (INFEASIBLE, InfeasibleError, "no structure is allowed: too many scores are -inf"),

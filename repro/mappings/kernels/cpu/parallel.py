@@ -137,6 +137,7 @@ class _Loop(NamedTuple):
 def _run_by_openmp(
     kernel: Any, threads: int, count: int, unit: int, arguments: tuple[Any, ...]
 ) -> int:
+    """Call a compiled kernel for ranges of whole units of rows, and return the sum of results."""
     loop = _loop(kernel, tuple(map(type, arguments)))
     rows = -(-count // (threads * _RANGES * unit)) * unit
     task = ctypes.create_string_buffer(loop.layout.size)
@@ -147,6 +148,7 @@ def _run_by_openmp(
 
 @cache
 def _loop(kernel: Any, python_types: tuple[type, ...]) -> _Loop:
+    """Compile a kernel for arguments of these types, and the loop that threads run."""
     kinds = tuple(typeof(kind(0)) for kind in (*python_types, int, int))
     kernel.compile(kinds)
     compiled = kernel.overloads[kinds]
@@ -156,7 +158,7 @@ def _loop(kernel: Any, python_types: tuple[type, ...]) -> _Loop:
 
 
 _engines: list[Any] = []
-"""Own the machine code."""
+"""Owners of the compiled loops, which are freed with them."""
 
 
 @cache
@@ -171,7 +173,14 @@ def _compiled(kinds: tuple[types.Type, ...]) -> int:
 
 
 def _task_loop(kinds: tuple[types.Type, ...]) -> ir.Module:
-    """Take the next range until there is none, and add up what the calls return."""
+    """Write ``loop`` in LLVM's language, as ``schedule(dynamic)`` of OpenMP works.
+
+    Each thread takes the next range of rows by an atomic addition, calls the kernel for it, and
+    adds what that returns to the total, until there is no range left::
+
+        while ((start = fetch_add(&next, rows)) < count)
+            fetch_add(&total, kernel(*arguments, start, min(start + rows, count)));
+    """
     module, passed = ir.Module(), [_PASSED[kind][0] for kind in kinds]
     loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [_WORD.as_pointer()]), "loop")
     first, again, call, done = (loop.append_basic_block() for _ in range(4))
