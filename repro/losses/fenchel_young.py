@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from repro.losses.fused import fused_losses
 from repro.losses.reduction import Reduction, check_classes, reduce_losses
 from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings._arguments import allowed_scores, centre, integer, number
 from repro.mappings._autograd import DifferentiableFunction, keep
-from repro.mappings._masking import allowed_scores, centre
-from repro.mappings._parameters import integer, number
 
 
 class FenchelYoungLoss(nn.Module):

@@ -8,8 +8,8 @@ from torch.autograd import Function, forward_ad
 
 from repro.losses.reduction import Reduction, check_classes
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings._arguments import is_concrete
 from repro.mappings._entmax import apply_jacobian
-from repro.mappings._masking import is_concrete
 from repro.mappings.kernels import dispatch
 
 

@@ -15,9 +15,8 @@ from torch.nn import functional as F
 from repro.losses.fenchel_young import FenchelYoungLoss, check_loss_settings
 from repro.losses.reduction import Reduction, check_classes, reduce_losses
 from repro.mappings import Entmax
+from repro.mappings._arguments import centre, integer
 from repro.mappings._entmax import check_alpha
-from repro.mappings._masking import centre
-from repro.mappings._parameters import integer
 
 _DENSITY = 1 / 64
 """Share of nonzero probabilities up to which the support of a chunk is kept."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from repro.mappings._masking import is_concrete
+from repro.mappings._arguments import is_concrete
 
 Reduction = Literal["mean", "sum", "none"]
 

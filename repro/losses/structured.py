@@ -27,7 +27,7 @@ from torch.nn.functional import pad
 
 from repro.losses.fenchel_young import check_loss_settings
 from repro.losses.reduction import Reduction, reduce_losses
-from repro.mappings._masking import under_vmap
+from repro.mappings._arguments import under_vmap
 from repro.structures import (
     Arborescence,
     ConvergenceWarning,

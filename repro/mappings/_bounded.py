@@ -6,11 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
-from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
-from repro.mappings._conjugate import Danskin, tsallis
-from repro.mappings._entmax import on_support
-from repro.mappings._masking import (
+from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
     centre,
@@ -18,6 +14,10 @@ from repro.mappings._masking import (
     check_floating,
     is_concrete,
 )
+from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
+from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
+from repro.mappings._conjugate import Danskin, tsallis
+from repro.mappings._entmax import on_support
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap

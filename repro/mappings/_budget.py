@@ -5,10 +5,9 @@ import math
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import allowed_scores, is_concrete, number, per_row
 from repro.mappings._bounded import Unsolvable, apply_bounded, bounded_value, first_row
 from repro.mappings._conjugate import tsallis
-from repro.mappings._masking import allowed_scores, is_concrete
-from repro.mappings._parameters import number, per_row
 from repro.mappings.kernels import dispatch
 from repro.mappings.modules import ProbabilityMap
 

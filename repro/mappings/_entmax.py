@@ -7,9 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import (
+    allowed_scores,
+    cast_like,
+    centre,
+    check_per_row,
+    in_double,
+    is_concrete,
+    number,
+)
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
-from repro.mappings._masking import allowed_scores, cast_like, centre, in_double, is_concrete
-from repro.mappings._parameters import check_per_row, number
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
 

@@ -3,6 +3,7 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
+from repro.mappings._arguments import allowed_scores, cast_like, centre, divided_by_gamma
 from repro.mappings._autograd import from_last, to_last
 from repro.mappings._conjugate import tsallis
 from repro.mappings._grouped import (
@@ -13,9 +14,8 @@ from repro.mappings._grouped import (
     is_present,
     project,
 )
-from repro.mappings._masking import allowed_scores, cast_like, centre, divided_by_gamma
+from repro.mappings._segments import saturated
 from repro.mappings._simplex import check_gamma, sparsemax
-from repro.mappings._total_variation import saturated
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import number
 from repro.mappings._autograd import DifferentiableFunction, keep
-from repro.mappings._parameters import number
 from repro.mappings._threshold import sparsemax_powers
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch

@@ -6,11 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import (
+    allowed_scores,
+    cast_like,
+    centre,
+    is_concrete,
+    number,
+    per_row,
+)
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._conjugate import Danskin
 from repro.mappings._entmax import on_support
-from repro.mappings._masking import allowed_scores, cast_like, centre, is_concrete
-from repro.mappings._parameters import number, per_row
 from repro.mappings._threshold import entmax15_powers, entmax_powers
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch

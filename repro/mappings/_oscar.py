@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import allowed_scores, cast_like, centre, divided_by_gamma
 from repro.mappings._autograd import from_last, to_last
 from repro.mappings._conjugate import tsallis
 from repro.mappings._grouped import (
@@ -15,8 +16,7 @@ from repro.mappings._grouped import (
     is_present,
     project,
 )
-from repro.mappings._isotonic import decreasing_blocks
-from repro.mappings._masking import allowed_scores, cast_like, centre, divided_by_gamma
+from repro.mappings._segments import decreasing_blocks
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch

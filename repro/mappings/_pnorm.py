@@ -10,10 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import (
+    allowed_scores,
+    cast_like,
+    centre,
+    divided_by_gamma,
+    is_concrete,
+    number,
+)
 from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
 from repro.mappings._entmax import on_support
-from repro.mappings._masking import allowed_scores, cast_like, centre, divided_by_gamma, is_concrete
-from repro.mappings._parameters import number
 from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from repro.mappings._arguments import allowed_scores, cast_like, centre
 from repro.mappings._entmax import apply_jacobian, check_alpha
-from repro.mappings._masking import allowed_scores, cast_like, centre
 from repro.mappings._pnorm import SqPnormMax
 from repro.mappings.modules import Entmax
 from repro.mappings.regularized import regularized

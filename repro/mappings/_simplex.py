@@ -4,9 +4,8 @@ import math
 
 from torch import Tensor
 
+from repro.mappings._arguments import allowed_scores, cast_like, divided_by_gamma, number
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._masking import allowed_scores, cast_like, divided_by_gamma
-from repro.mappings._parameters import number
 
 
 def softmax(

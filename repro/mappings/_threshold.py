@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from repro.mappings._masking import is_concrete
+from repro.mappings._arguments import is_concrete
 
 Step = Callable[[Tensor], Tensor]
 SMALLEST_ORDER = 1e-20

@@ -26,8 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from repro.mappings._arguments import under_vmap
 from repro.mappings._autograd import DifferentiableFunction, keep
-from repro.mappings._masking import under_vmap
 from repro.structures.forward_backward import LOWEST, gradients, log_add, possible
 
 LARGEST_CONDITION = 1e4

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.mappings._masking import under_vmap
+from repro.mappings._arguments import under_vmap
 from repro.structures import padded_mixture
 from repro.structures.kernels import entries
 from repro.structures.kernels.codes import PARTS, Array

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.conllu import (
+from repro.data.dependencies.conllu import (
     COLUMNS,
     format_sentence,
     parse_conllu,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.conllu import parse_conllu
 from repro.data.demo.parsing import demo_texts
-from repro.data.trees import Tree, TreeEncoder, collate_trees, normalise, word_batches
+from repro.data.dependencies.conllu import parse_conllu
+from repro.data.dependencies.trees import Tree, TreeEncoder, collate_trees, normalise, word_batches
 from repro.data.vocabulary import Vocabulary
 
 SENTENCES = parse_conllu(demo_texts("UD_Demo-Initial", 1)["dev"].encode(), Path("demo"))

@@ -3,12 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from repro.data import universal_dependencies
-from repro.data.conllu import COLUMNS
+from repro.data.dependencies import universal_dependencies
 from repro.data.corpora.treebanks import CORPORA
 from repro.data.demo.parsing import write_demo_treebank
+from repro.data.dependencies.conllu import COLUMNS
+from repro.data.dependencies.universal_dependencies import (
+    HELD_OUT,
+    SPLITS,
+    check_tags,
+    load_treebank,
+)
 from repro.data.errors import DataError
-from repro.data.universal_dependencies import HELD_OUT, SPLITS, check_tags, load_treebank
 
 NAME = "UD_Demo-Initial"
 TITLE = f"{NAME} 9.9"

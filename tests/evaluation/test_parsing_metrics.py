@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.conllu import parse_conllu, write_conllu
+from repro.data.dependencies.conllu import parse_conllu, write_conllu
 from repro.data.errors import DataError
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences

@@ -13,8 +13,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import jacfwd, jacrev, vmap
 
 from repro.mappings import Oscarmax, fusedmax, oscarmax, sparsemax
-from repro.mappings._isotonic import decreasing_blocks
 from repro.mappings._reference import oscarmax_by_pooling, sparsemax_by_sorting
+from repro.mappings._segments import decreasing_blocks
 
 INF = math.inf
 LAMS = (0.01, 0.05, 0.3)
@@ -192,10 +192,10 @@ def test_a_batch_is_its_rows():
 
 
 def test_stopping_early_changes_no_bit(monkeypatch):
-    monkeypatch.setattr("repro.mappings._isotonic.AVAILABLE", False)
+    monkeypatch.setattr("repro.mappings._segments.AVAILABLE", False)
     scores = torch.cat([draw(20, 30, seed=13), hard_rows(30)])
     early = oscarmax(scores, 0.05)
-    monkeypatch.setattr("repro.mappings._isotonic.is_concrete", lambda tensor: False)
+    monkeypatch.setattr("repro.mappings._segments.is_concrete", lambda tensor: False)
     assert torch.equal(oscarmax(scores, 0.05), early)
 
 

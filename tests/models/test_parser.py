@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from repro.data.trees import Tree, collate_trees
+from repro.data.dependencies.trees import Tree, collate_trees
 from repro.data.vocabulary import Vocabulary
 from repro.models.parser import ArcScorer, LstmParser
 

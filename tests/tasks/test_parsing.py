@@ -10,9 +10,9 @@ from stored_statistics import assert_sums_give_the_records, scores_of
 from repro.config import ConfigError
 from repro.config.compose import compose_run
 from repro.config.schema import RunConfig
-from repro.data.conllu import parse_conllu
+from repro.data.dependencies.conllu import parse_conllu
+from repro.data.dependencies.trees import collate_trees
 from repro.data.errors import DataError
-from repro.data.trees import collate_trees
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind

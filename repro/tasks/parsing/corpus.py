@@ -6,8 +6,13 @@ from pathlib import Path
 
 from repro.config.schema.parsing import ParsingRun
 from repro.data.demo.parsing import write_demo_treebank
-from repro.data.trees import Tree, TreeEncoder
-from repro.data.universal_dependencies import Treebank, check_tags, load_treebank, treebank_folder
+from repro.data.dependencies.trees import Tree, TreeEncoder
+from repro.data.dependencies.universal_dependencies import (
+    Treebank,
+    check_tags,
+    load_treebank,
+    treebank_folder,
+)
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity
 

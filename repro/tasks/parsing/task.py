@@ -13,9 +13,9 @@ from torch import Tensor
 from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParsingConfig, ParsingRun
 from repro.data.batching import epoch_batches
-from repro.data.conllu import write_conllu
+from repro.data.dependencies.conllu import write_conllu
+from repro.data.dependencies.trees import Tree, TreeBatch, collate_trees, word_batches
 from repro.data.sentence_search import preference
-from repro.data.trees import Tree, TreeBatch, collate_trees, word_batches
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.conllu import Sentence, parse_conllu
 from repro.data.demo.parsing import HEAD_FINAL, demo_texts, write_demo_treebank
+from repro.data.dependencies.conllu import Sentence, parse_conllu
 from repro.data.errors import DataError
 
 

@@ -116,8 +116,7 @@ def in_torch(*arguments):
     """Compute a mapping without kernels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatch, "has_kernel", lambda tensor: False)
-        for solver in ("_total_variation", "_isotonic"):
-            patch.setattr(f"repro.mappings.{solver}.AVAILABLE", False)
+        patch.setattr("repro.mappings._segments.AVAILABLE", False)
         return results(*arguments)
 
 

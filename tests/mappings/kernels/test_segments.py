@@ -7,20 +7,17 @@ from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import fusedmax, oscarmax
 from repro.mappings._grouped import group_means
-from repro.mappings._isotonic import decreasing_blocks
-from repro.mappings._total_variation import saturated
+from repro.mappings._segments import decreasing_blocks, saturated
 from repro.mappings.kernels import dispatch
 
 segments = pytest.importorskip("repro.mappings.kernels.cpu.segments")
-SOLVERS = ("_total_variation", "_isotonic")
 
 
 @pytest.fixture
 def without_kernels(monkeypatch):
     """Leaves the versions in PyTorch, as on an accelerator or without numba."""
     monkeypatch.setattr(dispatch, "has_kernel", lambda tensor: False)
-    for name in SOLVERS:
-        monkeypatch.setattr(f"repro.mappings.{name}.AVAILABLE", False)
+    monkeypatch.setattr("repro.mappings._segments.AVAILABLE", False)
 
 
 def drawn(size):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from repro.data.conllu import Sentence
+from repro.data.dependencies.conllu import Sentence
 from repro.data.vocabulary import Vocabulary
 
 NUMBER = "NUM"

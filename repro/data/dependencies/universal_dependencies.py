@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repro.data.conllu import UNSPECIFIED, Sentence, parse_conllu
 from repro.data.corpora import declared_corpora
 from repro.data.corpora.treebanks import TreebankFiles
+from repro.data.dependencies.conllu import UNSPECIFIED, Sentence, parse_conllu
 from repro.data.errors import DataError
 from repro.data.files import sha256_of
 

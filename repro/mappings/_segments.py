@@ -1,11 +1,13 @@
-r"""Proximal operator of one-dimensional total variation, all rows of a batch at once.
+r"""Total variation and isotonic regression, all rows of a batch at once: segments of equal value.
 
-Dynamic programming over the positions (Johnson 2013); the picture is the taut string of Condat
+Total variation: dynamic programming over the positions (Johnson 2013), the taut string of Condat
 (2013). ``f_i(b) = clip(f_{i-1}(b) + b - x_i, -λ, λ)`` is the derivative of the best objective of
 the first ``i`` entries when the last of them is ``b``. It is increasing and piecewise linear; each
 piece is a line ``(count - time) b - (sum - height)``, where ``(time, height)`` is a point of the
 tube of radius ``λ`` around the partial sums. A step cuts pieces off at both ends and adds one
 there. On the way back ``y_i = clip(y_{i+1}, low_i, high_i)``, with ``f_i = ∓λ`` at the two bounds.
+
+Isotonic regression: parallel pooling of adjacent violators.
 """
 
 from typing import Any
@@ -13,7 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.library import custom_op
+from torch.nn.functional import pad
 
+from repro.mappings._arguments import is_concrete
+from repro.mappings._grouped import group_means
 from repro.mappings.kernels.dispatch import AVAILABLE
 
 
@@ -119,3 +124,52 @@ def _(
         for tensor, at in zip((scores, present), in_dims, strict=False)
     ]
     return saturated(*pair, lam), 0
+
+
+@custom_op("repro::decreasing_blocks", mutates_args=())
+def decreasing_blocks(values: Tensor) -> Tensor:
+    """Solve ``min_y ‖y - u‖²`` subject to ``y_1 >= y_2 >= ...`` along the last axis.
+
+    Two neighbouring blocks whose means do not decrease have the same value in the solution (the
+    lemma of pool-adjacent-violators), so all such pairs are pooled in one sweep. Every sweep but
+    the last pools at least one pair.
+
+    Args:
+        values: ``u``, float64, ``n >= 1`` on the last axis.
+
+    Returns:
+        ``long``, the shape of ``values``: the number of the block of every position, from zero.
+        ``y`` is the mean of its block.
+    """
+    if AVAILABLE and values.device.type == "cpu":
+        from repro.mappings.kernels.cpu import segments
+
+        return segments.decreasing_blocks(values)
+    weights = torch.ones_like(values)
+    inner = values.size(-1) - 1
+    starts = torch.ones_like(values[..., 1:], dtype=torch.long)
+    blocks = _numbered(starts)
+    for _ in range(inner):
+        means = group_means(values, weights, blocks)
+        falls = (means[..., 1:] < means[..., :-1]).long()
+        kept = starts * falls
+        if is_concrete(values) and torch.equal(kept, starts):
+            break
+        starts = kept
+        blocks = _numbered(starts)
+    return blocks
+
+
+@decreasing_blocks.register_fake
+def _(values: Tensor) -> Tensor:
+    return torch.empty_like(values, dtype=torch.long)
+
+
+@decreasing_blocks.register_vmap
+def _(info: Any, in_dims: tuple[int], values: Tensor) -> tuple[Tensor, int]:
+    return decreasing_blocks(values.movedim(in_dims[0], 0)), 0
+
+
+def _numbered(starts: Tensor) -> Tensor:
+    """Block numbers from the flags of the positions, but the first, at which a block starts."""
+    return pad(starts.cumsum(-1), (1, 0))

@@ -1,0 +1,1 @@
+"""Dependency trees: CoNLL-U files, treebanks, and arcs as numbers."""
