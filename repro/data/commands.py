@@ -37,8 +37,7 @@ def run(action: str, corpus: str | None, data_dir: Path) -> int:
     if corpus is not None and corpus not in {*every, *hubs}:
         raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(sorted(every))}")
     if action == "verify":
-        names = _fetched(every, data_dir) if corpus is None else [corpus]
-        return _verify(every, names, data_dir)
+        return _verify(every, corpus, data_dir)
     for one in every.values() if corpus is None else [every[corpus.removesuffix(HUB)]]:
         describe(one, data_dir)
     return 0
@@ -65,19 +64,15 @@ def _fetch(
     return 0
 
 
-def _fetched(every: Mapping[str, Corpus], data_dir: Path) -> list[str]:
-    """Names of the corpora that were fetched, also in part: that leaves files and no receipt."""
-    names = []
-    for name, one in every.items():
+def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> int:
+    """Verify one corpus, or all that were fetched, also in part: that leaves no receipt."""
+    names = [] if corpus is None else [corpus]
+    for name, one in every.items() if corpus is None else ():
         paths = (download.path for download in one.downloads if download.path)
         if receipt_path(one, data_dir).is_file() or any((data_dir / p).is_file() for p in paths):
             names.append(name)
         if receipt_path(one, data_dir, hub=True).is_file():
             names.append(name + HUB)
-    return names
-
-
-def _verify(every: Mapping[str, Corpus], names: list[str], data_dir: Path) -> int:
     if not names:
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
     complete = bool(names)

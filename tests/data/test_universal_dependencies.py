@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.dependencies import universal_dependencies
 from repro.data.corpora.treebanks import CORPORA
 from repro.data.demo.parsing import write_demo_treebank
+from repro.data.dependencies import universal_dependencies
 from repro.data.dependencies.conllu import COLUMNS
 from repro.data.dependencies.universal_dependencies import (
     HELD_OUT,

@@ -14,15 +14,8 @@ from numba import carray, njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
-
-def _fingerprint(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES = _fingerprint(Path(__file__).parent)
+_FILES = sorted(Path(__file__).parent.glob("*.py"))
+_SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in _FILES)).hexdigest()
 
 
 class _SourcesCache(FunctionCache):

@@ -102,17 +102,15 @@ class _OpenMP:
         )  # fmt: skip
         self.parallel.restype = None
 
+    def forget(self) -> None:
+        """Do without: the threads of this process, and those of Python, are not in its fork."""
+        self.parallel = None
+        _python_threads.cache_clear()
+
 
 _openmp = _OpenMP()
-
-
-def _forget_threads() -> None:
-    _openmp.parallel = None
-    _python_threads.cache_clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(after_in_child=_openmp.forget)
 
 _WORD = ir.IntType(64)
 _PASSED = {
