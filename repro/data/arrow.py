@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from repro.atomic import atomic_path
-from repro.data.batching import Pair
+from repro.data.pair import Pair
 
 _PIECE = 10_000
 _SCHEMA = pa.schema([("source", pa.list_(pa.int32(), -1)), ("target", pa.list_(pa.int32(), -1))])

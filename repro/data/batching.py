@@ -2,23 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 
 POOL_BATCHES = 50
-
-
-class Pair(NamedTuple):
-    """Ids of one example; neither side holds ``PAD``, ``BOS`` or ``EOS``."""
-
-    source: list[int]
-    target: list[int]
 
 
 @dataclass(frozen=True, eq=False)

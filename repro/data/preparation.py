@@ -15,8 +15,8 @@ from pathlib import Path
 from repro.atomic import atomic_write_json
 from repro.config.schema.text_pairs import EncodingSettings, TextSettings
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.batching import Pair
 from repro.data.errors import DataError
+from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, ParallelText, read_pairs, write_lines
 from repro.data.segmentation import SubwordSegmenter, moses_tokeniser
 from repro.data.stages import cached_stage, identity_digest

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterable, Sequence
 
-from repro.data.batching import Pair
+from repro.data.pair import Pair
 from repro.data.segmentation import SEPARATOR
 from repro.data.vocabulary import SPECIALS, Vocabulary
 

@@ -12,7 +12,7 @@ from repro.report.render_markdown import markdown_report, markdown_table
 from repro.report.run_pages import run_page
 from repro.results import (
     Archive,
-    atomic_write_text,
+    atomic_write_bytes,
     figure_path,
     require_writable,
     run_folder,
@@ -71,7 +71,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
                 "csv": csv_table(section.table),
             }
             for suffix, text in texts.items():
-                atomic_write_text(table_path(results_dir, scale, name, suffix), text)
+                _write(table_path(results_dir, scale, name, suffix), text)
     # A page for each run that a table links to, one for any two; those of other runs are deleted.
     folder, pages = scale_dir(results_dir, scale), []
     for record in archive.records:
@@ -79,15 +79,15 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             runs = run_folder(results_dir, scale, record.run_id)
             pages.append(run_page(record, runs, list(shown[record.run_id].items())))
             page = folder / PAGES / f"{record.run_id}.html"
-            atomic_write_text(page, html_run(pages[-1]))
+            _write(page, html_run(pages[-1]))
     if pages:
-        atomic_write_text(folder / PAGES / "compare.html", html_comparison(pages, labels))
+        _write(folder / PAGES / "compare.html", html_comparison(pages, labels))
     for stale in (folder / PAGES).glob("*.html"):
         if stale.stem not in (*shown, *(["compare"] if pages else [])):
             stale.unlink()
-    atomic_write_text(folder / "report.md", markdown_report(document, folder))
+    _write(folder / "report.md", markdown_report(document, folder))
     report = folder / "report.html"
-    atomic_write_text(report, html_report(document))
+    _write(report, html_report(document))
     return report
 
 
@@ -98,5 +98,12 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
         ResultsError: there is no sweep of this name, or none of its runs is done.
     """
     page = sweep_path(archive.results_dir, archive.scale, name, "html")
-    atomic_write_text(page, html_report(sweep_document(archive, name)))
+    _write(page, html_report(sweep_document(archive, name)))
     return page
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file, unless it holds the text: most files of a report stay as they are."""
+    content = text.encode("utf-8")
+    if not (path.exists() and path.read_bytes() == content):
+        atomic_write_bytes(path, content)

@@ -1,6 +1,9 @@
 """Text cells of CSV files, which spreadsheets would otherwise take for formulas."""
 
-import pandas as pd
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _ESCAPE = "'"
@@ -15,7 +18,7 @@ def escape_formula(text: str) -> str:
     return _ESCAPE + text if text.startswith((*_FORMULA, _ESCAPE)) else text
 
 
-def to_csv(frame: pd.DataFrame) -> str:
+def to_csv(frame: "pd.DataFrame") -> str:
     """Format a table, its text columns escaped."""
     escaped = frame.copy()
     for name in frame.columns:

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from repro.config.paths import default_results_dir
 from repro.results.errors import ResultsError
 from repro.results.record import Record
 from repro.results.store import read_records
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PROVENANCE = (
     "run_id", "kind", "corpus", "fingerprint", "epoch", "commit", "device", "versions",
@@ -16,7 +18,7 @@ PROVENANCE = (
 )  # fmt: skip
 
 
-def load(folder: Path | str | None = None, scale: str | None = None) -> pd.DataFrame:
+def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
     """Load every finished run.
 
     Args:
@@ -38,8 +40,10 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> pd.DataF
     return frame_of([record for one in scales for record in read_records(root, one)])
 
 
-def frame_of(records: Sequence[Record]) -> pd.DataFrame:
+def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
     """One row for each record; see :func:`load`."""
+    import pandas as pd
+
     rows = [
         {name: getattr(one, name) for name in PROVENANCE}
         | {"scale": one.scale}
@@ -66,7 +70,7 @@ def find_record(folder: Path, prefix: str) -> Record:
     return found[0]
 
 
-def selected(frame: pd.DataFrame, filters: Sequence[str]) -> pd.DataFrame:
+def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     """Rows that agree with every filter.
 
     Args:
@@ -88,13 +92,13 @@ def selected(frame: pd.DataFrame, filters: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def varying(frame: pd.DataFrame) -> list[str]:
+def varying(frame: "pd.DataFrame") -> list[str]:
     """Settings in which the rows differ."""
     known = [c for c in frame.columns if "/" not in c and c not in PROVENANCE]
     return [name for name in known if frame[name].map(_text).nunique(dropna=False) > 1]
 
 
-def pivoted(frame: pd.DataFrame, keys: Sequence[str], metric: str) -> pd.DataFrame:
+def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
     """Mean, sample standard deviation and number of runs of a metric for each value of some keys.
 
     Raises:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import SearchConfig, Seq2SeqRun
 from repro.data.arrow import ArrowPairs
-from repro.data.batching import Pair, Seq2SeqBatch, collate, epoch_batches, ordered_batches
+from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
+from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, StepModel, beam_search
 from repro.models.seq2seq import (

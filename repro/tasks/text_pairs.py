@@ -15,7 +15,8 @@ from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
-from repro.data.batching import Pair, Seq2SeqBatch, collate
+from repro.data.batching import Seq2SeqBatch, collate
+from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, read_pairs
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
 from repro.data.segmentation import join_subwords

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.batching import Pair, collate
+from repro.data.batching import collate
+from repro.data.pair import Pair
 
 
 def random_pairs(count, seed=0):

@@ -3,14 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.batching import (
-    POOL_BATCHES,
-    Pair,
-    Seq2SeqBatch,
-    collate,
-    epoch_batches,
-    ordered_batches,
-)
+from repro.data.batching import POOL_BATCHES, Seq2SeqBatch, collate, epoch_batches, ordered_batches
+from repro.data.pair import Pair
 
 PAIRS = [Pair([4, 5, 6], [7]), Pair([8], [9, 10]), Pair([4, 4], [])]
 lengths_lists = st.lists(st.integers(1, 20), max_size=60)

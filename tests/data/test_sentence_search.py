@@ -1,6 +1,6 @@
 import pytest
 
-from repro.data.batching import Pair
+from repro.data.pair import Pair
 from repro.data.sentence_search import find_pairs, preference, sentence_key
 from repro.data.vocabulary import SPECIALS, Vocabulary
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from plain_decoder import attend
 
-from repro.data.batching import Pair, collate
+from repro.data.batching import collate
+from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import beam_search
 from repro.mappings import Csoftmax, Csparsemax, Softmax, Sparsemax, csparsemax

@@ -2,7 +2,8 @@ import pytest
 import torch
 from plain_decoder import attend
 
-from repro.data.batching import Pair, collate
+from repro.data.batching import collate
+from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
 from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmEncoder, Seq2Seq

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from repro.config.compose import compose_run
-from repro.data.batching import Pair
+from repro.data.pair import Pair
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.tasks import seq2seq
 from repro.tasks.seq2seq import Seq2SeqTraining

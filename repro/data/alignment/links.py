@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.batching import Pair
+from repro.data.pair import Pair
 
 Links = frozenset[tuple[int, int]]
 """Pairs of a source and a target position, counted from 0."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from repro.checksums import verify
 from repro.config.experiment import Experiment
-from repro.mappings import registry
 from repro.report.figures.kinds import (
     NO_RUNS,
     Figure,
@@ -200,10 +199,13 @@ def draw_figure(data: FigureData) -> tuple[str, bytes]:
 @cache
 def _code_digest() -> str:
     """SHA-256 of the code that draws: that of this folder, the mappings' styles, matplotlib."""
+    import repro
     import repro.report.figures as package
+
+    styles = Path(repro.__file__).parent / "mappings" / "registry.py"
 
     files = sorted(path for folder in package.__path__ for path in Path(folder).rglob("*.py"))
     found = hashlib.sha256(version("matplotlib").encode())
-    for path in [*files, Path(str(registry.__file__))]:
+    for path in [*files, styles]:
         found.update(path.read_bytes())
     return found.hexdigest()

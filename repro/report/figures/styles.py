@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from repro.mappings import MAPPINGS
-
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 """Tell apart lines of the same mapping, such as its solvers."""
 
@@ -28,6 +26,8 @@ def style_of(mapping: str, alpha: float | None = None) -> Style:
 
     Mappings of extensions look alike.
     """
+    from repro.mappings import MAPPINGS
+
     special = {1.0: "softmax", 2.0: "sparsemax"}
     name = special.get(alpha or 0.0, mapping) if mapping == "entmax" else mapping
     if name not in MAPPINGS:

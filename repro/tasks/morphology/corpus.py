@@ -5,8 +5,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from repro.config.schema.morphology import MorphologyRun
-from repro.data.batching import Pair
 from repro.data.demo.morphology import write_demo_corpus
+from repro.data.pair import Pair
 from repro.data.sigmorphon import (
     SigmorphonCorpus,
     load,

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
-from repro.data.batching import Pair, Seq2SeqBatch, collate
+from repro.data.batching import Seq2SeqBatch, collate
 from repro.data.files import write_if_changed
+from repro.data.pair import Pair
 from repro.data.sentence_search import sentence_key
 from repro.data.sigmorphon import Inflection, source_tokens
 from repro.data.vocabulary import Vocabulary

@@ -1,13 +1,10 @@
 """Attention in three rounds, free and bounded: Malaviya et al. (2018), Figure 1."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from matplotlib.axes import Axes
-from torch import Tensor
 
-from repro.mappings import csoftmax, csparsemax, softmax, sparsemax
 from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers
@@ -15,12 +12,13 @@ from repro.report.figures.styles import style_of
 
 ROUNDS = ((1.2, 0.8, -0.2), (0.7, 0.9, 0.1), (-0.2, 0.2, 0.9))
 BOUND = "#117733"
-_MAPPINGS: dict[str, tuple[str, Callable[..., Tensor]]] = {
-    "softmax": ("softmax", softmax),
-    "sparsemax": ("sparsemax", sparsemax),
-    "csoftmax": ("constrained softmax", csoftmax),
-    "csparsemax": ("constrained sparsemax", csparsemax),
+_TITLES = {
+    "softmax": "softmax",
+    "sparsemax": "sparsemax",
+    "csoftmax": "constrained softmax",
+    "csparsemax": "constrained sparsemax",
 }
+"""By the name of the function in ``repro.mappings``."""
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _WORDS = ("word 1", "word 2", "word 3")
 
@@ -37,9 +35,14 @@ class BoundedRounds(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """Attention of each round; every bounded word may receive one in all."""
+        import torch
+
+        from repro import mappings
+
         scores = torch.tensor(ROUNDS, dtype=torch.float64)
         columns = {}
-        for name, (_, function) in _MAPPINGS.items():
+        for name in _TITLES:
+            function = getattr(mappings, name)
             attention, bounds, left = [], [], torch.ones_like(scores[0])
             for row in scores:
                 if name in ("softmax", "sparsemax"):
@@ -74,7 +77,7 @@ class BoundedRounds(Figure):
                 bars.axhline(1, color=BOUND, ls=(0, (4, 2)), lw=1.3)
             plain_axes(bars)
             bars.set(xticks=places, xticklabels=_WORDS, yticks=[0, 0.5, 1], ylim=(0, 1.3))
-            grid[0][column].set_title(_MAPPINGS[name][0], fontsize=10, color=INK, pad=8)
+            grid[0][column].set_title(_TITLES[name], fontsize=10, color=INK, pad=8)
         for axes, scores in zip(grid[:, 0], data["scores"], strict=False):
             text = "z = (" + ", ".join(f"{score:g}" for score in scores) + ")"
             axes.text(

@@ -3,9 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import torch
-
-from repro.mappings import entmax
 from repro.report.figures.canvas import INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers, even_grid
@@ -14,14 +11,7 @@ from repro.report.figures.styles import DASHES, style_of
 ALPHAS = (1.0, 1.25, 1.5, 2.0, 4.0)
 REACH = 4.5
 STEPS = 360
-_STYLES = {
-    1.0: ("α = 1 (softmax)", style_of("softmax")),
-    1.25: ("α = 1.25", replace(style_of("entmax"), dashes=DASHES[2])),
-    1.5: ("α = 1.5", style_of("entmax")),
-    2.0: ("α = 2 (sparsemax)", style_of("sparsemax")),
-    4.0: ("α = 4", style_of("normmax")),
-}
-"""Label and look of each alpha; 4 has no mapping of its own and looks like normmax."""
+_LABELS = {1.0: "α = 1 (softmax)", 2.0: "α = 2 (sparsemax)"}
 
 
 class EntmaxCurves(Figure):
@@ -35,6 +25,10 @@ class EntmaxCurves(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """``α-entmax([t, 0])_1`` on a grid of ``t``."""
+        import torch
+
+        from repro.mappings import entmax
+
         leads = even_grid(-REACH, REACH, STEPS)
         scores = torch.stack((leads, torch.zeros_like(leads)), -1)
         curves = [
@@ -47,7 +41,11 @@ class EntmaxCurves(Figure):
         canvas = Canvas(5.2, 3.3)
         axes = canvas.add_subplot()
         for curve in data["curves"]:
-            label, style = _STYLES[curve["alpha"]]
+            alpha = curve["alpha"]
+            label = _LABELS.get(alpha, f"α = {alpha:g}")
+            # 4 has no mapping of its own and looks like normmax.
+            style = style_of("normmax") if alpha > 2 else style_of("entmax", alpha)
+            style = replace(style, dashes=DASHES[2]) if alpha == 1.25 else style
             line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
             axes.plot(data["t"], curve["probability"], label=label, **line)
         plain_axes(axes, "t", "α-entmax([t, 0])₁")

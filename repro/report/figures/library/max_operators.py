@@ -1,36 +1,46 @@
 """Smoothed maxima and their gradients, the mappings: Niculae & Blondel (2017), Figures 2 and 5."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-from repro.mappings import Fusedmax, Oscarmax, ProbabilityMap, Softmax, Sparsemax, SqPnormMax
 from repro.report.figures.canvas import INK, MUTED_INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import as_numbers, even_grid
 from repro.report.figures.styles import style_of
 
+if TYPE_CHECKING:
+    from repro.mappings import ProbabilityMap
+
 LAMBDA, NORM = 0.2, 1.5
 REACH = 4.0
 STEPS = 320
 ZOOM = (0.6, 1.3, 0.82, 1.01)
-_MAPS: dict[str, tuple[str, ProbabilityMap]] = {
-    "softmax": ("softmax", Softmax()),
-    "sparsemax": ("sparsemax", Sparsemax()),
-    "sq_pnorm_max": (f"sq-pnorm-max, p = {NORM}", SqPnormMax(NORM)),
-    "fusedmax": (f"fusedmax, λ = {LAMBDA}", Fusedmax(LAMBDA)),
+_TITLES = {
+    "softmax": "softmax",
+    "sparsemax": "sparsemax",
+    "sq_pnorm_max": f"sq-pnorm-max, p = {NORM}",
+    "fusedmax": f"fusedmax, λ = {LAMBDA}",
+    "oscarmax": f"oscarmax (exact), λ = {LAMBDA}",
+    "oscarmax_published": f"oscarmax (as published), λ = {LAMBDA}",
 }
-_FURTHER: dict[str, tuple[str, ProbabilityMap]] = {
-    "oscarmax": (f"oscarmax (exact), λ = {LAMBDA}", Oscarmax(LAMBDA)),
-    "oscarmax_published": (
-        f"oscarmax (as published), λ = {LAMBDA}",
-        Oscarmax(LAMBDA, variant="paper"),
-    ),
-}
+
+
+def _maps() -> "dict[str, ProbabilityMap]":
+    """The mappings of both figures; those of oscarmax are in the second only."""
+    from repro.mappings import Fusedmax, Oscarmax, Softmax, Sparsemax, SqPnormMax
+
+    return {
+        "softmax": Softmax(),
+        "sparsemax": Sparsemax(),
+        "sq_pnorm_max": SqPnormMax(NORM),
+        "fusedmax": Fusedmax(LAMBDA),
+        "oscarmax": Oscarmax(LAMBDA),
+        "oscarmax_published": Oscarmax(LAMBDA, variant="paper"),
+    }
 
 
 class MaxOperators(Figure):
@@ -48,11 +58,15 @@ class MaxOperators(Figure):
 
         That constant is ``-Ω(e_1)``.
         """
+        import torch
+
         leads = even_grid(-REACH, REACH, STEPS)
         scores = torch.stack((leads, torch.zeros_like(leads)), -1)
         certain = torch.tensor([1.0, 0.0], dtype=torch.float64)
         curves = {}
-        for name, (_, mapping) in _MAPS.items():
+        for name, mapping in _maps().items():
+            if name.startswith("oscarmax"):
+                continue
             maximum = mapping.value(scores) + mapping.omega(certain)
             curves[name] = {
                 "maximum": as_numbers(maximum),
@@ -83,7 +97,7 @@ class MaxOperators(Figure):
 
 def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
     for name, curve in values["curves"].items():
-        label, _ = _MAPS[name]
+        label = _TITLES[name]
         style = style_of(name)
         line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
         axes.plot(values["t"], curve[key], label=label, **line)
@@ -101,12 +115,14 @@ class MapSurfaces(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """``Π_Ω([t₁, t₂, 0])₂`` on a square grid; one row per ``t₂``."""
+        import torch
+
         grid = even_grid(-2.0, 2.0, 40)
         second, first = torch.meshgrid(grid, grid, indexing="ij")
         scores = torch.stack((first, second, torch.zeros_like(first)), -1)
         surfaces = {
             name: [as_numbers(row) for row in mapping(scores)[..., 1]]
-            for name, (_, mapping) in (_MAPS | _FURTHER).items()
+            for name, mapping in _maps().items()
         }
         return {"t": as_numbers(grid), "surfaces": surfaces}
 
@@ -130,7 +146,7 @@ class MapSurfaces(Figure):
             )  # fmt: skip
             axes.view_init(elev=34, azim=-108)
             axes.set_box_aspect((1, 1, 0.72), zoom=1.12)
-            axes.set_title((_MAPS | _FURTHER)[name][0], fontsize=10, color=INK, y=1.0)
+            axes.set_title(_TITLES[name], fontsize=10, color=INK, y=1.0)
             axes.set_xlabel("t₁", fontsize=9, color=INK, labelpad=-7)
             axes.set_ylabel("t₂", fontsize=9, color=INK, labelpad=-7)
             axes.set_zlabel("p₂", fontsize=9, color=INK, labelpad=-8)

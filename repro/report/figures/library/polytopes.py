@@ -2,19 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
-from scipy.spatial import ConvexHull
-from torch import Tensor
 
-from repro.mappings import softmax, sparsemax
 from repro.report.figures.canvas import INK, MUTED_INK, PAPER, SHADE, Canvas
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.library.values import DIGITS, as_numbers
 from repro.report.figures.styles import Style, style_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHOICES = (1.0, 0.7, -0.2)
 """Scores on the left."""
@@ -40,21 +39,22 @@ VIEW = (
     ),
 )
 """The direction of every arc in the drawing, a view in which most trees are at corners."""
-_CORNERS = torch.tensor(((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5)), dtype=torch.float64)
-_CERTAIN, _SPARSE, _DENSE = Style("#b3123f", "D", "-"), style_of("sparsemax"), style_of("softmax")
+_CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _LOOKS = {
-    "argmax": (_CERTAIN, 0.0, -0.07, "center"),
-    "sparsemax": (_SPARSE, 0.0, -0.07, "center"),
-    "softmax": (_DENSE, 0.0, 0.07, "center"),
-    "MAP": (_CERTAIN, -0.08, -0.04, "right"),
-    "SparseMAP": (_SPARSE, 0.07, 0.05, "left"),
-    "marginal": (_DENSE, -0.08, 0.0, "right"),
+    "argmax": ("argmax", 0.0, -0.07, "center"),
+    "sparsemax": ("sparsemax", 0.0, -0.07, "center"),
+    "softmax": ("softmax", 0.0, 0.07, "center"),
+    "MAP": ("argmax", -0.08, -0.04, "right"),
+    "SparseMAP": ("sparsemax", 0.07, 0.05, "left"),
+    "marginal": ("softmax", -0.08, 0.0, "right"),
 }
-"""Style of each point, offset of its label, and the label's horizontal alignment."""
+"""Mapping whose style each point has, offset of its label, and the label's horizontal alignment."""
 
 
-def _place(parts: Tensor) -> Tensor:
+def _place(parts: "Tensor") -> "Tensor":
     """Positions ``(B, 2)`` of points ``(B, n+1, n+1)`` of the polytope."""
+    import torch
+
     return parts.flatten(1) @ torch.tensor(VIEW, dtype=torch.float64).flatten(1).mT
 
 
@@ -71,8 +71,12 @@ class Polytopes(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """Locate corners and solutions in the drawing, and list the trees that SparseMAP mixes."""
+        import torch
+
+        from repro.mappings import softmax, sparsemax
         from repro.structures import Arborescence, sparsemap
 
+        triangle = torch.tensor(_CORNERS, dtype=torch.float64)
         scores = torch.tensor(CHOICES, dtype=torch.float64)
         shares = {
             "argmax": torch.eye(len(CHOICES), dtype=torch.float64)[scores.argmax()],
@@ -80,8 +84,8 @@ class Polytopes(Figure):
             "softmax": softmax(scores),
         }
         choices = {
-            "corners": [as_numbers(corner) for corner in _CORNERS],
-            "solutions": {name: as_numbers(p @ _CORNERS) for name, p in shares.items()},
+            "corners": [as_numbers(corner) for corner in triangle],
+            "solutions": {name: as_numbers(p @ triangle) for name, p in shares.items()},
             "shares": {name: as_numbers(p) for name, p in shares.items()},
         }
         structure, arcs = Arborescence(single_root=True), torch.tensor([ARCS], dtype=torch.float64)
@@ -150,6 +154,8 @@ class Polytopes(Figure):
 
 def _draw_region(axes: Axes, corners: Sequence[Sequence[float]]) -> set[int]:
     """Draw corners and their convex hull; return the corners of the hull."""
+    from scipy.spatial import ConvexHull
+
     outer = ConvexHull(corners).vertices.tolist()
     outline = zip(*(corners[k] for k in outer), strict=True)
     axes.fill(*outline, facecolor=SHADE, edgecolor=MUTED_INK, lw=0.9)
@@ -159,7 +165,8 @@ def _draw_region(axes: Axes, corners: Sequence[Sequence[float]]) -> set[int]:
 
 def _draw_solutions(axes: Axes, solutions: Mapping[str, Sequence[float]]) -> None:
     for name, (x, y) in solutions.items():
-        style, right, up, side = _LOOKS[name]
+        mapping, right, up, side = _LOOKS[name]
+        style = Style("#b3123f", "D", "-") if mapping == "argmax" else style_of(mapping)
         color = style.color
         axes.plot(x, y, color=color, marker=style.marker, ms=8, mec=PAPER, mew=0.8, zorder=4)
         axes.text(x + right, y + up, name, color=color, fontsize=9, ha=side, va="center")

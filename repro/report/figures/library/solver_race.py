@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import torch
 from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import INK, Canvas, plain_axes
@@ -45,6 +44,8 @@ class SolverRace(Figure):
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
         """Distance from the maximum and trees after each iteration, and measured times."""
+        import torch
+
         from repro.structures import Arborescence
         from repro.structures.conditional_gradient import VARIANTS, descend
         from repro.structures.solving import solve

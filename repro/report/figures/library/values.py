@@ -1,17 +1,21 @@
 """Values that figures of the library compute: even grids, numbers as JSON holds them."""
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DIGITS = 9
 """Digits of a value that are kept: more than can be seen, fewer than differ between machines."""
 
 
-def even_grid(low: float, high: float, steps: int) -> Tensor:
+def even_grid(low: float, high: float, steps: int) -> "Tensor":
     """``steps + 1`` numbers from ``low`` to ``high`` in float64."""
+    import torch
+
     return torch.linspace(low, high, steps + 1, dtype=torch.float64)
 
 
-def as_numbers(values: Tensor) -> list[float]:
+def as_numbers(values: "Tensor") -> list[float]:
     """A vector as JSON can hold it; zero has no sign."""
     return [round(value, DIGITS) + 0.0 for value in values.tolist()]
