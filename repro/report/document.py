@@ -3,7 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from repro.checksums import DamagedFileError
 from repro.config.claims import Reference, load_claims
@@ -16,14 +16,22 @@ from repro.report.breakdown import (
     tuning_grid,
     tuning_remarks,
 )
+from repro.report.cell import MISSING
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import export_figure_data, read_figure_data
 from repro.report.grid import Grid, columns_without_value, table_grids
-from repro.report.provenance import counted, provenance_items, reproduce_command, scale_banner
+from repro.report.provenance import (
+    SEPARATOR,
+    counted,
+    provenance_items,
+    reproduce_command,
+    scale_banner,
+)
 from repro.report.significance import Comparer, compare_rows, significance_grid, significance_note
 from repro.report.sweeps import SweepView, sweep_views
 from repro.report.table import (
+    DIVERGED,
     EARLIER,
     CellKey,
     Table,
@@ -55,6 +63,7 @@ class Section:
         grids: the main tables, in sight.
         details: further tables, folded away.
         facts: names and values: command, metric, corpus, device, versions, commit, runs.
+        signs: what the signs in its cells mean.
     """
 
     experiment: Experiment
@@ -65,6 +74,7 @@ class Section:
     details: tuple[Grid, ...]
     figure: FigureView | None
     facts: tuple[tuple[str, str], ...]
+    signs: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -91,10 +101,14 @@ class Section:
     def parts(self) -> list[tuple[Grid, ...]]:
         """Its grids, those that share columns together, cut where a page is not wide enough."""
         together = [self.grids] if self.stacked else [(grid,) for grid in self.grids]
+        joint = [
+            replace(grids[0], rows=tuple(row for grid in grids for row in grid.rows))
+            for grids in together
+        ]
         return [
             tuple(grid.of_columns(places) for grid in grids)
-            for grids in together
-            for places in grids[0].parts(PAGE, GAP)
+            for grids, one in zip(together, joint, strict=True)
+            for places in one.parts(PAGE, GAP)
         ]
 
     @property
@@ -193,12 +207,13 @@ class Document:
         """Coverage, dates, devices and versions in one line."""
         total = len(self.sections) + len(self.absent)
         facts = [dict(section.facts) for section in self.sections]
-        devices = _unique(fact["device"] for fact in facts if "device" in fact)
-        versions = _unique(fact["versions"] for fact in facts if "versions" in fact)
+        devices, versions = (
+            _unique(one for fact in facts if name in fact for one in fact[name].split(SEPARATOR))
+            for name in ("device", "versions")
+        )
         covered = [f"{len(self.sections)} of {total} tables and figures"] if total else []
         dates = [f"runs of {' to '.join(self.dates)}"] if self.dates else []
-        parts = [*covered, *dates, *devices[:2], *versions[:1]]
-        return " · ".join(parts)
+        return SEPARATOR.join([*covered, *dates, *devices[:2], *versions[:1]])
 
 
 def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:
@@ -269,7 +284,7 @@ def _part(
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
             return build_section(experiment, records, scale, figure, comparisons)
-        if data is None:
+        if data is None or figure is None:
             return Absent(name, title, NEEDS_NO_RUN, command)
         assert data.origin is not None
         origin = (("versions", data.origin.versions), ("commit", data.origin.commit))
@@ -281,7 +296,8 @@ def _part(
             grids=(),
             details=(),
             figure=figure,
-            facts=(("command", command), *origin),
+            facts=(("command", command), ("shown", figure.run), *origin),
+            signs=(),
             notes=(*experiment.notes, *experiment.scales[scale].notes),
         )
     except DamagedFileError as error:
@@ -308,13 +324,17 @@ def build_section(
         runs_grid(table, records),
     ]
     lacking = columns_without_value(table) if shown else []
-    notes = [
+    signs = [
         significance_note(table),
         *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
+        _incomplete_note(table),
+        _earlier_note(records),
+        _diverged_note(records),
+    ]
+    notes = [
         *experiment.notes,
         *experiment.scales[scale].notes,
         *tuning_remarks(experiment, records, scale),
-        _earlier_note(records),
         f"No value at this scale: {', '.join(lacking)}." if lacking else "",
     ]
     if not shown:
@@ -336,11 +356,26 @@ def build_section(
         figure=figure,
         facts=(
             ("command", reproduce_command(experiment, scale)),
+            *([] if figure is None else [("shown", figure.run)]),
             *_metric_facts(table),
             *provenance_items(table.provenance),
         ),
+        signs=tuple(filter(None, signs)),
         notes=tuple(filter(None, notes)),
     )
+
+
+def _incomplete_note(table: Table) -> str:
+    """Explain counts such as ``(1/3)``; blank where every cell is complete or empty."""
+    part = any(0 < cell.found < cell.wanted for row in table.rows for cell in row.cells)
+    seeds = len(table.seeds)
+    return f"(n/{seeds}): n of the {seeds} seeds have been run." if part else ""
+
+
+def _diverged_note(records: Sequence[Measurement]) -> str:
+    """Name the runs whose training diverged."""
+    runs = _unique(record.run_id for record in records if record.diverged)
+    return f"{DIVERGED} the training diverged: {', '.join(runs)}." if runs else ""
 
 
 def _earlier_note(records: Sequence[Measurement]) -> str:
@@ -366,8 +401,11 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
         alike[f"{metric.description}{f' ({marks})' if marks else ''}"].append(name)
     facts = [(", ".join(names), text) for text, names in alike.items()]
     seeds = ", ".join(str(seed) for seed in table.seeds)
-    many = f"mean ± sample standard deviation over the seeds {seeds}"
-    cells = f"{many if len(table.seeds) > 1 else f'one run, seed {seeds}'}; — without runs"
+    cells = f"mean ± sample standard deviation over the seeds {seeds}"
+    cells = cells if len(table.seeds) > 1 else f"one run, seed {seeds}"
+    shown = [n for n, one in enumerate(table.experiment.columns) if one.name in table.columns_found]
+    if any(not row.cells[n].found for row in table.rows for n in shown):
+        cells += f"; {MISSING} without runs"
     # Signatures that differ in their first part alone are one: `rouge1, rouge2|bytes:75`.
     firsts: dict[str, list[str]] = defaultdict(list)
     for signature in table.signatures:
@@ -376,9 +414,9 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
     joint = (
         "|".join(filter(None, (", ".join(_unique(names)), rest))) for rest, names in firsts.items()
     )
-    facts += [("cells", cells), ("signature", " · ".join(joint))]
+    facts += [("cells", cells), ("signature", SEPARATOR.join(joint))]
     tests = _unique(one.signature for one in table.comparisons)
-    facts += [("paired tests", " · ".join(tests))] if tests else []
+    facts += [("paired tests", SEPARATOR.join(tests))] if tests else []
     source = table.experiment.published.source
     return [*facts, *([("published values", source)] if source else [])]
 

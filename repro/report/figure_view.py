@@ -33,13 +33,14 @@ def figure_view(
 ) -> FigureView:
     """Put together what the report says of a figure."""
     kind, plan = data.kind, experiment.drawing
-    published = f"In the paper: {plan.published}" if plan and plan.published else ""
+    said = (plan.published if plan else "").removeprefix(f"{experiment.place.split(',')[0]}: ")
+    published = f"In the paper: {said}" if said else ""
     if MISSING in data.example:
         reason = f"No figure at this scale: {data.example[MISSING]}"
         return FigureView(None, reason, tuple(filter(None, (reason, published))), _shown(data))
     caption = plan.caption if plan else ""
-    said = (caption, kind.remark(data.example), choice_in_words(data.example))
-    lines = tuple(filter(None, (" ".join(filter(None, said)), published)))
+    parts = (caption, kind.remark(data.example), choice_in_words(data.example))
+    lines = tuple(filter(None, (" ".join(filter(None, parts)), published)))
     svg = figure_path(results_dir, scale, experiment.name, "svg")
     return FigureView(svg, kind.describe(data.example), lines, _shown(data))
 

@@ -9,6 +9,8 @@ from repro.results import Measurement
 FULL_SCALE = "full"
 GENERATED_SCALE = "demo"
 SHORT_HASH = 12
+SEPARATOR = " · "
+"""Between values of one fact."""
 SCALE_MEANING = {
     GENERATED_SCALE: "generated corpora, minutes on a CPU",
     "small": "the real corpora at a reduced protocol",
@@ -54,11 +56,11 @@ def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
     """Names and values for printing; what no record tells is left out."""
     ensembles = f", {provenance.ensembles} ensembles" if provenance.ensembles else ""
     items = [
-        ("corpus", " · ".join(provenance.corpora)),
+        ("corpus", SEPARATOR.join(provenance.corpora)),
         ("runs", f"{provenance.runs}{ensembles}, {provenance.wall_time / 60:.1f} minutes in all"),
-        ("device", " · ".join(provenance.devices)),
-        ("versions", " · ".join(provenance.versions)),
-        ("commit", " · ".join(provenance.commits)),
+        ("device", SEPARATOR.join(provenance.devices)),
+        ("versions", SEPARATOR.join(provenance.versions)),
+        ("commit", SEPARATOR.join(provenance.commits)),
     ]
     return [(name, value) for name, value in items if value.strip()]
 

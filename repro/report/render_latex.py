@@ -4,8 +4,7 @@ from string import ascii_lowercase
 
 from repro.report.document import Section
 from repro.report.grid import Grid
-from repro.report.significance import significance_note
-from repro.report.table import MARKS, marked_departures
+from repro.report.table import MARKS
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -38,6 +37,8 @@ _ESCAPES = {
     "—": "---",
     "–": "--",
     "§": r"\S{}",
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
     "…": r"\dots{}",
     **{
         mark: rf"\textsuperscript{{{letter}}}"
@@ -63,14 +64,12 @@ def latex_table(section: Section) -> str:
 
     Returns:
         One ``tabular`` per grid, or several where its columns do not fit on a line, and what the
-        sign of significance means; needs ``booktabs``, and ``xcolor`` for the published block.
+        signs in its cells mean; needs ``booktabs``, and ``xcolor`` for the published block.
     """
     caption = f"{section.experiment.title} ({section.experiment.place})."
     words = escape_latex(" ".join([caption, section.banner]).strip())
     grids = section.grids or tuple(section.details[:1])
-    marked = marked_departures(section.experiment, section.table.scale)
-    notes = [significance_note(section.table), *(f"{mark} {one.reason}" for mark, one in marked)]
-    below = [f"{{\\footnotesize {escape_latex(note)}\\par}}" for note in notes if note]
+    below = [f"{{\\footnotesize {escape_latex(sign)}\\par}}" for sign in section.signs]
     parts = [grid.of_columns(part) for grid in grids for part in grid.parts(_LINE, _GAP)]
     blocks = "\n\n\\medskip\n\n".join([*(latex_grid(part) for part in parts), *below])
     return (

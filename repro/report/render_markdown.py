@@ -67,7 +67,6 @@ def markdown_report(document: Document, folder: Path) -> str:
         if (figure := section.figure) is not None:
             parts += [drawn(figure.svg, figure.description)] if figure.svg is not None else []
             parts.append(" ".join(escape_markdown(line) for line in figure.lines))
-            parts.append(f"Shown: {escape_markdown(figure.run)}.")
         parts += _body(section)
     parts += ["## Sweeps"] if document.sweeps else []
     for view in document.sweeps:
@@ -114,7 +113,8 @@ def _body(section: Section) -> list[str]:
     parts = [f"> {escape_markdown(section.banner)}"] if section.banner else []
     for grid in section.grids:
         parts += [f"**{escape_markdown(grid.title)}**", markdown_grid(grid)]
-    parts += ["\n".join(f"- {escape_markdown(note)}" for note in section.notes), "\n".join(facts)]
+    notes = [f"- {escape_markdown(note)}" for note in (*section.signs, *section.notes)]
+    parts += ["\n".join(notes), "\n".join(facts)]
     parts += [_folded(grid) for grid in section.details]
     return [part for part in parts if part]
 

@@ -174,13 +174,28 @@ def significance_grid(table: Table) -> Grid | None:
 
 
 def significance_note(table: Table) -> str:
-    """Explain the sign and the tests behind it; blank if nothing was compared."""
+    """Explain the sign and the tests behind it, or why there is none.
+
+    Blank for a table without a baseline, or without values that could be compared with its values.
+    """
+    baseline = table.experiment.baseline
     if not table.comparisons:
-        return ""
+        values = [
+            [cell.found for cell, column in zip(row.cells, table.experiment.columns, strict=True)
+             if form_of(column.metric) is not None and column.relative_to is None]
+            for row in sorted(table.rows, key=lambda row: row.label != baseline)
+        ]  # fmt: skip
+        both = any(found[0] and any(found[1:]) for found in zip(*values, strict=True))
+        if baseline is None or not both:
+            return ""
+        return (
+            f"No signs of significance: paired tests against {baseline} need the folders of the "
+            "runs, which are not here."
+        )
     different = any(cell.significant for row in table.rows for cell in row.cells)
     return (
         f"{f'{SIGN} differs' if different else 'No value differs'} from "
-        f"{table.experiment.baseline}: p < {LEVEL} in a paired bootstrap and in approximate "
+        f"{baseline}: p < {LEVEL} in a paired bootstrap and in approximate "
         "randomisation over the test examples. The tests take the trained runs as given; p-values "
         "are not corrected for multiple comparisons."
     )

@@ -19,6 +19,8 @@ MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
 """Signs of the departures of an experiment, in its order; as many as an experiment may have."""
 EARLIER = "†"
 """Sign of values that an earlier version of the code computed."""
+DIVERGED = "‡"
+"""Sign of values of runs whose training diverged."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,9 @@ def cell_of(
         published=published,
         comparable=scale == FULL_SCALE and not any(one.incomparable for _, one in departures),
         published_std=published_std,
-        marks="".join(mark for mark, _ in departures) + EARLIER * any(r.earlier for r in records),
+        marks="".join(mark for mark, _ in departures)
+        + EARLIER * any(one.earlier for one in records)
+        + DIVERGED * any(one.diverged for one in found),
         runs=tuple(
             CellRunLink(
                 one.kind if one.seed is None else f"seed {one.seed}",

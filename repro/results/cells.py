@@ -34,6 +34,7 @@ class Measurement:
         signature: how the metric was computed.
         tuned: value of the setting that is tuned in this cell; None where nothing is.
         departs: ``key=value`` of the settings in which an earlier run differs from the plan.
+        diverged: whether the training of the run diverged.
     """
 
     row: str
@@ -54,6 +55,7 @@ class Measurement:
     wall_time: float
     tuned: float | None
     departs: list[str]
+    diverged: bool = False
 
     def __post_init__(self) -> None:
         """Check the type of every field.
@@ -93,6 +95,7 @@ class CellRun:
                 signature=record.signatures[metric],
                 tuned=plan.value,
                 departs=list(self.departs),
+                diverged=record.diverged,
                 **of_run,
             )
 

@@ -27,7 +27,10 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "signatures": ((dict,), "an object"),
     "members": ((list,), "a list"),
     "departs": ((list,), "a list"),
+    "diverged": ((bool,), "true or false"),
 }
+_DIVERGED = 1000.0
+"""Losses are means over symbols, pairs or trees: of models that learn they are hundreds at most."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,15 @@ class Record:
         words = shlex.split(self.command)
         return words[2:] if words[:2] == ["repro", "run"] else []
 
+    @property
+    def diverged(self) -> bool:
+        """Return whether a loss on validation data is far above that of any model that learns."""
+        return any(
+            value > _DIVERGED
+            for name, value in self.metrics.items()
+            if name.startswith("dev/") and name.endswith("loss")
+        )
+
     def to_json(self) -> str:
         """The record as JSON, with a checksum of its own; the same record gives the same text."""
         content = asdict(self)
@@ -150,11 +162,10 @@ def check_types(instance: Any) -> None:
     Raises:
         ResultsError: names the field, its value and what was expected.
     """
-    for field in fields(instance):
-        value = getattr(instance, field.name)
-        types, expected = _TYPES.get(field.name, ((str,), "a text"))
-        finite = not isinstance(value, float) or math.isfinite(value)
-        _require(field.name, type(value) in types and finite, f"is {value!r}; expected {expected}")
+    for name, value in vars(instance).items():
+        types, expected = _TYPES.get(name, ((str,), "a text"))
+        if type(value) not in types or (type(value) is float and not math.isfinite(value)):
+            raise ResultsError(f"field {name!r} is {value!r}; expected {expected}")
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -87,6 +87,9 @@ def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> Non
     assert (
         page.evaluate("getComputedStyle(document.querySelector('.scroll')).overflow") == "visible"
     )
+    shown = "getComputedStyle(document.querySelector('%s')).display"
+    assert page.evaluate(shown % ".folds > details") == "none"
+    assert page.evaluate(shown % "td > details.seeds") != "none"
 
 
 def test_any_two_runs_stand_side_by_side(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_the_figure_of_a_sweep_shows_every_run_of_the_experiment(
     html = build_report(filled(tmp_path, "demo", {experiment.name: records})).read_text(
         encoding="utf-8"
     )
-    assert "Shown: all runs; run 12 (output 1, corpus made-up, seed 2)" in html
+    assert "<dt>shown</dt><dd>all runs; run 12 (output 1, corpus made-up, seed 2)" in html
 
 
 def test_the_section_names_the_runs_of_every_row(

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 from repro.config.experiment import Column, Experiment, Published
 from repro.report.breakdown import language_grids, runs_grid, summary_grid
+from repro.report.document import build_section
 from repro.report.grid import NOT_COMPARABLE, Grid, columns_without_value, table_grids
 from repro.report.table import build_table
 from repro.results import Measurement
@@ -168,3 +169,17 @@ def test_every_run_is_listed(experiment: Experiment, records: list[Measurement])
     assert ("1 / a", "ensemble", "e", "60", "", "55.12") in texts(grid)
     assert {row.runs[2][0].run_id for row in grid.rows} == {record.run_id for record in records}
     assert runs_grid(table, []) is None
+
+
+def test_a_table_is_cut_where_its_labels_and_values_together_are_too_wide(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    demo = at_demo(records)
+    assert len(build_section(experiment, demo, "demo", None).parts) == 2  # beside each other
+    long = Published(other_rows={"o" * 110: {"avg": 1.0, "ens": 96.0}})
+    section = build_section(replace(experiment, published=long), demo, "demo", None)
+    assert section.stacked
+    assert [titles(ours) for ours, _ in section.parts] == [
+        ["output α", "attention α", "avg"],
+        ["output α", "attention α", "ens"],
+    ]

@@ -118,6 +118,24 @@ def test_a_single_seed_has_no_spread(experiment: Experiment, records: list[Measu
     assert facts["cells"] == "one run, seed 1; — without runs"
 
 
+def test_counts_of_runs_and_divergence_are_explained_in_every_format(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    diverged = [replace(one, diverged=one.run_id == "b3") for one in records]
+    one = build_section(experiment, diverged, "full", None)
+    assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
+    assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
+    assert one.signs == (
+        "(n/3): n of the 3 seeds have been run.",
+        "‡ the training diverged: b3.",
+    )
+    for text in (html_report(document(one)), markdown_table(one), latex_table(one)):
+        assert "n of the 3 seeds have been run" in text
+        assert "the training diverged: b3" in text
+    whole = [one for one in records if one.row == "1 / a"]
+    assert build_section(experiment, whole, "full", None).signs == ()
+
+
 def test_html_needs_nothing_from_outside(section: Section) -> None:
     page = html_report(document(section))
     tags = parse(page)

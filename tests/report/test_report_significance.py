@@ -111,3 +111,12 @@ def test_the_report_reads_the_comparisons(
     build_report(filled(tmp_path, "full", {compared.name: records}))
     written = (tmp_path / "full" / "tables" / f"{compared.name}.md").read_text(encoding="utf-8")
     assert r"42.00\* ± 1.41" in written
+
+
+def test_a_table_whose_rows_were_not_compared_says_why_it_has_no_signs(
+    compared: Experiment, experiment: Experiment, records: list[Measurement]
+) -> None:
+    signs = section(compared, records).signs
+    assert signs[0].startswith("No signs of significance: paired tests against 1 / a need")
+    without = [section(experiment, records), section(compared, records[:3])]
+    assert not any("significance" in sign for one in without for sign in one.signs)

@@ -44,6 +44,22 @@ def test_settings_and_overrides_are_those_of_the_run(make_record: Make) -> None:
 
 
 @pytest.mark.parametrize(
+    ("metric", "value", "diverged"),
+    [
+        ("dev/tree_loss", 229.9, False),
+        ("dev/loss", 3.8e31, True),
+        ("dev/label_loss", 1e4, True),
+        ("train/tokens_per_second", 1e4, False),
+    ],
+)
+def test_a_run_with_a_huge_validation_loss_has_diverged(
+    make_record: Make, metric: str, value: float, diverged: bool
+) -> None:
+    record = make_record(metrics={metric: value}, signatures={metric: ""})
+    assert record.diverged is diverged
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"seed": "1"}, "field 'seed' is '1'; expected an integer or null"),
