@@ -65,6 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from repro.runs import launch
     from repro.runs.execute import RunFailedError, follow
+    from repro.runs.show import DIVERGED, metric_text
     from repro.training import distributed
 
     if parsed.multirun:
@@ -90,10 +91,12 @@ def main(arguments: Sequence[str]) -> int:
     if outcome.status != "failed":  # then torchrun ends the others
         distributed.same("over")
     if outcome.status == "done":
-        metrics = RunFolder(outcome.folder).read_record().metrics
-        for name, value in sorted(metrics.items()):
+        record = RunFolder(outcome.folder).read_record()
+        for name, value in sorted(record.metrics.items()):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english
-                print(f"{name:28} {value:10.4f}")
+                print(f"{name:28} {metric_text(value)}")
+        if record.diverged:
+            print(f"repro: {record.run_id}: {DIVERGED}", file=sys.stderr)
     launch.list_artefacts([outcome])
     return 1 if launch.print_failures([outcome]) else 0
 

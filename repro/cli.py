@@ -6,6 +6,7 @@ A command imports what it needs when it runs, so that help is quick.
 import argparse
 import csv
 import errno
+import gc
 import io
 import os
 import signal
@@ -182,7 +183,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
     add(status)
     add(doctor)
-    add(show).add_argument("run_id", help="a run's identity, or the beginning of it")
+    command = add(show)
+    command.add_argument("run_id", help="a run's identity, or the beginning of it")
+    command.add_argument("--config", action="store_true", help="print the configuration as well")
     settings = {
         "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
                       "default: all. scale (default demo), and any override, hydra/launcher=... "
@@ -253,6 +256,7 @@ def report(parsed: argparse.Namespace) -> int:
     from repro.report import build_report, build_sweep_report
     from repro.results import Archive, ResultsError, has_figure_data, require_writable, scale_dir
 
+    gc.disable()  # nearly all that a report makes is kept to its end
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
@@ -338,7 +342,7 @@ def show(parsed: argparse.Namespace) -> int:
     """Show what a run was, and what it measured."""
     from repro.runs.show import show
 
-    show(_folder(parsed.settings, "results_dir"), parsed.run_id)
+    show(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.config)
     return 0
 
 

@@ -5,50 +5,49 @@ from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from repro.results import ResultsError, find_run, run_folder
 from repro.runs.display import RunState, last_line
 from repro.runs.launch import read_sweep
 from repro.runs.locking import is_claimed
 
+DIVERGED = "its training diverged; try a lower training.learning_rate"
 
-def show(results_dir: Path, run_id: str) -> None:
-    """Print a run.
+
+def show(results_dir: Path, run_id: str, config: bool = False) -> None:
+    """Print a run: where it is, its metrics with their signatures, the traceback of a failed one.
 
     Args:
         results_dir: searched at every scale.
         run_id: an identity, or the beginning of one.
+        config: print the configuration as well.
 
     Raises:
         ResultsError: no run, or several, begin like this.
     """
     folder = find_run(results_dir, run_id)
-    console = Console()
-
-    def show_file(title: str, path: Path) -> None:
-        console.rule(title)
-        text = path.read_text(encoding="utf-8", errors="replace")
-        console.print(escape(text), highlight=False, soft_wrap=True)
-
     interrupted = folder.status == "running" and not is_claimed(folder.path)
-    state, path = "interrupted" if interrupted else folder.status, escape(str(folder.path))
-    console.print(f"[bold]{folder.run_id}[/]  {state}  {path}", soft_wrap=True)
+    print(f"{folder.run_id}  {'interrupted' if interrupted else folder.status}  {folder.path}")
     if damaged := folder.damaged_files():
-        console.print(f"  damaged    {escape(', '.join(damaged))}", highlight=False, soft_wrap=True)
+        print(f"  damaged    {', '.join(damaged)}")
     elif folder.environment.exists():
         for key, value in folder.read_environment().items():
-            console.print(f"  {key:10} {escape(str(value))}", highlight=False, soft_wrap=True)
-    if folder.config.exists():
-        show_file("configuration", folder.config)
-    if folder.traceback.exists():
-        show_file("traceback", folder.traceback)
+            print(f"  {key:10} {value}")
     if folder.status == "done":
-        table, record = Table("metric", "value", "signature"), folder.read_record()
+        record = folder.read_record()
+        width = max(map(len, record.metrics), default=0)
         for metric, number in record.metrics.items():
-            table.add_row(escape(metric), f"{number:.4f}", escape(record.signatures[metric]))
-        console.print(table)
+            print(f"{metric:{width}} {metric_text(number)}  {record.signatures[metric]}")
+        if record.diverged:
+            print(DIVERGED)
+    shown = [folder.traceback, *([folder.config] if config else [])]
+    for path in (path for path in shown if path.exists()):
+        print(f"\n{path.name}\n{path.read_text(encoding='utf-8', errors='replace')}")
+
+
+def metric_text(value: float) -> str:
+    """A value of a metric, right-aligned; large ones in scientific notation."""
+    return f"{value:12.4f}" if abs(value) < 1e6 else f"{value:12.4e}"
 
 
 def show_status(results_dir: Path, name: str | None) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repro.results import run_folder
-from repro.runs.show import show
+from repro.runs.show import metric_text, show
 
 
 def test_brackets_in_paths_and_texts_are_printed_as_they_are(
@@ -17,6 +17,24 @@ def test_brackets_in_paths_and_texts_are_printed_as_they_are(
     folder.write_config("data_dir: '[/bold]'\n")
     folder.write_environment({"command": "repro run '[/x]'"})
     folder.mark_failed("Traceback: [/y]")
-    show(results, "0123")
+    show(results, "0123", config=True)
     printed = capsys.readouterr().out
     assert all(text in printed for text in (str(folder.path), "'[/bold]'", "'[/x]'", "[/y]"))
+
+
+def test_the_configuration_is_printed_on_request_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run_folder(tmp_path, "demo", "0123456789ab")
+    folder.mark_running()
+    folder.write_config("seed: 7\n")
+    for asked in (False, True):
+        show(tmp_path, "0123", config=asked)
+        assert ("seed: 7" in capsys.readouterr().out) is asked
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.76981, "      0.7698"), (3.8141e31, "  3.8141e+31")]
+)
+def test_a_huge_value_is_printed_in_scientific_notation(value: float, text: str) -> None:
+    assert metric_text(value) == text
