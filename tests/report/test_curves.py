@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from figure_runs import figure_run
+from figure_runs import figure_run, runs_in
 
 from repro.config.experiment import Axis, Column, Drawing, Experiment
 from repro.report import build_report, document, export_figure_data
@@ -115,11 +115,28 @@ def test_times_come_from_the_history() -> None:
     run = figure_run("a row", [{"epoch": 1, "seconds": 1.5}, validated], config={})
     data = ACCURACIES.gather(FigureRuns(METRIC, (), [run], [run]))
     assert data["curves"] == [
-        {"label": "a row", "seed": 1, "mapping": "", "alpha": None, "x": [3.0], "y": [50.0]}
-    ]
+        {
+            "label": "a row", "seed": 1, "mapping": "", "alpha": None, "warm_up": 0.0,
+            "x": [3.0], "y": [50.0],
+        }
+    ]  # fmt: skip
     broken = figure_run("a row", [{"epoch": 1, "dev_token_accuracy": 50.0}], config={})
     with pytest.raises(ResultsError, match=r"history\.jsonl: expected rows with 'dev_token_acc"):
         ACCURACIES.gather(FigureRuns(METRIC, (), [broken], [broken]))
+
+
+def test_the_first_update_is_not_counted_and_the_reader_is_told(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "demo", "0123456789ab")
+    folder.mark_running()
+    folder.write_config("mapping: {name: softmax}")
+    for seconds in (132.0, 141.0):
+        folder.append_history({"epoch": 1, "seconds": seconds, "dev_token_accuracy": 50.0})
+    folder.write_training({"progress": {"warm_up": {"seconds": 131.0}}})
+    runs = runs_in(softmax=folder).every
+    data = ACCURACIES.gather(FigureRuns(METRIC, (), runs, runs))
+    assert data["curves"][0]["x"] == [1.0, 10.0]
+    assert "first update of each run (up to 131 s)" in ACCURACIES.remark(data)
+    assert "first update" not in ACCURACIES.remark(TIMES)
 
 
 def test_times_have_markers_for_one_seed_and_a_unit_that_fits() -> None:

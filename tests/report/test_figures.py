@@ -24,6 +24,7 @@ from repro.report.figures.canvas import (
     plain_style,
     token_label,
 )
+from repro.report.figures.heatmap import CELL, FOOT, room
 from repro.report.figures.lattice import (
     MOST,
     Node,
@@ -214,6 +215,18 @@ def test_forty_source_symbols_do_not_overlap() -> None:
     gaps = [right.x0 - left.x1 for left, right in pairwise(boxes)]
     assert min(gaps) > 0
     assert min(box.y0 for box in boxes) > 0
+
+
+def test_attention_takes_no_more_room_than_its_cells_and_words() -> None:
+    source = [f"s{n}" for n in range(30)]
+    row = attention_row(source=source, output=["W"] * 12, weights=[[0.05] * 30] * 12)
+    figure = ATTENTION.draw(row)
+    box = figure.axes[0].get_position()
+    width, height = figure.get_size_inches()
+    assert box.width * width == pytest.approx(30 * CELL)
+    assert (1 - box.x1) * width < 0.2
+    below = box.y0 * height
+    assert below == pytest.approx(FOOT + room(source), abs=0.02)
 
 
 def test_attention_in_words() -> None:

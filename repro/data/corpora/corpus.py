@@ -85,8 +85,8 @@ class Corpus:
         """The command that fetches the corpus, or what the user has to do."""
         names = [self.name] if self.downloads else []
         names += [f"{self.name}@hub"] if self.hub else []
-        fetch = f"run `repro data fetch {' or '.join(names)}`" if names else ""
-        return " or ".join(way for way in (fetch, self.obtain) if way)
+        ways = [f"run `repro data fetch {name}`" for name in names]
+        return " or ".join([*ways, *([self.obtain] if self.obtain else [])])
 
 
 @dataclass(frozen=True, kw_only=True)

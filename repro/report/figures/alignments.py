@@ -99,7 +99,7 @@ class Alignments(Figure):
             maps = [(panel.back, panel.back_structures, False)]
             maps += [] if panel.symmetrical else [(panel.forth, panel.forth_structures, True)]
             for place, (weights, structures, downwards) in enumerate(maps):
-                grid = Heatmap(weights, premise, hypothesis, name_rows=number == 0)
+                grid = Heatmap(weights, premise, hypothesis, (CELL, CELL), name_rows=number == 0)
                 axes = draw_heatmap(canvas, x, head + place * (down + foot), grid)
                 below = head + place * (down + foot) + down + foot - WEIGHTS
                 # Paths through the partners of the words, beside each other, as thick as their

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from repro.report.figures.canvas import Canvas, drawable, is_mark, text_width
+from repro.report.figures.canvas import Canvas, drawable, in_lines, is_mark, text_width
 from repro.report.figures.comparison import END
 from repro.report.figures.heatmap import (
+    CELL,
     FOOT,
     MARGIN,
     Heatmap,
@@ -16,8 +17,7 @@ from repro.report.figures.heatmap import (
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 
 LONGEST = 30
-CELL = 0.25
-TITLE, TITLE_SIZE = 0.35, 10
+TITLE, LINE, TITLE_SIZE = 0.35, 0.2, 10
 
 
 class Attention(Figure):
@@ -39,13 +39,16 @@ class Attention(Figure):
         width, height = CELL * len(data["source"]), CELL * len(data["output"])
         verdict = "correct" if is_correct(data) else f"gold: {data['gold']}"
         title = drawable(f"{data['language']}: {prediction_of(data)} ({verdict})")
-        canvas = Canvas(
-            max(left + width, bar_room(), MARGIN + text_width(title, TITLE_SIZE)) + MARGIN,
-            TITLE + height + foot + FOOT,
-        )
-        canvas.write(MARGIN, 0.1, title, fontsize=TITLE_SIZE)
+        body = max(left + width, bar_room())
+        words = in_lines(title.split(), lambda word: text_width(f"{word} ", TITLE_SIZE), body)
+        lines = [" ".join(line) for line in words]
+        top = TITLE + LINE * (len(lines) - 1)
+        widest = max(text_width(line, TITLE_SIZE) for line in lines)
+        canvas = Canvas(max(body, MARGIN + widest) + MARGIN, top + height + foot + FOOT)
+        for number, line in enumerate(lines):
+            canvas.write(MARGIN, 0.1 + LINE * number, line, fontsize=TITLE_SIZE)
         grid = Heatmap(data["weights"], data["output"], data["source"])
-        draw_heatmap(canvas, left, TITLE, grid)
+        draw_heatmap(canvas, left, top, grid)
         draw_bar(canvas)
         return canvas
 

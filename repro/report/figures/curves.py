@@ -109,13 +109,17 @@ class AccuracyOverTime(Figure):
                 raise ResultsError(
                     f"{run.folder.history}: expected rows with {key!r} and 'seconds'"
                 )
+            # The first update compiles kernels, for minutes where nothing is cached.
+            progress = run.folder.read_training().get("progress", {})
+            warm_up = float(progress.get("warm_up", {}).get("seconds", 0.0))
             curves.append(
                 {
                     "label": run.row,
                     "seed": run.seed,
                     "mapping": run.mapping,
                     "alpha": _alpha(run, "mapping"),
-                    "x": [float(row["seconds"]) for row in rows],
+                    "warm_up": warm_up,
+                    "x": [max(float(row["seconds"]) - warm_up, 0.0) for row in rows],
                     "y": [float(row[key]) for row in rows],
                 }
             )
@@ -164,7 +168,14 @@ class AccuracyOverTime(Figure):
         ]
         several = any(len(curves) > 1 for curves in groups.values())
         thin = " Further seeds are thin lines without markers." if several else ""
-        return f"Mean training time between validations: {', '.join(times)}.{thin}"
+        longest = max(curve.get("warm_up", 0.0) for curve in data["curves"])
+        left_out = (
+            f" The first update of each run (up to {longest:.3g} s), which compiles kernels, is "
+            "not counted."
+            if longest
+            else ""
+        )
+        return f"Mean training time between validations: {', '.join(times)}.{left_out}{thin}"
 
 
 def curves_of(data: Row) -> dict[str, list[Row]]:
