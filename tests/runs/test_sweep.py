@@ -22,6 +22,8 @@ from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
 WIDE = {"COLUMNS": "300"}
+EAGER = "training.checkpoint_minutes=0.0001"
+"""A checkpoint after nearly every update; a tiny run would else have none before its end."""
 
 
 def jobs(tiny: list[str], *extra: str) -> list[Job]:
@@ -213,7 +215,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
 
 
 def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
-    settings = ("hardware.parallel_runs=2", "training.max_epochs=12")
+    settings = ("hardware.parallel_runs=2", "training.max_epochs=12", EAGER)
     sweep = start(*table_command(tiny, tmp_path, *settings))
     pid, killed = next(iter(wait_for_claims(tmp_path, 1).items()))
     os.kill(pid, signal.SIGKILL)
@@ -254,7 +256,7 @@ def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Pa
 
 
 def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path: Path) -> None:
-    command = table_command(tiny, tmp_path, "training.max_epochs=12")
+    command = table_command(tiny, tmp_path, "training.max_epochs=12", EAGER)
     sweeps = [forked.start(*command, environment=WIDE) for _ in range(2)]
     claims = wait_for_claims(tmp_path, 2)
     killed = next(sweep for sweep in sweeps if sweep.process.pid in claims)

@@ -174,7 +174,7 @@ def test_tables_and_figures_share_their_runs(tmp_path: Path) -> None:
     tuned, timed = runs("table1"), runs("table3")
     assert runs("figure3") == runs("figure6") < tuned  # without the published oscarmax
     assert len(timed) == 5
-    assert timed < tuned
+    assert timed == tuned
 
 
 def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:
