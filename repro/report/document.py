@@ -324,12 +324,13 @@ def build_section(
         runs_grid(table, records),
     ]
     lacking = columns_without_value(table) if shown else []
+    diverged = _unique(record.run_id for record in records if record.diverged)
     signs = [
         significance_note(table),
         *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
         _incomplete_note(table),
         _earlier_note(records),
-        _diverged_note(records),
+        f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
     ]
     notes = [
         *experiment.notes,
@@ -370,12 +371,6 @@ def _incomplete_note(table: Table) -> str:
     part = any(0 < cell.found < cell.wanted for row in table.rows for cell in row.cells)
     seeds = len(table.seeds)
     return f"(n/{seeds}): n of the {seeds} seeds have been run." if part else ""
-
-
-def _diverged_note(records: Sequence[Measurement]) -> str:
-    """Name the runs whose training diverged."""
-    runs = _unique(record.run_id for record in records if record.diverged)
-    return f"{DIVERGED} the training diverged: {', '.join(runs)}." if runs else ""
 
 
 def _earlier_note(records: Sequence[Measurement]) -> str:
