@@ -8,7 +8,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 REPRO   := $(BIN)/repro
-# Python compiles the third of all modules that is imported when it is: that saves half a minute.
+# Python compiles modules when they are first imported; those that never are need not be.
 PIP     := pip install --quiet --disable-pip-version-check --no-compile
 ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))

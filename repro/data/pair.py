@@ -1,4 +1,4 @@
-"""One example of a sequence task; a module of its own, which needs no torch."""
+"""One example of a sequence task, and links between its words; a module that needs no torch."""
 
 from typing import NamedTuple
 
@@ -8,3 +8,7 @@ class Pair(NamedTuple):
 
     source: list[int]
     target: list[int]
+
+
+Links = frozenset[tuple[int, int]]
+"""Pairs of a source and a target position, counted from 0."""

@@ -11,12 +11,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.data.pair import Links
 from repro.evaluation.bleu import ngrams
 from repro.evaluation.sufficient_statistics import ratios
 
 Words = Sequence[str]
-Links = frozenset[tuple[int, int]]
-"""As in ``repro.data.alignment``, whose import takes seconds that metrics do not need."""
 
 
 def rep_counts(

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from repro.data.files import write_if_changed
 from repro.report.document import build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
 from repro.report.render_csv import csv_table
@@ -12,7 +13,6 @@ from repro.report.render_markdown import markdown_report, markdown_table
 from repro.report.run_pages import run_page
 from repro.results import (
     Archive,
-    atomic_write_bytes,
     figure_path,
     require_writable,
     run_folder,
@@ -71,7 +71,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
                 "csv": csv_table(section.table),
             }
             for suffix, text in texts.items():
-                _write(table_path(results_dir, scale, name, suffix), text)
+                write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
     # A page for each run that a table links to, one for any two; those of other runs are deleted.
     folder, pages = scale_dir(results_dir, scale), []
     for record in archive.records:
@@ -79,15 +79,16 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             runs = run_folder(results_dir, scale, record.run_id)
             pages.append(run_page(record, runs, list(shown[record.run_id].items())))
             page = folder / PAGES / f"{record.run_id}.html"
-            _write(page, html_run(pages[-1]))
+            write_if_changed(page, html_run(pages[-1]).encode())
     if pages:
-        _write(folder / PAGES / "compare.html", html_comparison(pages, labels))
+        comparison = html_comparison(pages, labels)
+        write_if_changed(folder / PAGES / "compare.html", comparison.encode())
     for stale in (folder / PAGES).glob("*.html"):
         if stale.stem not in (*shown, *(["compare"] if pages else [])):
             stale.unlink()
-    _write(folder / "report.md", markdown_report(document, folder))
+    write_if_changed(folder / "report.md", markdown_report(document, folder).encode())
     report = folder / "report.html"
-    _write(report, html_report(document))
+    write_if_changed(report, html_report(document).encode())
     return report
 
 
@@ -98,12 +99,5 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
         ResultsError: there is no sweep of this name, or none of its runs is done.
     """
     page = sweep_path(archive.results_dir, archive.scale, name, "html")
-    _write(page, html_report(sweep_document(archive, name)))
+    write_if_changed(page, html_report(sweep_document(archive, name)).encode())
     return page
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file, unless it holds the text: most files of a report stay as they are."""
-    content = text.encode("utf-8")
-    if not (path.exists() and path.read_bytes() == content):
-        atomic_write_bytes(path, content)

@@ -1,7 +1,6 @@
 """Word alignment of sentence pairs, equal to fast_align: IBM Model 2 with a diagonal prior."""
 
 from repro.data.alignment.links import (
-    Links,
     StoredLinks,
     Symmetry,
     fertilities,
@@ -10,6 +9,7 @@ from repro.data.alignment.links import (
     write_links,
 )
 from repro.data.alignment.model import AlignerSettings, TwoWayAligner, WordAligner, train_two_way
+from repro.data.pair import Links
 
 __all__ = [
     "AlignerSettings",

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from repro.data.arrow import ArrowPairs, write_pairs
-from repro.data.pair import Pair
+from repro.data.pair import Links, Pair
 
-Links = frozenset[tuple[int, int]]
-"""Pairs of a source and a target position, counted from 0."""
 Symmetry = Literal["forward", "reverse", "grow-diag-final-and"]
 """Rule by which links of two directions are kept."""
 

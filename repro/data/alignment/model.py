@@ -21,7 +21,8 @@ from repro.data.alignment.expectation import (
     expected_counts,
     normalise,
 )
-from repro.data.alignment.links import Links, Symmetry, grow_diag_final_and
+from repro.data.alignment.links import Symmetry, grow_diag_final_and
+from repro.data.pair import Links
 
 _BEAM = 4
 """fast_align stores logarithms up to this multiple of the largest one (``-t -4``)."""

@@ -6,8 +6,9 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from repro.data.pair import Links
 from repro.evaluation.bleu import bleu_of_statistics, plain_counts, token_counts
-from repro.evaluation.coverage import Links, drop_counts, rep_counts
+from repro.evaluation.coverage import drop_counts, rep_counts
 from repro.evaluation.meteor import LANGUAGE, meteor_nltk, meteor_of_statistics, meteor_statistics
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sums
