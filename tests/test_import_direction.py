@@ -35,7 +35,7 @@ def wrong(stage: str, imported: str) -> bool:
     if imported == stage or imported in ("__version__", "NUMERIC_EPOCH"):
         return False
     if stage == "mappings":
-        return True
+        return imported != "compilation"
     known = stage in ORDER and imported in ORDER
     later = known and ORDER.index(imported) > ORDER.index(stage)
     return not known or later or (stage in NO_MODEL and imported in {"models", "training"})

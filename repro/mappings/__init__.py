@@ -1,4 +1,4 @@
-"""Mappings from scores to probability vectors; usable alone, imports nothing else of the package.
+"""Mappings from scores to probability vectors; usable alone.
 
 Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`fusedmax`, :func:`oscarmax`,
 :func:`sq_pnorm_max`, :func:`normmax`, :func:`budget`, and, under upper bounds, :func:`csoftmax`,

@@ -81,8 +81,8 @@ _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
 def extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
     """Mappings of ``REPRO_EXTENSIONS``: the ``MAPPINGS`` of its modules in ``repro/mappings``.
 
-    They are imported when a mapping is built, because :mod:`repro.mappings` itself imports nothing
-    else of the package and reads no environment variable.
+    They are imported when a mapping is built, because :mod:`repro.mappings` itself does not
+    import the configuration and reads no environment variable.
 
     Raises:
         ConfigError: two mappings have the same name.
