@@ -48,7 +48,7 @@ class _MergedCode(_CalledCode):
         pass
 
 
-class _CalledCompiler(Compiler):  # type: ignore[misc]  # numba has no types
+class _CalledCompiler(Compiler):
     code = _CalledCode
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
@@ -80,7 +80,7 @@ def _sources(folder: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
-class _SourcesCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+class _SourcesCache(FunctionCache):
     """Keeps compiled code on disk until any file of the function's folder changes.
 
     numba itself looks only at the file of the function that Python calls.
