@@ -285,16 +285,22 @@ class Fit(Generic[BatchT]):
 
     def _save_if_due(self, seconds: float) -> None:
         """Write a checkpoint if the last is that old, a stop is requested or the training ends."""
-        due = self.progress.finished or time.monotonic() - self._saved_at > seconds
+        due, stop = self.progress.finished or self._age() > seconds, bool(self._stop)
         if distributed.size() > 1:  # all or none: saving takes all processes
-            wishes = distributed.gather((due, bool(self._stop)))
-            due = any(wish[0] for wish in wishes)
-            self._stop.requested = any(wish[1] for wish in wishes)
-        if due or self._stop:
+            wishes = distributed.gather((due, stop))
+            due, stop = (any(wish) for wish in zip(*wishes, strict=True))
+        if due or stop:
             if self.progress.steps_since_row:  # a row has the time up to its last update
                 self._tick()
             self._save()
-        self._stop.check()
+        if stop:
+            raise KeyboardInterrupt
+        if distributed.size() == 1:  # several stop together: signals since then wait
+            self._stop.check()
+
+    def _age(self) -> float:
+        """Seconds since the last checkpoint."""
+        return time.monotonic() - self._saved_at
 
     def _start_totals(self) -> torch.Tensor:
         device = next(self.task.model.parameters()).device

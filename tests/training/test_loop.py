@@ -16,14 +16,21 @@ from torch import Tensor, nn
 from repro.checksums import DamagedFileError
 from repro.config import ConfigError
 from repro.config.schema import TrainingConfig
-from repro.training import CheckpointError, DivergenceError, TrainingProgress, Validation, fit
+from repro.training import (
+    CheckpointError,
+    DivergenceError,
+    TrainingProgress,
+    Validation,
+    distributed,
+    fit,
+)
 from repro.training.checkpoint import (
     load_checkpoint,
     load_weights,
     save_checkpoint,
     save_weights,
 )
-from repro.training.loop import FitPaths
+from repro.training.loop import Fit, FitPaths
 from repro.training.seeding import seed_everything
 
 
@@ -214,6 +221,30 @@ def test_a_signal_during_the_last_checkpoint_is_not_forgotten(
     with pytest.raises(KeyboardInterrupt):
         run(Regression(), tmp_path, checkpoint_minutes=1000.0)
     assert load_checkpoint(tmp_path / "checkpoint.pt")[0].finished
+
+
+def test_several_processes_stop_only_when_all_know_of_the_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process saves or stops alone never: the others would wait for it without end."""
+    saved = list[int]()
+    asked = list[tuple[bool, bool]]()
+
+    def gather(wish: tuple[bool, bool]) -> list[tuple[bool, bool]]:
+        asked.append(wish)
+        if len(asked) == 2:  # behind the wish of this process, before the answer
+            os.kill(os.getpid(), signal.SIGTERM)
+        return [wish, (False, False)]
+
+    task = Regression()
+    monkeypatch.setattr(distributed, "size", lambda: 2)
+    monkeypatch.setattr("repro.training.loop.SharedTask", lambda task: task)
+    monkeypatch.setattr(distributed, "gather", gather)
+    monkeypatch.setattr(Fit, "_save", lambda fit: saved.append(fit.progress.step))
+    with pytest.raises(KeyboardInterrupt):
+        run(task, tmp_path, checkpoint_minutes=1e9)
+    assert [stop for _, stop in asked] == [False, False, True]
+    assert saved == [3] and task.updates == 3
 
 
 def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
