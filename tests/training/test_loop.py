@@ -244,7 +244,8 @@ def test_several_processes_stop_only_when_all_know_of_the_signal(
     with pytest.raises(KeyboardInterrupt):
         run(task, tmp_path, checkpoint_minutes=1e9)
     assert [stop for _, stop in asked] == [False, False, True]
-    assert saved == [3] and task.updates == 3
+    assert saved == [3]
+    assert task.updates == 3
 
 
 def test_a_second_signal_during_updates_stops_at_once_and_says_what_is_lost(
