@@ -65,13 +65,15 @@ class _Queue:
     """Runs that are not done, in the order in which lanes take them.
 
     Runs of one group share a training: one lane takes them one after the other. A group whose next
-    run another process works on is put off until no other group is left.
+    run another process works on is put off until no other group is left. Lanes take different
+    tasks where they can: at the same task they would compile the same kernels at the same time.
     """
 
     def __init__(self, batch: Batch) -> None:
         self._fresh = deque(deque(_Task(job, False) for job in g) for g in batch.by_training())
         self._postponed = deque[deque[_Task]]()
         self._lanes: dict[int, deque[_Task]] = {}
+        self._tasks: dict[int, str] = {}
         self._display = batch.display
 
     def take(self, lane: int) -> _Task | None:
@@ -80,7 +82,12 @@ class _Queue:
             groups = self._fresh or self._postponed
             if not groups:
                 return None
-            group = self._lanes[lane] = groups.popleft()
+            elsewhere = {task for other, task in self._tasks.items() if other != lane}
+            kinds = [group[0].job.config.task.name for group in groups]
+            chosen = next((i for i, kind in enumerate(kinds) if kind not in elsewhere), 0)
+            group = self._lanes[lane] = groups[chosen]
+            self._tasks[lane] = kinds[chosen]
+            del groups[chosen]
         return group.popleft()
 
     def settle(self, lane: int, task: _Task, outcome: Outcome) -> None:

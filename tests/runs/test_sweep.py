@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import forked
 import pytest
@@ -17,7 +19,14 @@ from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
 from repro.runs import execute as execute_module
 from repro.runs.execute import Job, Outcome
-from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
+from repro.runs.launch import (
+    backend_of,
+    launch_jobs,
+    outcome_of,
+    prepare_jobs,
+    print_failures,
+)
+from repro.runs.local import _Queue
 from repro.training.checkpoint import load_checkpoint
 
 SEEDS = (1, 2, 3)
@@ -99,6 +108,17 @@ def test_fail_fast_side_by_side_starts_nothing_after_a_failure(tiny: list[str]) 
     outcomes = bring(many)
     assert outcomes[0].status == "failed"
     assert len(outcomes) < len(many)
+
+
+def test_lanes_take_different_tasks_where_they_can() -> None:
+    def job(name: str, seed: int) -> Any:
+        return SimpleNamespace(config=SimpleNamespace(task=SimpleNamespace(name=name), seed=seed))
+
+    groups = [[job("nmt", 1), job("nmt", 2)], [job("nmt", 3)], [job("snli", 4)]]
+    batch: Any = SimpleNamespace(by_training=lambda: groups, display=None)
+    queue = _Queue(batch)
+    taken = [queue.take(lane) for lane in (0, 1, 1, 0, 0)]
+    assert [task and task.job.config.seed for task in taken] == [1, 4, 3, 2, None]
 
 
 def comparable(folder: Path) -> Record:
