@@ -285,7 +285,8 @@ class Fit(Generic[BatchT]):
 
     def _save_if_due(self, seconds: float) -> None:
         """Write a checkpoint if the last is that old, a stop is requested or the training ends."""
-        due, stop = self.progress.finished or self._age() > seconds, bool(self._stop)
+        due = self.progress.finished or time.monotonic() - self._saved_at > seconds
+        stop = bool(self._stop)
         if distributed.size() > 1:  # all or none: saving takes all processes
             wishes = distributed.gather((due, stop))
             due, stop = (any(wish) for wish in zip(*wishes, strict=True))
@@ -297,10 +298,6 @@ class Fit(Generic[BatchT]):
             raise KeyboardInterrupt
         if distributed.size() == 1:  # several stop together: signals since then wait
             self._stop.check()
-
-    def _age(self) -> float:
-        """Seconds since the last checkpoint."""
-        return time.monotonic() - self._saved_at
 
     def _start_totals(self) -> torch.Tensor:
         device = next(self.task.model.parameters()).device
