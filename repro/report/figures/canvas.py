@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,6 +130,7 @@ def drawable(text: str) -> str:
     return "".join(letter if index(ord(letter)) else f"U+{ord(letter):04X}" for letter in text)
 
 
+@lru_cache(maxsize=2**14)  # a token is measured for each heat map and step that shows it
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Inches that a text of so many points takes."""
     font = _font("DejaVuSans-Bold.ttf" if bold else FONT.name)
