@@ -34,7 +34,7 @@ class _CalledCode(JITCodeLibrary):
 
     @property
     def codegen(self) -> "_CalledCode":
-        """What numba asks to set the environment, which only machine code has."""
+        """Return this object: numba asks it to set the environment, which only machine code has."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:

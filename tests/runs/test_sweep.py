@@ -19,13 +19,7 @@ from repro.results import Record, RunFolder, list_runs
 from repro.results.sweeps import read_sweeps
 from repro.runs import execute as execute_module
 from repro.runs.execute import Job, Outcome
-from repro.runs.launch import (
-    backend_of,
-    launch_jobs,
-    outcome_of,
-    prepare_jobs,
-    print_failures,
-)
+from repro.runs.launch import backend_of, launch_jobs, outcome_of, prepare_jobs, print_failures
 from repro.runs.local import _Queue
 from repro.training.checkpoint import load_checkpoint
 

@@ -226,7 +226,7 @@ def test_a_signal_during_the_last_checkpoint_is_not_forgotten(
 def test_several_processes_stop_only_when_all_know_of_the_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One process saves or stops alone never: the others would wait for it without end."""
+    """One process never saves or stops alone: the others would wait for it without end."""
     saved = list[int]()
     asked = list[tuple[bool, bool]]()
 
