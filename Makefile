@@ -10,6 +10,8 @@ STAMP   := $(VENV)/.installed
 REPRO   := $(BIN)/repro
 # Python compiles modules when they are first imported; those that never are need not be.
 PIP     := pip install --quiet --disable-pip-version-check --no-compile
+# Where a shell forbids it, every process would compile the imported modules again: 7 s each.
+unexport PYTHONDONTWRITEBYTECODE
 ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))))
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 

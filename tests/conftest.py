@@ -1,11 +1,15 @@
 """One thread for each test process, as the suite runs side by side; kernels are compiled once."""
 
+import os
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
 torch.set_num_threads(1)
+# Nothing that a test writes has to survive a power failure, and thousands of files are written.
+os.fsync = lambda descriptor: None
 
 _FIRST = (
     "mappings/kernels/test_entmax.py",
@@ -21,9 +25,11 @@ without them: the compiled code is on disk when it is needed, and no process com
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _rank(item.path.relative_to(Path(__file__).parent)))
+    items.sort(key=lambda item: _rank(item.path))
 
 
+@cache
 def _rank(path: Path) -> int:
-    found = (place for place, first in enumerate(_FIRST) if path.is_relative_to(first))
+    file = path.relative_to(Path(__file__).parent)
+    found = (place for place, first in enumerate(_FIRST) if file.is_relative_to(first))
     return next(found, len(_FIRST))
