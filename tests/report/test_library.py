@@ -67,7 +67,8 @@ def test_entmax_curves_saturate_where_the_paper_says() -> None:
         margin = 1 / (alpha - 1)
         assert (curves[alpha][leads >= margin] == 1).all()
         assert (curves[alpha][leads <= -margin] == 0).all()
-        inside = curves[alpha][np.abs(leads) < margin - 0.02]
+        # Nearer to the margin, α = 1.25 gives less than the last decimal that is kept.
+        inside = curves[alpha][np.abs(leads) < margin - 0.2]
         assert ((inside > 0) & (inside < 1)).all()
 
 

@@ -8,7 +8,10 @@ from repro.report.figures.kinds import NO_RUNS
 from repro.report.figures.library import polytopes, solver_race
 from repro.report.figures.library.polytopes import Polytopes
 from repro.report.figures.library.solver_race import SolverRace
+from repro.report.figures.library.values import DIGITS
 
+ROUNDED = 2 * 10.0**-DIGITS
+"""Tolerance: a value and the corner that it is compared with are both rounded."""
 CONDITIONAL = ("vanilla", "away", "pairwise")
 
 
@@ -26,12 +29,14 @@ def test_choices_by_hand(places: dict) -> None:
     """Scores (1, .7, -.2): the threshold of sparsemax is (1.7 - 1) / 2 = .35."""
     shares = places["choices"]["shares"]
     assert shares["argmax"] == [1, 0, 0]
-    np.testing.assert_allclose(shares["sparsemax"], [0.65, 0.35, 0], atol=1e-9)
+    np.testing.assert_allclose(shares["sparsemax"], [0.65, 0.35, 0], atol=ROUNDED)
     weights = np.exp([1.0, 0.7, -0.2])
-    np.testing.assert_allclose(shares["softmax"], weights / weights.sum(), atol=1e-9)
+    np.testing.assert_allclose(shares["softmax"], weights / weights.sum(), atol=ROUNDED)
     corners = np.array(places["choices"]["corners"])
     for name, share in shares.items():
-        np.testing.assert_allclose(places["choices"]["solutions"][name], share @ corners, atol=1e-8)
+        np.testing.assert_allclose(
+            places["choices"]["solutions"][name], share @ corners, atol=ROUNDED
+        )
 
 
 def test_trees_by_hand(places: dict) -> None:
@@ -47,9 +52,9 @@ def test_trees_by_hand(places: dict) -> None:
     assert mixed == {(0, 1, 2): 0.65, (0, 1, 1): 0.35}
     at = {tuple(h): np.array(c) for h, c in zip(trees["heads"], trees["corners"], strict=True)}
     solutions = trees["solutions"]
-    np.testing.assert_allclose(solutions["MAP"], at[0, 1, 2], atol=1e-9)
+    np.testing.assert_allclose(solutions["MAP"], at[0, 1, 2], atol=ROUNDED)
     between = 0.65 * at[0, 1, 2] + 0.35 * at[0, 1, 1]
-    np.testing.assert_allclose(solutions["SparseMAP"], between, atol=1e-8)
+    np.testing.assert_allclose(solutions["SparseMAP"], between, atol=ROUNDED)
 
 
 def test_marginals_by_enumeration(places: dict) -> None:
@@ -60,7 +65,7 @@ def test_marginals_by_enumeration(places: dict) -> None:
     ]
     weights = np.exp(scores)
     expected = weights / weights.sum() @ np.array(trees["corners"])
-    np.testing.assert_allclose(trees["solutions"]["marginal"], expected, atol=1e-8)
+    np.testing.assert_allclose(trees["solutions"]["marginal"], expected, atol=ROUNDED)
 
 
 def texts(figure: Figure) -> set[str]:

@@ -39,7 +39,7 @@ class BoundedRounds(Figure):
 
         from repro import mappings
 
-        scores = torch.tensor(ROUNDS, dtype=torch.float64)
+        scores = torch.tensor(ROUNDS)
         columns = {}
         for name in _TITLES:
             function = getattr(mappings, name)

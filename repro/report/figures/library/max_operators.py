@@ -62,7 +62,7 @@ class MaxOperators(Figure):
 
         leads = even_grid(-REACH, REACH, STEPS)
         scores = torch.stack((leads, torch.zeros_like(leads)), -1)
-        certain = torch.tensor([1.0, 0.0], dtype=torch.float64)
+        certain = torch.tensor([1.0, 0.0])
         curves = {}
         for name, mapping in _maps().items():
             if name.startswith("oscarmax"):

@@ -76,10 +76,10 @@ class Polytopes(Figure):
         from repro.mappings import softmax, sparsemax
         from repro.structures import Arborescence, sparsemap
 
-        triangle = torch.tensor(_CORNERS, dtype=torch.float64)
-        scores = torch.tensor(CHOICES, dtype=torch.float64)
+        triangle = torch.tensor(_CORNERS)
+        scores = torch.tensor(CHOICES)
         shares = {
-            "argmax": torch.eye(len(CHOICES), dtype=torch.float64)[scores.argmax()],
+            "argmax": torch.eye(len(CHOICES))[scores.argmax()],
             "sparsemax": sparsemax(scores),
             "softmax": softmax(scores),
         }

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-DIGITS = 9
-"""Digits of a value that are kept: more than can be seen, fewer than differ between machines."""
+DIGITS = 6
+"""Decimals of a value that are kept: more than can be seen, fewer than differ between machines.
+
+Values are computed in float32, for which runs have compiled the kernels already.
+"""
 
 
 def even_grid(low: float, high: float, steps: int) -> "Tensor":
-    """``steps + 1`` numbers from ``low`` to ``high`` in float64."""
+    """``steps + 1`` numbers from ``low`` to ``high``."""
     import torch
 
-    return torch.linspace(low, high, steps + 1, dtype=torch.float64)
+    return torch.linspace(low, high, steps + 1)
 
 
 def as_numbers(values: "Tensor") -> list[float]:
