@@ -41,7 +41,7 @@ FORMS = 4
 """Number of lengths of titles."""
 ACCOMPANIED = 0.4
 """Share of articles with the clause of another event."""
-USUAL = 0.75
+USUAL = 0.5
 """Share of titles whose length follows from the quality of the object."""
 
 

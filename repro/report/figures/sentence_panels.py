@@ -34,7 +34,7 @@ WIDEST = 11.0
 """Inches that the page has for a figure."""
 TITLE_LINE, TITLE_LETTER, LABEL, GAP = 0.19, 0.08, 0.22, 0.16
 
-LONGEST_SUMMARIZED, LONGEST_TRANSLATED, LONGEST_OF_MANY = 24, 14, 10
+LONGEST_SUMMARIZED, LONGEST_TRANSLATED, LONGEST_OF_MANY = 26, 14, 10
 """Symbols of a source that fit beside and below the panels of other runs."""
 
 

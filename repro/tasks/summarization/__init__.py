@@ -76,7 +76,7 @@ def summary_corpus(config: SummarizationRun) -> ParallelCorpus:
     data, own = config.data, own_folder(config)
     if own is not None:
         return open_folder(own, "article", "title", tokenised=data.tokenised)
-    check_name(config, "gigaword", "demo_headlines")
+    check_name(config, "gigaword", "demo_titles")
     folder = config.corpus_path.resolve()
     if data.generated:
         _generate(folder, data.seed)
