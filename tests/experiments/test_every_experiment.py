@@ -1,5 +1,6 @@
 """Every experiment composes, and takes one step from its file to its table or figure."""
 
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,8 @@ TINY = {
     "summarization": TINY_TEXT,
 }  # fmt: skip
 """Overrides that make a large model small, by task; speed is compared over three validations."""
+MOST_ROWS = 6
+"""Rows of an experiment that are run; every row is composed."""
 
 
 @pytest.mark.parametrize("name", list_experiments())
@@ -144,9 +147,14 @@ def _comparable(experiment: Experiment) -> set[tuple[str, str]]:
 
 
 def _with_few_runs(name: str) -> Experiment:
-    """An experiment with one column and one seed, or two for the members of an ensemble."""
+    """An experiment with one column, its most different rows and one seed, two for ensembles."""
     experiment = load_experiment(name)
     demo = experiment.scales["demo"]
+    rows = experiment.row_overrides_at("demo")
+    if len(rows) > MOST_ROWS:
+        spread = [*rows][:: math.ceil(len(rows) / (MOST_ROWS - 1))]
+        kept = [row for row in rows if row in {*spread, experiment.baseline, [*rows][-1]}]
+        demo.rows = {row: (demo.rows or {}).get(row, []) for row in kept}
     demo.seeds = [1, 2] if any(c.aggregate == "ensemble" for c in experiment.columns) else [1]
     if demo.columns is not None:
         demo.columns = dict([*demo.columns.items()][:1])

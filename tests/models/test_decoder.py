@@ -6,6 +6,7 @@ from shutil import which
 
 import pytest
 import torch
+import torch._inductor.config
 from plain_decoder import plain_decode
 from torch import Tensor
 from torch.func import functional_call
@@ -194,6 +195,8 @@ def test_a_step_launches_few_operations_and_never_waits(kind: str, bound: int) -
     assert longer / 4 <= bound
 
 
+# Vector code, and a pool of compilers, take half a minute longer than this.
+@torch._inductor.config.patch({"compile_threads": 1, "cpp.simdlen": 1})
 @pytest.mark.filterwarnings("ignore")  # the compiler warns of its own code
 @pytest.mark.skipif(which(os.environ.get("CXX", "g++")) is None, reason="needs a C++ compiler")
 def test_a_compiled_step_gives_the_same_numbers() -> None:

@@ -1,8 +1,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -123,7 +121,7 @@ def comparable(folder: Path) -> Record:
     return replace(record, metrics=metrics, wall_time=0.0, finished="", command="")
 
 
-STARTED: "list[subprocess.Popen[str]]" = []
+STARTED: list[forked.Command] = []
 
 
 @pytest.fixture(autouse=True)
@@ -131,22 +129,15 @@ def nothing_goes_on() -> Iterator[None]:
     """End the commands, with their workers, that a failed test has left."""
     yield
     while STARTED:
-        command = STARTED.pop()
-        if command.poll() is None:
-            os.killpg(command.pid, signal.SIGKILL)
-        command.communicate()
+        process = STARTED.pop().process
+        if process.is_alive() and process.pid is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.join()
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
+def start(*arguments: str) -> forked.Command:
     """Start a command of the package in a process group of its own."""
-    command = subprocess.Popen(
-        [sys.executable, "-m", "repro", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, **WIDE},
-    )
+    command = forked.start(*arguments, environment=WIDE)
     STARTED.append(command)
     return command
 
@@ -215,11 +206,12 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     leader = start(*table_command(tiny, tmp_path, *long))
     runs = wait_for_claims(tmp_path, 2).values()
     time.sleep(0.5)
-    leader.send_signal(number)
-    _, errors = leader.communicate(timeout=60)
-    wait_for_the_end(leader.pid)
-    assert leader.returncode == (130 if number == signal.SIGTERM else -signal.SIGKILL)
-    assert errors.count("Traceback") == 0
+    assert leader.process.pid is not None
+    os.kill(leader.process.pid, number)
+    ended = leader.finish(60)
+    wait_for_the_end(leader.process.pid)
+    assert ended.returncode == (130 if number == signal.SIGTERM else -signal.SIGKILL)
+    assert "Traceback" not in ended.stderr
     assert len(list_runs(tmp_path, "demo")) == len(runs) == 2  # the third was not begun
     for run in runs:
         assert run.status == "running"
@@ -229,14 +221,14 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
 
 
 def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
-    settings = ("hardware.parallel_runs=2", "training.max_epochs=12", EAGER)
+    settings = ("hardware.parallel_runs=2", "training.max_epochs=5", EAGER)
     sweep = start(*table_command(tiny, tmp_path, *settings))
     pid, killed = next(iter(wait_for_claims(tmp_path, 1).items()))
     os.kill(pid, signal.SIGKILL)
-    report, errors = sweep.communicate(timeout=200)
-    assert sweep.returncode == 1
-    assert "1 of 3 runs failed" in errors
-    assert Path(report.strip()).exists()
+    ended = sweep.finish()
+    assert ended.returncode == 1
+    assert "1 of 3 runs failed" in ended.stderr
+    assert Path(ended.stdout.strip()).exists()
     assert {run.run_id: run.status for run in list_runs(tmp_path, "demo")} == {
         run.run_id: "failed" if run.run_id == killed.run_id else "done"
         for run in list_runs(tmp_path, "demo")
@@ -270,7 +262,7 @@ def test_two_processes_share_the_runs_of_one_sweep(tiny: list[str], tmp_path: Pa
 
 
 def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path: Path) -> None:
-    command = table_command(tiny, tmp_path, "training.max_epochs=12", EAGER)
+    command = table_command(tiny, tmp_path, "training.max_epochs=5", EAGER)
     sweeps = [forked.start(*command, environment=WIDE) for _ in range(2)]
     claims = wait_for_claims(tmp_path, 2)
     killed = next(sweep for sweep in sweeps if sweep.process.pid in claims)
@@ -282,7 +274,7 @@ def test_what_a_killed_command_left_is_done_by_another(tiny: list[str], tmp_path
     runs = list_runs(tmp_path, "demo")
     assert [run.status for run in runs] == ["done"] * 3
     for run in runs:
-        assert [row["epoch"] for row in run.read_history()] == [*range(1, 13)]
+        assert [row["epoch"] for row in run.read_history()] == [*range(1, 6)]
         assert not list(run.path.glob("claim-*"))
 
 

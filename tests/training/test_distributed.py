@@ -89,7 +89,7 @@ def test_two_processes_compute_the_numbers_of_one(task: list[str], tmp_path: Pat
 
 
 def test_a_killed_run_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
-    settings = [*MORPHOLOGY, "model.dropout=0.2", "training.max_epochs=8"]
+    settings = [*MORPHOLOGY, "model.dropout=0.2", "training.max_epochs=5"]
     whole = finished(tmp_path / "whole", *settings)
     killed = start(tmp_path / "killed", *settings)
     deadline = time.monotonic() + 100
