@@ -155,6 +155,7 @@ def _with_few_runs(name: str) -> Experiment:
         spread = [*rows][:: math.ceil(len(rows) / (MOST_ROWS - 1))]
         kept = [row for row in rows if row in {*spread, experiment.baseline, [*rows][-1]}]
         demo.rows = {row: (demo.rows or {}).get(row, []) for row in kept}
+    demo.column_seeds = {}
     demo.seeds = [1, 2] if any(c.aggregate == "ensemble" for c in experiment.columns) else [1]
     if demo.columns is not None:
         demo.columns = dict([*demo.columns.items()][:1])
