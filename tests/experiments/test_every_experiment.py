@@ -150,11 +150,11 @@ def _with_few_runs(name: str) -> Experiment:
     """An experiment with one column, its most different rows and one seed, two for ensembles."""
     experiment = load_experiment(name)
     demo = experiment.scales["demo"]
-    rows = experiment.row_overrides_at("demo")
+    rows = experiment.rows_at("demo")
     if len(rows) > MOST_ROWS:
-        spread = [*rows][:: math.ceil(len(rows) / (MOST_ROWS - 1))]
-        kept = [row for row in rows if row in {*spread, experiment.baseline, [*rows][-1]}]
-        demo.rows = {row: (demo.rows or {}).get(row, []) for row in kept}
+        assert not any((demo.rows or {}).values())  # overrides of patterns would be lost
+        kept = {*rows[:: math.ceil(len(rows) / (MOST_ROWS - 1))], experiment.baseline, rows[-1]}
+        demo.rows = {row: [] for row in rows if row in kept}
     demo.column_seeds = {}
     demo.seeds = [1, 2] if any(c.aggregate == "ensemble" for c in experiment.columns) else [1]
     if demo.columns is not None:

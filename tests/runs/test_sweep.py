@@ -205,6 +205,7 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
             "training.validate_every=5000", "training.batch_size=2")  # fmt: skip
     leader = start(*table_command(tiny, tmp_path, *long))
     runs = wait_for_claims(tmp_path, 2).values()
+    steps = {run.run_id: load_checkpoint(run.checkpoint)[0].step for run in runs}
     time.sleep(0.5)
     assert leader.process.pid is not None
     os.kill(leader.process.pid, number)
@@ -216,8 +217,10 @@ def test_workers_keep_a_checkpoint_and_end_with_their_leader(
     for run in runs:
         assert run.status == "running"
         assert not list(run.path.glob("claim-*"))
-    # Within an epoch, so it is not the one of the epoch before; one run may be between two.
-    assert any(load_checkpoint(run.checkpoint)[0].batch > 0 for run in runs)
+    stopped = {run.run_id: load_checkpoint(run.checkpoint)[0] for run in runs}
+    assert all(stopped[name].step > step for name, step in steps.items())
+    # Within an epoch, so it is not the one that an epoch ends with; one run may be between two.
+    assert any(progress.batch > 0 for progress in stopped.values())
 
 
 def test_a_killed_worker_fails_its_own_run_only(tiny: list[str], tmp_path: Path) -> None:
