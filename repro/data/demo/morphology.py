@@ -36,15 +36,16 @@ def sulmari(random: Random) -> Paradigm:
     return Paradigm(forms["N;NOM;SG"], forms)
 
 
-TOMELU_PREFIXES = {
-    "V;PRS;1;SG": "ni",
-    "V;PRS;2;SG": "ku",
-    "V;PRS;3;SG": "wa",
-    "V;PRS;1;PL": "tu",
-    "V;PST;1;SG": "nime",
-    "V;PST;3;SG": "wame",
+TOMELU_AFFIXES = {
+    "V;PRS;1;SG": ("ni", "a"),
+    "V;PRS;2;SG": ("ku", "a"),
+    "V;PRS;3;SG": ("wa", "a"),
+    "V;PRS;1;PL": ("tu", "a"),
+    "V;PST;1;SG": ("nime", "a"),
+    "V;PST;3;SG": ("wame", "a"),
+    "V;PRS;1;SG;NEG": ("sini", "e"),
+    "V;PRS;3;SG;NEG": ("siwa", "e"),
 }
-TOMELU_CIRCUMFIXES = {"V;PRS;1;SG;NEG": ("sini", "e"), "V;PRS;3;SG;NEG": ("siwa", "e")}
 
 
 def tomelu(random: Random) -> Paradigm:
@@ -53,14 +54,11 @@ def tomelu(random: Random) -> Paradigm:
     stem = onset + random.choice("aeiou") + random.choice(("t", "k", "p", "n", "l", "mb", "nd"))
     if random.random() < 0.4:
         stem += random.choice("iu") + random.choice("lkns")
-    forms = {cell: _elide(prefix, stem) + "a" for cell, prefix in TOMELU_PREFIXES.items()}
-    for cell, (prefix, suffix) in TOMELU_CIRCUMFIXES.items():
-        forms[cell] = _elide(prefix, stem) + suffix
+    kept = None if onset else -1  # the last vowel of a prefix
+    forms = {
+        cell: prefix[:kept] + stem + suffix for cell, (prefix, suffix) in TOMELU_AFFIXES.items()
+    }
     return Paradigm(stem + "a", forms)
-
-
-def _elide(prefix: str, stem: str) -> str:
-    return (prefix[:-1] if stem[0] in "aeiou" else prefix) + stem
 
 
 GRADATION = {"pp": "p", "tt": "t", "kk": "k", "p": "v", "t": "d", "k": "g"}

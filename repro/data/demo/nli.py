@@ -12,9 +12,9 @@ from random import Random
 
 from repro.data.corpora.inference import LABELS, MULTINLI, SNLI, SentencePairs
 from repro.data.demo.nli_logic import (
-    ACTIONS,
-    CLASSES,
     FAMILIES,
+    MOTIONS,
+    NARROWER,
     OPPOSITE_ADJECTIVES,
     OPPOSITE_ADVERBS,
     OPPOSITES,
@@ -22,7 +22,6 @@ from repro.data.demo.nli_logic import (
     QUANTIFIERS,
     Clause,
     Concept,
-    Tree,
     ancestry,
     pair_label,
 )
@@ -71,12 +70,10 @@ def _draw_modifiers(random: Random, pairs: Pairs) -> frozenset[str]:
     return frozenset([random.choice(random.choice(pairs))] if random.random() < 0.5 else [])
 
 
-def _edit_concept(
-    random: Random, concept: Concept, neighbours: Mapping[str, Sequence[str]], pairs: Pairs
-) -> Concept:
+def _edit_concept(random: Random, concept: Concept, pairs: Pairs) -> Concept:
     head, modifiers = concept.head, concept.modifiers
     if random.random() < 0.5:
-        head = random.choice(neighbours[head])
+        head = random.choice(NEIGHBOURS[head])
     if random.random() < 0.4:
         # Add a modifier, drop it, or turn it into its opposite.
         if not modifiers:
@@ -88,22 +85,20 @@ def _edit_concept(
     return Concept(head, modifiers)
 
 
-def _descendants(tree: Tree, word: str) -> list[str]:
+def _descendants(word: str) -> list[str]:
     """The word and all below it."""
-    return [word, *(below for child in tree.get(word, ()) for below in _descendants(tree, child))]
+    return [word, *(below for child in NARROWER.get(word, ()) for below in _descendants(child))]
 
 
-def _neighbours(tree: Tree, word: str) -> list[str]:
+def _neighbours(word: str) -> list[str]:
     """Wider and narrower words, and siblings."""
-    siblings = [w for w in tree.get(PARENTS.get(word, ""), ()) if w != word]
-    return [*ancestry(word)[1:], *_descendants(tree, word)[1:], *siblings]
+    siblings = [w for w in NARROWER.get(PARENTS.get(word, ""), ()) if w != word]
+    return [*ancestry(word)[1:], *_descendants(word)[1:], *siblings]
 
 
-NOUNS = {family: _descendants(CLASSES, family) for family in FAMILIES}
-VERBS = [word for root in ("move", "halt") for word in _descendants(ACTIONS, root)]
-NOUN_NEIGHBOURS = {word: _neighbours(CLASSES, word) for words in NOUNS.values() for word in words}
-VERB_NEIGHBOURS = {word: _neighbours(ACTIONS, word) for word in VERBS}
-
+NOUNS = {family: _descendants(family) for family in FAMILIES}
+VERBS = [word for root in MOTIONS for word in _descendants(root)]
+NEIGHBOURS = {word: _neighbours(word) for words in (*NOUNS.values(), VERBS) for word in words}
 
 CLAUSES = {SNLI.name: (1, 2), MULTINLI.name: (2, 3)}
 """Fewest and most clauses of a premise; a hypothesis has one, or now and then two."""
@@ -176,10 +171,8 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
         # Edited clauses of the premise in random order; now and then one about another family.
         hypothesis = []
         for clause in random.sample(premise, count):
-            restrictor = _edit_concept(
-                random, clause.restrictor, NOUN_NEIGHBOURS, OPPOSITE_ADJECTIVES
-            )
-            scope = _edit_concept(random, clause.scope, VERB_NEIGHBOURS, OPPOSITE_ADVERBS)
+            restrictor = _edit_concept(random, clause.restrictor, OPPOSITE_ADJECTIVES)
+            scope = _edit_concept(random, clause.scope, OPPOSITE_ADVERBS)
             kept = random.random() < 0.5
             quantifier = clause.quantifier if kept else random.choice(QUANTIFIER_WORDS)
             negated = clause.negated != (random.random() < 0.15) and quantifier not in NEGATIVE
@@ -189,14 +182,11 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
         found.setdefault(pair_label(premise, hypothesis), hypothesis)
         if len(found) == len(LABELS):
             break
-    said = words_of(premise)
     return [
         {
             "gold_label": label,
-            "sentence1": _sentence(said),
-            "sentence1_binary_parse": _parse(said),
-            "sentence2": _sentence(words_of(found[label])),
-            "sentence2_binary_parse": _parse(words_of(found[label])),
+            **_texts("sentence1", words_of(premise)),
+            **_texts("sentence2", words_of(found[label])),
             "pairID": f"{name}{label[0]}",
             "genre": "demo",
         }
@@ -205,12 +195,8 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
     ]
 
 
-def _sentence(words: list[str]) -> str:
-    return " ".join(words).capitalize() + "."
-
-
-def _parse(words: list[str]) -> str:
-    """A right-branching binary parse."""
-    leaves = [words[0].capitalize(), *words[1:], "."]
-    opened = "".join(f"( {leaf} " for leaf in leaves[:-1])
-    return opened + leaves[-1] + " )" * (len(leaves) - 1)
+def _texts(key: str, words: list[str]) -> dict[str, str]:
+    """A sentence under ``key``, and its right-branching binary parse."""
+    leaves = [words[0].capitalize(), *words[1:]]
+    parse = "".join(f"( {leaf} " for leaf in leaves) + "." + " )" * len(leaves)
+    return {key: " ".join(leaves) + ".", f"{key}_binary_parse": parse}

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-Tree = Mapping[str, tuple[str, ...]]
 Quantity = Literal["every", "most", "half", 1, 2, 3]
 
-CLASSES: Tree = {
+NARROWER: Mapping[str, tuple[str, ...]] = {
     "animal": ("dog", "horse"),
     "dog": ("poodle", "beagle"),
     "horse": ("pony", "stallion"),
@@ -27,14 +26,14 @@ CLASSES: Tree = {
     "vehicle": ("car", "boat"),
     "car": ("taxi", "limousine"),
     "boat": ("canoe", "yacht"),
-}
-FAMILIES = ("animal", "human", "vehicle")
-ACTIONS: Tree = {
     "move": ("advance", "turn"),
     "advance": ("race", "creep"),
     "turn": ("swerve", "spin"),
     "halt": ("wait", "stall"),
 }
+"""Classes, then actions, with what is directly below them."""
+FAMILIES, MOTIONS = ("animal", "human", "vehicle"), ("move", "halt")
+"""Roots of the classes and of the actions."""
 OPPOSITE_ADJECTIVES = (("small", "big"), ("red", "blue"))
 OPPOSITE_ADVERBS = (("slowly", "quickly"), ("quietly", "loudly"))
 OPPOSITES = {
@@ -42,12 +41,7 @@ OPPOSITES = {
     for pair in (*OPPOSITE_ADJECTIVES, *OPPOSITE_ADVERBS)
     for word, other in (pair, pair[::-1])
 }
-PARENTS = {
-    child: parent
-    for tree in (CLASSES, ACTIONS)
-    for parent, children in tree.items()
-    for child in children
-}
+PARENTS = {child: parent for parent, children in NARROWER.items() for child in children}
 
 
 @cache
