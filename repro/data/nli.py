@@ -98,14 +98,13 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
         Niculae et al. (2018), §5.2, footnote 3.
     """
     parts = {}
-    for part, path in _paths(source, Path(data_dir)).items():
+    for part, path in _paths(source, data_dir).items():
         parts[part] = read_file(path, reading)
         check_size(source, part, len(parts[part]), reading)
     parts["train"] = _short_enough(source.name, parts["train"], reading)
     if source.halved is not None:
         parts["dev"], parts["test"] = halves(parts.pop(source.halved))
-    digest = nli_fingerprint(source, data_dir)
-    return NliCorpus(source.name, parts["train"], parts["dev"], parts["test"], digest)
+    return NliCorpus(source.name, fingerprint=nli_fingerprint(source, data_dir), **parts)
 
 
 def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
@@ -114,7 +113,7 @@ def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
     Raises:
         DataError: a file is missing.
     """
-    return _fingerprint(_paths(source, Path(data_dir)).values())
+    return _fingerprint(_paths(source, data_dir))
 
 
 def pair_files(folder: Path) -> dict[str, Path]:
@@ -158,19 +157,15 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
         raise DataError(f"{paths['train']}: expected at least two labels, found {labels}")
     parts = {}
     for split, path in paths.items():
-        # A TSV file begins with the names of its columns.
-        first = 2 if path.suffix == ".tsv" else 1
-        parts[split] = labelled(
-            records[split], lambda record: record, reading, str(path), labels, first
-        )
+        first = 2 if path.suffix == ".tsv" else 1  # after the line of names
+        parts[split] = labelled(records[split], dict, reading, str(path), labels, first)
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
-    digest = own_fingerprint(folder)
-    return NliCorpus(folder.name, parts["train"], parts["dev"], parts["test"], digest, labels)
+    return NliCorpus(folder.name, fingerprint=own_fingerprint(folder), labels=labels, **parts)
 
 
 def own_fingerprint(folder: Path) -> str:
     """SHA-256 over the names and the SHA-256 of the files of your own pairs."""
-    return _fingerprint(pair_files(folder).values())
+    return _fingerprint(pair_files(folder))
 
 
 _KEYS = {
@@ -184,15 +179,13 @@ _KEYS = {
 
 def _own_records(path: Path) -> list[dict[str, str]]:
     """Rows of a JSONL or TSV file with the keys of the archives."""
-    names: list[str] | None = None
+    lines = numbered_lines(path.read_bytes(), path)
+    names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
     records = []
-    for number, line in numbered_lines(path.read_bytes(), path):
+    for number, line in lines:
         try:
-            if path.suffix == ".jsonl":
+            if names is None:
                 row = parse_json_object(line)
-            elif names is None:
-                names = line.split("\t")
-                continue
             else:
                 fields = line.split("\t")
                 if len(fields) != len(names):
@@ -215,10 +208,9 @@ def _own_records(path: Path) -> list[dict[str, str]]:
     return records
 
 
-def _fingerprint(paths: Iterable[Path]) -> str:
-    return sha256_of(
-        "".join(f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths)).encode()
-    )
+def _fingerprint(paths: Mapping[str, Path]) -> str:
+    lines = (f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths.values()))
+    return sha256_of("".join(lines).encode())
 
 
 def halves(examples: list[NliExample]) -> tuple[list[NliExample], list[NliExample]]:
@@ -286,10 +278,8 @@ def labelled(
                     f"gold_label: expected {', '.join(labels)} or '-', found {label!r}"
                 )
             name = _text(record, "pairID")
-            premise, hypothesis = (
-                _words(record, key, reading) for key in ("sentence1", "sentence2")
-            )
-            examples.append(NliExample(name, premise, hypothesis, labels.index(label)))
+            sides = (_words(record, key, reading) for key in ("sentence1", "sentence2"))
+            examples.append(NliExample(name, *sides, labels.index(label)))
         except ValueError as error:
             raise DataError(f"{origin}:{number}: {error}") from None
     if not examples:
@@ -420,9 +410,7 @@ class EncodedPairs:
 
         :func:`repro.data.batching.epoch_batches` takes them in place of lengths.
         """
-        if not len(self):
-            return []
-        step = int(self._hypotheses.lengths.max()) + 1
+        step = self._hypotheses.lengths.max(initial=0) + 1
         keys: list[int] = (self._premises.lengths * step + self._hypotheses.lengths).tolist()
         return keys
 
@@ -446,7 +434,7 @@ class _Ragged:
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
         arrays = [np.array(ids or [Vocabulary.UNK], dtype=np.int32) for ids in sequences]
         self.lengths = np.array([len(array) for array in arrays], dtype=np.int64)
-        self._starts = np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.int64)
+        self._starts = np.cumsum(self.lengths) - self.lengths
         self._ids: NDArray[np.int32] = np.concatenate([*arrays, np.zeros(0, dtype=np.int32)])
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:

@@ -31,14 +31,15 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
     links = set(forward & reverse)
     sources, targets = {j for j, _ in links}, {i for _, i in links}
 
-    def add_where(candidates: Iterable[tuple[int, int]], wanted: Callable[[int, int], bool]) -> int:
+    def add_where(candidates: Links, wanted: Callable[[int, int], bool]) -> bool:
+        """Add candidates in order; tell whether there were any."""
         before = len(links)
-        for j, i in sorted(set(candidates) - links):
+        for j, i in sorted(candidates - links):
             if wanted(j, i):
                 links.add((j, i))
                 sources.add(j)
                 targets.add(i)
-        return len(links) - before
+        return len(links) > before
 
     def grows(j: int, i: int) -> bool:
         free = j not in sources or i not in targets

@@ -7,19 +7,17 @@ from itertools import islice
 import numpy as np
 
 from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
-from repro.data.alignment.diagonal import (
+from repro.data.alignment.expectation import (
     LEAST_TENSION,
     MOST_TENSION,
-    fast_align_tension,
-    sentence_sizes,
-)
-from repro.data.alignment.expectation import (
     UNSEEN,
     LinkModel,
     best_links,
     collect_pairs,
     expected_counts,
+    fast_align_tension,
     normalise,
+    sentence_sizes,
 )
 from repro.data.alignment.links import Symmetry, grow_diag_final_and
 from repro.data.pair import Links
@@ -38,7 +36,7 @@ class AlignerSettings:
             only aligns.
         null: probability ``p_0`` of a target word without a counterpart.
         tension: initial value of ``λ``, which changes after every pass but the first; see
-            :func:`~repro.data.alignment.diagonal.fast_align_tension`.
+            :func:`~repro.data.alignment.expectation.fast_align_tension`.
         concentration: parameter of the Dirichlet prior of translation probabilities; 0 for none.
     """
 
