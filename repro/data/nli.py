@@ -79,7 +79,7 @@ class NliCorpus:
     dev: list[NliExample]
     test: list[NliExample]
     fingerprint: str
-    labels: tuple[str, ...] = LABELS
+    labels: tuple[str, ...]
 
 
 def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliCorpus:
@@ -97,14 +97,15 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts = {}
-    for part, path in _paths(source, data_dir).items():
+    parts, paths = {}, _paths(source, data_dir)
+    for part, path in paths.items():
         parts[part] = read_file(path, reading)
         check_size(source, part, len(parts[part]), reading)
-    parts["train"] = _short_enough(source.name, parts["train"], reading)
     if source.halved is not None:
         parts["dev"], parts["test"] = halves(parts.pop(source.halved))
-    return NliCorpus(source.name, fingerprint=nli_fingerprint(source, data_dir), **parts)
+    parts["train"] = _short_enough(source.name, parts["train"], reading)
+    digest = _fingerprint(paths)
+    return NliCorpus(source.name, fingerprint=digest, labels=LABELS, **parts)
 
 
 def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
@@ -160,7 +161,8 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
         first = 2 if path.suffix == ".tsv" else 1  # after the line of names
         parts[split] = labelled(records[split], dict, reading, str(path), labels, first)
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
-    return NliCorpus(folder.name, fingerprint=own_fingerprint(folder), labels=labels, **parts)
+    digest = _fingerprint(paths)
+    return NliCorpus(folder.name, fingerprint=digest, labels=labels, **parts)
 
 
 def own_fingerprint(folder: Path) -> str:
@@ -278,8 +280,9 @@ def labelled(
                     f"gold_label: expected {', '.join(labels)} or '-', found {label!r}"
                 )
             name = _text(record, "pairID")
-            sides = (_words(record, key, reading) for key in ("sentence1", "sentence2"))
-            examples.append(NliExample(name, *sides, labels.index(label)))
+            premise = _words(record, "sentence1", reading)
+            hypothesis = _words(record, "sentence2", reading)
+            examples.append(NliExample(name, premise, hypothesis, labels.index(label)))
         except ValueError as error:
             raise DataError(f"{origin}:{number}: {error}") from None
     if not examples:
