@@ -76,19 +76,18 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
     origins: dict[str, str] = {}
     unpacked: list[Path] = []
     for done, download in enumerate(corpus.downloads, start=1):
-        if download.path is not None and _is_right(data_dir / download.path, download.checksum):
+        place = None if download.path is None else data_dir / download.path
+        if place is not None and _is_right(place, download.checksum):
             present += 1
         else:
             with scratch_folder() as folder:
                 file = _downloaded(download, folder)
-                if download.path is None:
+                if place is None:
                     origins[download.url] = sha256_of_file(file)
                     if receipt.origins.get(download.url) not in (None, origins[download.url]):
                         raise DataError(f"{download.url} has changed since the first fetch")
-                    target = data_dir / corpus.archive_folder
-                    unpacked += unpack(file, target, corpus.members)
+                    unpacked += unpack(file, data_dir / corpus.archive_folder, corpus.members)
                 else:
-                    place = data_dir / download.path
                     place.parent.mkdir(parents=True, exist_ok=True)
                     staged = temporary_beside(place)
                     shutil.move(file, staged)
@@ -158,19 +157,16 @@ def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
         DataError: the receipt is malformed.
     """
     plain = () if hub else corpus.downloads
-    files = {one.path: one.checksum for one in plain if one.path is not None}
+    known = {one.path: one.checksum for one in plain if one.path is not None}
     path = receipt_path(corpus, data_dir, hub)
-    receipt = read_receipt(path)
-    if not files and not receipt.files:
+    fetched = read_receipt(path).files
+    if not known and not fetched:
         return Verification([path.name], [], 0)
-    known = {**files, **{name: f"sha256:{digest}" for name, digest in receipt.files.items()}}
-    missing = [name for name in known if not (data_dir / name).is_file()]
-    corrupt = [
-        name
-        for name, checksum in known.items()
-        if name not in missing and not _is_right(data_dir / name, checksum)
-    ]
-    return Verification(missing, corrupt, len(known) - len(missing) - len(corrupt))
+    known |= {name: f"sha256:{digest}" for name, digest in fetched.items()}
+    wrong = [name for name, digest in known.items() if not _is_right(data_dir / name, digest)]
+    missing = [name for name in wrong if not (data_dir / name).is_file()]
+    corrupt = [name for name in wrong if name not in missing]
+    return Verification(missing, corrupt, len(known) - len(wrong))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ _WORD = re.compile(r"[1-9][0-9]*")
 # At most nine digits: Python refuses to convert texts of more than 4,300.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
-_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
 
 Row = tuple[str, ...]
 
@@ -188,17 +187,10 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
         raise ValueError(f"expected {len(COLUMNS)} columns joined by TAB, found {len(row)}")
     if not all(row):
         raise ValueError(f"column {COLUMNS[row.index('')]} is empty; expected a value or _")
-    following = str(words + 1)
-    span, empty = _RANGE.fullmatch(row[0]), _EMPTY_NODE.fullmatch(row[0])
-    if span:
-        fits = span.group(1) == following and int(span.group(2)) >= words + 1
-    elif empty:
-        before = rows[-1][0] if rows else ""
-        own = f"{words}.{int(empty.group(2)) - 1}"
-        fits = int(empty.group(1)) == words and (empty.group(2) == "1" or before == own)
-    else:
-        fits = row[0] == following
-    if not fits:
+    following, span = str(words + 1), _RANGE.fullmatch(row[0])
+    _, _, empty = (rows[-1][0] if rows else "").partition(".")  # number of an empty node before it
+    fits = row[0] in (following, f"{words}.1", f"{words}.{int(empty or 0) + 1}")
+    if not fits and not (span and span[1] == following and int(span[2]) > words):
         raise ValueError(
             f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
             f"found {row[0][:40]!r}"
