@@ -10,7 +10,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from lzma import LZMAError
@@ -291,26 +290,21 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     staging = temporary_beside(folder)
     names: dict[str, None] = {}
     try:
-        with ExitStack() as stack:
-            for name, stream in _members(file, stack):
-                if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
-                    if stream is None or not is_plain_path(name):
-                        raise DataError(
-                            f"{file.name}: {name!r} is not a plain file below a plain path"
-                        )
-                    (staging / name).parent.mkdir(parents=True, exist_ok=True)
-                    with (staging / name).open("wb") as sink:
-                        shutil.copyfileobj(stream, sink)
-                    names[name] = None
+        for name, stream in _members(file):
+            if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
+                if stream is None or not is_plain_path(name):
+                    raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
+                (staging / name).parent.mkdir(parents=True, exist_ok=True)
+                with (staging / name).open("wb") as sink:
+                    shutil.copyfileobj(stream, sink)
+                names[name] = None
         if not names:
             raise DataError(f"{file.name}: no file in it is named {' or '.join(members)}")
         for name in names:
             parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
-            for path in (*parents, folder / name):
-                if path.is_symlink():
-                    raise DataError(
-                        f"{path} is a symbolic link; files are not unpacked through links"
-                    )
+            links = [path for path in (*parents, folder / name) if path.is_symlink()]
+            if links:
+                raise DataError(f"{links[0]} is a symbolic link; files are not unpacked through it")
             wrong = [path for path in parents if path.exists() and not path.is_dir()]
             if wrong or (folder / name).is_dir():
                 raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")
@@ -326,19 +320,19 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _members(file: Path, stack: ExitStack) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _members(file: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
     """Yield the names of all members but folders, with a stream where a member is a plain file."""
     if zipfile.is_zipfile(file):
-        zipped = stack.enter_context(zipfile.ZipFile(file))
-        for entry in zipped.infolist():
-            if not entry.is_dir():
-                yield entry.filename, zipped.open(entry)
+        with zipfile.ZipFile(file) as zipped:
+            for entry in zipped.infolist():
+                if not entry.is_dir():
+                    yield entry.filename, zipped.open(entry)
         return
-    tar = stack.enter_context(tarfile.open(file, "r:*"))  # noqa: SIM115  (closed by the stack)
-    for member in tar:
-        if not member.isdir():
-            stream = tar.extractfile(member) if member.isreg() else None
-            yield member.name.removeprefix("./"), stream
-    assert tar.fileobj is not None
-    while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
-        pass
+    with tarfile.open(file, "r:*") as tar:
+        for member in tar:
+            if not member.isdir():
+                stream = tar.extractfile(member) if member.isreg() else None
+                yield member.name.removeprefix("./"), stream
+        assert tar.fileobj is not None
+        while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
+            pass
