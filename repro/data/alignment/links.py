@@ -93,11 +93,7 @@ def write_links(path: Path, alignments: Iterable[Links]) -> None:
 
 
 class StoredLinks(Sequence[Links]):
-    """Links in a file that :func:`write_links` wrote; the file stays on disk.
-
-    Args:
-        path: the file.
-    """
+    """Links in a file that :func:`write_links` wrote; the file stays on disk."""
 
     def __init__(self, path: Path) -> None:
         self._positions = ArrowPairs(path)
@@ -106,9 +102,5 @@ class StoredLinks(Sequence[Links]):
         return len(self._positions)
 
     def __getitem__(self, index: int) -> Links:  # type: ignore[override]  # no slices
-        """The links of one sentence pair.
-
-        Raises:
-            IndexError: no such pair.
-        """
+        """The links of one sentence pair; raises ``IndexError`` where there is none."""
         return frozenset(zip(*self._positions[index], strict=True))

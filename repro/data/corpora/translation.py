@@ -174,17 +174,10 @@ def _wmt(
     hub_sizes: Sizes | None = None,
     short_pairs: int | None = None,
 ) -> ParallelTexts:
-    """Declare a corpus of WMT.
+    """Declare a corpus of WMT 20``year`` of English and another language.
 
-    Args:
-        year: its last two digits.
-        other: the language that is not English.
-        train: patterns of files, or parts.
-        news: names of the validation and of the test set.
-        sizes: see :class:`Recipe`.
-        downloads: archives.
-        hub_sizes: those on the Hub, by its data cards of 2022, where they differ.
-        short_pairs: see :class:`ParallelTexts`.
+    Training data are parts, or patterns of files; ``news`` names the validation and the test set.
+    The sizes of the Hub's copy, where they differ, are those of its data cards of 2022.
     """
     parts = tuple(_part(one, other) if isinstance(one, str) else one for one in train)
     dev, test = ((_news(name, other),) for name in news)

@@ -150,12 +150,7 @@ TEST = 40
 
 
 def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
-    """Write the corpus of the synthetic languages under ``data_dir/conll2018/task1/all``.
-
-    Args:
-        data_dir: folder that the reader takes as its ``data_dir``.
-        seed: the corpus is a pure function of it.
-    """
+    """Write the corpus, a pure function of ``seed``, under ``data_dir/conll2018/task1/all``."""
     folder = Path(data_dir) / "conll2018" / "task1" / "all"
     for language in DEMO_LANGUAGES:
         for part, rows in demo_rows(language, seed).items():

@@ -87,11 +87,8 @@ def build_lexicon(random: Random) -> Lexicon:
 class Grammar:
     """Draws sentences.
 
-    Args:
-        lexicon: lexicon of the language.
-        random: every choice comes from it.
-        head_final: whether heads follow their dependents (verbs, adpositions, nouns with
-            adjectives) or before them.
+    Verbs, adpositions and nouns with adjectives come behind their dependents if ``head_final``,
+    else before them.
     """
 
     def __init__(self, lexicon: Lexicon, random: Random, head_final: bool) -> None:
@@ -202,8 +199,7 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
     Args:
         data_dir: folder that the reader takes as its ``data_dir``.
         release: part of the folder's name.
-        treebank: ``"UD_Demo-Initial"`` (heads precede their dependents) or
-            ``"UD_Demo-Final"`` (behind them).
+        treebank: ``"UD_Demo-Initial"`` (heads precede their dependents) or ``"UD_Demo-Final"``.
         seed: the treebank is a pure function of it and of the name.
 
     Raises:

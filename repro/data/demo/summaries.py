@@ -141,15 +141,10 @@ _FILES = {
 
 
 def write_summary_demo(folder: Path, seed: int = 2018) -> None:
-    """Write the corpus into ``folder/sumdata``.
-
-    Args:
-        folder: created if missing.
-        seed: the corpus is a pure function of it.
-    """
+    """Write the corpus, a pure function of ``seed``, into the new or present ``folder/sumdata``."""
+    root = Path(folder) / "sumdata"
     for name, rows in summary_rows(seed).items():
         article, titles = _FILES[name]
-        root = Path(folder) / "sumdata"
         write_if_changed(root / article, "".join(f"{row[0]}\n" for row in rows).encode())
         for number, path in enumerate(titles):
             text = "".join(f"{row[1][number]}\n" for row in rows)

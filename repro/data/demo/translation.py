@@ -103,13 +103,7 @@ def build_lexicon(seed: int) -> Lexicon:
 
 
 class Grammar:
-    """Draws sentence pairs.
-
-    Args:
-        lexicon: the words.
-        random: where chance comes from.
-        longest: most nouns in a list, at least 2.
-    """
+    """Draws sentence pairs; a list has at most ``longest`` nouns, of which there are at least 2."""
 
     def __init__(self, lexicon: Lexicon, random: Random, longest: int) -> None:
         self.lexicon, self.random, self.longest = lexicon, random, longest
@@ -173,11 +167,9 @@ def translation_rows(seed: int) -> Mapping[str, list[Phrase]]:
 
 
 def write_translation_demo(folder: Path, seed: int = 2018) -> None:
-    """Write ``{train,val,test}.{orun,vesti}`` into a folder, one sentence on each line.
+    """Write ``{train,val,test}.{orun,vesti}`` into a new or present folder, one sentence a line.
 
-    Args:
-        folder: created if missing.
-        seed: the corpus is a pure function of it.
+    The corpus is a pure function of ``seed``.
     """
     for name, rows in translation_rows(seed).items():
         for language, side in ((SOURCE, 0), (TARGET, 1)):

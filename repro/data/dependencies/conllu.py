@@ -44,11 +44,7 @@ class Sentence:
         return [int(row[HEAD]) for row in self.words]
 
     def column(self, name: str) -> list[str]:
-        """One column of every word.
-
-        Args:
-            name: one of :data:`COLUMNS`.
-        """
+        """Column of every word that has this name in :data:`COLUMNS`."""
         return [row[COLUMNS.index(name)] for row in self.words]
 
     @property
@@ -119,13 +115,9 @@ def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> s
 def write_conllu(
     path: Path, sentences: Sequence[Sentence], heads: Sequence[Sequence[int]] | None = None
 ) -> None:
-    """Write a file atomically.
+    """Write a file atomically, with the predicted heads of each sentence, or as it was read.
 
-    Args:
-        path: replaced if it exists.
-        sentences: what to write.
-        heads: predicted heads of each sentence, see :func:`format_sentence`; ``None`` writes the
-            sentences as they were read.
+    See :func:`format_sentence`.
     """
     chosen = [None] * len(sentences) if heads is None else heads
     pairs = zip(sentences, chosen, strict=True)

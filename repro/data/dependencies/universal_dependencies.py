@@ -106,7 +106,7 @@ def check_tags(treebank: Treebank, column: str) -> None:
     """Refuse a treebank without tags, on which a parser would train on words alone.
 
     Args:
-        treebank: the treebank.
+        treebank: all splits are checked.
         column: ``"UPOS"`` or ``"XPOS"``.
 
     Raises:
