@@ -94,9 +94,7 @@ def epoch_batches(
 def ordered_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     """Batches by rising length, for evaluation: every example once, ties in the given order.
 
-    Args:
-        lengths: length of every example of the split.
-        batch_size: examples per batch; the last one may be smaller.
+    Only the last batch may be smaller than ``batch_size``.
     """
     return _cut(sorted(range(len(lengths)), key=lengths.__getitem__), batch_size)
 

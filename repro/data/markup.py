@@ -21,9 +21,7 @@ _COLUMNS = "|||"
 def transcript_lines(path: Path, headings: bool = False) -> Iterator[str]:
     """Sentences of ``train.tags.<pair>.<language>`` of IWSLT: lines that begin with no tag.
 
-    Args:
-        path: the file.
-        headings: also yield titles and descriptions of the talks, in their places.
+    With ``headings`` also titles and descriptions of the talks, in their places.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.

@@ -69,9 +69,7 @@ class NliCorpus:
     """The labelled pairs of a corpus, each part in the order of its file.
 
     Attributes:
-        name: name of the corpus.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
-        labels: names of the labels.
     """
 
     name: str
@@ -392,12 +390,7 @@ class NliBatch:
 
 
 class EncodedPairs:
-    """The pairs of a split as ids in flat arrays.
-
-    Args:
-        examples: examples of the split; an empty sentence counts as one unknown word.
-        vocabulary: shared by both sentences.
-    """
+    """The pairs of a split as ids in flat arrays; an empty sentence is one unknown word."""
 
     def __init__(self, examples: Sequence[NliExample], vocabulary: Vocabulary) -> None:
         self._premises = _Ragged(vocabulary.encode(e.premise) for e in examples)

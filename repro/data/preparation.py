@@ -32,12 +32,9 @@ _PRUNING_VERSION = 1
 
 @dataclass(frozen=True)
 class PreparedCorpus:
-    """Corpus as a model reads it: vocabularies and ids.
+    """Corpus as a model reads it: vocabularies of both sides and ids.
 
     Attributes:
-        corpus: whose it is.
-        source: source vocabulary.
-        target: target vocabulary.
         splits: ids of every split, on disk.
         texts: tokens of every split before they were split into subwords.
     """

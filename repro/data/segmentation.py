@@ -22,8 +22,7 @@ _REMEMBERED = 1 << 19
 def moses_tokeniser(language: str) -> Callable[[str], str]:
     """Puts spaces between the words and signs of a text, as the Moses scripts do.
 
-    Args:
-        language: two letters; they choose the list of abbreviations.
+    The language, two letters, chooses the list of abbreviations.
     """
     from sacremoses import MosesTokenizer  # takes a second to import
 
@@ -41,10 +40,7 @@ def moses_detokeniser(language: str) -> Callable[[str], str]:
 
 
 class SubwordSegmenter:
-    """Byte pair encoding with learnt merges.
-
-    Args:
-        codes: the merges in the format of subword-nmt.
+    """Byte pair encoding with learnt merges, ``codes`` in the format of subword-nmt.
 
     References:
         Sennrich, Haddow & Birch (2016), Neural machine translation of rare words with subword

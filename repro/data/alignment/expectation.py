@@ -87,14 +87,9 @@ def find(keys, key):
 
 @compiled_on_disk(nogil=True)
 def collect_pairs(corpus, targets):
-    """Find every pair of a source word (or NULL) and a target word in one sentence pair.
+    """Table of every pair of a source word (or NULL) and a target word in one sentence pair.
 
-    Args:
-        corpus: without unknown words.
-        targets: number of target words.
-
-    Returns:
-        Their :class:`PairTable`.
+    The corpus has ``targets`` different target words, and no unknown one.
     """
     width = targets + 1
     source, target, source_starts, target_starts = corpus

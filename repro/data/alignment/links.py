@@ -69,11 +69,7 @@ def fertilities(links: Links, length: int) -> list[int]:
 def largest_fertilities(
     sentences: Iterable[Sequence[str]], alignments: Iterable[Links]
 ) -> dict[str, int]:
-    """The largest fertility of every word, at least 1.
-
-    Args:
-        sentences: source sentences.
-        alignments: the links of each.
+    """The largest fertility of every word of source sentences and their links, at least 1.
 
     References:
         Malaviya et al. (2018), §4, GUIDED: the largest value observed in the training data, or 1

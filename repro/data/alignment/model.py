@@ -59,11 +59,6 @@ class AlignerSettings:
 class WordAligner:
     r"""IBM Model 2 with a diagonal prior, ``p(e, a | f) = \prod_i \delta(a_i) t(e_i | f_{a_i})``.
 
-    Attributes:
-        source: numbers of the source words.
-        target: numbers of the target words.
-        model: ``t``, ``p_0`` and ``λ``.
-
     References:
         Dyer, Chahuneau & Smith (2013), §2.
     """

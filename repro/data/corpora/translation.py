@@ -228,9 +228,8 @@ _IWSLT14 = Recipe(
     "iwslt2014",
     {
         "train": (_part("train.tags.de-en.{}", "de", partial(transcript_lines, headings=True)),),
-        "test": (
-            *_talks(14, "TED.dev2010", "TEDX.dev2012"),
-            *_talks(14, "TED.tst2010", "TED.tst2011", "TED.tst2012"),
+        "test": _talks(
+            14, "TED.dev2010", "TEDX.dev2012", *(f"TED.tst{n}" for n in range(2010, 2013))
         ),
     },
     {"train": about(153_326), "dev": about(6_969), "test": 6_750},

@@ -264,12 +264,7 @@ def demo_records(
     """Records of every part, with the keys of the archives; no pair is in two of them.
 
     A premise has one hypothesis of each label, so that neither it nor the number of pairs of a
-    label tells anything.
-
-    Args:
-        source: the corpus whose layout is taken.
-        seed: seed of all draws.
-        premises: how many each part has.
+    label tells anything. The arguments are those of :func:`write_demo_nli`.
     """
     random = Random(f"{seed} {source.name}")
     seen: set[tuple[str, str]] = set()
