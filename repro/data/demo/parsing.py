@@ -96,7 +96,7 @@ class Grammar:
 
     def sentence(self) -> list[Node]:
         """The words of one sentence in their order, with a full stop below the main verb."""
-        verb = self._clause("root", depth=0)
+        verb = self._clause("root")
         words = list(verb.linear())
         phrases = [node for node in words if node.deprel == "nmod"]
         if phrases and self._chance(EXTRAPOSED):
@@ -107,14 +107,14 @@ class Grammar:
         verb.after.append(stop)
         return [*words, stop]
 
-    def _clause(self, deprel: str, depth: int) -> Node:
+    def _clause(self, deprel: str) -> Node:
         lemma = self._frequent(self.lexicon.verbs)
         subject, plural = self._noun_phrase("nsubj")
         verb = Node(lemma + NUMBERS[plural], "VERB", deprel, lemma)
         complements = []
         if self._chance(0.8):
-            if depth == 0 and self._chance(0.15):
-                clause = self._clause("ccomp", depth + 1)
+            if deprel == "root" and self._chance(0.15):
+                clause = self._clause("ccomp")
                 mark = Node(self.lexicon.complementizer, "SCONJ", "mark")
                 complements = [self._marked(clause, mark)]
             else:
@@ -143,9 +143,8 @@ class Grammar:
         # The position is the same whichever the head is.
         if not self.head_final:
             head.after.append(phrase)
-        elif head.upos == "VERB":
-            place = next(n for n, node in enumerate(head.before) if node.deprel == "nsubj")
-            head.before.insert(place + 1, phrase)
+        elif head is verb:
+            verb.before.insert(verb.before.index(subject) + 1, phrase)
         else:
             head.before.insert(0, phrase)
         return verb
