@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from repro.data.corpora.corpus import Download, HubCorpus, HubFiles, Sizes
+from repro.data.corpora.corpus import HUB_STEMS, Download, HubCorpus, HubFiles, Sizes
 from repro.data.errors import DataError
 from repro.data.markup import column, segments, transcript_lines
 from repro.data.parallel import ParallelText, about, stream_lines, write_lines
@@ -143,7 +143,6 @@ def _talks(year: int, *sets: str) -> tuple[Part, ...]:
     return tuple(_part(f"IWSLT{year}.{one}.de-en.{{}}.xml", "de", segments) for one in sets)
 
 
-_HUB_STEMS = {"train": "train", "dev": "validation", "test": "test"}
 _TED = "CC BY-NC-ND 4.0"
 _STATMT = "https://data.statmt.org"
 _WMT16 = f"{_STATMT}/wmt16/translation-task"
@@ -194,7 +193,7 @@ def _wmt(
         members=recipe.names,
         hub=HubFiles(
             f"wmt/wmt{year}",
-            {split: f"{other}-en/{stem}-*.parquet" for split, stem in _HUB_STEMS.items()},
+            {split: f"{other}-en/{stem}-*.parquet" for split, stem in HUB_STEMS.items()},
             sizes=hub_sizes or sizes,
             first={"test": 3_000} if other == "fi" else {},
         ),
@@ -283,7 +282,7 @@ CORPORA = (
         members=_IWSLT17.names,
         hub=HubFiles(
             "IWSLT/iwslt2017",
-            {split: f"iwslt2017-de-en/{stem}/*.parquet" for split, stem in _HUB_STEMS.items()},
+            {split: f"iwslt2017-de-en/{stem}/*.parquet" for split, stem in HUB_STEMS.items()},
             "refs/convert/parquet",
             _IWSLT17.sizes,
         ),

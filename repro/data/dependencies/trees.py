@@ -90,7 +90,7 @@ class TreeBatch:
 
     def to(self, device: torch.device | str) -> "TreeBatch":
         """Copy the batch to ``device``."""
-        moved = (each.to(device) for each in (self.words, self.tags, self.heads))
+        moved = (self.words.to(device), self.tags.to(device), self.heads.to(device))
         return TreeBatch(*moved, self.lengths, self.indices)
 
 
