@@ -81,9 +81,6 @@ def haldri(random: Random) -> Paradigm:
     return Paradigm(strong, forms)
 
 
-VELISK_PAST = {"V;PST;1;SG": "i", "V;PST;2;SG": "ist", "V;PST;3;SG": "it"}
-
-
 def velisk(random: Random) -> Paradigm:
     """Fusional verb of one of two classes; the past doubles the first syllable of the root."""
     root = random.choice("bdklmprst") + random.choice("aeio")
@@ -101,16 +98,11 @@ def _velisk_verb(root: str, theme: str, past: str) -> Paradigm:
         "V;PRS;2;SG": root + vowel + "s",
         "V;PRS;3;SG": root + vowel,
         "V.PTCP;PST": root + theme + "do",
+        "V;PST;1;SG": past + "i",
+        "V;PST;2;SG": past + "ist",
+        "V;PST;3;SG": past + "it",
     }
-    forms |= {cell: past + ending for cell, ending in VELISK_PAST.items()}
     return Paradigm(root + theme + "r", forms)
-
-
-VELISK_SUPPLETIVE = (
-    _velisk_verb("es", "a", past="fu"),
-    _velisk_verb("and", "i", past="vel"),
-    _velisk_verb("tor", "a", past="bes"),
-)
 
 
 SONORANTS = ("l", "m", "n", "r")
@@ -134,8 +126,14 @@ def drovan(random: Random) -> Paradigm:
 
 DEMO_LANGUAGES = {draw.__name__: draw for draw in (drovan, haldri, sulmari, tomelu, velisk)}
 """Functions that draw the paradigm of a random lemma, by language: how its files begin."""
-FREQUENT = {"velisk": VELISK_SUPPLETIVE}
-"""Paradigms that belong to every corpus of a language."""
+FREQUENT = {
+    "velisk": (
+        _velisk_verb("es", "a", past="fu"),
+        _velisk_verb("and", "i", past="vel"),
+        _velisk_verb("tor", "a", past="bes"),
+    )
+}
+"""Paradigms that belong to every corpus of a language; those of velisk change the root."""
 
 
 def drovan_pasts(lemma: str) -> set[str]:
@@ -143,10 +141,7 @@ def drovan_pasts(lemma: str) -> set[str]:
     return {lemma + "ed", lemma + "t"} if lemma.endswith(SONORANTS) else {lemma + "ed"}
 
 
-TRAIN_HIGH = 240
-TRAIN_MEDIUM = 60
-DEV = 40
-TEST = 40
+TRAIN_HIGH, TRAIN_MEDIUM, DEV, TEST = 240, 60, 40, 40
 
 
 def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:

@@ -131,21 +131,20 @@ def summary_rows(seed: int) -> Mapping[str, list[Row]]:
 
 
 _FILES = {
-    "train": ("train/train.article.txt", ("train/train.title.txt",)),
-    "dev": ("train/valid.article.filter.txt", ("train/valid.title.filter.txt",)),
-    "test": ("Giga/input.txt", ("Giga/task1_ref0.txt",)),
+    "train": ("train/train.article.txt", "train/train.title.txt"),
+    "dev": ("train/valid.article.filter.txt", "train/valid.title.filter.txt"),
+    "test": ("Giga/input.txt", "Giga/task1_ref0.txt"),
     "test_duc2004": (
-        "DUC2004/input.txt", tuple(f"DUC2004/task1_ref{k}.txt" for k in range(REFERENCES)),
+        "DUC2004/input.txt",
+        *(f"DUC2004/task1_ref{number}.txt" for number in range(REFERENCES)),
     ),
-}  # fmt: skip
+}
+"""Files of the articles and of their titles."""
 
 
 def write_summary_demo(folder: Path, seed: int = 2018) -> None:
     """Write the corpus, a pure function of ``seed``, into the new or present ``folder/sumdata``."""
-    root = Path(folder) / "sumdata"
     for name, rows in summary_rows(seed).items():
-        article, titles = _FILES[name]
-        write_if_changed(root / article, "".join(f"{row[0]}\n" for row in rows).encode())
-        for number, path in enumerate(titles):
-            text = "".join(f"{row[1][number]}\n" for row in rows)
-            write_if_changed(root / path, text.encode())
+        for number, path in enumerate(_FILES[name]):
+            text = "".join(f"{(article, *titles)[number]}\n" for article, titles in rows)
+            write_if_changed(Path(folder) / "sumdata" / path, text.encode())
