@@ -20,8 +20,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from repro.compilation import compiled_on_disk
-from repro.data.alignment.corpus import NULL, UNKNOWN, FlatCorpus
 
+Integers = NDArray[np.int32] | NDArray[np.int64]
+
+NULL = 0
+"""Number of the source word that target words without a counterpart align to."""
+UNKNOWN = -1
+"""Number of a word that was not seen in training."""
 _EMPTY = -1
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 UNSEEN = 1e-9
@@ -29,6 +34,33 @@ UNSEEN = 1e-9
 LEAST_TENSION, MOST_TENSION = 0.1, 14.0
 _ASCENT_STEPS, _ASCENT_RATE = 8, 20.0
 """Gradient steps of fast_align after each pass, and their rate."""
+
+
+class FlatCorpus(NamedTuple):
+    """Both sides of all pairs, one after the other: 4 bytes a word and 16 bytes a pair.
+
+    A named tuple, as compiled loops take it whole; its length is that of the tuple.
+
+    Attributes:
+        source: word numbers of all source sentences.
+        target: word numbers of all target sentences.
+        source_starts: where each source sentence starts, and the end of the last.
+        target_starts: likewise for target sentences.
+    """
+
+    source: Integers
+    target: Integers
+    source_starts: Integers
+    target_starts: Integers
+
+    @property
+    def pairs(self) -> int:
+        """Number of sentence pairs."""
+        return len(self.source_starts) - 1
+
+    def turned(self) -> "FlatCorpus":
+        """Exchange source and target; the arrays are shared."""
+        return FlatCorpus(self.target, self.source, self.target_starts, self.source_starts)
 
 
 class PairTable(NamedTuple):

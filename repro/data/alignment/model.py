@@ -1,16 +1,18 @@
-"""The aligner: training by expectation maximisation, and best links of one or both directions."""
+"""The aligner: numbers of words, training by expectation maximisation, links of both directions."""
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
-from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
 from repro.data.alignment.expectation import (
     LEAST_TENSION,
     MOST_TENSION,
+    UNKNOWN,
     UNSEEN,
+    FlatCorpus,
     LinkModel,
     best_links,
     collect_pairs,
@@ -20,11 +22,73 @@ from repro.data.alignment.expectation import (
     sentence_sizes,
 )
 from repro.data.alignment.links import Symmetry, grow_diag_final_and
+from repro.data.errors import DataError
 from repro.data.pair import Links
+
+Words = Sequence[str]
+Pairs = Iterable[tuple[Words, Words]]
 
 _BEAM = 4
 """fast_align stores logarithms up to this multiple of the largest one (``-t -4``)."""
 _PIECE = 10_000
+
+
+@dataclass(frozen=True)
+class WordNumbers:
+    """Numbers of the words of one language; known words start at 1."""
+
+    numbers: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def learn(self, sentence: Words) -> list[int]:
+        """Return the numbers of a sentence; a new word gets the next number."""
+        numbers = self.numbers
+        return [numbers.setdefault(word, len(numbers) + 1) for word in sentence]
+
+    def encode(self, sentence: Words) -> list[int]:
+        """Return the numbers of a sentence, :data:`UNKNOWN` for new words."""
+        return [self.numbers.get(word, UNKNOWN) for word in sentence]
+
+
+def flatten(pairs: Pairs, source: WordNumbers, target: WordNumbers) -> FlatCorpus:
+    """Encode and join pairs, which are read once and not kept.
+
+    Raises:
+        DataError: a sentence is empty.
+    """
+    return _join(pairs, source.encode, target.encode)
+
+
+def number_words(pairs: Pairs) -> tuple[FlatCorpus, WordNumbers, WordNumbers]:
+    """Number the words of both sides by first occurrence and join the pairs, in one reading.
+
+    Raises:
+        DataError: there is no pair, or a sentence is empty.
+    """
+    source, target = WordNumbers({}), WordNumbers({})
+    corpus = _join(pairs, source.learn, target.learn)
+    if not corpus.pairs:
+        raise DataError("no sentence pair to train a word aligner on")
+    return corpus, source, target
+
+
+def _join(
+    pairs: Pairs, source: Callable[[Words], list[int]], target: Callable[[Words], list[int]]
+) -> FlatCorpus:
+    words, others = array("i"), array("i")
+    starts, other_starts = array("q", [0]), array("q", [0])
+    for number, (sentence, other) in enumerate(pairs, start=1):
+        if not sentence or not other:
+            side = "target" if sentence else "source"
+            raise DataError(f"pair {number}: the {side} sentence is empty; cannot align it")
+        words.extend(source(sentence))
+        others.extend(target(other))
+        starts.append(len(words))
+        other_starts.append(len(others))
+    flat = np.frombuffer(words, np.int32), np.frombuffer(others, np.int32)
+    return FlatCorpus(*flat, np.frombuffer(starts, np.int64), np.frombuffer(other_starts, np.int64))
 
 
 @dataclass(frozen=True)
@@ -100,7 +164,7 @@ class WordAligner:
 def fit_aligner(
     corpus: FlatCorpus, source: WordNumbers, target: WordNumbers, settings: AlignerSettings
 ) -> WordAligner:
-    """Train on pairs that :func:`~repro.data.alignment.corpus.number_words` encoded.
+    """Train on pairs that :func:`number_words` encoded.
 
     Passes of expectation maximisation start from uniform translation probabilities.
     """

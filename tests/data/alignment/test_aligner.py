@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from repro.data.alignment import AlignerSettings, train_two_way
-from repro.data.alignment.corpus import NULL, flatten, number_words
 from repro.data.alignment.expectation import (
+    NULL,
     LinkModel,
     _digamma,
     collect_pairs,
@@ -16,6 +16,7 @@ from repro.data.alignment.expectation import (
     find,
     normalise,
 )
+from repro.data.alignment.model import flatten, number_words
 from repro.data.errors import DataError
 
 PAIRS = [
