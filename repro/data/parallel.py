@@ -95,8 +95,8 @@ def check_size(path: Path, expected: int | range, reducible: bool = True) -> Non
     """Compare the number of lines of a file with the published number, or range of numbers.
 
     Raises:
-        DataError: the file has another number of lines; if it is ``reducible``, this names
-            ``data.check_size=false``, which accepts any.
+        DataError: the file has another number of lines; if it is ``reducible``, the message
+            names the setting that accepts any number.
     """
     count = sum(1 for _ in stream_lines(path))
     numbers = range(expected, expected + 1) if isinstance(expected, int) else expected

@@ -32,7 +32,7 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
     sources, targets = {j for j, _ in links}, {i for _, i in links}
 
     def add_where(candidates: Links, wanted: Callable[[int, int], bool]) -> bool:
-        """Add candidates in order; tell whether there were any."""
+        """Add the wanted candidates in order; return whether there were any."""
         before = len(links)
         for j, i in sorted(candidates - links):
             if wanted(j, i):

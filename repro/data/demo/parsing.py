@@ -40,7 +40,7 @@ class Lexicon:
 
 @dataclass(eq=False)
 class Node:
-    """A word with its dependents, in their order before and after it; no lemma: it is the form."""
+    """A word with its dependents before and after it; ``lemma`` is empty where it is the form."""
 
     form: str
     upos: str

@@ -143,7 +143,7 @@ _FILES = {
 
 
 def write_summary_demo(folder: Path, seed: int = 2018) -> None:
-    """Write the corpus, a pure function of ``seed``, into the new or present ``folder/sumdata``."""
+    """Write the corpus, a pure function of ``seed``, into ``folder/sumdata``, made if missing."""
     for name, rows in summary_rows(seed).items():
         for number, path in enumerate(_FILES[name]):
             text = "".join(f"{(article, *titles)[number]}\n" for article, titles in rows)

@@ -103,7 +103,7 @@ def build_lexicon(seed: int) -> Lexicon:
 
 
 class Grammar:
-    """Draws sentence pairs; a list has at most ``longest`` nouns, of which there are at least 2."""
+    """Draws sentence pairs; a list has two to ``longest`` nouns."""
 
     def __init__(self, lexicon: Lexicon, random: Random, longest: int) -> None:
         self.lexicon, self.random, self.longest = lexicon, random, longest

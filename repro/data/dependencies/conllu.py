@@ -44,7 +44,7 @@ class Sentence:
         return [int(row[HEAD]) for row in self.words]
 
     def column(self, name: str) -> list[str]:
-        """Column of every word that has this name in :data:`COLUMNS`."""
+        """One column, named as in :data:`COLUMNS`, of every word."""
         return [row[COLUMNS.index(name)] for row in self.words]
 
     @property

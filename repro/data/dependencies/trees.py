@@ -95,7 +95,7 @@ class TreeBatch:
 
 
 def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
-    """Put the root before the sentences of these positions in the whole split and pad them."""
+    """Pad the sentences at ``indices`` of a split, in this order, with the root before each."""
     chosen = [trees[index] for index in indices]
 
     def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
