@@ -81,7 +81,7 @@ def read_file(path: Path, language: str) -> list[Inflection]:
             if len(fields) != 3:
                 raise ValueError(f"expected lemma TAB form TAB tags, found {len(fields)} field(s)")
             lemma, form, tags = fields
-            if not (lemma.strip() and form.strip()):
+            if not lemma.strip() or not form.strip():
                 raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
             if not all(tag.strip() for tag in tags.split(";")):
                 raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")

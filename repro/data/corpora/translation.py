@@ -201,7 +201,7 @@ def _wmt(
     )
 
 
-def _benchmark(other: str, years: range = range(0), *further: Part) -> ParallelTexts:
+def _benchmark(other: str, years: Iterable[int] = (), *further: Part) -> ParallelTexts:
     """Declare plain files of the NMT-Benchmark project, with test sets of WMT beside them.
 
     Those of ``years``, up to 2013, have one file for each language.
@@ -352,7 +352,7 @@ CORPORA = (
         downloads=(Download(f"{_SETIMES}/en-tr.txt.zip"), _DEV16, _TEST17),
     ),
     _benchmark("fr", range(2009, 2014), _news("newstest2014", "fr")),
-    _benchmark("it", range(2009, 2010)),
+    _benchmark("it", (2009,)),
     _benchmark("nl"),
     _benchmark("sv"),
     ParallelTexts(
