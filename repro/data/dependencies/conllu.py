@@ -179,14 +179,16 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
         raise ValueError(f"expected {len(COLUMNS)} columns joined by TAB, found {len(row)}")
     if not all(row):
         raise ValueError(f"column {COLUMNS[row.index('')]} is empty; expected a value or _")
-    following, span = str(words + 1), _RANGE.fullmatch(row[0])
-    _, _, empty = (rows[-1][0] if rows else "").partition(".")  # number of an empty node before it
-    fits = row[0] in (following, f"{words}.1", f"{words}.{int(empty or 0) + 1}")
-    if not fits and not (span and span[1] == following and int(span[2]) > words):
-        raise ValueError(
-            f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
-            f"found {row[0][:40]!r}"
-        )
+    following = str(words + 1)
+    if row[0] != following:
+        span = _RANGE.fullmatch(row[0])
+        _, _, empty = (rows[-1][0] if rows else "").partition(".")  # number of an empty node before
+        fits = row[0] in (f"{words}.1", f"{words}.{int(empty or 0) + 1}")
+        if not fits and not (span and span[1] == following and int(span[2]) > words):
+            raise ValueError(
+                f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
+                f"found {row[0][:40]!r}"
+            )
     if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
         raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
     return row
