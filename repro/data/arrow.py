@@ -31,9 +31,6 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
 class ArrowPairs(Sequence[Pair]):
     """Pairs in a file that :func:`write_pairs` wrote; the file stays on disk.
 
-    Args:
-        path: the file.
-
     Attributes:
         source_lengths: number of symbols of every source.
         target_lengths: number of symbols of every target.

@@ -84,32 +84,24 @@ def epoch_batches(
         seed: seed of the run, not negative.
         epoch: number of the epoch, not negative.
     """
-    _check_batch_size(batch_size)
     generator = np.random.default_rng([seed, epoch])
-    order = generator.permutation(len(lengths)).tolist()
-    pool_size = POOL_BATCHES * batch_size
     batches = []
-    for start in range(0, len(order), pool_size):
-        pool = sorted(order[start : start + pool_size], key=lengths.__getitem__)
-        batches += _cut(pool, batch_size)
+    for pool in _cut(generator.permutation(len(lengths)).tolist(), batch_size, POOL_BATCHES):
+        batches += _cut(sorted(pool, key=lengths.__getitem__), batch_size)
     return [batches[index] for index in generator.permutation(len(batches))]
 
 
 def ordered_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     """Batches by rising length, for evaluation: every example once, ties in the given order.
 
-    Args:
-        lengths: length of every example of the split.
-        batch_size: examples per batch; the last one may be smaller.
+    Only the last batch may be smaller than ``batch_size``.
     """
-    _check_batch_size(batch_size)
     return _cut(sorted(range(len(lengths)), key=lengths.__getitem__), batch_size)
 
 
-def _check_batch_size(batch_size: int) -> None:
+def _cut(indices: list[int], batch_size: int, batches: int = 1) -> list[list[int]]:
+    """Pieces of ``batches * batch_size`` indices; the last one may be smaller."""
     if batch_size < 1:
         raise ValueError(f"batch_size is at least 1, not {batch_size}")
-
-
-def _cut(indices: list[int], size: int) -> list[list[int]]:
+    size = batches * batch_size
     return [indices[start : start + size] for start in range(0, len(indices), size)]

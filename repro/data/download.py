@@ -10,7 +10,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from lzma import LZMAError
@@ -76,19 +75,18 @@ def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]
     origins: dict[str, str] = {}
     unpacked: list[Path] = []
     for done, download in enumerate(corpus.downloads, start=1):
-        if download.path is not None and _is_right(data_dir / download.path, download.checksum):
+        place = None if download.path is None else data_dir / download.path
+        if place is not None and _is_right(place, download.checksum):
             present += 1
         else:
             with scratch_folder() as folder:
                 file = _downloaded(download, folder)
-                if download.path is None:
+                if place is None:
                     origins[download.url] = sha256_of_file(file)
                     if receipt.origins.get(download.url) not in (None, origins[download.url]):
                         raise DataError(f"{download.url} has changed since the first fetch")
-                    target = data_dir / corpus.archive_folder
-                    unpacked += unpack(file, target, corpus.members)
+                    unpacked += unpack(file, data_dir / corpus.archive_folder, corpus.members)
                 else:
-                    place = data_dir / download.path
                     place.parent.mkdir(parents=True, exist_ok=True)
                     staged = temporary_beside(place)
                     shutil.move(file, staged)
@@ -158,19 +156,16 @@ def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
         DataError: the receipt is malformed.
     """
     plain = () if hub else corpus.downloads
-    files = {one.path: one.checksum for one in plain if one.path is not None}
+    known = {one.path: one.checksum for one in plain if one.path is not None}
     path = receipt_path(corpus, data_dir, hub)
-    receipt = read_receipt(path)
-    if not files and not receipt.files:
+    fetched = read_receipt(path).files
+    if not known and not fetched:
         return Verification([path.name], [], 0)
-    known = {**files, **{name: f"sha256:{digest}" for name, digest in receipt.files.items()}}
-    missing = [name for name in known if not (data_dir / name).is_file()]
-    corrupt = [
-        name
-        for name, checksum in known.items()
-        if name not in missing and not _is_right(data_dir / name, checksum)
-    ]
-    return Verification(missing, corrupt, len(known) - len(missing) - len(corrupt))
+    known |= {name: f"sha256:{digest}" for name, digest in fetched.items()}
+    wrong = [name for name, digest in known.items() if not _is_right(data_dir / name, digest)]
+    missing = [name for name in wrong if not (data_dir / name).is_file()]
+    corrupt = [name for name in wrong if name not in missing]
+    return Verification(missing, corrupt, len(known) - len(wrong))
 
 
 @dataclass(frozen=True)
@@ -295,26 +290,21 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     staging = temporary_beside(folder)
     names: dict[str, None] = {}
     try:
-        with ExitStack() as stack:
-            for name, stream in _members(file, stack):
-                if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
-                    if stream is None or not is_plain_path(name):
-                        raise DataError(
-                            f"{file.name}: {name!r} is not a plain file below a plain path"
-                        )
-                    (staging / name).parent.mkdir(parents=True, exist_ok=True)
-                    with (staging / name).open("wb") as sink:
-                        shutil.copyfileobj(stream, sink)
-                    names[name] = None
+        for name, stream in _members(file):
+            if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
+                if stream is None or not is_plain_path(name):
+                    raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
+                (staging / name).parent.mkdir(parents=True, exist_ok=True)
+                with (staging / name).open("wb") as sink:
+                    shutil.copyfileobj(stream, sink)
+                names[name] = None
         if not names:
             raise DataError(f"{file.name}: no file in it is named {' or '.join(members)}")
         for name in names:
             parents = [folder, *(folder / parent for parent in PurePosixPath(name).parents)]
-            for path in (*parents, folder / name):
-                if path.is_symlink():
-                    raise DataError(
-                        f"{path} is a symbolic link; files are not unpacked through links"
-                    )
+            links = [path for path in (*parents, folder / name) if path.is_symlink()]
+            if links:
+                raise DataError(f"{links[0]} is a symbolic link; files are not unpacked through it")
             wrong = [path for path in parents if path.exists() and not path.is_dir()]
             if wrong or (folder / name).is_dir():
                 raise DataError(f"{[*wrong, folder / name][0]} is in the way of unpacking {name}")
@@ -330,19 +320,19 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _members(file: Path, stack: ExitStack) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _members(file: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
     """Yield the names of all members but folders, with a stream where a member is a plain file."""
     if zipfile.is_zipfile(file):
-        zipped = stack.enter_context(zipfile.ZipFile(file))
-        for entry in zipped.infolist():
-            if not entry.is_dir():
-                yield entry.filename, zipped.open(entry)
+        with zipfile.ZipFile(file) as zipped:
+            for entry in zipped.infolist():
+                if not entry.is_dir():
+                    yield entry.filename, zipped.open(entry)
         return
-    tar = stack.enter_context(tarfile.open(file, "r:*"))  # noqa: SIM115  (closed by the stack)
-    for member in tar:
-        if not member.isdir():
-            stream = tar.extractfile(member) if member.isreg() else None
-            yield member.name.removeprefix("./"), stream
-    assert tar.fileobj is not None
-    while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
-        pass
+    with tarfile.open(file, "r:*") as tar:
+        for member in tar:
+            if not member.isdir():
+                stream = tar.extractfile(member) if member.isreg() else None
+                yield member.name.removeprefix("./"), stream
+        assert tar.fileobj is not None
+        while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
+            pass

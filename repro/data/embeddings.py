@@ -11,6 +11,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,14 +82,12 @@ def word_vectors(
             "model.vectors=glove needs a file of vectors: set data.glove to one of "
             "https://nlp.stanford.edu/projects/glove, or set model.vectors=random"
         )
-    size = choice.vector_size
+    read = partial(read_glove, glove, vocabulary, choice.vector_size)
     if cache_dir is None:
-        found = read_glove(glove, vocabulary, size)
-    else:
-        words = sha256_of("\n".join(vocabulary.tokens).encode())
-        key = _key(glove_fingerprint(glove, cache_dir), words, size)
-        place = cache_dir / f"{key}.safetensors"
-        found = kept_vectors(place, lambda: read_glove(glove, vocabulary, size))
+        return place_vectors(vocabulary, choice, seed, read())
+    words = sha256_of("\n".join(vocabulary.tokens).encode())
+    key = _key(glove_fingerprint(glove, cache_dir), words, choice.vector_size)
+    found = kept_vectors(cache_dir / f"{key}.safetensors", read)
     return place_vectors(vocabulary, choice, seed, found)
 
 
@@ -119,22 +118,22 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
         for number, content in enumerate(stream, start=1):
             line = content.removeprefix(BOM_UTF8) if number == 1 else content
             # A word of the vocabulary has no space, so only its lines need to be split.
-            if number == 1 or line.partition(b" ")[0] in ids:
-                word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
-                wanted = f"{path}:{number}: expected a word and {dimension} numbers"
-                if len(numbers) != dimension:
-                    found = len(numbers)
-                    raise DataError(f"{wanted}, as model.vector_size says, found {found}")
-                try:
-                    vector = np.array(numbers, dtype=np.float32)
-                except ValueError:
-                    raise DataError(f"{wanted}, all separated by one space") from None
-                if not np.isfinite(vector).all():
-                    raise DataError(
-                        f"{path}:{number}: expected {dimension} finite numbers after the word"
-                    )
-                if word in ids:
-                    vectors.setdefault(ids[word], vector)
+            if number > 1 and line.partition(b" ")[0] not in ids:
+                continue
+            word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
+            wanted = f"{path}:{number}: expected a word and {dimension} numbers"
+            if len(numbers) != dimension:
+                raise DataError(f"{wanted}, as model.vector_size says, found {len(numbers)}")
+            try:
+                vector = np.array(numbers, dtype=np.float32)
+            except ValueError:
+                raise DataError(f"{wanted}, all separated by one space") from None
+            if not np.isfinite(vector).all():
+                raise DataError(
+                    f"{path}:{number}: expected {dimension} finite numbers after the word"
+                )
+            if word in ids:
+                vectors.setdefault(ids[word], vector)
     if not vectors:
         raise DataError(
             f"{path} holds no word of the vocabulary ({len(ids)} words); set data.glove to vectors "
@@ -154,9 +153,9 @@ def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
         DataError: the file is missing.
     """
     state = _opened(path).stat()
-    content = [str(path.resolve()), state.st_size, state.st_mtime_ns]
     if cache_dir is None:
         return sha256_of_file(path)
+    content = [str(path.resolve()), state.st_size, state.st_mtime_ns]
     note = cache_dir / f"{_key(*content)}.json"
     try:
         verify(note)
@@ -174,8 +173,7 @@ def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
         return FoundVectors(**load_file(place))
     except (FileNotFoundError, DamagedFileError, SafetensorError, TypeError):
         found = make()
-    tensors = {"rows": found.rows, "vectors": found.vectors}
-    atomic_write_bytes(place, save(tensors), checksum=True)
+    atomic_write_bytes(place, save(vars(found)), checksum=True)
     return found
 
 

@@ -7,23 +7,21 @@ often not well-formed, and a parser would expand entities that a hostile file de
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from xml.sax.saxutils import unescape
 
 from repro.data.errors import DataError
 from repro.data.parallel import stream_lines
 
 _HEADING = re.compile(r"<(title|description)>(.*?)(?:</\1>)?")
 _SEGMENT_TAG = re.compile(r"<(/?)seg\b[^>]*>", re.IGNORECASE)
-_ENTITY = re.compile(r"&(amp|lt|gt|quot|apos);")
-_SIGNS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_QUOTES = {"&quot;": '"', "&apos;": "'"}
 _COLUMNS = "|||"
 
 
 def transcript_lines(path: Path, headings: bool = False) -> Iterator[str]:
     """Sentences of ``train.tags.<pair>.<language>`` of IWSLT: lines that begin with no tag.
 
-    Args:
-        path: the file.
-        headings: also yield titles and descriptions of the talks, in their places.
+    With ``headings`` also titles and descriptions of the talks, in their places.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.
@@ -53,7 +51,7 @@ def segments(path: Path) -> Iterator[str]:
                 raise DataError(f"{path}:{number}: {tag[0]} {where}")
             if parts is not None:
                 lines = (part.strip() for part in (*parts, line[position : tag.start()]))
-                yield _ENTITY.sub(lambda entity: _SIGNS[entity[1]], " ".join(lines).strip())
+                yield unescape(" ".join(lines).strip(), _QUOTES)
                 found += 1
             parts, position = (None if tag[1] else []), tag.end()
         if parts is not None:

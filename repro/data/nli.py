@@ -69,9 +69,7 @@ class NliCorpus:
     """The labelled pairs of a corpus, each part in the order of its file.
 
     Attributes:
-        name: name of the corpus.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
-        labels: names of the labels.
     """
 
     name: str
@@ -79,7 +77,7 @@ class NliCorpus:
     dev: list[NliExample]
     test: list[NliExample]
     fingerprint: str
-    labels: tuple[str, ...] = LABELS
+    labels: tuple[str, ...]
 
 
 def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliCorpus:
@@ -97,15 +95,15 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
     References:
         Niculae et al. (2018), §5.2, footnote 3.
     """
-    parts = {}
-    for part, path in _paths(source, Path(data_dir)).items():
+    parts, paths = {}, _paths(source, Path(data_dir))
+    for part, path in paths.items():
         parts[part] = read_file(path, reading)
         check_size(source, part, len(parts[part]), reading)
-    parts["train"] = _short_enough(source.name, parts["train"], reading)
     if source.halved is not None:
         parts["dev"], parts["test"] = halves(parts.pop(source.halved))
-    digest = nli_fingerprint(source, data_dir)
-    return NliCorpus(source.name, parts["train"], parts["dev"], parts["test"], digest)
+    parts["train"] = _short_enough(source.name, parts["train"], reading)
+    digest = _fingerprint(paths)
+    return NliCorpus(source.name, fingerprint=digest, labels=LABELS, **parts)
 
 
 def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
@@ -114,7 +112,7 @@ def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
     Raises:
         DataError: a file is missing.
     """
-    return _fingerprint(_paths(source, Path(data_dir)).values())
+    return _fingerprint(_paths(source, Path(data_dir)))
 
 
 def pair_files(folder: Path) -> dict[str, Path]:
@@ -158,19 +156,16 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
         raise DataError(f"{paths['train']}: expected at least two labels, found {labels}")
     parts = {}
     for split, path in paths.items():
-        # A TSV file begins with the names of its columns.
-        first = 2 if path.suffix == ".tsv" else 1
-        parts[split] = labelled(
-            records[split], lambda record: record, reading, str(path), labels, first
-        )
+        first = 2 if path.suffix == ".tsv" else 1  # after the line of names
+        parts[split] = labelled(records[split], dict, reading, str(path), labels, first)
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
-    digest = own_fingerprint(folder)
-    return NliCorpus(folder.name, parts["train"], parts["dev"], parts["test"], digest, labels)
+    digest = _fingerprint(paths)
+    return NliCorpus(folder.name, fingerprint=digest, labels=labels, **parts)
 
 
 def own_fingerprint(folder: Path) -> str:
     """SHA-256 over the names and the SHA-256 of the files of your own pairs."""
-    return _fingerprint(pair_files(folder).values())
+    return _fingerprint(pair_files(folder))
 
 
 _KEYS = {
@@ -184,15 +179,13 @@ _KEYS = {
 
 def _own_records(path: Path) -> list[dict[str, str]]:
     """Rows of a JSONL or TSV file with the keys of the archives."""
-    names: list[str] | None = None
+    lines = numbered_lines(path.read_bytes(), path)
+    names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
     records = []
-    for number, line in numbered_lines(path.read_bytes(), path):
+    for number, line in lines:
         try:
-            if path.suffix == ".jsonl":
+            if names is None:
                 row = parse_json_object(line)
-            elif names is None:
-                names = line.split("\t")
-                continue
             else:
                 fields = line.split("\t")
                 if len(fields) != len(names):
@@ -215,10 +208,9 @@ def _own_records(path: Path) -> list[dict[str, str]]:
     return records
 
 
-def _fingerprint(paths: Iterable[Path]) -> str:
-    return sha256_of(
-        "".join(f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths)).encode()
-    )
+def _fingerprint(paths: Mapping[str, Path]) -> str:
+    lines = (f"{path.name} {sha256_of_file(path)}\n" for path in sorted(paths.values()))
+    return sha256_of("".join(lines).encode())
 
 
 def halves(examples: list[NliExample]) -> tuple[list[NliExample], list[NliExample]]:
@@ -286,9 +278,8 @@ def labelled(
                     f"gold_label: expected {', '.join(labels)} or '-', found {label!r}"
                 )
             name = _text(record, "pairID")
-            premise, hypothesis = (
-                _words(record, key, reading) for key in ("sentence1", "sentence2")
-            )
+            premise = _words(record, "sentence1", reading)
+            hypothesis = _words(record, "sentence2", reading)
             examples.append(NliExample(name, premise, hypothesis, labels.index(label)))
         except ValueError as error:
             raise DataError(f"{origin}:{number}: {error}") from None
@@ -399,12 +390,7 @@ class NliBatch:
 
 
 class EncodedPairs:
-    """The pairs of a split as ids in flat arrays.
-
-    Args:
-        examples: examples of the split; an empty sentence counts as one unknown word.
-        vocabulary: shared by both sentences.
-    """
+    """The pairs of a split as ids in flat arrays; an empty sentence is one unknown word."""
 
     def __init__(self, examples: Sequence[NliExample], vocabulary: Vocabulary) -> None:
         self._premises = _Ragged(vocabulary.encode(e.premise) for e in examples)
@@ -420,9 +406,7 @@ class EncodedPairs:
 
         :func:`repro.data.batching.epoch_batches` takes them in place of lengths.
         """
-        if not len(self):
-            return []
-        step = int(self._hypotheses.lengths.max()) + 1
+        step = self._hypotheses.lengths.max(initial=0) + 1
         keys: list[int] = (self._premises.lengths * step + self._hypotheses.lengths).tolist()
         return keys
 
@@ -446,7 +430,7 @@ class _Ragged:
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
         arrays = [np.array(ids or [Vocabulary.UNK], dtype=np.int32) for ids in sequences]
         self.lengths = np.array([len(array) for array in arrays], dtype=np.int64)
-        self._starts = np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.int64)
+        self._starts = np.cumsum(self.lengths) - self.lengths
         self._ids: NDArray[np.int32] = np.concatenate([*arrays, np.zeros(0, dtype=np.int32)])
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:

@@ -94,13 +94,9 @@ def about(size: int) -> range:
 def check_size(path: Path, expected: int | range, reducible: bool = True) -> None:
     """Compare the number of lines of a file with the published number, or range of numbers.
 
-    Args:
-        path: the file.
-        expected: the published number.
-        reducible: whether ``data.check_size=false`` accepts another number.
-
     Raises:
-        DataError: the file has another number of lines.
+        DataError: the file has another number of lines; if it is ``reducible``, the message
+            names the setting that accepts any number.
     """
     count = sum(1 for _ in stream_lines(path))
     numbers = range(expected, expected + 1) if isinstance(expected, int) else expected
@@ -144,12 +140,7 @@ def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
 def in_step(
     source: Iterator[str], target: Iterator[str], text: ParallelText
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of lines of both sides.
-
-    Args:
-        source: lines of the source.
-        target: lines of the target.
-        text: their files, for messages.
+    """Pairs of lines of both sides; ``text`` names their files, for messages.
 
     Raises:
         DataError: one side has fewer lines.

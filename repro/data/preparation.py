@@ -6,7 +6,7 @@ stage is kept in a folder named by the corpus and all settings up to it.
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import compress
@@ -24,8 +24,6 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 
 SINK = "<SINK>"
 """Last source token that takes the attention of target words without a counterpart."""
-_SOURCE, _TARGET = ("source", "both"), ("target", "both")
-"""Values of ``strip_diacritics`` that concern a side."""
 _VERSION = 1
 """Raised when a stage changes what it writes."""
 _PRUNING_VERSION = 1
@@ -34,12 +32,9 @@ _PRUNING_VERSION = 1
 
 @dataclass(frozen=True)
 class PreparedCorpus:
-    """Corpus as a model reads it: vocabularies and ids.
+    """Corpus as a model reads it: vocabularies of both sides and ids.
 
     Attributes:
-        corpus: whose it is.
-        source: source vocabulary.
-        target: target vocabulary.
         splits: ids of every split, on disk.
         texts: tokens of every split before they were split into subwords.
     """
@@ -77,28 +72,20 @@ def prepare(
         "tokenised": corpus.tokenised,
         **_unknown(corpus),
     }
-    words_of = asdict(replace(text, merges=0, joint=True))
-    words = cached_stage(cache, "words", start | words_of, partial(_write_words, corpus, text))
-    pieces, identity = words, start | asdict(text)
+    identity = start | asdict(replace(text, merges=0, joint=True))
+    words = pieces = cached_stage(cache, "words", identity, partial(_write_words, corpus, text))
+    identity = start | asdict(text)
     if text.merges:
         pieces = cached_stage(cache, "subwords", identity, partial(_write_subwords, words, text))
-    encoded = cached_stage(
-        cache,
-        "encoded",
-        identity | asdict(encoding) | {"sink": sink},
-        partial(_write_ids, pieces, encoding, sink),
-    )
+    identity |= asdict(encoding) | {"sink": sink}
+    encoded = cached_stage(cache, "encoded", identity, partial(_write_ids, pieces, encoding, sink))
     source, target = (
         Vocabulary.from_json(json.loads((encoded / f"{name}.json").read_text(encoding="utf-8")))
         for name in ("source", "target")
     )
-    return PreparedCorpus(
-        corpus,
-        source,
-        target,
-        {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits},
-        {split: _files(words, split) for split in corpus.splits},
-    )
+    splits = {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits}
+    texts = {split: _files(words, split) for split in corpus.splits}
+    return PreparedCorpus(corpus, source, target, splits, texts)
 
 
 def stage_name(
@@ -129,18 +116,17 @@ def _splits(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.source"))
 
 
-def _changed(
-    pairs: Iterator[tuple[str, str]], change: tuple[Callable[[str], str], Callable[[str], str]]
-) -> Iterator[tuple[str, str]]:
-    """Each side of all pairs, changed."""
-    for source, target in pairs:
-        yield change[0](source), change[1](target)
+def _rewrite(
+    text: ParallelText, change: Sequence[Callable[[str], str]], into: ParallelText
+) -> None:
+    """Write each side of all pairs as its function changes it."""
+    write_lines(((change[0](one), change[1](other)) for one, other in read_pairs(text)), into)
 
 
 def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
     change = normalisers(corpus, settings)
     for split, text in corpus.splits.items():
-        write_lines(_changed(read_pairs(text), change), _files(folder, split))
+        _rewrite(text, change, _files(folder, split))
 
 
 def prune_tests(
@@ -171,12 +157,8 @@ def prune_tests(
         **asdict(words),
     }
 
-    def files(folder: Path, split: str, number: int) -> ParallelText:
-        """Return the sources of a split, with its targets (0) or one of its further references."""
-        stem = folder / f"{split}.{number}"
-        return ParallelText(Path(f"{stem}.source"), Path(f"{stem}.target"))
-
     def build(folder: Path) -> None:
+        """Write ``<split>.0`` with the targets, and ``<split>.<n>`` with each further reference."""
         tokenise = normalisers(corpus, words)
         for split in corpus.tests:
             text = corpus.splits[split]
@@ -191,101 +173,80 @@ def prune_tests(
                 )
             for number, target in enumerate((text.target, *corpus.references.get(split, ()))):
                 pairs = read_pairs(ParallelText(text.source, target))
-                write_lines(compress(pairs, kept), files(folder, split, number))
+                write_lines(compress(pairs, kept), _files(folder, f"{split}.{number}"))
 
     folder = cached_stage(cache, "pruned", identity, build)
     references = {
-        split: tuple(files(folder, split, n).target for n in range(1, 1 + len(paths)))
+        split: tuple(_files(folder, f"{split}.{n}").target for n in range(1, 1 + len(paths)))
         for split, paths in corpus.references.items()
     }
-    return replace(
-        corpus,
-        splits={**corpus.splits, **{split: files(folder, split, 0) for split in corpus.tests}},
-        references=references,
-        fingerprint=identity_digest(identity),
-    )
+    tests = {split: _files(folder, f"{split}.0") for split in corpus.tests}
+    splits, digest = {**corpus.splits, **tests}, identity_digest(identity)
+    return replace(corpus, splits=splits, references=references, fingerprint=digest)
 
 
 def normalisers(
     corpus: ParallelCorpus, settings: TextSettings
 ) -> tuple[Callable[[str], str], Callable[[str], str]]:
     """Functions that turn a line of the source and of the target into tokens."""
-    return (
-        _normaliser(corpus.source, corpus, settings, settings.strip_diacritics in _SOURCE),
-        _normaliser(corpus.target, corpus, settings, settings.strip_diacritics in _TARGET),
-    )
-
-
-def _normaliser(
-    language: str, corpus: ParallelCorpus, settings: TextSettings, strip: bool
-) -> Callable[[str], str]:
     unknown = dict.fromkeys(corpus.unknown, SPECIALS[Vocabulary.UNK])
 
-    def normalise(text: str) -> str:
+    def normalise(text: str, side: str, language: str) -> str:
         if unknown:
             text = " ".join(unknown.get(word, word) for word in text.split())
         text = text.lower() if settings.lowercase else text
-        text = strip_diacritics(text) if strip else text
+        text = strip_diacritics(text) if settings.strip_diacritics in (side, "both") else text
         return " ".join(text.split()) if corpus.tokenised else moses_tokeniser(language)(text)
 
-    return normalise
+    return (
+        partial(normalise, side="source", language=corpus.source),
+        partial(normalise, side="target", language=corpus.target),
+    )
 
 
 def _write_subwords(words: Path, settings: TextSettings, folder: Path) -> None:
     train = _files(words, "train")
+
+    def learn(*sides: int) -> SubwordSegmenter:
+        sentences = (pair[side] for side in sides for pair in read_pairs(train))
+        return SubwordSegmenter.learn(sentences, settings.merges)
+
     if settings.joint:
-        both = SubwordSegmenter.learn(_sentences(train, 0, 1), settings.merges)
-        segmenters = (both, both)
+        one = other = learn(0, 1)
     else:
-        one, other = (SubwordSegmenter.learn(_sentences(train, k), settings.merges) for k in (0, 1))
-        segmenters = (one, other)
-    for name, segmenter in zip(("source", "target"), segmenters, strict=True):
-        segmenter.save(folder / f"{name}.codes")
+        one, other = learn(0), learn(1)
+    one.save(folder / "source.codes")
+    other.save(folder / "target.codes")
     for split in _splits(words):
-        write_lines(_changed(read_pairs(_files(words, split)), segmenters), _files(folder, split))
-
-
-def _sentences(text: ParallelText, *sides: int) -> Iterator[str]:
-    """All sentences of one side after the other, one at a time."""
-    for side in sides:
-        for pair in read_pairs(text):
-            yield pair[side]
+        _rewrite(_files(words, split), (one, other), _files(folder, split))
 
 
 def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Path) -> None:
-    train = read_pairs(_files(pieces, "train"))
-    if all(max(len(side.split()) for side in pair) > settings.max_length for pair in train):
+    train = _files(pieces, "train")
+    if all(max(len(side.split()) for side in p) > settings.max_length for p in read_pairs(train)):
         raise DataError(
             f"data.max_length={settings.max_length} leaves no training pair: "
             "one side of each has more symbols"
         )
 
-    def tokens(*sides: int) -> Iterator[list[str]]:
-        for pair in read_pairs(_files(pieces, "train")):
-            for side in sides:
-                yield pair[side].split()
+    def frequent(*sides: int, extra: Sequence[str] = ()) -> Vocabulary:
+        """The special symbols, the most frequent others of these sides, and ``extra``."""
+        words = (pair[side].split() for pair in read_pairs(train) for side in sides)
+        kept = Vocabulary.build(words).tokens[: len(SPECIALS) + settings.vocabulary]
+        return Vocabulary([*(token for token in kept if token not in extra), *extra])
 
     extra = [SINK] if sink else []
     if settings.shared:
-        source = target = _limited(Vocabulary.build(tokens(0, 1)), settings.vocabulary, extra)
+        source = target = frequent(0, 1, extra=extra)
     else:
-        source = _limited(Vocabulary.build(tokens(0)), settings.vocabulary, extra)
-        target = _limited(Vocabulary.build(tokens(1)), settings.vocabulary, [])
+        source, target = frequent(0, extra=extra), frequent(1)
     for name, vocabulary in (("source", source), ("target", target)):
         atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
     for split in _splits(pieces):
-        words = (
-            (first.split(), second.split()) for first, second in read_pairs(_files(pieces, split))
-        )
+        words = ((a.split(), b.split()) for a, b in read_pairs(_files(pieces, split)))
         pairs = (
             Pair(source.encode([*first, *extra]), target.encode(second))
             for first, second in words
             if split != "train" or max(len(first), len(second)) <= settings.max_length
         )
         write_pairs(folder / f"{split}.arrow", pairs)
-
-
-def _limited(vocabulary: Vocabulary, size: int, extra: list[str]) -> Vocabulary:
-    """The special symbols and the most frequent others, which come first."""
-    kept = [token for token in vocabulary.tokens[: len(SPECIALS) + size] if token not in extra]
-    return Vocabulary([*kept, *extra])

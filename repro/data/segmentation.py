@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,6 @@ from repro.data.errors import DataError
 
 SEPARATOR = "@@"
 """Ends every subword that does not end a word."""
-_INNER = re.compile(rf"{SEPARATOR} ")
 _REMEMBERED = 1 << 19
 """Words whose subwords are kept; after that many the table starts anew."""
 
@@ -24,17 +22,12 @@ _REMEMBERED = 1 << 19
 def moses_tokeniser(language: str) -> Callable[[str], str]:
     """Puts spaces between the words and signs of a text, as the Moses scripts do.
 
-    Args:
-        language: two letters; they choose the list of abbreviations.
+    The language, two letters, chooses the list of abbreviations.
     """
     from sacremoses import MosesTokenizer  # takes a second to import
 
     tokeniser = MosesTokenizer(lang=language)
-
-    def tokenise(text: str) -> str:
-        return str(tokeniser.tokenize(text, return_str=True, escape=False))
-
-    return tokenise
+    return lambda text: str(tokeniser.tokenize(text, return_str=True, escape=False))
 
 
 @lru_cache(maxsize=8)
@@ -43,18 +36,11 @@ def moses_detokeniser(language: str) -> Callable[[str], str]:
     from sacremoses import MosesDetokenizer
 
     detokeniser = MosesDetokenizer(lang=language)
-
-    def detokenise(text: str) -> str:
-        return str(detokeniser.detokenize(text.split(), return_str=True))
-
-    return detokenise
+    return lambda text: str(detokeniser.detokenize(text.split(), return_str=True))
 
 
 class SubwordSegmenter:
-    """Byte pair encoding with learnt merges.
-
-    Args:
-        codes: the merges in the format of subword-nmt.
+    """Byte pair encoding with learnt merges, ``codes`` in the format of subword-nmt.
 
     References:
         Sennrich, Haddow & Birch (2016), Neural machine translation of rare words with subword
@@ -117,4 +103,4 @@ class SubwordSegmenter:
 
 def join_subwords(tokens: Sequence[str]) -> list[str]:
     """Words from subwords, also where a word is left unfinished at the end."""
-    return _INNER.sub("", " ".join(tokens)).removesuffix(SEPARATOR).split()
+    return " ".join(tokens).replace(f"{SEPARATOR} ", "").removesuffix(SEPARATOR).split()

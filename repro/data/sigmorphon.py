@@ -115,21 +115,21 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
     if setting not in SETTINGS:
         raise DataError(f"task.setting={setting}: unknown; choose from: {', '.join(SETTINGS)}")
     ending = f"-train-{setting}"
-    found = [p for folder in FOLDERS for p in (task_dir / folder).glob(f"*{ending}")]
-    if not found:
-        raise DataError(f"no file <language>{ending} in {task_dir}; {FETCH_HINT}")
+    folders = [task_dir / folder for folder in FOLDERS]
+    found = [path for folder in folders for path in folder.glob(f"*{ending}")]
     files = {path.name.removesuffix(ending): path for path in found}
+    if not files:
+        raise DataError(f"no file <language>{ending} in {task_dir}; {FETCH_HINT}")
     if languages is not None and not languages:
         raise DataError(
             "task.languages is empty: name a language, or set task.languages=null for all of them"
         )
     chosen = sorted(files if languages is None else set(languages))
-    developed = [p.name for folder in FOLDERS for p in (task_dir / folder).glob("*-dev")]
-    known = files.keys() | {name.removesuffix("-dev") for name in developed}
+    developed = {p.name.removesuffix("-dev") for folder in folders for p in folder.glob("*-dev")}
+    known = sorted(files.keys() | developed)
     for language in chosen:
         if language not in known:
-            close = difflib.get_close_matches(language, sorted(known), n=3)
-            nearest = close or sorted(known)[:10]
+            nearest = difflib.get_close_matches(language, known, n=3) or known[:10]
             raise DataError(
                 f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} "
                 f"languages, nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"

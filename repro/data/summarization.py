@@ -4,7 +4,7 @@ The texts write an unknown word as ``<unk>`` or as ``UNK``, and not the same in 
 read as the vocabulary's symbol.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from repro.data.corpora.summarization import DUC, GIGAWORD
@@ -13,7 +13,6 @@ from repro.data.parallel import ParallelCorpus, ParallelText, check_size, finger
 
 _REFERENCE_NAMES = tuple(f"task1_ref{number}.txt" for number in range(4))
 _UNKNOWN = ("UNK",)
-_TRAIN_NAMES = ("train.{}.txt", "train.{}.filter.txt")
 
 
 def open_summaries(
@@ -33,27 +32,22 @@ def open_summaries(
     folder = Path(data_dir) / GIGAWORD.folder
     if not folder.is_dir():
         raise DataError(f"{folder} is missing; {GIGAWORD.how_to_get}")
-    valid, giga = folder / "train" / "valid.{}.filter.txt", folder / "Giga"
+    place, giga = folder / "train", folder / "Giga"
+    valid, *trains = (
+        ParallelText(place / f"{split}.article{end}", place / f"{split}.title{end}")
+        for split, end in (("valid", ".filter.txt"), ("train", ".txt"), ("train", ".filter.txt"))
+    )
     # The training files go by either of two names.
-    trains = [
-        ParallelText(*(folder / "train" / name.format(side) for side in ("article", "title")))
-        for name in _TRAIN_NAMES
-    ]
     train = next((text for text in trains if text.source.is_file()), None)
     if train is None:
         raise DataError(
-            f"{folder / 'train'} has neither train.article.txt nor train.article.filter.txt; "
+            f"{place} has neither train.article.txt nor train.article.filter.txt; "
             f"{GIGAWORD.how_to_get}"
         )
-    splits = {
-        "train": train,
-        "dev": ParallelText(*(Path(str(valid).format(side)) for side in ("article", "title"))),
-        "test": ParallelText(giga / "input.txt", giga / "task1_ref0.txt"),
-    }
+    test = ParallelText(giga / "input.txt", giga / "task1_ref0.txt")
+    splits = {"train": train, "dev": valid, "test": test}
     _require(giga, ["input.txt", "task1_ref0.txt"], GIGAWORD.how_to_get)
-    reduced = {} if check_sizes else {"train", "dev"}
-    sizes = {split: size for split, size in GIGAWORD.sizes.items() if split not in reduced}
-    references = {}
+    sizes, references = dict(GIGAWORD.sizes), {}
     for corpus in DUC:
         (split,) = corpus.sizes
         place = folder / Path(corpus.folder).name
@@ -62,10 +56,18 @@ def open_summaries(
             files = tuple(place / file for file in _REFERENCE_NAMES)
             splits[split] = ParallelText(place / "input.txt", files[0])
             references[split], sizes[split] = files[1:], corpus.sizes[split]
-    digest = fingerprint(splits | _as_splits(splits, references))
+    # Further references are splits of their own for the fingerprint.
+    further = {
+        f"{split}/{number}": ParallelText(splits[split].source, path)
+        for split, paths in references.items()
+        for number, path in enumerate(paths, start=1)
+    }
+    digest = fingerprint(splits | further)
     for split, size in {}.items() if generated else sizes.items():
-        check_size(splits[split].source, size, reducible=split in ("train", "dev"))
-    for text in _as_splits(splits, references).values():
+        reducible = split in ("train", "dev")
+        if check_sizes or not reducible:
+            check_size(splits[split].source, size, reducible)
+    for text in further.values():
         for _ in read_pairs(text):  # training never reads them: errors would come after it
             pass
     unknown = () if generated else _UNKNOWN
@@ -76,14 +78,3 @@ def _require(folder: Path, names: Sequence[str], how_to_get: str) -> None:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise DataError(f"{folder} has no {', '.join(missing)}; {how_to_get}")
-
-
-def _as_splits(
-    splits: Mapping[str, ParallelText], references: Mapping[str, tuple[Path, ...]]
-) -> dict[str, ParallelText]:
-    """Further references as splits of their own, for the fingerprint."""
-    return {
-        f"{split}/{number}": ParallelText(splits[split].source, path)
-        for split, paths in references.items()
-        for number, path in enumerate(paths, start=1)
-    }

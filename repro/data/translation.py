@@ -23,8 +23,6 @@ from repro.data.stages import cached_stage
 _VERSION = 1
 """Raised when a recipe, or what is made of it, changes."""
 
-Files = Mapping[str, Path]
-
 
 def open_corpus(
     corpus: ParallelTexts,
@@ -59,62 +57,51 @@ def open_corpus(
             )
     if source == target:
         raise DataError(f"data.source and data.target are both {source}; choose two of: {known}")
-    folder = data_dir / corpus.folder
-    splits = {
-        split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
-        for split, stem in corpus.stems.items()
-    }
-    sizes = corpus.sizes
-    absent = [path for text in splits.values() for path in text if not path.is_file()]
+    folder, stems, sizes = data_dir / corpus.folder, corpus.stems, corpus.sizes
+    plain = (folder / f"{s}.{one}" for s in stems.values() for one in (source, target))
+    absent = [path for path in plain if not path.is_file()]
     if absent:
-        # Assemble the splits as plain text, or find them in the cache.
-        recipe, other = corpus.recipe, corpus.languages[0]
+        recipe = corpus.recipe
         if recipe is None:
             raise DataError(f"{absent[0]} is missing; to get {corpus.name}: {corpus.how_to_get}")
-        try:
-            files = locate(recipe, data_dir)
-        except FileNotFoundError as error:
-            raise DataError(
-                f"{absent[0]} is missing, and {error}; to get {corpus.name}: {corpus.how_to_get}"
-            ) from None
-        checksums = {file: sha256_of_file(path) for file, path in sorted(files.items())}
-        identity = {"recipe": corpus.name, "version": _VERSION, "files": checksums}
-        kept, write = cache or data_dir / "assembled", partial(_write, recipe, other, files)
-        folder = cached_stage(kept, "assembled", identity, write)
-        turn = -1 if source == "en" else 1
-        parts = [*recipe.parts, *(["dev"] if recipe.selection else [])]
-        splits = {split: ParallelText(*_text(folder, split, other)[::turn]) for split in parts}
-        sizes = recipe.sizes
+        cache = cache or data_dir / "assembled"
+        folder, sizes = _assembled(corpus, recipe, data_dir, cache, absent[0]), recipe.sizes
+        stems = {split: split for split in (*recipe.parts, *(["dev"] if recipe.selection else []))}
+    splits = {
+        split: ParallelText(folder / f"{stem}.{source}", folder / f"{stem}.{target}")
+        for split, stem in stems.items()
+    }
     digest = fingerprint(splits)
     for split, size in sizes.items() if check_sizes else ():
         check_size(splits[split].source, size)
     return ParallelCorpus(corpus.name, source, target, splits, corpus.tokenised, digest)
 
 
-def locate(recipe: Recipe, data_dir: Path) -> dict[str, Path]:
-    """Find the path of each file of a recipe.
-
-    Raises:
-        FileNotFoundError: files are missing; names all of them.
-        DataError: two different files have the same name.
-    """
+def _assembled(
+    corpus: ParallelTexts, recipe: Recipe, data_dir: Path, cache: Path, absent: Path
+) -> Path:
+    """Folder of the splits as plain text, assembled from files below that of the recipe."""
     folder = data_dir / recipe.folder
     there = sorted(path for path in folder.rglob("*") if path.is_file())
     found = {name: [p for p in there if fnmatchcase(p.name, name)] for name in recipe.names}
-    missing = [name for name, paths in found.items() if not paths]
+    missing = ", ".join(name for name, paths in found.items() if not paths)
     if missing:
-        raise FileNotFoundError(f"below {folder} there is no {', '.join(missing)}")
-    for name, paths in found.items():
-        if len(paths) > 1 and len(set(map(sha256_of_file, paths))) > 1:
+        raise DataError(
+            f"{absent} is missing, and below {folder} there is no {missing}; "
+            f"to get {corpus.name}: {corpus.how_to_get}"
+        )
+    checksums = {}
+    for name, paths in sorted(found.items()):
+        checksums[name], *others = {sha256_of_file(path) for path in paths}
+        if others:
             raise DataError(f"{paths[0]} and {paths[1]} differ, and both could be {name}")
-    return {name: paths[0] for name, paths in found.items()}
+    identity = {"recipe": corpus.name, "version": _VERSION, "files": checksums}
+    files = {name: paths[0] for name, paths in found.items()}
+    write = partial(_write, recipe, corpus.languages[0], files)
+    return cached_stage(cache, "assembled", identity, write)
 
 
-def _text(folder: Path, split: str, other: str) -> ParallelText:
-    return ParallelText(folder / f"{split}.{other}", folder / f"{split}.en")
-
-
-def _write(recipe: Recipe, other: str, files: Files, folder: Path) -> None:
+def _write(recipe: Recipe, other: str, files: Mapping[str, Path], folder: Path) -> None:
     """Write all splits; a selection divides training pairs that fit into training and validation.
 
     Pairs of all parts come one after the other, without those that lack a side.
@@ -129,17 +116,20 @@ def _write(recipe: Recipe, other: str, files: Files, folder: Path) -> None:
                 if all(pair):
                     yield pair
 
+    def plain(split: str) -> ParallelText:
+        return ParallelText(folder / f"{split}.{other}", folder / f"{split}.en")
+
+    selection = recipe.selection
     for split, parts in recipe.parts.items():
-        selection = recipe.selection
         if split != "train" or selection is None:
-            write_lines(pairs(parts), _text(folder, split, other))
+            write_lines(pairs(parts), plain(split))
             continue
-        fitting = ParallelText(folder / "fitting.source", folder / "fitting.target")
+        fitting = plain("fitting")
         write_lines(filter(length_filter(selection, other), pairs(parts)), fitting)
         for part, held_out in (("train", False), ("dev", True)):
             numbered = enumerate(read_pairs(fitting), start=1)
             chosen = (pair for n, pair in numbered if (n % selection.every == 0) == held_out)
-            write_lines(chosen, _text(folder, part, other))
+            write_lines(chosen, plain(part))
         for path in fitting:
             path.unlink()
 

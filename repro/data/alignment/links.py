@@ -31,14 +31,15 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
     links = set(forward & reverse)
     sources, targets = {j for j, _ in links}, {i for _, i in links}
 
-    def add_where(candidates: Iterable[tuple[int, int]], wanted: Callable[[int, int], bool]) -> int:
+    def add_where(candidates: Links, wanted: Callable[[int, int], bool]) -> bool:
+        """Add the wanted candidates in order; return whether there were any."""
         before = len(links)
-        for j, i in sorted(set(candidates) - links):
+        for j, i in sorted(candidates - links):
             if wanted(j, i):
                 links.add((j, i))
                 sources.add(j)
                 targets.add(i)
-        return len(links) - before
+        return len(links) > before
 
     def grows(j: int, i: int) -> bool:
         free = j not in sources or i not in targets
@@ -68,11 +69,7 @@ def fertilities(links: Links, length: int) -> list[int]:
 def largest_fertilities(
     sentences: Iterable[Sequence[str]], alignments: Iterable[Links]
 ) -> dict[str, int]:
-    """The largest fertility of every word, at least 1.
-
-    Args:
-        sentences: source sentences.
-        alignments: the links of each.
+    """The largest fertility of every word of source sentences and their links, at least 1.
 
     References:
         Malaviya et al. (2018), §4, GUIDED: the largest value observed in the training data, or 1
@@ -92,11 +89,7 @@ def write_links(path: Path, alignments: Iterable[Links]) -> None:
 
 
 class StoredLinks(Sequence[Links]):
-    """Links in a file that :func:`write_links` wrote; the file stays on disk.
-
-    Args:
-        path: the file.
-    """
+    """Links in a file that :func:`write_links` wrote; the file stays on disk."""
 
     def __init__(self, path: Path) -> None:
         self._positions = ArrowPairs(path)
@@ -105,9 +98,5 @@ class StoredLinks(Sequence[Links]):
         return len(self._positions)
 
     def __getitem__(self, index: int) -> Links:  # type: ignore[override]  # no slices
-        """The links of one sentence pair.
-
-        Raises:
-            IndexError: no such pair.
-        """
+        """The links of one sentence pair; raises ``IndexError`` where there is none."""
         return frozenset(zip(*self._positions[index], strict=True))

@@ -1,32 +1,94 @@
-"""The aligner: training by expectation maximisation, and best links of one or both directions."""
+"""The aligner: numbers of words, training by expectation maximisation, links of both directions."""
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
-from repro.data.alignment.corpus import FlatCorpus, Pairs, WordNumbers, flatten, number_words
-from repro.data.alignment.diagonal import (
+from repro.data.alignment.expectation import (
     LEAST_TENSION,
     MOST_TENSION,
-    fast_align_tension,
-    sentence_sizes,
-)
-from repro.data.alignment.expectation import (
+    UNKNOWN,
     UNSEEN,
+    FlatCorpus,
     LinkModel,
     best_links,
     collect_pairs,
     expected_counts,
+    fast_align_tension,
     normalise,
+    sentence_sizes,
 )
 from repro.data.alignment.links import Symmetry, grow_diag_final_and
+from repro.data.errors import DataError
 from repro.data.pair import Links
+
+Words = Sequence[str]
+Pairs = Iterable[tuple[Words, Words]]
 
 _BEAM = 4
 """fast_align stores logarithms up to this multiple of the largest one (``-t -4``)."""
 _PIECE = 10_000
+
+
+@dataclass(frozen=True)
+class WordNumbers:
+    """Numbers of the words of one language; known words start at 1."""
+
+    numbers: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def learn(self, sentence: Words) -> list[int]:
+        """Return the numbers of a sentence; a new word gets the next number."""
+        numbers = self.numbers
+        return [numbers.setdefault(word, len(numbers) + 1) for word in sentence]
+
+    def encode(self, sentence: Words) -> list[int]:
+        """Return the numbers of a sentence, :data:`UNKNOWN` for new words."""
+        return [self.numbers.get(word, UNKNOWN) for word in sentence]
+
+
+def flatten(pairs: Pairs, source: WordNumbers, target: WordNumbers) -> FlatCorpus:
+    """Encode and join pairs, which are read once and not kept.
+
+    Raises:
+        DataError: a sentence is empty.
+    """
+    return _join(pairs, source.encode, target.encode)
+
+
+def number_words(pairs: Pairs) -> tuple[FlatCorpus, WordNumbers, WordNumbers]:
+    """Number the words of both sides by first occurrence and join the pairs, in one reading.
+
+    Raises:
+        DataError: there is no pair, or a sentence is empty.
+    """
+    source, target = WordNumbers({}), WordNumbers({})
+    corpus = _join(pairs, source.learn, target.learn)
+    if not corpus.pairs:
+        raise DataError("no sentence pair to train a word aligner on")
+    return corpus, source, target
+
+
+def _join(
+    pairs: Pairs, source: Callable[[Words], list[int]], target: Callable[[Words], list[int]]
+) -> FlatCorpus:
+    words, others = array("i"), array("i")
+    starts, other_starts = array("q", [0]), array("q", [0])
+    for number, (sentence, other) in enumerate(pairs, start=1):
+        if not sentence or not other:
+            side = "target" if sentence else "source"
+            raise DataError(f"pair {number}: the {side} sentence is empty; cannot align it")
+        words.extend(source(sentence))
+        others.extend(target(other))
+        starts.append(len(words))
+        other_starts.append(len(others))
+    flat = np.frombuffer(words, np.int32), np.frombuffer(others, np.int32)
+    return FlatCorpus(*flat, np.frombuffer(starts, np.int64), np.frombuffer(other_starts, np.int64))
 
 
 @dataclass(frozen=True)
@@ -38,7 +100,7 @@ class AlignerSettings:
             only aligns.
         null: probability ``p_0`` of a target word without a counterpart.
         tension: initial value of ``λ``, which changes after every pass but the first; see
-            :func:`~repro.data.alignment.diagonal.fast_align_tension`.
+            :func:`~repro.data.alignment.expectation.fast_align_tension`.
         concentration: parameter of the Dirichlet prior of translation probabilities; 0 for none.
     """
 
@@ -60,11 +122,6 @@ class AlignerSettings:
 @dataclass(frozen=True)
 class WordAligner:
     r"""IBM Model 2 with a diagonal prior, ``p(e, a | f) = \prod_i \delta(a_i) t(e_i | f_{a_i})``.
-
-    Attributes:
-        source: numbers of the source words.
-        target: numbers of the target words.
-        model: ``t``, ``p_0`` and ``λ``.
 
     References:
         Dyer, Chahuneau & Smith (2013), §2.
@@ -107,7 +164,7 @@ class WordAligner:
 def fit_aligner(
     corpus: FlatCorpus, source: WordNumbers, target: WordNumbers, settings: AlignerSettings
 ) -> WordAligner:
-    """Train on pairs that :func:`~repro.data.alignment.corpus.number_words` encoded.
+    """Train on pairs that :func:`number_words` encoded.
 
     Passes of expectation maximisation start from uniform translation probabilities.
     """

@@ -7,6 +7,8 @@ from pathlib import Path
 
 Sizes = Mapping[str, int | range]
 """Number of examples of a split, or the numbers that are accepted."""
+HUB_STEMS = {"train": "train", "dev": "validation", "test": "test"}
+"""Names that splits mostly have on the Hub."""
 
 
 @dataclass(frozen=True)

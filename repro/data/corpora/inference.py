@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.atomic import atomic_path
-from repro.data.corpora.corpus import Download, HubCorpus, HubFiles
+from repro.data.corpora.corpus import HUB_STEMS, Download, HubCorpus, HubFiles
 from repro.data.errors import DataError
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -70,11 +70,7 @@ SNLI = SentencePairs(
     members=("snli_1.0_*.jsonl",),
     hub=HubFiles(
         "stanfordnlp/snli",
-        {
-            "train": "plain_text/train-*.parquet",
-            "dev": "plain_text/validation-*.parquet",
-            "test": "plain_text/test-*.parquet",
-        },
+        {split: f"plain_text/{stem}-*.parquet" for split, stem in HUB_STEMS.items()},
         "cdb5c3d5eed6ead6e5a341c8e56e669bb666725b",
     ),
 )

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from repro.data.corpora.corpus import Download, HubCorpus, HubFiles, Sizes
+from repro.data.corpora.corpus import HUB_STEMS, Download, HubCorpus, HubFiles, Sizes
 from repro.data.errors import DataError
 from repro.data.markup import column, segments, transcript_lines
 from repro.data.parallel import ParallelText, about, stream_lines, write_lines
@@ -108,15 +108,15 @@ class ParallelTexts(HubCorpus):
     ) -> list[Path]:
         """Write rows ``{"translation": {language: text}}``; line breaks become spaces."""
         assert self.hub is not None
-        stem = data_dir / self.folder / self.stems[split]
-        text = ParallelText(*(Path(f"{stem}.{one}") for one in self.languages[:2]))
         languages, origin = self.languages[:2], f"{self.hub.repository} {split}"
+        stem = data_dir / self.folder / self.stems[split]
+        text = ParallelText(*(Path(f"{stem}.{one}") for one in languages))
 
         def pairs() -> Iterator[tuple[str, str]]:
             for number, row in enumerate(rows):
                 texts = row.get("translation")
-                sides = [texts.get(one) for one in languages] if isinstance(texts, dict) else []
-                if not sides or not all(isinstance(side, str) for side in sides):
+                sides = [texts.get(one) for one in languages] if isinstance(texts, dict) else [None]
+                if not all(isinstance(side, str) for side in sides):
                     raise DataError(
                         f"{origin}, row {number}: expected texts in {' and '.join(languages)} "
                         "under 'translation'"
@@ -139,11 +139,6 @@ def _news(name: str, other: str) -> Part:
     return Part((f"{stem}-src.{other}.sgm", f"{stem}-ref.en.sgm"), (segments, segments))
 
 
-def _old_news(year: int, other: str) -> Part:
-    """A test set of WMT up to 2013, which has one file for each language."""
-    return _part(f"newstest{year}-src.{{}}.sgm", other, segments)
-
-
 def _talks(year: int, *sets: str) -> tuple[Part, ...]:
     return tuple(_part(f"IWSLT{year}.{one}.de-en.{{}}.xml", "de", segments) for one in sets)
 
@@ -154,11 +149,17 @@ _WMT16 = f"{_STATMT}/wmt16/translation-task"
 _WMT17 = f"{_STATMT}/wmt17/translation-task"
 _SETIMES = "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses"
 _EUROPARL8 = Download(f"{_WMT16}/training-parallel-ep-v8.tgz")
+_TITLES15 = Download("https://www.statmt.org/wmt15/wiki-titles.tgz")
 _DEV16 = Download(f"{_WMT16}/dev.tgz", "md5:4a3dc2760bb077f4308cce96b06e6af6")
 _TEST16 = Download(f"{_WMT16}/test.tgz", "md5:3d809cd0c2c86adb2c67034d15c4e446")
 _DEV17 = Download(f"{_WMT17}/dev.tgz", "md5:9b1aa63c1cf49dccdd20b962fe313989")
 _TEST17 = Download(f"{_WMT17}/test.tgz", "md5:86a1724c276004aa25455ae2a04cef26")
 _TEST15 = Download("https://statmt.org/wmt15/test.tgz", "md5:67e3beca15e69fe3d36de149da0a96df")
+
+
+def _sizes(train: int, dev: int, test: int) -> Sizes:
+    """Numbers of pairs; that of training pairs may differ by a hundredth."""
+    return {"train": about(train), "dev": dev, "test": test}
 
 
 def _wmt(
@@ -167,29 +168,19 @@ def _wmt(
     *,
     train: tuple[str | Part, ...],
     news: tuple[str, str],
-    sizes: tuple[int, int, int],
-    hub_sizes: tuple[int, int, int],
+    sizes: Sizes,
     downloads: tuple[Download, ...],
+    hub_sizes: Sizes | None = None,
     short_pairs: int | None = None,
 ) -> ParallelTexts:
-    """Declare a corpus of WMT.
+    """Declare a corpus of WMT 20``year`` of English and another language.
 
-    Args:
-        year: its last two digits.
-        other: the language that is not English.
-        train: patterns of files, or parts.
-        news: names of the validation and of the test set.
-        sizes: numbers of training (a hundredth more or less), validation and test pairs.
-        hub_sizes: likewise on the Hub, by its data cards of 2022.
-        downloads: archives.
-        short_pairs: see :class:`ParallelTexts`.
+    Training data are parts, or patterns of files; ``news`` names the validation and the test set.
+    The sizes of the Hub's copy, where they differ, are those of its data cards of 2022.
     """
     parts = tuple(_part(one, other) if isinstance(one, str) else one for one in train)
-    splits = {"train": parts, "dev": (_news(news[0], other),), "test": (_news(news[1], other),)}
-    recipe = Recipe(
-        f"wmt{year}", splits, {"train": about(sizes[0]), "dev": sizes[1], "test": sizes[2]}
-    )
-    stems = {"train": "train", "dev": "validation", "test": "test"}
+    dev, test = ((_news(name, other),) for name in news)
+    recipe = Recipe(f"wmt{year}", {"train": parts, "dev": dev, "test": test}, sizes)
     return ParallelTexts(
         name=f"wmt{year}_{other}",
         title=f"WMT 20{year}, {other} and English",
@@ -202,17 +193,21 @@ def _wmt(
         members=recipe.names,
         hub=HubFiles(
             f"wmt/wmt{year}",
-            {split: f"{other}-en/{stem}-*.parquet" for split, stem in stems.items()},
-            sizes={"train": about(hub_sizes[0]), "dev": hub_sizes[1], "test": hub_sizes[2]},
-            first={"test": hub_sizes[2]} if other == "fi" else {},
+            {split: f"{other}-en/{stem}-*.parquet" for split, stem in HUB_STEMS.items()},
+            sizes=hub_sizes or sizes,
+            first={"test": 3_000} if other == "fi" else {},
         ),
         short_pairs=short_pairs,
     )
 
 
-def _benchmark(other: str, *further: Part) -> ParallelTexts:
-    """Declare plain files of the NMT-Benchmark project, with test sets of WMT beside them."""
-    splits = ("train", "dev", "test", *(["test_plus"] if further else []))
+def _benchmark(other: str, years: Iterable[int] = (), *further: Part) -> ParallelTexts:
+    """Declare plain files of the NMT-Benchmark project, with test sets of WMT beside them.
+
+    Those of ``years``, up to 2013, have one file for each language.
+    """
+    news = *(_part(f"newstest{year}-src.{{}}.sgm", other, segments) for year in years), *further
+    splits = ("train", "dev", "test", *(["test_plus"] if news else []))
     plain = {split: (_part(f"{split}.{{}}", other),) for split in splits[:3]}
     return ParallelTexts(
         name=f"benchmark_{other}",
@@ -222,7 +217,7 @@ def _benchmark(other: str, *further: Part) -> ParallelTexts:
         folder=f"benchmark_{other}_en",
         languages=(other, "en"),
         stems={split: split for split in splits},
-        recipe=Recipe(f"benchmark_{other}_en", plain | {"test_plus": further}) if further else None,
+        recipe=Recipe(f"benchmark_{other}_en", plain | {"test_plus": news}) if news else None,
         obtain="ask the NMT-Benchmark project, http://scorer.nmt-benchmark.net, for the texts: no "
         "copy is known; the news tests are those of https://www.statmt.org",
     )
@@ -232,9 +227,8 @@ _IWSLT14 = Recipe(
     "iwslt2014",
     {
         "train": (_part("train.tags.de-en.{}", "de", partial(transcript_lines, headings=True)),),
-        "test": (
-            *_talks(14, "TED.dev2010", "TEDX.dev2012"),
-            *_talks(14, "TED.tst2010", "TED.tst2011", "TED.tst2012"),
+        "test": _talks(
+            14, "TED.dev2010", "TEDX.dev2012", *(f"TED.tst{n}" for n in range(2010, 2013))
         ),
     },
     {"train": about(153_326), "dev": about(6_969), "test": 6_750},
@@ -249,13 +243,11 @@ _IWSLT17 = Recipe(
     },
     {"train": 206_112, "dev": 888, "test": 8_079},
 )
-_GERMAN = ("europarl-v7.de-en.{}", "commoncrawl.de-en.{}", "news-commentary-v11.de-en.{}")
 _TITLES = Part(
     ("titles.fi-en", "titles.fi-en"), (partial(column, index=0), partial(column, index=1))
 )
 _LATVIAN = ("europarl-v8.lv-en.{}", "rapid2016.en-lv.{}", "leta.{}", "dcep.{}", "farewell.{}")
-_LATVIAN_ARCHIVES = ("training-parallel-ep-v8", "rapid2016", "leta.v1", "dcep.lv-en.v1")
-_STEMS = {"train": "train", "dev": "val", "test": "test"}
+_LATVIAN17 = ("training-parallel-ep-v8", "rapid2016", "leta.v1", "dcep.lv-en.v1", "books.lv-en.v1")
 
 CORPORA = (
     ParallelTexts(
@@ -290,11 +282,7 @@ CORPORA = (
         members=_IWSLT17.names,
         hub=HubFiles(
             "IWSLT/iwslt2017",
-            {
-                "train": "iwslt2017-de-en/train/*.parquet",
-                "dev": "iwslt2017-de-en/validation/*.parquet",
-                "test": "iwslt2017-de-en/test/*.parquet",
-            },
+            {split: f"iwslt2017-de-en/{stem}/*.parquet" for split, stem in HUB_STEMS.items()},
             "refs/convert/parquet",
             _IWSLT17.sizes,
         ),
@@ -318,18 +306,17 @@ CORPORA = (
         "ro",
         train=("europarl-v8.ro-en.{}", "SETIMES*.en-ro.{}"),
         news=("newsdev2016", "newstest2016"),
-        sizes=(612_422, 1_999, 1_999),
-        hub_sizes=(610_320, 1_999, 1_999),
+        sizes=_sizes(612_422, 1_999, 1_999),
+        hub_sizes=_sizes(610_320, 1_999, 1_999),
         downloads=(_EUROPARL8, Download(f"{_SETIMES}/en-ro.txt.zip"), _DEV16, _TEST16),
         short_pairs=560_767,
     ),
     _wmt(
         16,
         "de",
-        train=_GERMAN,
+        train=("europarl-v7.de-en.{}", "commoncrawl.de-en.{}", "news-commentary-v11.de-en.{}"),
         news=("newstest2015", "newstest2016"),
-        sizes=(4_548_885, 2_169, 2_999),
-        hub_sizes=(4_548_885, 2_169, 2_999),
+        sizes=_sizes(4_548_885, 2_169, 2_999),
         downloads=(
             Download("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz"),
             Download("https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz"),
@@ -343,41 +330,29 @@ CORPORA = (
         "fi",
         train=("europarl-v8.fi-en.{}", _TITLES),
         news=("newstest2015", "newstest2016"),
-        sizes=(2_073_394, 1_370, 3_000),
-        hub_sizes=(2_073_394, 1_370, 3_000),
-        downloads=(
-            _EUROPARL8,
-            Download("https://www.statmt.org/wmt15/wiki-titles.tgz"),
-            _TEST15,
-            _TEST16,
-        ),
+        sizes=_sizes(2_073_394, 1_370, 3_000),
+        downloads=(_EUROPARL8, _TITLES15, _TEST15, _TEST16),
     ),
     _wmt(
         17,
         "lv",
         train=_LATVIAN,
         news=("newsdev2017", "newstest2017"),
-        sizes=(4_511_715, 2_003, 2_001),
-        hub_sizes=(3_567_528, 2_003, 2_001),
-        downloads=(
-            *(Download(f"{_WMT17}/{name}.tgz") for name in (*_LATVIAN_ARCHIVES, "books.lv-en.v1")),
-            _DEV17,
-            _TEST17,
-        ),
+        sizes=_sizes(4_511_715, 2_003, 2_001),
+        hub_sizes=_sizes(3_567_528, 2_003, 2_001),
+        downloads=(*(Download(f"{_WMT17}/{name}.tgz") for name in _LATVIAN17), _DEV17, _TEST17),
     ),
     _wmt(
         17,
         "tr",
         train=("SETIMES*.en-tr.{}",),
         news=("newsdev2016", "newstest2017"),
-        sizes=(205_756, 1_001, 3_007),
-        hub_sizes=(205_756, 3_000, 3_007),
+        sizes=_sizes(205_756, 1_001, 3_007),
+        hub_sizes=_sizes(205_756, 3_000, 3_007),
         downloads=(Download(f"{_SETIMES}/en-tr.txt.zip"), _DEV16, _TEST17),
     ),
-    _benchmark(
-        "fr", *(_old_news(year, "fr") for year in range(2009, 2014)), _news("newstest2014", "fr")
-    ),
-    _benchmark("it", _old_news(2009, "it")),
+    _benchmark("fr", range(2009, 2014), _news("newstest2014", "fr")),
+    _benchmark("it", (2009,)),
     _benchmark("nl"),
     _benchmark("sv"),
     ParallelTexts(
@@ -403,7 +378,7 @@ CORPORA = (
         citation="https://tatoeba.org",
         folder="tatoeba",
         languages=("de", "en"),
-        stems=_STEMS,
+        stems={"train": "train", "dev": "val", "test": "test"},
         obtain="download sentence pairs of https://tatoeba.org and split them yourself",
     ),
     ParallelTexts(

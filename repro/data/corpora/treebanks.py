@@ -9,26 +9,18 @@ from dataclasses import dataclass
 from repro.data.corpora.corpus import Corpus, Download
 from repro.data.corpora.inflection import packaged_checksums
 
-_REPOSITORIES = {
-    "UD_Chinese": ("UD_Chinese-GSD", "CC BY-NC-SA 4.0"),
-    "UD_English": ("UD_English-EWT", "CC BY-SA 4.0"),
-    "UD_Japanese": ("UD_Japanese-GSD", "CC BY-NC-SA 3.0 US"),
-    "UD_Romanian": ("UD_Romanian-RRT", "CC BY-SA 4.0"),
-    "UD_Vietnamese": ("UD_Vietnamese-VTB", "CC BY-SA 4.0"),
-}
-"""Treebanks of release 2.0: the repository that has them now, and the licence."""
-
-_SIZES = {
-    ("1.4", "UD_Chinese"): (3_997, 500, 500),
-    ("1.4", "UD_Japanese"): (8_277, 918, 299),
-    ("2.0", "UD_Chinese"): (3_997, 500, 500),
-    ("2.0", "UD_English"): (12_543, 2_002, 2_077),
-    ("2.0", "UD_Japanese"): (7_164, 511, 557),
-    ("2.0", "UD_Romanian"): (8_043, 752, 729),
-    ("2.0", "UD_Vietnamese"): (1_400, 800, 800),
-    ("2.2", "UD_English-EWT"): (12_543, 2_002, 2_077),
-}
-"""Sentences of training, validation and test data, by release and treebank."""
+_TREEBANKS = (
+    ("1.4", "UD_Chinese", (3_997, 500, 500), "CC BY-NC-SA 4.0", ""),
+    ("1.4", "UD_Japanese", (8_277, 918, 299), "CC BY-NC-SA 3.0 US", ""),
+    ("2.0", "UD_Chinese", (3_997, 500, 500), "CC BY-NC-SA 4.0", "UD_Chinese-GSD"),
+    ("2.0", "UD_English", (12_543, 2_002, 2_077), "CC BY-SA 4.0", "UD_English-EWT"),
+    ("2.0", "UD_Japanese", (7_164, 511, 557), "CC BY-NC-SA 3.0 US", "UD_Japanese-GSD"),
+    ("2.0", "UD_Romanian", (8_043, 752, 729), "CC BY-SA 4.0", "UD_Romanian-RRT"),
+    ("2.0", "UD_Vietnamese", (1_400, 800, 800), "CC BY-SA 4.0", "UD_Vietnamese-VTB"),
+    ("2.2", "UD_English-EWT", (12_543, 2_002, 2_077), "CC BY-SA 4.0", ""),
+)
+"""Release, treebank, its sentences of training, validation and test data, licence, and the
+repository that has release 2.0 now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +38,8 @@ def _treebanks() -> Iterator[TreebankFiles]:
     the shared task, ``r2.0-test``.
     """
     checksums = packaged_checksums("ud2.0.git")
-    for (release, treebank), sizes in _SIZES.items():
+    for release, treebank, sizes, licence, repository in _TREEBANKS:
         folder = f"ud-treebanks-v{release}/{treebank}"
-        repository, licence = _REPOSITORIES.get(treebank, ("", "CC BY-SA 4.0"))
         files = [path for path in checksums if path.startswith(f"{folder}/")]
         yield TreebankFiles(
             name=f"ud{release}-{treebank.removeprefix('UD_').lower()}",

@@ -36,15 +36,16 @@ def sulmari(random: Random) -> Paradigm:
     return Paradigm(forms["N;NOM;SG"], forms)
 
 
-TOMELU_PREFIXES = {
-    "V;PRS;1;SG": "ni",
-    "V;PRS;2;SG": "ku",
-    "V;PRS;3;SG": "wa",
-    "V;PRS;1;PL": "tu",
-    "V;PST;1;SG": "nime",
-    "V;PST;3;SG": "wame",
+TOMELU_AFFIXES = {
+    "V;PRS;1;SG": ("ni", "a"),
+    "V;PRS;2;SG": ("ku", "a"),
+    "V;PRS;3;SG": ("wa", "a"),
+    "V;PRS;1;PL": ("tu", "a"),
+    "V;PST;1;SG": ("nime", "a"),
+    "V;PST;3;SG": ("wame", "a"),
+    "V;PRS;1;SG;NEG": ("sini", "e"),
+    "V;PRS;3;SG;NEG": ("siwa", "e"),
 }
-TOMELU_CIRCUMFIXES = {"V;PRS;1;SG;NEG": ("sini", "e"), "V;PRS;3;SG;NEG": ("siwa", "e")}
 
 
 def tomelu(random: Random) -> Paradigm:
@@ -53,14 +54,11 @@ def tomelu(random: Random) -> Paradigm:
     stem = onset + random.choice("aeiou") + random.choice(("t", "k", "p", "n", "l", "mb", "nd"))
     if random.random() < 0.4:
         stem += random.choice("iu") + random.choice("lkns")
-    forms = {cell: _elide(prefix, stem) + "a" for cell, prefix in TOMELU_PREFIXES.items()}
-    for cell, (prefix, suffix) in TOMELU_CIRCUMFIXES.items():
-        forms[cell] = _elide(prefix, stem) + suffix
+    kept = None if onset else -1  # the last vowel of a prefix
+    forms = {
+        cell: prefix[:kept] + stem + suffix for cell, (prefix, suffix) in TOMELU_AFFIXES.items()
+    }
     return Paradigm(stem + "a", forms)
-
-
-def _elide(prefix: str, stem: str) -> str:
-    return (prefix[:-1] if stem[0] in "aeiou" else prefix) + stem
 
 
 GRADATION = {"pp": "p", "tt": "t", "kk": "k", "p": "v", "t": "d", "k": "g"}
@@ -83,9 +81,6 @@ def haldri(random: Random) -> Paradigm:
     return Paradigm(strong, forms)
 
 
-VELISK_PAST = {"V;PST;1;SG": "i", "V;PST;2;SG": "ist", "V;PST;3;SG": "it"}
-
-
 def velisk(random: Random) -> Paradigm:
     """Fusional verb of one of two classes; the past doubles the first syllable of the root."""
     root = random.choice("bdklmprst") + random.choice("aeio")
@@ -103,16 +98,11 @@ def _velisk_verb(root: str, theme: str, past: str) -> Paradigm:
         "V;PRS;2;SG": root + vowel + "s",
         "V;PRS;3;SG": root + vowel,
         "V.PTCP;PST": root + theme + "do",
+        "V;PST;1;SG": past + "i",
+        "V;PST;2;SG": past + "ist",
+        "V;PST;3;SG": past + "it",
     }
-    forms |= {cell: past + ending for cell, ending in VELISK_PAST.items()}
     return Paradigm(root + theme + "r", forms)
-
-
-VELISK_SUPPLETIVE = (
-    _velisk_verb("es", "a", past="fu"),
-    _velisk_verb("and", "i", past="vel"),
-    _velisk_verb("tor", "a", past="bes"),
-)
 
 
 SONORANTS = ("l", "m", "n", "r")
@@ -136,8 +126,14 @@ def drovan(random: Random) -> Paradigm:
 
 DEMO_LANGUAGES = {draw.__name__: draw for draw in (drovan, haldri, sulmari, tomelu, velisk)}
 """Functions that draw the paradigm of a random lemma, by language: how its files begin."""
-FREQUENT = {"velisk": VELISK_SUPPLETIVE}
-"""Paradigms that belong to every corpus of a language."""
+FREQUENT = {
+    "velisk": (
+        _velisk_verb("es", "a", past="fu"),
+        _velisk_verb("and", "i", past="vel"),
+        _velisk_verb("tor", "a", past="bes"),
+    )
+}
+"""Paradigms that belong to every corpus of a language; those of velisk change the root."""
 
 
 def drovan_pasts(lemma: str) -> set[str]:
@@ -145,19 +141,11 @@ def drovan_pasts(lemma: str) -> set[str]:
     return {lemma + "ed", lemma + "t"} if lemma.endswith(SONORANTS) else {lemma + "ed"}
 
 
-TRAIN_HIGH = 240
-TRAIN_MEDIUM = 60
-DEV = 40
-TEST = 40
+TRAIN_HIGH, TRAIN_MEDIUM, DEV, TEST = 240, 60, 40, 40
 
 
 def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
-    """Write the corpus of the synthetic languages under ``data_dir/conll2018/task1/all``.
-
-    Args:
-        data_dir: folder that the reader takes as its ``data_dir``.
-        seed: the corpus is a pure function of it.
-    """
+    """Write the corpus, a pure function of ``seed``, under ``data_dir/conll2018/task1/all``."""
     folder = Path(data_dir) / "conll2018" / "task1" / "all"
     for language in DEMO_LANGUAGES:
         for part, rows in demo_rows(language, seed).items():

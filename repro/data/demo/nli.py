@@ -1,66 +1,196 @@
 """The demo corpora of natural language inference, in the layouts of SNLI and MultiNLI.
 
 Premises join clauses about different families of things; hypotheses restate some of them, edited
-and in any order. Labels follow from natural logic (:mod:`repro.data.demo.nli_logic`), so that
-words must be aligned: which adjective, verb or number belongs to which noun decides the label.
+and in any order. A clause says that a quantity of a class does something, or does not. Labels
+follow from natural logic: classes and actions are trees of words, siblings exclude each other,
+modifiers restrict, opposite modifiers exclude each other. Every class that a pair names has
+members, so that *every* implies *some*. Thus words must be aligned: which adjective, verb or number
+belongs to which noun decides the label.
+
+References:
+    MacCartney and Manning (2009), An extended model of natural logic: replacing a word by a
+    wider or narrower one keeps the truth in the direction that the quantifier allows.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Literal, NamedTuple
 
 from repro.data.corpora.inference import LABELS, MULTINLI, SNLI, SentencePairs
-from repro.data.demo.nli_logic import (
-    ACTIONS,
-    CLASSES,
-    FAMILIES,
-    OPPOSITE_ADJECTIVES,
-    OPPOSITE_ADVERBS,
-    OPPOSITES,
-    PARENTS,
-    QUANTIFIERS,
-    Clause,
-    Concept,
-    Tree,
-    ancestry,
-    pair_label,
-)
 from repro.data.files import write_if_changed
 
 Pairs = Sequence[tuple[str, str]]
+Quantity = Literal["every", "most", "half", 1, 2, 3]
+
+NARROWER: Mapping[str, tuple[str, ...]] = {
+    "animal": ("dog", "horse"),
+    "dog": ("poodle", "beagle"),
+    "horse": ("pony", "stallion"),
+    "human": ("adult", "kid"),
+    "adult": ("father", "mother"),
+    "kid": ("boy", "girl"),
+    "vehicle": ("car", "boat"),
+    "car": ("taxi", "limousine"),
+    "boat": ("canoe", "yacht"),
+    "move": ("advance", "turn"),
+    "advance": ("race", "creep"),
+    "turn": ("swerve", "spin"),
+    "halt": ("wait", "stall"),
+}
+"""Classes, then actions, with what is directly below them."""
+FAMILIES, MOTIONS = ("animal", "human", "vehicle"), ("move", "halt")
+"""Roots of the classes and of the actions."""
+OPPOSITE_ADJECTIVES = (("small", "big"), ("red", "blue"))
+OPPOSITE_ADVERBS = (("slowly", "quickly"), ("quietly", "loudly"))
+OPPOSITES = {
+    word: other
+    for pair in (*OPPOSITE_ADJECTIVES, *OPPOSITE_ADVERBS)
+    for word, other in (pair, pair[::-1])
+}
+PARENTS = {child: parent for parent, children in NARROWER.items() for child in children}
+
+
+@cache
+def ancestry(word: str) -> tuple[str, ...]:
+    """The word, its parent, and so on to the root."""
+    return (word, *ancestry(PARENTS[word])) if word in PARENTS else (word,)
+
+
+@dataclass(frozen=True)
+class Concept:
+    """Members of a class, or instances of an action, to which all modifiers apply."""
+
+    head: str
+    modifiers: frozenset[str]
+
+    @property
+    def ordered_modifiers(self) -> list[str]:
+        """The modifiers in the order in which a sentence has them."""
+        return [word for word in OPPOSITES if word in self.modifiers]
+
+    def within(self, other: "Concept") -> bool:
+        """Return whether the lexicon makes this a part of ``other``."""
+        return other.head in ancestry(self.head) and other.modifiers <= self.modifiers
+
+    def excludes(self, other: "Concept") -> bool:
+        """Return whether the lexicon lets nothing be both."""
+        nested = other.head in ancestry(self.head) or self.head in ancestry(other.head)
+        return not nested or any(OPPOSITES[word] in other.modifiers for word in self.modifiers)
+
+
+class Fact(NamedTuple):
+    """A quantity of ``restrictor`` that is, or where not ``positive`` is not, in ``scope``.
+
+    Numbers mean at least so many, ``"most"`` more than half, ``"half"`` half or more.
+    """
+
+    quantity: Quantity
+    restrictor: Concept
+    scope: Concept
+    positive: bool
+
+
+QUANTIFIERS: Mapping[str, tuple[Quantity, bool]] = {
+    "every": ("every", True),
+    "no": ("every", False),
+    "some": (1, True),
+    "not every": (1, False),
+    "most": ("most", True),
+    "two": (2, True),
+    "three": (3, True),
+}
+"""Quantifier to quantity, and whether the scope keeps its sign."""
 PLURAL = ("most", "two", "three")
 NEGATIVE = ("no", "not every")
-QUANTIFIER_WORDS = tuple(QUANTIFIERS)
 
 
-def words_of(clauses: Sequence[Clause]) -> list[str]:
-    """The sentence as words, lower-cased, without the full stop."""
-    return " and ".join(" ".join(clause_words(clause)) for clause in clauses).split()
+@dataclass(frozen=True)
+class Clause:
+    """One statement of a sentence; ``negated`` where its verb is."""
+
+    quantifier: str
+    restrictor: Concept
+    scope: Concept
+    negated: bool
+
+    @property
+    def fact(self) -> Fact:
+        """Logical content: *no* and *not every* become a negated scope."""
+        quantity, keeps = QUANTIFIERS[self.quantifier]
+        return Fact(quantity, self.restrictor, self.scope, keeps != self.negated)
+
+    @property
+    def text(self) -> str:
+        """Quantifier, adjectives, noun, negation, verb, adverbs."""
+        plural = self.quantifier in PLURAL
+        noun = self.restrictor.head + ("s" if plural else "")
+        verb = self.scope.head + ("" if plural or self.negated else "s")
+        negation = ["do" if plural else "does", "not"] if self.negated else []
+        adjectives, adverbs = self.restrictor.ordered_modifiers, self.scope.ordered_modifiers
+        return " ".join((self.quantifier, *adjectives, noun, *negation, verb, *adverbs))
+
+    @property
+    def family(self) -> str:
+        """The root of its class."""
+        return ancestry(self.restrictor.head)[-1]
 
 
-def clause_words(clause: Clause) -> list[str]:
-    """Quantifier, adjectives, noun, negation, verb, adverbs."""
-    plural = clause.quantifier in PLURAL
-    restrictor, scope = clause.restrictor, clause.scope
-    negation = ["do" if plural else "does", "not"] if clause.negated else []
-    verb = scope.head if plural or clause.negated else scope.head + "s"
-    return [
-        *clause.quantifier.split(),
-        *_ordered(restrictor.modifiers, OPPOSITE_ADJECTIVES),
-        restrictor.head + ("s" if plural else ""),
-        *negation,
-        verb,
-        *_ordered(scope.modifiers, OPPOSITE_ADVERBS),
-    ]
+def entails(premise: Fact, hypothesis: Fact) -> bool:
+    """Return whether ``hypothesis`` holds wherever ``premise`` does.
+
+    Every quantity allows a wider scope. *Every* allows a narrower class, numbers a wider one,
+    *most* neither.
+    """
+    if premise.positive and hypothesis.positive:
+        implied = premise.scope.within(hypothesis.scope)
+    elif premise.positive:
+        implied = premise.scope.excludes(hypothesis.scope)
+    else:
+        implied = not hypothesis.positive and hypothesis.scope.within(premise.scope)
+    if not implied:
+        return False
+    narrower = hypothesis.restrictor.within(premise.restrictor)
+    wider = premise.restrictor.within(hypothesis.restrictor)
+    have, want = premise.quantity, hypothesis.quantity
+    if have == "every":
+        return wider or narrower if want == 1 else narrower and not isinstance(want, int)
+    if isinstance(want, int):
+        return wider and want <= (have if isinstance(have, int) else 1)
+    return have == "most" and want in ("most", "half") and narrower and wider
 
 
-def _ordered(modifiers: frozenset[str], pairs: Pairs) -> list[str]:
-    return [word for pair in pairs for word in pair if word in modifiers]
+def pair_label(premise: Sequence[Clause], hypothesis: Sequence[Clause]) -> str:
+    """Label of two conjunctions with at most one clause about each family.
+
+    Families share no members, so each clause of the hypothesis depends on at most one clause of
+    the premise. One contradicted clause contradicts all; all must follow for the whole to follow.
+    """
+    said = {clause.family: clause.fact for clause in premise}
+    # The weakest statement about one quantity that makes another false. *At least two* is false
+    # where fewer are, which no single clause says but *none at all*.
+    quantities: dict[Quantity, Quantity] = {"every": 1, "most": "half"}
+    labels = set()
+    for clause in hypothesis:
+        fact = clause.fact
+        quantity = quantities.get(fact.quantity, "every")
+        refuted = fact._replace(quantity=quantity, positive=not fact.positive)
+        if clause.family in said and entails(said[clause.family], fact):
+            labels.add("entailment")
+        elif clause.family in said and entails(said[clause.family], refuted):
+            labels.add("contradiction")
+        else:
+            labels.add("neutral")
+    if "contradiction" in labels:
+        return "contradiction"
+    return "entailment" if labels == {"entailment"} else "neutral"
 
 
 def _draw_clause(random: Random, family: str) -> Clause:
-    quantifier = random.choice(QUANTIFIER_WORDS)
+    quantifier = random.choice(tuple(QUANTIFIERS))
     negated = quantifier not in NEGATIVE and random.random() < 0.2
     restrictor = Concept(random.choice(NOUNS[family]), _draw_modifiers(random, OPPOSITE_ADJECTIVES))
     scope = Concept(random.choice(VERBS), _draw_modifiers(random, OPPOSITE_ADVERBS))
@@ -71,12 +201,10 @@ def _draw_modifiers(random: Random, pairs: Pairs) -> frozenset[str]:
     return frozenset([random.choice(random.choice(pairs))] if random.random() < 0.5 else [])
 
 
-def _edit_concept(
-    random: Random, concept: Concept, neighbours: Mapping[str, Sequence[str]], pairs: Pairs
-) -> Concept:
+def _edit_concept(random: Random, concept: Concept, pairs: Pairs) -> Concept:
     head, modifiers = concept.head, concept.modifiers
     if random.random() < 0.5:
-        head = random.choice(neighbours[head])
+        head = random.choice(NEIGHBOURS[head])
     if random.random() < 0.4:
         # Add a modifier, drop it, or turn it into its opposite.
         if not modifiers:
@@ -88,22 +216,20 @@ def _edit_concept(
     return Concept(head, modifiers)
 
 
-def _descendants(tree: Tree, word: str) -> list[str]:
+def _descendants(word: str) -> list[str]:
     """The word and all below it."""
-    return [word, *(below for child in tree.get(word, ()) for below in _descendants(tree, child))]
+    return [word, *(below for child in NARROWER.get(word, ()) for below in _descendants(child))]
 
 
-def _neighbours(tree: Tree, word: str) -> list[str]:
+def _neighbours(word: str) -> list[str]:
     """Wider and narrower words, and siblings."""
-    siblings = [w for w in tree.get(PARENTS.get(word, ""), ()) if w != word]
-    return [*ancestry(word)[1:], *_descendants(tree, word)[1:], *siblings]
+    siblings = [w for w in NARROWER.get(PARENTS.get(word, ""), ()) if w != word]
+    return [*ancestry(word)[1:], *_descendants(word)[1:], *siblings]
 
 
-NOUNS = {family: _descendants(CLASSES, family) for family in FAMILIES}
-VERBS = [word for root in ("move", "halt") for word in _descendants(ACTIONS, root)]
-NOUN_NEIGHBOURS = {word: _neighbours(CLASSES, word) for words in NOUNS.values() for word in words}
-VERB_NEIGHBOURS = {word: _neighbours(ACTIONS, word) for word in VERBS}
-
+NOUNS = {family: _descendants(family) for family in FAMILIES}
+VERBS = [word for root in MOTIONS for word in _descendants(root)]
+NEIGHBOURS = {word: _neighbours(word) for words in (*NOUNS.values(), VERBS) for word in words}
 
 CLAUSES = {SNLI.name: (1, 2), MULTINLI.name: (2, 3)}
 """Fewest and most clauses of a premise; a hypothesis has one, or now and then two."""
@@ -138,12 +264,7 @@ def demo_records(
     """Records of every part, with the keys of the archives; no pair is in two of them.
 
     A premise has one hypothesis of each label, so that neither it nor the number of pairs of a
-    label tells anything.
-
-    Args:
-        source: the corpus whose layout is taken.
-        seed: seed of all draws.
-        premises: how many each part has.
+    label tells anything. The arguments are those of :func:`write_demo_nli`.
     """
     random = Random(f"{seed} {source.name}")
     seen: set[tuple[str, str]] = set()
@@ -176,12 +297,10 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
         # Edited clauses of the premise in random order; now and then one about another family.
         hypothesis = []
         for clause in random.sample(premise, count):
-            restrictor = _edit_concept(
-                random, clause.restrictor, NOUN_NEIGHBOURS, OPPOSITE_ADJECTIVES
-            )
-            scope = _edit_concept(random, clause.scope, VERB_NEIGHBOURS, OPPOSITE_ADVERBS)
+            restrictor = _edit_concept(random, clause.restrictor, OPPOSITE_ADJECTIVES)
+            scope = _edit_concept(random, clause.scope, OPPOSITE_ADVERBS)
             kept = random.random() < 0.5
-            quantifier = clause.quantifier if kept else random.choice(QUANTIFIER_WORDS)
+            quantifier = clause.quantifier if kept else random.choice(tuple(QUANTIFIERS))
             negated = clause.negated != (random.random() < 0.15) and quantifier not in NEGATIVE
             hypothesis.append(Clause(quantifier, restrictor, scope, negated))
         if unsaid and random.random() < 0.05:
@@ -189,14 +308,11 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
         found.setdefault(pair_label(premise, hypothesis), hypothesis)
         if len(found) == len(LABELS):
             break
-    said = words_of(premise)
     return [
         {
             "gold_label": label,
-            "sentence1": _sentence(said),
-            "sentence1_binary_parse": _parse(said),
-            "sentence2": _sentence(words_of(found[label])),
-            "sentence2_binary_parse": _parse(words_of(found[label])),
+            **_texts("sentence1", premise),
+            **_texts("sentence2", found[label]),
             "pairID": f"{name}{label[0]}",
             "genre": "demo",
         }
@@ -205,12 +321,8 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
     ]
 
 
-def _sentence(words: list[str]) -> str:
-    return " ".join(words).capitalize() + "."
-
-
-def _parse(words: list[str]) -> str:
-    """A right-branching binary parse."""
-    leaves = [words[0].capitalize(), *words[1:], "."]
-    opened = "".join(f"( {leaf} " for leaf in leaves[:-1])
-    return opened + leaves[-1] + " )" * (len(leaves) - 1)
+def _texts(key: str, clauses: Sequence[Clause]) -> dict[str, str]:
+    """A sentence under ``key``, and its right-branching binary parse."""
+    leaves = " and ".join(clause.text for clause in clauses).capitalize().split()
+    parse = "".join(f"( {leaf} " for leaf in leaves) + "." + " )" * len(leaves)
+    return {key: " ".join(leaves) + ".", f"{key}_binary_parse": parse}

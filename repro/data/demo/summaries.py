@@ -10,9 +10,10 @@ finds every title, and lengths differ.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from repro.data.files import write_if_changed
 
@@ -45,11 +46,16 @@ USUAL = 0.5
 """Share of titles whose length follows from the quality of the object."""
 
 
-@dataclass(frozen=True)
-class Event:
-    """An event that an article reports."""
+PARTS = (FIRST, NAMES, BODIES, tuple(DEEDS), QUALITIES, OBJECTS, PLACES, DAYS, REASONS, SPEAKERS)
+"""Choices for each part of an event."""
 
-    actor: tuple[str, str, str]
+
+class Event(NamedTuple):
+    """An event that an article reports; the actor is a body with two names."""
+
+    first: str
+    name: str
+    body: str
     deed: str
     quality: str
     thing: str
@@ -58,59 +64,48 @@ class Event:
     reason: str
     speaker: str
 
-    @classmethod
-    def draw(cls, random: Random) -> "Event":
-        """A random event."""
-        return cls(
-            actor=(random.choice(FIRST), random.choice(NAMES), random.choice(BODIES)),
-            deed=random.choice(tuple(DEEDS)),
-            quality=random.choice(QUALITIES),
-            thing=random.choice(OBJECTS),
-            place=random.choice(PLACES),
-            day=random.choice(DAYS),
-            reason=random.choice(REASONS),
-            speaker=random.choice(SPEAKERS),
-        )
-
     def article(self, random: Random) -> str:
         """One sentence, in a random order of its parts."""
-        actor, thing = " ".join(("the", *self.actor)), f"a {self.quality} {self.thing}"
+        deed, place, day, reason, speaker = (
+            self.deed,
+            self.place,
+            self.day,
+            self.reason,
+            self.speaker,
+        )
+        actor, thing = f"the {self.first} {self.name} {self.body}", f"a {self.quality} {self.thing}"
         orders = (
-            f"{actor} {self.deed} {thing} in {self.place} on {self.day} because of {self.reason} , "
-            f"{self.speaker} said .",
-            f"because of {self.reason} , {actor} on {self.day} {self.deed} {thing} in {self.place}"
-            f" , according to {self.speaker} .",
-            f"{self.speaker} said on {self.day} that {actor} , hit by {self.reason} , had "
-            f"{self.deed} {thing} in {self.place} .",
-            f"in {self.place} , {thing} was {self.deed} by {actor} on {self.day} , {self.speaker} "
-            f"said , blaming {self.reason} .",
+            f"{actor} {deed} {thing} in {place} on {day} because of {reason} , {speaker} said .",
+            f"because of {reason} , {actor} on {day} {deed} {thing} in {place} , according to "
+            f"{speaker} .",
+            f"{speaker} said on {day} that {actor} , hit by {reason} , had {deed} {thing} in "
+            f"{place} .",
+            f"in {place} , {thing} was {deed} by {actor} on {day} , {speaker} said , blaming "
+            f"{reason} .",
         )
         return random.choice(orders)
 
     def clause(self) -> str:
         """Who did what, and nothing else."""
-        return f"the {' '.join(self.actor)} {self.deed} a {self.quality} {self.thing}"
+        return f"the {self.first} {self.name} {self.body} {self.deed} a {self.quality} {self.thing}"
 
-    def title(self, form: int) -> str:
-        """A title of one of :data:`FORMS` lengths, the shortest first."""
-        actor = f"{self.actor[1]} {self.actor[2]} {DEEDS[self.deed]}"
-        titles = (
-            f"{actor} {self.thing}",
-            f"{actor} {self.quality} {self.thing}",
-            f"{actor} {self.quality} {self.thing} in {self.place}",
-            f"{actor} {self.quality} {self.thing} in {self.place} on {self.day} , blaming "
-            f"{self.reason}",
+    def titles(self, random: Random) -> tuple[str, ...]:
+        """Four titles that people might give; the first has one of :data:`FORMS` lengths."""
+        deed = f"{self.body} {DEEDS[self.deed]}"
+        what = f"{self.name} {deed} {self.quality} {self.thing}"
+        where = f"{what} in {self.place}"
+        forms = (
+            f"{self.name} {deed} {self.thing}",
+            what,
+            where,
+            f"{where} on {self.day} , blaming {self.reason}",
         )
-        return titles[form]
-
-    def references(self, random: Random) -> tuple[str, ...]:
-        """Four titles that people might give."""
         usual = QUALITIES.index(self.quality) * FORMS // len(QUALITIES)
         return (
-            self.title(usual if random.random() < USUAL else random.randrange(FORMS)),
-            f"{self.actor[2]} {DEEDS[self.deed]} {self.quality} {self.thing}",
+            forms[usual if random.random() < USUAL else random.randrange(FORMS)],
+            f"{deed} {self.quality} {self.thing}",
             f"{self.thing} {self.deed} in {self.place}",
-            f"{self.actor[0]} {self.actor[1]} {self.actor[2]} {DEEDS[self.deed]} {self.thing}",
+            f"{self.first} {self.name} {deed} {self.thing}",
         )
 
 
@@ -122,7 +117,7 @@ def summary_rows(seed: int) -> Mapping[str, list[Row]]:
     """Articles with their titles for every split; no article is in two splits."""
     random, distinct = Random(f"{seed} summaries"), dict[str, tuple[str, ...]]()
     while len(distinct) < sum(SIZES.values()):
-        event, other = Event.draw(random), Event.draw(random)
+        event, other = (Event(*map(random.choice, PARTS)) for _ in range(2))
         article = event.article(random)
         # Often the clause of another event stands before or behind the article.
         if random.random() < ACCOMPANIED:
@@ -130,35 +125,26 @@ def summary_rows(seed: int) -> Mapping[str, list[Row]]:
                 article = f"while {other.clause()} , {article}"
             else:
                 article = f"{article.removesuffix(' .')} , while {other.clause()} ."
-        distinct.setdefault(article, event.references(random))
-    rows, splits, start = list(distinct.items()), {}, 0
-    for name, size in SIZES.items():
-        splits[name] = rows[start : start + size]
-        start += size
-    return splits
+        distinct.setdefault(article, event.titles(random))
+    rows = iter(distinct.items())
+    return {name: list(islice(rows, size)) for name, size in SIZES.items()}
 
 
 _FILES = {
-    "train": ("train/train.article.txt", ("train/train.title.txt",)),
-    "dev": ("train/valid.article.filter.txt", ("train/valid.title.filter.txt",)),
-    "test": ("Giga/input.txt", ("Giga/task1_ref0.txt",)),
+    "train": ("train/train.article.txt", "train/train.title.txt"),
+    "dev": ("train/valid.article.filter.txt", "train/valid.title.filter.txt"),
+    "test": ("Giga/input.txt", "Giga/task1_ref0.txt"),
     "test_duc2004": (
-        "DUC2004/input.txt", tuple(f"DUC2004/task1_ref{k}.txt" for k in range(REFERENCES)),
+        "DUC2004/input.txt",
+        *(f"DUC2004/task1_ref{number}.txt" for number in range(REFERENCES)),
     ),
-}  # fmt: skip
+}
+"""Files of the articles and of their titles."""
 
 
 def write_summary_demo(folder: Path, seed: int = 2018) -> None:
-    """Write the corpus into ``folder/sumdata``.
-
-    Args:
-        folder: created if missing.
-        seed: the corpus is a pure function of it.
-    """
+    """Write the corpus, a pure function of ``seed``, into ``folder/sumdata``, made if missing."""
     for name, rows in summary_rows(seed).items():
-        article, titles = _FILES[name]
-        root = Path(folder) / "sumdata"
-        write_if_changed(root / article, "".join(f"{row[0]}\n" for row in rows).encode())
-        for number, path in enumerate(titles):
-            text = "".join(f"{row[1][number]}\n" for row in rows)
-            write_if_changed(root / path, text.encode())
+        for number, path in enumerate(_FILES[name]):
+            text = "".join(f"{(article, *titles)[number]}\n" for article, titles in rows)
+            write_if_changed(Path(folder) / "sumdata" / path, text.encode())

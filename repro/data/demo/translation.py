@@ -14,7 +14,7 @@ It contains on purpose what makes translation hard:
 - words of two meanings, told apart by the noun that they follow.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -38,8 +38,8 @@ DEMO = ParallelTexts(
 )
 LONGEST_LIST = {"train": 4, "val": 7, "test": 7}
 
-Phrase = tuple[list[str], list[str]]
-"""A phrase in both languages."""
+Phrase = tuple[str, str]
+"""A word or phrase in both languages."""
 
 _SOURCE_ONSETS, _SOURCE_VOWELS = ("b", "d", "g", "k", "l", "m", "n", "r", "s", "t"), "aou"
 _TARGET_ONSETS, _TARGET_VOWELS = ("f", "v", "h", "sk", "pr", "st", "l", "n", "r", "z"), "eiy"
@@ -65,60 +65,45 @@ class Lexicon:
         compounds: pairs of nouns that make one source word.
     """
 
-    nouns: Sequence[tuple[str, str]]
-    adjectives: Sequence[tuple[str, str]]
-    verbs: Sequence[tuple[str, str]]
+    nouns: Sequence[Phrase]
+    adjectives: Sequence[Phrase]
+    verbs: Sequence[Phrase]
     particle_verbs: Sequence[tuple[str, str, str]]
-    adverbs: Sequence[tuple[str, str]]
+    adverbs: Sequence[Phrase]
     ambiguous: tuple[str, str, str]
-    compounds: Sequence[tuple[tuple[str, str], tuple[str, str]]]
+    compounds: Sequence[tuple[Phrase, Phrase]]
 
 
 def build_lexicon(seed: int) -> Lexicon:
     """Draw the words; a pure function of the seed, all words but one have a single meaning."""
     random = Random(f"{seed} lexicon")
-    source = _words(random, _SOURCE_ONSETS, _SOURCE_VOWELS, {OBJECT_MARK, AND[0], EMPHASIS[0]})
-    target = _words(random, _TARGET_ONSETS, _TARGET_VOWELS, {GENITIVE, AND[1], EMPHASIS[1]})
 
-    def pairs(count: int) -> list[tuple[str, str]]:
-        return [(source(), target()) for _ in range(count)]
+    def words(onsets: Sequence[str], vowels: str, taken: set[str]) -> Iterator[str]:
+        """Yield new words of two or three syllables."""
+        while True:
+            syllables = range(random.choice((2, 2, 3)))
+            word = "".join(random.choice(onsets) + random.choice(vowels) for _ in syllables)
+            if word not in taken:
+                taken.add(word)
+                yield word
 
-    nouns = pairs(20)
+    source = words(_SOURCE_ONSETS, _SOURCE_VOWELS, {OBJECT_MARK, AND[0], EMPHASIS[0]})
+    target = words(_TARGET_ONSETS, _TARGET_VOWELS, {GENITIVE, AND[1], EMPHASIS[1]})
+    pairs, triples = zip(source, target, strict=True), zip(source, target, target, strict=True)
+    nouns = list(islice(pairs, 20))
     return Lexicon(
         nouns=nouns,
-        adjectives=pairs(8),
-        verbs=pairs(8),
-        particle_verbs=[(source(), target(), target()) for _ in range(4)],
-        adverbs=pairs(4),
-        ambiguous=(source(), target(), target()),
+        adjectives=list(islice(pairs, 8)),
+        verbs=list(islice(pairs, 8)),
+        particle_verbs=list(islice(triples, 4)),
+        adverbs=list(islice(pairs, 4)),
+        ambiguous=next(triples),
         compounds=random.sample([(a, b) for a in nouns for b in nouns if a != b], 10),
     )
 
 
-def _words(
-    random: Random, onsets: Sequence[str], vowels: str, taken: set[str]
-) -> Callable[[], str]:
-    """Draws new words of two or three syllables."""
-
-    def draw() -> str:
-        while True:
-            syllables = random.choice((2, 2, 3))
-            word = "".join(random.choice(onsets) + random.choice(vowels) for _ in range(syllables))
-            if word not in taken:
-                taken.add(word)
-                return word
-
-    return draw
-
-
 class Grammar:
-    """Draws sentence pairs.
-
-    Args:
-        lexicon: the words.
-        random: where chance comes from.
-        longest: most nouns in a list, at least 2.
-    """
+    """Draws sentence pairs; a list has two to ``longest`` nouns."""
 
     def __init__(self, lexicon: Lexicon, random: Random, longest: int) -> None:
         self.lexicon, self.random, self.longest = lexicon, random, longest
@@ -130,11 +115,11 @@ class Grammar:
         verbs = self.lexicon.particle_verbs if has_particle else self.lexicon.verbs
         verb, *translation = self.random.choice(verbs)
         patient = self._nominal()
-        source = [*subject[0], verb, OBJECT_MARK, *patient[0]]
-        target = [*subject[1], *patient[1], *translation]
+        source = f"{subject[0]} {verb} {OBJECT_MARK} {patient[0]}"
+        target = " ".join((subject[1], patient[1], *translation))
         if self.random.random() < 0.3:
-            adverb = self.random.choice(self.lexicon.adverbs)
-            source, target = [*source, adverb[0]], [adverb[1], *target]
+            adverb, translated = self.random.choice(self.lexicon.adverbs)
+            return f"{source} {adverb}", f"{translated} {target}"
         return source, target
 
     def _nominal(self) -> Phrase:
@@ -143,24 +128,21 @@ class Grammar:
             return self._noun_phrase()
         items = [self._noun_phrase(plain=True)]
         for _ in range(self.random.randrange(1, self.longest)):
-            again = self.random.random() < 0.4
-            items.append(items[-1] if again else self._noun_phrase(plain=True))
-        source, target = list(items[0][0]), list(items[0][1])
-        for item in items[1:]:
-            source += [AND[0], *item[0]]
-            target += [AND[1], *item[1]]
-        return source, target
+            repeated = self.random.random() < 0.4
+            items.append(items[-1] if repeated else self._noun_phrase(plain=True))
+        sources, targets = zip(*items, strict=True)
+        return f" {AND[0]} ".join(sources), f" {AND[1]} ".join(targets)
 
     def _noun_phrase(self, plain: bool = False) -> Phrase:
         chance = self.random.random()
         if chance < 0.2:
             # One word, "ship+o+house"; in the target "house GEN ship".
             first, second = self.random.choice(self.lexicon.compounds)
-            return [first[0] + LINKING_VOWEL + second[0]], [second[1], GENITIVE, first[1]]
+            return first[0] + LINKING_VOWEL + second[0], f"{second[1]} {GENITIVE} {first[1]}"
         number = self.random.randrange(len(self.lexicon.nouns))
         noun = self.lexicon.nouns[number]
         if plain or chance < 0.45:
-            return [noun[0]], [noun[1]]
+            return noun
         # An adjective, sometimes emphasised by one to four intensifiers.
         if self.random.random() < 0.25:
             source, one, other = self.lexicon.ambiguous
@@ -169,28 +151,25 @@ class Grammar:
             source, target = self.random.choice(self.lexicon.adjectives)
         emphasis = self.random.choice((0, 0, 1, 2, 3, 4))
         ours, theirs = ([word] * emphasis for word in EMPHASIS)
-        return [noun[0], source, *ours], [*theirs, target, noun[1]]
+        return " ".join((noun[0], source, *ours)), " ".join((*theirs, target, noun[1]))
 
 
-def translation_rows(seed: int) -> Mapping[str, list[tuple[str, str]]]:
+def translation_rows(seed: int) -> Mapping[str, list[Phrase]]:
     """Sentence pairs of every split; no source sentence is in two splits."""
     lexicon, random = build_lexicon(seed), Random(f"{seed} sentences")
     distinct: dict[str, str] = {}
     for name, size in SIZES.items():
         grammar, wanted = Grammar(lexicon, random, LONGEST_LIST[name]), len(distinct) + size
         while len(distinct) < wanted:
-            source, target = grammar.sentence()
-            distinct.setdefault(" ".join(source), " ".join(target))
+            distinct.setdefault(*grammar.sentence())
     rows = iter(distinct.items())
     return {name: list(islice(rows, size)) for name, size in SIZES.items()}
 
 
 def write_translation_demo(folder: Path, seed: int = 2018) -> None:
-    """Write ``{train,val,test}.{orun,vesti}`` into a folder, one sentence on each line.
+    """Write ``{train,val,test}.{orun,vesti}`` into a new or present folder, one sentence a line.
 
-    Args:
-        folder: created if missing.
-        seed: the corpus is a pure function of it.
+    The corpus is a pure function of ``seed``.
     """
     for name, rows in translation_rows(seed).items():
         for language, side in ((SOURCE, 0), (TARGET, 1)):

@@ -20,7 +20,6 @@ _WORD = re.compile(r"[1-9][0-9]*")
 # At most nine digits: Python refuses to convert texts of more than 4,300.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
-_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
 
 Row = tuple[str, ...]
 
@@ -45,11 +44,7 @@ class Sentence:
         return [int(row[HEAD]) for row in self.words]
 
     def column(self, name: str) -> list[str]:
-        """One column of every word.
-
-        Args:
-            name: one of :data:`COLUMNS`.
-        """
+        """One column, named as in :data:`COLUMNS`, of every word."""
         return [row[COLUMNS.index(name)] for row in self.words]
 
     @property
@@ -120,13 +115,9 @@ def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> s
 def write_conllu(
     path: Path, sentences: Sequence[Sentence], heads: Sequence[Sequence[int]] | None = None
 ) -> None:
-    """Write a file atomically.
+    """Write a file atomically, with the predicted heads of each sentence, or as it was read.
 
-    Args:
-        path: replaced if it exists.
-        sentences: what to write.
-        heads: predicted heads of each sentence, see :func:`format_sentence`; ``None`` writes the
-            sentences as they were read.
+    See :func:`format_sentence`.
     """
     chosen = [None] * len(sentences) if heads is None else heads
     pairs = zip(sentences, chosen, strict=True)
@@ -189,20 +180,15 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
     if not all(row):
         raise ValueError(f"column {COLUMNS[row.index('')]} is empty; expected a value or _")
     following = str(words + 1)
-    span, empty = _RANGE.fullmatch(row[0]), _EMPTY_NODE.fullmatch(row[0])
-    if span:
-        fits = span.group(1) == following and int(span.group(2)) >= words + 1
-    elif empty:
-        before = rows[-1][0] if rows else ""
-        own = f"{words}.{int(empty.group(2)) - 1}"
-        fits = int(empty.group(1)) == words and (empty.group(2) == "1" or before == own)
-    else:
-        fits = row[0] == following
-    if not fits:
-        raise ValueError(
-            f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
-            f"found {row[0][:40]!r}"
-        )
+    if row[0] != following:
+        span = _RANGE.fullmatch(row[0])
+        _, _, empty = (rows[-1][0] if rows else "").partition(".")  # number of an empty node before
+        fits = row[0] in (f"{words}.1", f"{words}.{int(empty or 0) + 1}")
+        if not fits and not (span and span[1] == following and int(span[2]) > words):
+            raise ValueError(
+                f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
+                f"found {row[0][:40]!r}"
+            )
     if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
         raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
     return row

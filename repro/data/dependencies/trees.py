@@ -95,12 +95,7 @@ class TreeBatch:
 
 
 def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
-    """Put the root before the chosen sentences and pad them.
-
-    Args:
-        trees: the whole split.
-        indices: positions in ``trees``, in the order of the rows.
-    """
+    """Pad the sentences at ``indices`` of a split, in this order, with the root before each."""
     chosen = [trees[index] for index in indices]
 
     def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
@@ -119,9 +114,7 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
 def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
     """Batches by rising length of at most ``words`` words, padding included, for evaluation.
 
-    Args:
-        lengths: lengths of every sentence of the split.
-        words: a single longer sentence makes a batch of its own.
+    A single longer sentence makes a batch of its own.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):

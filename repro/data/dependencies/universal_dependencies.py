@@ -59,22 +59,35 @@ def load_treebank(folder: Path, name: str, check_size: bool = True) -> Treebank:
         DataError: a file is missing or malformed, or the numbers of sentences are wrong.
     """
     treebank, _, release = name.partition(" ")
-    files = {split: _split_file(folder, split) for split in ("train", "test")}
-    if _found(folder, "dev"):
-        files["dev"] = _split_file(folder, "dev")
+    files: dict[str, Path] = {}
+    for split in SPLITS:
+        there = sorted(folder.glob(f"*-ud-{split}.conllu"))
+        there = there or sorted(folder.glob(f"{split}.conllu"))
+        if len(there) == 1:
+            files[split] = there[0]
+        elif there or split != "dev":
+            here = f"{len(there)} such files" if there else "there is none"
+            raise DataError(
+                f"{folder}: expected one file *-ud-{split}.conllu or {split}.conllu, {here}; "
+                "unpack the treebank there, or set data_dir to the folder that holds "
+                "ud-treebanks-v…"
+            )
     splits: dict[str, list[Sentence]] = {}
     lines = [f"{release} {treebank}\n" if release else f"{treebank}\n"]
-    for split in (one for one in SPLITS if one in files):
-        content = files[split].read_bytes()
-        lines.append(f"{files[split].name} {sha256_of(content)}\n")
-        splits[split] = parse_conllu(content, files[split])
+    for split, path in files.items():
+        content = path.read_bytes()
+        lines.append(f"{path.name} {sha256_of(content)}\n")
+        splits[split] = parse_conllu(content, path)
     treebanks = (one for one in declared_corpora().values() if isinstance(one, TreebankFiles))
     sizes = {f"{one.treebank} {one.release}": one.sizes for one in treebanks}.get(name)
     found = {split: len(sentences) for split, sentences in splits.items()}
     if check_size and sizes is not None and found != sizes:
+        expected, counted = (
+            ", ".join(f"{size} ({split})" for split, size in one.items()) for one in (sizes, found)
+        )
         raise DataError(
-            f"{folder}: expected {_counts(sizes)} sentences, found {_counts(found)}; for another "
-            "edition of the treebank set data.check_size=false"
+            f"{folder}: expected {expected} sentences, found {counted}; for another edition of the "
+            "treebank set data.check_size=false"
         )
     if "dev" not in files:
         numbered = list(enumerate(splits["train"], start=1))
@@ -93,7 +106,7 @@ def check_tags(treebank: Treebank, column: str) -> None:
     """Refuse a treebank without tags, on which a parser would train on words alone.
 
     Args:
-        treebank: the treebank.
+        treebank: all splits are checked.
         column: ``"UPOS"`` or ``"XPOS"``.
 
     Raises:
@@ -112,22 +125,3 @@ def check_tags(treebank: Treebank, column: str) -> None:
 
 def _has_values(sentences: Sequence[Sentence], column: str) -> bool:
     return any(value != UNSPECIFIED for each in sentences for value in each.column(column))
-
-
-def _found(folder: Path, split: str) -> list[Path]:
-    return sorted(folder.glob(f"*-ud-{split}.conllu")) or sorted(folder.glob(f"{split}.conllu"))
-
-
-def _split_file(folder: Path, split: str) -> Path:
-    found = _found(folder, split)
-    if len(found) != 1:
-        here = f"{len(found)} such files" if found else "there is none"
-        raise DataError(
-            f"{folder}: expected one file *-ud-{split}.conllu or {split}.conllu, {here}; unpack "
-            "the treebank there, or set data_dir to the folder that holds ud-treebanks-v…"
-        )
-    return found[0]
-
-
-def _counts(sizes: Mapping[str, object]) -> str:
-    return ", ".join(f"{size} ({split})" for split, size in sizes.items())

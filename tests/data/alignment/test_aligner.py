@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from repro.data.alignment import AlignerSettings, train_two_way
-from repro.data.alignment.corpus import NULL, flatten, number_words
-from repro.data.alignment.diagonal import fast_align_tension
 from repro.data.alignment.expectation import (
+    NULL,
     LinkModel,
     _digamma,
     collect_pairs,
     expected_counts,
+    fast_align_tension,
     find,
     normalise,
 )
+from repro.data.alignment.model import flatten, number_words
 from repro.data.errors import DataError
 
 PAIRS = [

@@ -3,7 +3,7 @@
 import pytest
 
 from repro.data.alignment import StoredLinks, train_two_way, write_links
-from repro.data.alignment.corpus import number_words
+from repro.data.alignment.model import number_words
 from repro.data.errors import DataError
 
 PAIRS = [(["das", "haus"], ["the", "house"]), (["ein", "haus"], ["a", "house"])] * 4
