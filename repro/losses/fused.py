@@ -99,7 +99,7 @@ class EntmaxLossFunction(Function):
                 chosen = target.masked_fill(skipped, 0).unsqueeze(-1)
                 moved = (weight * probs).scatter_add(-1, chosen, -weight)
         if grads[1] is not None:
-            bent = apply_jacobian(probs, ctx.order, grads[1], -1)[0]
+            bent = apply_jacobian(probs, ctx.order, grads[1])[0]
             moved = bent if moved is None else moved + bent
         return moved, None, None, None, None
 

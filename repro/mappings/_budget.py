@@ -5,8 +5,15 @@ import math
 import torch
 from torch import Tensor
 
-from repro.mappings._arguments import allowed_scores, is_concrete, number, per_row
-from repro.mappings._bounded import Unsolvable, apply_bounded, bounded_value, first_row
+from repro.mappings._arguments import (
+    allowed_scores,
+    is_concrete,
+    like_scores,
+    number,
+    per_row,
+    to_last,
+)
+from repro.mappings._bounded import BoundedFunction, Unsolvable, bounded_value, first_row
 from repro.mappings._conjugate import tsallis
 from repro.mappings.kernels import dispatch
 from repro.mappings.modules import ProbabilityMap
@@ -44,33 +51,42 @@ def budget(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
+    total = _total(k, wide, dim)
     if dispatch.has_kernel(wide):
-        total = per_row("k", k, wide, dim) if isinstance(k, Tensor) else _checked(k)
         try:
-            return apply_bounded(wide, None, total, 1.0, dim, 0.0)[0].to(scores.dtype)
+            probs, _ = BoundedFunction.run(to_last(wide, dim), None, total, 1.0, 0.0)
+            return like_scores(probs, scores, dim)
         except Unsolvable:
             pass
-    wide, ones, total = _admit(wide, k, dim)
-    return apply_bounded(wide, ones, total, 1.0, dim)[0].to(scores.dtype)
+    rows, ones = _admit(wide, total, dim)
+    probs, _ = BoundedFunction.run(rows, ones, total, 1.0, math.inf)
+    return like_scores(probs, scores, dim)
 
 
-def _admit(scores: Tensor, k: float | Tensor, dim: int) -> tuple[Tensor, Tensor, float | Tensor]:
-    """Scores, bounds and total for the solver; NaN in rows that could not be refused."""
-    total = per_row("k", k, scores, dim) if isinstance(k, Tensor) else _checked(k)
-    ones = (scores != -torch.inf).to(scores.dtype)
-    count = ones.sum(dim, keepdim=True)
+def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
+    """Check ``k`` and return it as a number or with one value per row, ``(..., 1)``."""
+    if isinstance(k, Tensor):
+        return to_last(per_row("k", k, scores, dim), dim)
+    return _checked(k)
+
+
+def _admit(scores: Tensor, total: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Rows of scores and bounds for the solver; NaN in rows that could not be refused."""
+    rows = to_last(scores, dim)
+    ones = (rows != -torch.inf).to(scores.dtype)
+    count = ones.sum(-1, keepdim=True)
     bad = ~((total <= count) | (count == 0))
     if isinstance(total, Tensor):
         bad = bad | ~(total > 0)
     if not is_concrete(bad):
-        return scores.masked_fill(bad, torch.nan), ones, total
+        return rows.masked_fill(bad, torch.nan), ones
     if bool(bad.any()):
-        number, left = ((total + torch.zeros_like(count))[bad][0].item(), count[bad][0].item())
+        asked = (total + torch.zeros_like(count))[bad][0].item()
         raise ValueError(
-            f"k must be positive and at most the number of allowed entries, got {number:g} for "
-            f"{left:g} entries in row {first_row(bad, dim)}"
+            f"k must be positive and at most the number of allowed entries, got {asked:g} for "
+            f"{count[bad][0].item():g} entries in row {first_row(bad, -1)}"
         )
-    return scores, ones, total
+    return rows, ones
 
 
 def _checked(k: float) -> float:
@@ -118,6 +134,8 @@ class Budget(ProbabilityMap):
         Returns:
             The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
         """
-        wide, ones, total = _admit(allowed_scores(scores, mask, dim), self.k, dim)
-        upper = None if dispatch.has_kernel(wide) else ones
-        return bounded_value(wide, upper, total, 1.0, dim).to(scores.dtype)
+        wide = allowed_scores(scores, mask, dim)
+        total = _total(self.k, wide, dim)
+        rows, ones = _admit(wide, total, dim)
+        upper = None if dispatch.has_kernel(rows) else ones
+        return bounded_value(rows, upper, total, 1.0).to(scores.dtype)

@@ -3,9 +3,15 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
-from repro.mappings._arguments import allowed_scores, cast_like, centre, divided_by_gamma
-from repro.mappings._autograd import from_last, to_last
+from repro.mappings._arguments import (
+    allowed_scores,
+    check_gamma,
+    divided_by_gamma,
+    like_scores,
+    to_last,
+)
 from repro.mappings._conjugate import tsallis
+from repro.mappings._entmax import sparsemax
 from repro.mappings._grouped import (
     GroupedFunction,
     check_lam,
@@ -15,7 +21,6 @@ from repro.mappings._grouped import (
     project,
 )
 from repro.mappings._segments import saturated
-from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
@@ -60,9 +65,8 @@ def fusedmax(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    function = FusedFunction.run
-    probs: Tensor = function(to_last(divided_by_gamma(wide, gamma, dim), dim), float(lam))[0]
-    return cast_like(scores, from_last(probs, dim))
+    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
+    return like_scores(FusedFunction.run(rows, lam)[0], scores, dim)
 
 
 class Fusedmax(ProbabilityMap):
@@ -114,10 +118,9 @@ class FusedFunction(GroupedFunction):
         """Total variation, means of the segments, projection; in float64."""
         if dispatch.has_kernel(scores):
             return launch("fusedmax_forward", scores, lam)
-        centred, top = centre(scores, -1)
-        present = is_present(centred)
+        levels, present, top = heights_below(scores)
         # An entry that is lower still has no mass either, and then its score does not matter.
-        levels = heights_below(scores, top).clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
+        levels = levels.clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
         jumps = saturated(levels, present, lam)
         segments = pad((jumps[..., :-1] != 0).cumsum(-1), (1, 0))
         levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)

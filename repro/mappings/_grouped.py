@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from repro.mappings._arguments import number
+from repro.mappings._arguments import centre, number
 from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._threshold import sparsemax_powers
 from repro.mappings.kernels import dispatch
@@ -19,12 +19,7 @@ from repro.mappings.kernels.dispatch import launch
 
 
 def check_lam(lam: float) -> float:
-    """Return ``lam`` as a Python number; refuse a penalty that is not convex.
-
-    Raises:
-        TypeError: ``lam`` is no number.
-        ValueError: it is negative or not finite.
-    """
+    """Return ``λ`` as a Python number; raise ``ValueError`` unless it is finite, at least zero."""
     lam = number("lam", lam)
     if not 0 <= lam < math.inf:
         raise ValueError(f"lam must be at least 0 and finite, got {lam}")
@@ -36,25 +31,20 @@ def is_present(centred: Tensor) -> Tensor:
     return ~(centred <= -torch.finfo(centred.dtype).max)
 
 
-def heights_below(scores: Tensor, top: Tensor) -> Tensor:
-    """Scores less the largest of their row, in float64, where differences lose nothing.
+def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Subtract the largest score of every row, in float64, where differences lose nothing.
 
-    Args:
-        scores: with ``n >= 1`` on the last axis.
-        top: the largest score of every row, not clamped.
+    Returns:
+        The differences, the mask of the allowed entries, and the largest scores (not clamped).
     """
+    centred, top = centre(scores, -1)
     largest = torch.finfo(scores.dtype).max
-    return scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
+    heights = scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
+    return heights, is_present(centred), top
 
 
 def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
-    """Mean of every entry's group along the last axis.
-
-    Args:
-        values: one per entry, to be summed as they are.
-        weights: what an entry counts, the type of ``values``.
-        groups: group numbers below the length of the axis, ``long``.
-    """
+    """Mean of every entry's group along the last axis: the sum of its values over its weights."""
     empty = torch.zeros_like(values)
     totals = empty.scatter_add(-1, groups, values)
     sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
@@ -71,7 +61,7 @@ def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
     """
     levels = levels.masked_fill(~present, -torch.inf)
     centred = levels - levels.amax(-1, keepdim=True).clamp(min=-torch.finfo(levels.dtype).max)
-    powers = sparsemax_powers(centred.clamp(min=-2.0), -1)
+    powers = sparsemax_powers(centred.clamp(min=-2.0))
     probs = powers / powers.sum(-1, keepdim=True)
     return probs.masked_fill(top == -torch.inf, 0.0)
 
@@ -89,7 +79,6 @@ class GroupedFunction(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep the distribution and its groups."""
         ctx.mark_non_differentiable(output[1])
         keep(ctx, *output)
 
@@ -103,6 +92,5 @@ class GroupedFunction(DifferentiableFunction):
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
-        """Apply the Jacobian to the tangents."""
         probs, groups = ctx.saved_tensors
         return apply_jacobian(probs, groups, tangents[0]), None

@@ -8,13 +8,14 @@ from torch import Tensor
 
 from repro.mappings._arguments import (
     allowed_scores,
-    cast_like,
     centre,
     is_concrete,
+    like_scores,
     number,
     per_row,
+    to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
+from repro.mappings._autograd import DifferentiableFunction, keep_setting, kept_setting
 from repro.mappings._conjugate import Danskin
 from repro.mappings._entmax import on_support
 from repro.mappings._threshold import entmax15_powers, entmax_powers
@@ -58,102 +59,86 @@ def normmax(
     exponent = _exponent(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    probs: Tensor = NormmaxFunction.run(wide, exponent, dim)
-    return cast_like(scores, probs)
+    return like_scores(NormmaxFunction.run(to_last(wide, dim), exponent), scores, dim)
 
 
 class NormmaxFunction(DifferentiableFunction):
-    """``p``; the Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``, see :func:`_slope`."""
+    """``p`` along the last axis; its Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``."""
 
     @staticmethod
-    def forward(scores: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+    def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
         if dispatch.has_kernel(scores):
-            rows = to_last(scores, dim)
-            if isinstance(alpha, Tensor):
-                return from_last(launch("normmax_forward_rows", rows, to_last(alpha, dim)), dim)
-            return from_last(launch("normmax_forward", rows, alpha), dim)
+            rows = "_rows" if isinstance(alpha, Tensor) else ""
+            return launch(f"normmax_forward{rows}", scores, alpha)
         # At the solution p ∝ h^{1/(α-1)} with h = [z - τ]_+ and Σ h^{α/(α-1)} = 1. That sum is also
         # the condition of entmax with parameter 2 - 1/α, on scores divided by r = 1 - 1/α, whose
         # result is h^{α/(α-1)}; normmax is its power 1/α.
-        centred, top = centre(scores, dim)
+        centred, top = centre(scores, -1)
         wide = centred.double()
         if isinstance(alpha, float) and alpha == 2.0:
-            powers = entmax15_powers(2 * wide, dim).sqrt_()
+            powers = entmax15_powers(2 * wide).sqrt_()
         else:
             exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
             order = (exponent - 1) / exponent
             scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
-            powers = entmax_powers(scaled, order, dim, convex=True).pow(1 / exponent)
-        probs = powers.div_(powers.sum(dim, keepdim=True)).to(scores.dtype)
+            powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
+        probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution only."""
-        _, alpha, ctx.dim = inputs
-        ctx.alpha = None if isinstance(alpha, Tensor) else alpha
-        keep(ctx, output, *([alpha] if isinstance(alpha, Tensor) else []))
+        keep_setting(ctx, output, inputs[1])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
         """Apply the symmetric Jacobian; differentiable once more."""
-        probs, alpha = _saved(ctx)
+        probs, alpha = kept_setting(ctx)
         if dispatch.differentiable_once(probs, grads[0]):
-            rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
             if not isinstance(alpha, Tensor):
-                moved = launch("normmax_backward", rows, grad, alpha)
-                return from_last(moved, ctx.dim), None, None
-            moved, drift = launch("normmax_backward_rows", rows, grad, to_last(alpha, ctx.dim))
-            drift = from_last(drift.view(*rows.shape[:-1], 1), ctx.dim)
-            return from_last(moved, ctx.dim), drift, None
+                return launch("normmax_backward", probs, grads[0], alpha), None
+            moved, drift = launch("normmax_backward_rows", probs, grads[0], alpha)
+            return moved, drift.view(*probs.shape[:-1], 1)
         grad_alpha = None
         if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
-            drift = alpha_derivative(probs, alpha, ctx.dim)
-            grad_alpha = (drift * grads[0]).sum(ctx.dim, keepdim=True)
-        return _apply_jacobian(probs, alpha, grads[0], ctx.dim), grad_alpha, None
+            grad_alpha = (alpha_derivative(probs, alpha) * grads[0]).sum(-1, keepdim=True)
+        return _apply_jacobian(probs, alpha, grads[0]), grad_alpha
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """Apply the Jacobian to the tangents."""
-        probs, alpha = _saved(ctx)
+        probs, alpha = kept_setting(ctx)
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
-            moved = _apply_jacobian(probs, alpha, tangents[0], ctx.dim)
+            moved = _apply_jacobian(probs, alpha, tangents[0])
         if tangents[1] is not None and isinstance(alpha, Tensor):
-            moved = moved + tangents[1] * alpha_derivative(probs, alpha, ctx.dim)
+            moved = moved + tangents[1] * alpha_derivative(probs, alpha)
         return moved
 
 
-def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
-    probs, *rest = ctx.saved_tensors
-    return probs, rest[0] if rest else ctx.alpha
+def _apply_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor) -> Tensor:
+    moved = _slope(probs, alpha) * (vector - (probs * vector).sum(-1, keepdim=True))
+    return moved - probs * moved.sum(-1, keepdim=True)
 
 
-def _apply_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor, dim: int) -> Tensor:
-    moved = _slope(probs, alpha, dim) * (vector - (probs * vector).sum(dim, keepdim=True))
-    return moved - probs * moved.sum(dim, keepdim=True)
-
-
-def _slope(probs: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
     """``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)`` on the support, zero elsewhere."""
-    relative, support, size = _relative(probs, dim)
-    norm = _power_sum(relative, support, alpha, dim) ** ((alpha - 1) / alpha)
+    relative, support, size = _relative(probs)
+    norm = _power_sum(relative, support, alpha) ** ((alpha - 1) / alpha)
     return size * relative ** (2 - alpha) * support * norm / (alpha - 1)
 
 
-def alpha_derivative(probs: Tensor, alpha: Tensor, dim: int) -> Tensor:
+def alpha_derivative(probs: Tensor, alpha: Tensor) -> Tensor:
     """``∂p/∂α``: the drift at a fixed threshold, the threshold's move, and normalisation."""
-    relative, support, _ = _relative(probs, dim)
-    norm = _power_sum(relative, support, alpha, dim) ** (1 / alpha)
+    relative, support, _ = _relative(probs)
+    norm = _power_sum(relative, support, alpha) ** (1 / alpha)
     heights = relative / norm
     logs = heights.log()
-    lowered = (probs * heights ** (alpha - 1) * logs).sum(dim, keepdim=True) / alpha
-    moved = _slope(probs, alpha, dim) * lowered - probs * logs / (alpha - 1)
-    return moved - probs * moved.sum(dim, keepdim=True)
+    lowered = (probs * heights ** (alpha - 1) * logs).sum(-1, keepdim=True) / alpha
+    moved = _slope(probs, alpha) * lowered - probs * logs / (alpha - 1)
+    return moved - probs * moved.sum(-1, keepdim=True)
 
 
-def _relative(probs: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+def _relative(probs: Tensor, dim: int = -1) -> tuple[Tensor, Tensor, Tensor]:
     """``p / max p``, one off the support; the support; ``max p``, one for an empty row."""
     support = probs > 0
     size = probs.detach().amax(dim, keepdim=True)
@@ -161,21 +146,22 @@ def _relative(probs: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     return on_support(probs / size, support), support, size
 
 
-def _power_sum(relative: Tensor, support: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+def _power_sum(relative: Tensor, support: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
     """``Σ (p / max p)^α``, at least one."""
     return (relative**alpha * support).sum(dim, keepdim=True).clamp(min=0.5)
 
 
-def norm(probs: Tensor, alpha: float | Tensor, dim: int) -> Tensor:
+def norm(probs: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
     """``‖p‖_α``, ``dim`` kept with size 1."""
     relative, support, size = _relative(probs, dim)
     return size * _power_sum(relative, support, alpha, dim) ** (1 / alpha)
 
 
 def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
+    """Check ``α`` and return it as a number or with one value per row, ``(..., 1)``."""
     if not isinstance(alpha, Tensor):
         return _checked(alpha)
-    wide = per_row("alpha", alpha, scores, dim)
+    wide = to_last(per_row("alpha", alpha, scores, dim), dim)
     right = (wide > 1) & (wide < torch.inf)
     if is_concrete(right) and not bool(right.all()):
         raise ValueError(f"alpha must be above 1 and finite, got {wide[~right][0].item():g}")
@@ -220,16 +206,17 @@ class Normmax(ProbabilityMap):
 
     def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
-        held = probs.detach()
         exponent = _exponent(self.alpha, centred, dim)
-        best = (held * centred).sum(dim) - norm(held, exponent, dim).squeeze(dim) + 1
+        probs, centred = to_last(probs, dim), to_last(centred, dim)
+        held = probs.detach()
+        best = (held * centred).sum(-1) - norm(held, exponent).squeeze(-1) + 1
         if not isinstance(exponent, Tensor):
             return best
-        # The derivative of the norm in alpha at a fixed p.
-        relative, support, size = _relative(probs, dim)
-        total = _power_sum(relative, support, exponent, dim)
-        logs = (relative**exponent * relative.log() * support).sum(dim, keepdim=True)
+        # The derivative of the norm in alpha at a fixed p, attached for second derivatives.
+        relative, support, size = _relative(probs)
+        total = _power_sum(relative, support, exponent)
+        logs = (relative**exponent * relative.log() * support).sum(-1, keepdim=True)
         rate = logs / (exponent * total) - total.log() / exponent.square()
         rate = -(size * total ** (1 / exponent) * rate)
-        value: Tensor = Danskin.run(exponent, rate, best.detach(), dim)
+        value: Tensor = Danskin.run(exponent, rate, best.detach(), -1)
         return value

@@ -5,19 +5,23 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from repro.mappings._arguments import allowed_scores, cast_like, centre, divided_by_gamma
-from repro.mappings._autograd import from_last, to_last
+from repro.mappings._arguments import (
+    allowed_scores,
+    check_gamma,
+    divided_by_gamma,
+    like_scores,
+    to_last,
+)
 from repro.mappings._conjugate import tsallis
+from repro.mappings._entmax import sparsemax
 from repro.mappings._grouped import (
     GroupedFunction,
     check_lam,
     group_means,
     heights_below,
-    is_present,
     project,
 )
 from repro.mappings._segments import decreasing_blocks
-from repro.mappings._simplex import check_gamma, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
@@ -68,20 +72,13 @@ def oscarmax(
         return scores.clone()
     if variant == "paper":
         # Depends on a common shift, which must not be taken away.
-        levels = _oscar_prox(to_last(wide / gamma, dim), lam)
-        return cast_like(scores, from_last(sparsemax(levels), dim))
+        return like_scores(sparsemax(_oscar_prox(to_last(wide / gamma, dim), lam)), scores, dim)
     rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
-    probs: Tensor = OscarFunction.run(rows, float(lam))[0]
-    return cast_like(scores, from_last(probs, dim))
+    return like_scores(OscarFunction.run(rows, lam)[0], scores, dim)
 
 
 def check_oscar(lam: float, variant: str) -> float:
-    """Return ``lam`` as a Python number; refuse a negative penalty and an unknown variant.
-
-    Raises:
-        TypeError: ``lam`` is no number.
-        ValueError: it is negative or not finite, or the variant is neither exact nor paper.
-    """
+    """Return ``λ`` as :func:`check_lam` does; raise ``ValueError`` for an unknown variant."""
     if variant not in ("exact", "paper"):
         raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")
     return check_lam(lam)
@@ -132,10 +129,9 @@ class OscarFunction(GroupedFunction):
         """Solve in float64; on the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant."""
         if dispatch.has_kernel(scores):
             return launch("oscarmax_forward", scores, lam)
-        centred, top = centre(scores, -1)
-        present = is_present(centred)
+        levels, present, top = heights_below(scores)
         # Anything lower has no mass, so that its score, and whether it exists, do not matter.
-        levels = heights_below(scores, top).clamp_min_(-2 - lam * scores.size(-1))
+        levels = levels.clamp_min_(-2 - lam * scores.size(-1))
         ordered, permutation = levels.sort(-1, descending=True)
         ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
         raised = ordered + lam * ranks

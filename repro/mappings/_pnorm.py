@@ -14,13 +14,15 @@ from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
     centre,
+    check_gamma,
     divided_by_gamma,
     is_concrete,
+    like_scores,
     number,
+    to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
-from repro.mappings._entmax import on_support
-from repro.mappings._simplex import check_gamma, sparsemax
+from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._entmax import on_support, sparsemax
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
@@ -63,19 +65,14 @@ def sq_pnorm_max(
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    divided = divided_by_gamma(wide, gamma, dim)
-    probs: Tensor = PnormFunction.run(divided, p, dim)
-    return cast_like(scores, probs)
+    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
+    return like_scores(PnormFunction.run(rows, p), scores, dim)
 
 
 def check_norm(p: float) -> float:
-    """Return ``p`` as a Python number.
+    """Return ``p`` as a Python number; raise ``ValueError`` unless it is in ``(1, 2]``.
 
-    For other orders the squared norm is not strongly convex and differentiable.
-
-    Raises:
-        TypeError: ``p`` is no number.
-        ValueError: ``p`` is not in ``(1, 2]``.
+    For other exponents the squared norm is not strongly convex and differentiable.
     """
     p = number("p", p)
     if not 1 < p <= 2:
@@ -105,29 +102,29 @@ class SqPnormMax(ProbabilityMap):
 
 
 class PnormFunction(DifferentiableFunction):
-    """``y`` at ``γ = 1``; the Jacobian is that of Proposition 1 on the support, solved by hand."""
+    """``y`` along the last axis at ``γ = 1``; the Jacobian is that of Proposition 1, by hand."""
 
     @staticmethod
-    def forward(scores: Tensor, p: float, dim: int) -> Tensor:
+    def forward(scores: Tensor, p: float) -> Tensor:
         """Centre, solve for the threshold, normalise; in float64."""
         if dispatch.has_kernel(scores):
-            return from_last(launch("sq_pnorm_max_forward", to_last(scores, dim), p), dim)
-        centred, top = centre(scores, dim)
+            return launch("sq_pnorm_max_forward", scores, p)
+        centred, top = centre(scores, -1)
         wide, dual = centred.double(), p / (p - 1)
         # Newton's method in a bracket of c = -τ; a step that leaves it, or is not at most half the
         # one before, is replaced by bisection. A row stays where it is once its step is a matter of
         # rounding, so that it does not depend on the rest of the batch.
-        c = high = step = torch.ones_like(wide.narrow(dim, 0, 1))
-        low = high * wide.size(dim) ** (-2 / dual) / 2
+        c = high = step = torch.ones_like(wide[..., :1])
+        low = high * wide.size(-1) ** (-2 / dual) / 2
         done = torch.zeros_like(c, dtype=torch.bool)
         for _ in range(_PASSES):
             # Σ y and its derivative in c, from a / c, which is at most one.
             height = (wide / c + 1).clamp_min_(0)
             power = height.pow(dual - 2) * height.sign()
-            count = power.sum(dim, keepdim=True)
+            count = power.sum(-1, keepdim=True)
             power = power * height
-            first = power.sum(dim, keepdim=True)
-            total = (power * height).sum(dim, keepdim=True)
+            first = power.sum(-1, keepdim=True)
+            total = (power * height).sum(-1, keepdim=True)
             norm = total.pow(2 / dual - 1)
             mass = c * first * norm
             slope = ((dual - 1) * count - (dual - 2) * first.square() / total) * norm
@@ -140,33 +137,29 @@ class PnormFunction(DifferentiableFunction):
             if is_concrete(c) and bool(done.all()):
                 break
         powers = (wide / c + 1).clamp_min_(0).pow_(dual - 1)
-        probs = powers / powers.sum(dim, keepdim=True)
+        probs = powers / powers.sum(-1, keepdim=True)
         return cast_like(scores, probs).masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution only."""
-        _, ctx.p, ctx.dim = inputs
+        ctx.p = inputs[1]
         keep(ctx, output)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
         (probs,) = ctx.saved_tensors
         if dispatch.differentiable_once(probs, grads[0]):
-            rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
-            moved = launch("sq_pnorm_max_backward", rows, grad, ctx.p)
-            return from_last(moved, ctx.dim), None, None
-        return _apply_jacobian(probs, ctx.p, grads[0], ctx.dim), None, None
+            return launch("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
+        return _apply_jacobian(probs, ctx.p, grads[0]), None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor) -> Tensor:
-        """Apply the Jacobian to the tangents."""
         (probs,) = ctx.saved_tensors
-        return _apply_jacobian(probs, ctx.p, tangents[0], ctx.dim)
+        return _apply_jacobian(probs, ctx.p, tangents[0])
 
 
-def _apply_jacobian(probs: Tensor, p: float, vector: Tensor, dim: int) -> Tensor:
+def _apply_jacobian(probs: Tensor, p: float, vector: Tensor) -> Tensor:
     """``J v = K v - w <w, v> / Σw``, ``K`` the inverse Hessian on the support and ``w = K 1``.
 
     Eq. 8 is a diagonal and a matrix of rank one, so ``K = diag(s) - κ y yᵀ`` by Sherman–Morrison,
@@ -175,13 +168,13 @@ def _apply_jacobian(probs: Tensor, p: float, vector: Tensor, dim: int) -> Tensor
     support = probs > 0
     kept = on_support(probs, support)
     # One for a row with nothing allowed; all other rows have a norm of at least n^{1/p - 1}.
-    norm = (kept.pow(p) * support).sum(dim, keepdim=True)
+    norm = (kept.pow(p) * support).sum(-1, keepdim=True)
     norm = on_support(norm, norm > 0).pow(1 / p)
     slope = (kept / norm).pow(2 - p) * support / (p - 1)
     share = (2 - p) / (p - 1) * probs / norm.square()
     ones = slope - share
-    total = ones.sum(dim, keepdim=True)
+    total = ones.sum(-1, keepdim=True)
     total = on_support(total, total > 0)
-    inner = (probs * vector).sum(dim, keepdim=True)
-    mean = (ones * vector).sum(dim, keepdim=True) / total
+    inner = (probs * vector).sum(-1, keepdim=True)
+    mean = (ones * vector).sum(-1, keepdim=True) / total
     return slope * vector - share * inner - ones * mean

@@ -80,7 +80,7 @@ class _PublishedEntmax(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (probs,) = ctx.saved_tensors
-        return apply_jacobian(probs, ctx.order, grads[0], -1)[0], None, None
+        return apply_jacobian(probs, ctx.order, grads[0])[0], None, None
 
 
 def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:

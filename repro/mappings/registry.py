@@ -8,7 +8,7 @@ from torch import Tensor
 
 from repro.mappings._bounded import Csoftmax, Csparsemax, csoftmax, csparsemax
 from repro.mappings._budget import Budget, budget
-from repro.mappings._entmax import entmax
+from repro.mappings._entmax import entmax, softmax, sparsemax
 from repro.mappings._fused import Fusedmax, fusedmax
 from repro.mappings._normmax import Normmax, normmax
 from repro.mappings._oscar import Oscarmax, oscarmax
@@ -25,7 +25,6 @@ from repro.mappings._reference import (
     sparsemax_by_sorting,
     sq_pnorm_max_by_bisection,
 )
-from repro.mappings._simplex import softmax, sparsemax
 from repro.mappings.modules import Entmax, ProbabilityMap, Softmax, Sparsemax
 
 LineStyle = str | tuple[int, tuple[float, ...]]

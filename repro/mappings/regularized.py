@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, inf
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, centre, is_concrete, kind
+from repro.mappings._arguments import allowed_scores, centre, check_gamma, is_concrete, kind
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._simplex import check_gamma
 from repro.mappings.modules import ProbabilityMap
 
 Regulariser = Callable[[Tensor], Tensor]
