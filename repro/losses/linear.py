@@ -4,7 +4,6 @@ Of the distributions only the supports are kept, so that the gradients gather a 
 weight per token. A chunk with large supports is solved once more in the backward pass.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,8 +11,13 @@ from torch import Tensor, nn
 from torch.autograd import Function, forward_ad
 from torch.nn import functional as F
 
-from repro.losses.fenchel_young import FenchelYoungLoss, check_loss_settings
-from repro.losses.reduction import Reduction, check_classes, reduce_losses
+from repro.losses.fenchel_young import (
+    FenchelYoungLoss,
+    Reduction,
+    check_classes,
+    check_loss_settings,
+    reduce_losses,
+)
 from repro.mappings import Entmax
 from repro.mappings._arguments import centre, integer
 from repro.mappings._entmax import check_alpha
@@ -28,13 +32,6 @@ class Support(NamedTuple):
     tokens: Tensor
     columns: Tensor
     shares: Tensor
-
-    def compact(self) -> "Support":
-        """A copy with places in half the space.
-
-        Made when the scores are gone: kept among them it would split the memory that they leave.
-        """
-        return Support(self.tokens.int(), self.columns.int(), self.shares.clone())
 
 
 class Layer(NamedTuple):
@@ -94,21 +91,21 @@ class LinearEntmaxFunction(Function):
             if part is None:
                 again.append(rows)
             elif differentiable:
-                found.append(part.compact())
+                # Copies with places in half the space, made when the scores are gone: kept among
+                # them they would split the memory that they leave.
+                found.append((part.tokens.int(), part.columns.int(), part.shares.clone()))
         if smoothing:
             losses = (losses + smoothing * layer.lead(target)).clamp_(min=0)
         ctx.settings = mapping, smoothing, again
-        # One support for all tokens.
         nowhere = losses.new_empty(0, dtype=torch.int32)
-        support = Support(nowhere, nowhere, losses.new_empty(0))
-        if found:
-            support = Support(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+        found = found or [(nowhere, nowhere, losses.new_empty(0))]
+        support = [torch.cat(parts) for parts in zip(*found, strict=True)]
         ctx.save_for_backward(hidden, weight, bias, target, *support)
         return losses
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Sum ``g (p - q)`` against the weight and the hidden states."""
+        """Sum ``g (p - q)`` against the weight and the hidden states, in the wide type."""
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "linear_entmax_loss has no second derivative (create_graph=True); "
@@ -116,7 +113,7 @@ class LinearEntmaxFunction(Function):
             )
         hidden, weight, bias, target, tokens, columns, shares = ctx.saved_tensors
         mapping, smoothing, again = ctx.settings
-        layer, grad = Layer(hidden, weight, bias), grads[0]
+        layer, grad, padding = Layer(hidden, weight, bias), grads[0], [None] * 5
         if torch._C._functorch.is_legacy_batchedtensor(grad):
             # Sums in place and sparse matrices, of which the usual way consists, have no batched
             # form: the gradients come from all scores at once.
@@ -126,60 +123,43 @@ class LinearEntmaxFunction(Function):
                 own_bias = None if bias is None else parts[2]
                 losses = loss(Layer(parts[0], parts[1], own_bias).scores(slice(None)), target)
                 moved = torch.autograd.grad(losses, parts, grad)
-            padding = [None] * (5 if len(moved) == 3 else 6)
-            return *moved, *padding
-        sums, shape = _Gradients(layer, ctx.needs_input_grad), (len(target), len(weight))
-        tokens = tokens.long()
-        sums.add(slice(None), _sparse(tokens, columns, shares * grad[tokens], shape))
+            return *moved, *([None] if bias is None else []), *padding
+        wide_hidden, wide_weight = hidden.to(layer.dtype), weight.to(layer.dtype)
+        like = wide_hidden, wide_weight, wide_weight.new_empty(len(weight), 1)
+        sums = [
+            torch.zeros_like(part) if needed else None
+            for part, needed in zip(like, ctx.needs_input_grad, strict=False)
+        ]
+        to_hidden, to_weight, to_bias = sums
+
+        def add(rows: slice, errors: Tensor) -> None:
+            """Add what errors of scores, dense or sparse, mean for the three arguments."""
+            if to_hidden is not None:
+                to_hidden[rows].addmm_(errors, wide_weight)
+            if to_weight is not None:
+                to_weight.addmm_(errors.t(), wide_hidden[rows])
+            if to_bias is not None:
+                to_bias.addmm_(errors.t(), wide_hidden.new_ones(errors.size(0), 1))
+
+        shape, tokens = (len(target), len(weight)), tokens.long()
+        add(slice(None), _sparse(tokens, columns, shares * grad[tokens], shape))
         for rows in again:
-            sums.add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
+            add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
         tokens = torch.arange(len(target), device=target.device)
-        sums.add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
+        add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
         if smoothing:
-            sums.add_uniform(-smoothing * grad)
-        return *sums.finish(), None, None, None, None, None
-
-
-class _Gradients:
-    """Sums of gradients, in the wide type; none of what needs no gradient."""
-
-    def __init__(self, layer: Layer, needed: Sequence[bool]) -> None:
-        self.layer = layer
-        self.weight_values = layer.weight.to(layer.dtype)
-        self.hidden_values = layer.hidden.to(layer.dtype)
-        self.hidden = torch.zeros_like(self.hidden_values) if needed[0] else None
-        self.weight = torch.zeros_like(self.weight_values) if needed[1] else None
-        self.bias = self.weight_values.new_zeros(len(layer.weight), 1) if needed[2] else None
-
-    def add(self, rows: slice, errors: Tensor) -> None:
-        """Add what errors of scores, dense or sparse, mean for the three arguments."""
-        hidden = self.hidden_values[rows]
-        if self.hidden is not None:
-            self.hidden[rows].addmm_(errors, self.weight_values)
-        if self.weight is not None:
-            self.weight.addmm_(errors.t(), hidden)
-        if self.bias is not None:
-            self.bias.addmm_(errors.t(), hidden.new_ones(len(hidden), 1))
-
-    def add_uniform(self, grad: Tensor) -> None:
-        """Add the same error for every allowed column of a token."""
-        allowed = self.layer.allowed()
-        even = allowed / allowed.sum().clamp(min=1)
-        if self.hidden is not None:
-            self.hidden.addr_(grad, self.layer.mean_weight())
-        if self.weight is not None:
-            self.weight.addr_(even, grad @ self.hidden_values)
-        if self.bias is not None:
-            self.bias.add_((even * grad.sum()).unsqueeze(-1))
-
-    def finish(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """The gradients in the type of the arguments."""
-        dtype = self.layer.hidden.dtype
-        bias = None if self.bias is None else self.bias.squeeze(-1)
-        hidden, weight, bias = (
-            None if total is None else total.to(dtype) for total in (self.hidden, self.weight, bias)
-        )
-        return hidden, weight, bias
+            # The same error for every allowed column of a token.
+            allowed = layer.allowed()
+            even, grad = allowed / allowed.sum().clamp(min=1), -smoothing * grad
+            if to_hidden is not None:
+                to_hidden.addr_(grad, layer.mean_weight())
+            if to_weight is not None:
+                to_weight.addr_(even, grad @ wide_hidden)
+            if to_bias is not None:
+                to_bias.add_((even * grad.sum()).unsqueeze(-1))
+        if to_bias is not None:
+            sums[2] = to_bias.squeeze(-1)
+        return *(None if total is None else total.to(hidden.dtype) for total in sums), *padding
 
 
 def _solve(

@@ -18,15 +18,15 @@ zero at ``ȳ``, so this is the same loss at scores to which the cost of every wr
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from repro.losses.fenchel_young import check_loss_settings
-from repro.losses.reduction import Reduction, reduce_losses
+from repro.losses.fenchel_young import Reduction, check_loss_settings, reduce_losses
 from repro.mappings._arguments import under_vmap
 from repro.structures import (
     Arborescence,
@@ -70,25 +70,27 @@ class Prediction:
     solution: Solution | None = None
 
 
-class Inference(Protocol):
+class Inference(ABC):
     """The maximiser of ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
 
+    @abstractmethod
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """``A y*``."""
+        """Return ``A y*``."""
 
+    @abstractmethod
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
+        """Return the maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
 
     def omega(self, vertex: Tensor) -> Tensor:
-        """``Ω`` of single structures, from their unary parts ``(B, ...)`` to ``(B,)``."""
+        """Return ``Ω`` of single structures, from unary parts ``(B, ...)`` to ``(B,)``: zero."""
+        return vertex.new_zeros(vertex.size(0))
 
 
-@dataclass(frozen=True)
-class MapInference:
+class MapInference(Inference):
     """``Ω = 0``: the best structure."""
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """The parts of the best structure."""
+        """Return the parts of the best structure."""
         structure, scores, additional, lengths = batch
         best = structure.map(scores, additional, lengths)
         one = scores.new_ones(len(scores), 1)
@@ -96,35 +98,25 @@ class MapInference:
         return Prediction(structure.indicator(best, scores), pairs)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The score of the best structure."""
+        """Return the score of the best structure."""
         structure, scores, additional, lengths = batch
-        best = structure.map(scores, additional, lengths)
-        return structure.score(best, scores, additional)
-
-    def omega(self, vertex: Tensor) -> Tensor:
-        """Zero."""
-        return vertex.new_zeros(vertex.size(0))
+        return structure.score(structure.map(scores, additional, lengths), scores, additional)
 
 
-@dataclass(frozen=True)
-class MarginalInference:
+class MarginalInference(Inference):
     """``Ω = -H``: every structure, in proportion to the exponential of its score."""
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """The probabilities of the parts."""
+        """Return the probabilities of the parts."""
         return Prediction(*batch.structure.marginals(*batch[1:]))
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The log-partition function."""
+        """Return the log-partition function."""
         return batch.structure.log_partition(*batch[1:])
-
-    def omega(self, vertex: Tensor) -> Tensor:
-        """Zero: a single structure has no entropy."""
-        return vertex.new_zeros(vertex.size(0))
 
 
 @dataclass(frozen=True)
-class SparsemapInference:
+class SparsemapInference(Inference):
     """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
 
     Attributes:
@@ -136,7 +128,7 @@ class SparsemapInference:
     tol: float | None
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """The mixture's parts, and the solution behind them, which says whether it converged."""
+        """Return the mixture's parts and its solution, which says whether it converged."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
@@ -145,7 +137,7 @@ class SparsemapInference:
         return Prediction(solution.marginals, solution.additional, solution)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The mixture's score less its penalty."""
+        """Return the mixture's score less its penalty."""
         with torch.no_grad():
             found = self.predict(batch)
         parts = found.marginals.detach()  # no_grad leaves tangents of forward mode
@@ -155,7 +147,7 @@ class SparsemapInference:
         return value + _inner_product(found.additional.detach(), batch.additional)
 
     def omega(self, vertex: Tensor) -> Tensor:
-        """Half the squared norm of the unary parts."""
+        """Return half the squared norm of the unary parts."""
         return vertex.flatten(1).square().sum(-1) / 2
 
 

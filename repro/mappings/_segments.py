@@ -18,6 +18,7 @@ from torch.library import custom_op
 from torch.nn.functional import pad
 
 from repro.mappings._arguments import is_concrete
+from repro.mappings._autograd import batch_first
 from repro.mappings._grouped import group_means
 from repro.mappings.kernels.dispatch import AVAILABLE
 
@@ -119,11 +120,7 @@ def _(scores: Tensor, present: Tensor, lam: float) -> Tensor:
 def _(
     info: Any, in_dims: tuple[int | None, ...], scores: Tensor, present: Tensor, lam: float
 ) -> tuple[Tensor, int]:
-    pair = [
-        tensor.expand(info.batch_size, *tensor.shape) if at is None else tensor.movedim(at, 0)
-        for tensor, at in zip((scores, present), in_dims, strict=False)
-    ]
-    return saturated(*pair, lam), 0
+    return saturated(*batch_first(info, in_dims, scores, present), lam), 0
 
 
 @custom_op("repro::decreasing_blocks", mutates_args=())
