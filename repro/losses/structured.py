@@ -217,7 +217,7 @@ class StructuredLoss(nn.Module):
         Raises:
             ValueError: shapes, types or lengths do not fit, or the target names no part.
         """
-        vertex = checked_target(self.structure, target, scores, lengths)
+        vertex = _checked_target(self.structure, target, scores, lengths)
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
@@ -311,16 +311,10 @@ class MarginSparseMAPLoss(StructuredLoss):
         super().__init__(structure, SparsemapInference(max_iter, tol), cost, reduction)
 
 
-def checked_target(
+def _checked_target(
     structure: Structure, target: Tensor, scores: Tensor, lengths: Tensor | None
 ) -> Tensor:
     """Bring a target into the form of ``structure.map``: -1 at everything that does not exist.
-
-    Args:
-        structure: what the target is an instance of.
-        target: ``(B, V)``, ``long``; heads of trees with or without the root in front.
-        scores: unary scores, ``(B, R, C)``.
-        lengths: sizes of the instances, or None.
 
     Raises:
         ValueError: the target has another shape or type, an entry out of range, heads that make no

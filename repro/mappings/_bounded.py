@@ -316,15 +316,8 @@ class BoundedMap(ProbabilityMap):
 
         Its gradient is ``p`` in the scores and the multipliers in the bounds (zero for a bound
         that is not met; where several are possible, because no entry is interior, also zero).
-
-        Args:
-            scores: ``z``, floating point, ``n >= 1`` on ``dim``; ``-inf`` forbids an entry.
-            upper: ``u``, as for the map.
-            mask: boolean, broadcasts to ``scores``; True = allowed.
-            dim: the axis of the distributions.
-
-        Returns:
-            The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
+        Arguments are those of the function, with ``n >= 1``. The result has the shape of
+        ``scores`` without ``dim``; it is ``-inf`` for a row with nothing allowed.
         """
         wide = allowed_scores(scores, mask, dim)
         check_floating("upper", upper)

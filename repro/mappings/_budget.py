@@ -124,16 +124,7 @@ class Budget(ProbabilityMap):
         return tsallis(probs, 1.0, dim)
 
     def value(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return ``max <q, z> - Ω(q)`` over selections; its gradient is ``p``.
-
-        Args:
-            scores: ``z``, floating point, ``n >= 1`` on ``dim``; ``-inf`` forbids an entry.
-            mask: boolean, broadcasts to ``scores``; True = allowed.
-            dim: the axis along which entries are selected.
-
-        Returns:
-            The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
-        """
+        """Return ``max <q, z> - Ω(q)`` over selections, as :meth:`ProbabilityMap.value` does."""
         wide = allowed_scores(scores, mask, dim)
         total = _total(self.k, wide, dim)
         rows, ones = _admit(wide, total, dim)

@@ -254,7 +254,7 @@ class Regularized(ProbabilityMap):
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
             return scores.clone()
-        probs: Tensor = RegularizedFunction.apply(wide.movedim(dim, -1), self.problem)
+        probs: Tensor = _RegularizedFunction.apply(wide.movedim(dim, -1), self.problem)
         return probs.movedim(-1, dim).to(scores.dtype)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -262,19 +262,17 @@ class Regularized(ProbabilityMap):
         return self.problem.gamma * self.problem.omega(probs.movedim(dim, -1))
 
 
-class RegularizedFunction(Function):
+class _RegularizedFunction(Function):
     """The maximiser along the last axis."""
 
     @staticmethod
     def forward(scores: Tensor, problem: Problem) -> Tensor:
-        """Centre and solve."""
         centred, top = centre(scores, -1)
         probs = minimise(problem, centred.clamp_(min=_LOWEST), scores > -inf)
         return probs.masked_fill(top == -inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution only."""
         ctx.problem = inputs[1]
         keep(ctx, output)
 
@@ -282,48 +280,39 @@ class RegularizedFunction(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Proposition 1; the Jacobian is symmetric."""
         (probs,) = ctx.saved_tensors
-        return ImplicitProduct.apply(probs, grads[0], ctx.problem), None
+        return _ImplicitProduct.apply(probs, grads[0], ctx.problem), None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        """Apply the Jacobian to a tangent of the scores."""
         (probs,) = ctx.saved_tensors
-        moved: Tensor = ImplicitProduct.apply(probs, tangents[0], ctx.problem)
+        moved: Tensor = _ImplicitProduct.apply(probs, tangents[0], ctx.problem)
         return moved
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], scores: Tensor, problem: Problem
     ) -> tuple[Tensor, int]:
-        """One more leading dimension."""
-        return RegularizedFunction.apply(*batch_first(info, in_dims, scores), problem), 0
+        return _RegularizedFunction.apply(*batch_first(info, in_dims, scores), problem), 0
 
 
-class ImplicitProduct(Function):
+class _ImplicitProduct(Function):
     """``J v``; apart, so that a second derivative is refused and ``vmap`` finds a rule."""
 
     @staticmethod
     def forward(probs: Tensor, vector: Tensor, problem: Problem) -> Tensor:
-        """Conjugate gradients."""
         return conjugate_gradients(problem, probs, vector)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep nothing."""
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        """Refuse.
-
-        Raises:
-            RuntimeError: always.
-        """
         raise RuntimeError("mappings made by regularized() have no second derivative")
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], probs: Tensor, vector: Tensor, problem: Problem
     ) -> tuple[Tensor, int]:
-        """One more leading dimension."""
         pair = batch_first(info, in_dims, probs, vector)
-        return ImplicitProduct.apply(*pair, problem), 0
+        return _ImplicitProduct.apply(*pair, problem), 0
