@@ -307,11 +307,8 @@ class LinearEntmaxLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings."""
-        return (
-            f"alpha={self.alpha}, ignore_index={self.ignore_index}, "
-            f"reduction={self.reduction!r}, label_smoothing={self.label_smoothing}, "
-            f"chunk_size={self.chunk_size}"
-        )
+        names = ("alpha", "ignore_index", "reduction", "label_smoothing", "chunk_size")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
 def check_numbers(alpha: float, chunk_size: int | None) -> float:

@@ -40,14 +40,7 @@ from repro.structures.active_set import MAX_ITER
 
 
 class ScoredBatch(NamedTuple):
-    """A structure with the scores of a batch of instances.
-
-    Attributes:
-        structure: whose oracles are called.
-        scores: ``η``, ``(B, ...)``.
-        additional: additional scores, or None.
-        lengths: ``(B, ...)``, or None.
-    """
+    """A structure with the scores ``η``, ``(B, ...)``, of a batch of instances."""
 
     structure: Structure
     scores: Tensor
@@ -117,12 +110,7 @@ class MarginalInference(Inference):
 
 @dataclass(frozen=True)
 class SparsemapInference(Inference):
-    """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
-
-    Attributes:
-        max_iter: the solver's iterations at most.
-        tol: the gap at which it stops; None as in :func:`repro.structures.sparsemap`.
-    """
+    """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures; settings as of :class:`SparseMAPLoss`."""
 
     max_iter: int
     tol: float | None
@@ -224,8 +212,8 @@ class StructuredLoss(nn.Module):
         best = self.inference.conjugate(ScoredBatch(self.structure, wide, extra, lengths))
         losses = best + self.inference.omega(gold) - self.structure.score(vertex, wide, extra)
         losses = losses - losses.detach().clamp(max=0)
-        counted = torch.zeros_like(losses, dtype=torch.bool)
-        return reduce_losses(losses, counted, self.reduction).to(scores.dtype)
+        ignored = torch.zeros_like(losses, dtype=torch.bool)
+        return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None

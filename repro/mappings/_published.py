@@ -12,7 +12,7 @@ from torch.autograd import Function
 
 from repro.mappings._arguments import allowed_scores, centre, like_scores, to_last
 from repro.mappings._entmax import apply_jacobian, check_alpha
-from repro.mappings._pnorm import SqPnormMax
+from repro.mappings._norm import SqPnormMax
 from repro.mappings.modules import Entmax
 from repro.mappings.regularized import regularized
 

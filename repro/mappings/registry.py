@@ -7,13 +7,10 @@ from functools import partial
 from torch import Tensor
 
 from repro.mappings import _reference as slow
-from repro.mappings._bounded import Csoftmax, Csparsemax, csoftmax, csparsemax
-from repro.mappings._budget import Budget, budget
+from repro.mappings._bounded import Budget, Csoftmax, Csparsemax, budget, csoftmax, csparsemax
 from repro.mappings._entmax import entmax, softmax, sparsemax
-from repro.mappings._fused import Fusedmax, fusedmax
-from repro.mappings._normmax import Normmax, normmax
-from repro.mappings._oscar import Oscarmax, oscarmax
-from repro.mappings._pnorm import SqPnormMax, sq_pnorm_max
+from repro.mappings._grouped import Fusedmax, Oscarmax, fusedmax, oscarmax
+from repro.mappings._norm import Normmax, SqPnormMax, normmax, sq_pnorm_max
 from repro.mappings.modules import Entmax, ProbabilityMap, Softmax, Sparsemax
 
 LineStyle = str | tuple[int, tuple[float, ...]]
