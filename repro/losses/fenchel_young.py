@@ -16,12 +16,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 def check_loss_settings(reduction: str, label_smoothing: float) -> float:
-    """Return the smoothing as a Python number; refuse it out of range, and unknown reductions.
-
-    Raises:
-        TypeError: ``label_smoothing`` is no number.
-        ValueError: ``reduction`` is none of the three, or ``label_smoothing`` not in ``[0, 1)``.
-    """
+    """Return ``ε`` as a Python number; raise ``ValueError`` if it or the reduction is wrong."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     smoothing = number("label_smoothing", label_smoothing)
@@ -31,13 +26,7 @@ def check_loss_settings(reduction: str, label_smoothing: float) -> float:
 
 
 def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tensor:
-    """Sum or average the losses of the targets that count.
-
-    Args:
-        losses: one per target, zero where ignored.
-        ignored: boolean, the shape of ``losses``.
-        reduction: ``"mean"`` is zero if every target is ignored.
-    """
+    """Sum or average losses that are zero where ignored; a mean over no target is zero."""
     if reduction == "none":
         return losses
     total = losses.sum()
@@ -45,11 +34,7 @@ def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tens
 
 
 def check_classes(target: Tensor, size: int) -> None:
-    """Check that every target is a class, where reading values needs no synchronization.
-
-    Raises:
-        IndexError: one is below zero or not below ``size``.
-    """
+    """Raise ``IndexError`` for a target that is no class, where values can be read for free."""
     if is_concrete(target) and bool(((target < 0) | (target >= size)).any()):
         raise IndexError(f"targets must be in [0, {size}) or the ignored value")
 

@@ -26,14 +26,6 @@ _DENSITY = 1 / 64
 """Share of nonzero probabilities up to which the support of a chunk is kept."""
 
 
-class Support(NamedTuple):
-    """Nonzero probabilities with their places."""
-
-    tokens: Tensor
-    columns: Tensor
-    shares: Tensor
-
-
 class Layer(NamedTuple):
     """Hidden states of tokens and the layer that scores them."""
 
@@ -84,23 +76,24 @@ class LinearEntmaxFunction(Function):
         """Go through the chunks; keep their supports if a gradient may be asked for."""
         layer = Layer(hidden, weight, bias)
         losses = hidden.new_empty(len(target), dtype=layer.dtype)
-        found, again = [], []
+        found, dense = [], []
         for start in range(0, len(target), size):
             rows = slice(start, min(start + size, len(target)))
-            losses[rows], part = _solve(layer, rows, target[rows], mapping)
-            if part is None:
-                again.append(rows)
+            losses[rows], support = _solve(layer, rows, target[rows], mapping)
+            if support is None:
+                dense.append(rows)
             elif differentiable:
-                # Copies with places in half the space, made when the scores are gone: kept among
+                # Copies with indices in half the space, made when the scores are gone: kept among
                 # them they would split the memory that they leave.
-                found.append((part.tokens.int(), part.columns.int(), part.shares.clone()))
+                tokens, columns, shares = support
+                found.append((tokens.int(), columns.int(), shares.clone()))
         if smoothing:
             losses = (losses + smoothing * layer.lead(target)).clamp_(min=0)
-        ctx.settings = mapping, smoothing, again
+        ctx.settings = mapping, smoothing, dense
         nowhere = losses.new_empty(0, dtype=torch.int32)
         found = found or [(nowhere, nowhere, losses.new_empty(0))]
-        support = [torch.cat(parts) for parts in zip(*found, strict=True)]
-        ctx.save_for_backward(hidden, weight, bias, target, *support)
+        supports = (torch.cat(parts) for parts in zip(*found, strict=True))
+        ctx.save_for_backward(hidden, weight, bias, target, *supports)
         return losses
 
     @staticmethod
@@ -112,7 +105,7 @@ class LinearEntmaxFunction(Function):
                 "take EntmaxLoss of the layer's scores"
             )
         hidden, weight, bias, target, tokens, columns, shares = ctx.saved_tensors
-        mapping, smoothing, again = ctx.settings
+        mapping, smoothing, dense = ctx.settings
         layer, grad, padding = Layer(hidden, weight, bias), grads[0], [None] * 5
         if torch._C._functorch.is_legacy_batchedtensor(grad):
             # Sums in place and sparse matrices, of which the usual way consists, have no batched
@@ -143,7 +136,7 @@ class LinearEntmaxFunction(Function):
 
         shape, tokens = (len(target), len(weight)), tokens.long()
         add(slice(None), _sparse(tokens, columns, shares * grad[tokens], shape))
-        for rows in again:
+        for rows in dense:
             add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
         tokens = torch.arange(len(target), device=target.device)
         add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
@@ -164,25 +157,23 @@ class LinearEntmaxFunction(Function):
 
 def _solve(
     layer: Layer, rows: slice, target: Tensor, mapping: Entmax
-) -> tuple[Tensor, Support | None]:
-    """Losses of one chunk, and its support unless that is large."""
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+    """Losses of one chunk, and tokens, columns and values of its support unless that is large."""
     scores = layer.scores(rows)
     probs = mapping(scores)
-    support = None
-    if torch.count_nonzero(probs) <= _DENSITY * probs.numel():
-        tokens, columns = probs.nonzero(as_tuple=True)
-        support = Support(tokens, columns, probs[tokens, columns])
     top = scores.amax(-1)
-    chosen = scores.gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    if support is None:
+    support = None
+    if torch.count_nonzero(probs) > _DENSITY * probs.numel():
         best = mapping.conjugate_centered(centre(scores, -1)[0], probs, -1)
     else:
         # max_Ω of the centred rows, summed over their supports.
-        tokens, columns, shares = support
+        tokens, columns = probs.nonzero(as_tuple=True)
+        shares = probs[tokens, columns]
         below = _below(scores[tokens, columns], top[tokens])
         terms = shares * below - mapping.omega(shares.unsqueeze(-1))
         best = torch.zeros_like(top).index_add_(0, tokens, terms)
-        support = support._replace(tokens=support.tokens + rows.start)
+        support = tokens + rows.start, columns, shares
+    chosen = scores.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     gap = best - _below(chosen, top)
     return gap.clamp_(min=0).masked_fill_(chosen == -torch.inf, torch.inf), support
 
@@ -193,8 +184,8 @@ def _below(scores: Tensor, top: Tensor) -> Tensor:
 
 
 def _sparse(tokens: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    places = torch.stack((tokens, columns.long()))
-    return torch.sparse_coo_tensor(places, values, shape, check_invariants=False)
+    indices = torch.stack((tokens, columns.long()))
+    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False)
 
 
 _CHUNK = 2**22
@@ -312,12 +303,7 @@ class LinearEntmaxLoss(nn.Module):
 
 
 def check_numbers(alpha: float, chunk_size: int | None) -> float:
-    """Return alpha as a Python number.
-
-    Raises:
-        TypeError: alpha is a tensor, or no number.
-        ValueError: alpha is below 1 or not finite, or ``chunk_size`` is below 1.
-    """
+    """Return ``α`` as a Python number; raise ``TypeError`` for a tensor, which has its own loss."""
     if isinstance(alpha, Tensor):
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
     if chunk_size is not None and chunk_size < 1:

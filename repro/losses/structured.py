@@ -319,17 +319,17 @@ def _checked_target(
             f"got {tuple(target.shape)}"
         )
     # The entries that are decided: items, words, rows.
-    places = torch.arange(target.size(1), device=target.device)
-    exists = (places >= int(tree)).expand_as(target)
+    positions = torch.arange(target.size(1), device=target.device)
+    exists = (positions >= int(tree)).expand_as(target)
     if lengths is not None:
         sizes = lengths.to(target.device).view(len(target), -1)[:, :1]
-        exists = exists & (places < sizes + int(tree))
+        exists = exists & (positions < sizes + int(tree))
     vertex, values = target.masked_fill(~exists, -1), scores.size(1 if tree else 2)
     outside = ((vertex < -1) | (vertex >= values)).any(-1)
     _refuse(vertex, outside, f"has entries outside 0..{values - 1}")
     if isinstance(structure, Arborescence):
         # In a tree the heads of each word, followed upwards, lead to the root.
-        heads = torch.where(vertex < 0, places.expand_as(vertex), vertex)
+        heads = torch.where(vertex < 0, positions.expand_as(vertex), vertex)
         for _ in range(vertex.size(1).bit_length()):  # twice as many steps every time
             heads = heads.gather(1, heads)
         wrong = (exists & (heads != 0)).any(-1)

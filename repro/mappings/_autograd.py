@@ -31,7 +31,6 @@ class DifferentiableFunction(Function):
     tangent: ClassVar[Callable[..., Any]]
 
     def __init_subclass__(cls) -> None:
-        """Make the class with forward mode."""
         super().__init_subclass__()
         if "jvp" in cls.__dict__ or "forward" not in cls.__dict__:
             return

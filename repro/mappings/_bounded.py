@@ -193,8 +193,8 @@ def _admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     if not is_concrete(bad):
         scores = scores.masked_fill(bad, torch.nan)
     elif bool(wrong.any()):
-        place = tuple(wrong.nonzero()[0].tolist())
-        raise ValueError(f"upper must be at least 0, got {bounds[place].item():g} at {place}")
+        index = tuple(wrong.nonzero()[0].tolist())
+        raise ValueError(f"upper must be at least 0, got {bounds[index].item():g} at {index}")
     elif bool(short.any()):
         raise ValueError(
             f"upper sums to {sums[short][0].item():g} over the allowed entries of row "

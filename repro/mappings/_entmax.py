@@ -269,8 +269,8 @@ def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tupl
         mean = (vector * slope).sum(-1, keepdim=True) / _total(slope)
         return slope * (vector - mean), vector - mean
     shares, wide = in_double(probs), in_double(vector)
-    slope, place = _relative_slope(shares, order)
-    wide = wide - wide.gather(-1, place)
+    slope, smallest = _relative_slope(shares, order)
+    wide = wide - wide.gather(-1, smallest)
     centred = wide - (wide * slope).sum(-1, keepdim=True) / _total(slope)
     support = shares > 0
     logs = on_support(shares, support).log()
@@ -291,9 +291,9 @@ def _relative_slope(probs: Tensor, order: float | Tensor) -> tuple[Tensor, Tenso
     ``f`` is the smallest positive share where ``r > 1``, and else one.
     """
     support = probs > 0
-    floor, place = probs.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
+    floor, smallest = probs.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
     floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
-    return on_support(probs / floor, support).pow(1 - order) * support, place
+    return on_support(probs / floor, support).pow(1 - order) * support, smallest
 
 
 def on_support(probs: Tensor, support: Tensor) -> Tensor:

@@ -298,8 +298,8 @@ class Fusedmax(ProbabilityMap):
     def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ λ`` times the number of allowed neighbours."""
         present = is_present(centred)
-        place = present.cumsum(dim).gather(dim, chosen)
-        neighbours = (place > 1).to(centred.dtype) + (place < present.sum(dim, keepdim=True))
+        rank = present.cumsum(dim).gather(dim, chosen)
+        neighbours = (rank > 1).to(centred.dtype) + (rank < present.sum(dim, keepdim=True))
         return self.gamma * (self.lam * neighbours.squeeze(dim))
 
 

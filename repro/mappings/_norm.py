@@ -36,7 +36,9 @@ from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
 _PASSES = 100
+"""Steps for the threshold of sq-pnorm-max at most."""
 _ROUNDING = 64 * torch.finfo(torch.float64).eps
+"""Relative size of a step that is a matter of rounding."""
 
 
 def normmax(
