@@ -67,8 +67,8 @@ def keep(ctx: Any, *tensors: Tensor | None) -> None:
 
 def keep_setting(ctx: Any, probs: Tensor, setting: float | Tensor) -> None:
     """Save a distribution with the setting that it depends on, a number or a tensor."""
-    ctx.setting, parameter = (None, setting) if isinstance(setting, Tensor) else (setting, None)
-    keep(ctx, probs, parameter)
+    ctx.setting = None if isinstance(setting, Tensor) else setting
+    keep(ctx, probs, setting if isinstance(setting, Tensor) else None)
 
 
 def kept_setting(ctx: Any) -> tuple[Tensor, float | Tensor]:
