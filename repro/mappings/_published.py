@@ -3,7 +3,6 @@
 The mappings of this package solve the same problems exactly and faster.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -115,7 +114,6 @@ def _by_sorting(scaled: Tensor, alpha: float) -> Tensor:
     return above if alpha == 2 else above.square()
 
 
-_SOLVERS: dict[str, Callable[[Tensor, float], Tensor]]
 _SOLVERS = {"sort": _by_sorting, "bisection": _by_bisection}
 
 
