@@ -140,10 +140,8 @@ class FenchelYoungLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings."""
-        return (
-            f"ignore_index={self.ignore_index}, reduction={self.reduction!r}, "
-            f"label_smoothing={self.label_smoothing}"
-        )
+        names = ("ignore_index", "reduction", "label_smoothing")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
 class CrossEntropyLoss(FenchelYoungLoss):
