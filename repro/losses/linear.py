@@ -4,7 +4,6 @@ Of the distributions only the supports are kept, so that the gradients gather a 
 weight per token. A chunk with large supports is solved once more in the backward pass.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,29 +11,19 @@ from torch import Tensor, nn
 from torch.autograd import Function, forward_ad
 from torch.nn import functional as F
 
-from repro.losses.fenchel_young import FenchelYoungLoss, check_loss_settings
-from repro.losses.reduction import Reduction, check_classes, reduce_losses
+from repro.losses.fenchel_young import (
+    FenchelYoungLoss,
+    Reduction,
+    check_classes,
+    check_loss_settings,
+    reduce_losses,
+)
 from repro.mappings import Entmax
 from repro.mappings._arguments import centre, integer
 from repro.mappings._entmax import check_alpha
 
 _DENSITY = 1 / 64
 """Share of nonzero probabilities up to which the support of a chunk is kept."""
-
-
-class Support(NamedTuple):
-    """Nonzero probabilities with their places."""
-
-    tokens: Tensor
-    columns: Tensor
-    shares: Tensor
-
-    def compact(self) -> "Support":
-        """A copy with places in half the space.
-
-        Made when the scores are gone: kept among them it would split the memory that they leave.
-        """
-        return Support(self.tokens.int(), self.columns.int(), self.shares.clone())
 
 
 class Layer(NamedTuple):
@@ -87,36 +76,37 @@ class LinearEntmaxFunction(Function):
         """Go through the chunks; keep their supports if a gradient may be asked for."""
         layer = Layer(hidden, weight, bias)
         losses = hidden.new_empty(len(target), dtype=layer.dtype)
-        found, again = [], []
+        found, dense = [], []
         for start in range(0, len(target), size):
             rows = slice(start, min(start + size, len(target)))
-            losses[rows], part = _solve(layer, rows, target[rows], mapping)
-            if part is None:
-                again.append(rows)
+            losses[rows], support = _solve(layer, rows, target[rows], mapping)
+            if support is None:
+                dense.append(rows)
             elif differentiable:
-                found.append(part.compact())
+                # Copies with indices in half the space, made when the scores are gone: kept among
+                # them they would split the memory that they leave.
+                tokens, columns, shares = support
+                found.append((tokens.int(), columns.int(), shares.clone()))
         if smoothing:
             losses = (losses + smoothing * layer.lead(target)).clamp_(min=0)
-        ctx.settings = mapping, smoothing, again
-        # One support for all tokens.
+        ctx.settings = mapping, smoothing, dense
         nowhere = losses.new_empty(0, dtype=torch.int32)
-        support = Support(nowhere, nowhere, losses.new_empty(0))
-        if found:
-            support = Support(*(torch.cat(parts) for parts in zip(*found, strict=True)))
-        ctx.save_for_backward(hidden, weight, bias, target, *support)
+        found = found or [(nowhere, nowhere, losses.new_empty(0))]
+        supports = (torch.cat(parts) for parts in zip(*found, strict=True))
+        ctx.save_for_backward(hidden, weight, bias, target, *supports)
         return losses
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Sum ``g (p - q)`` against the weight and the hidden states."""
+        """Sum ``g (p - q)`` against the weight and the hidden states, in the wide type."""
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "linear_entmax_loss has no second derivative (create_graph=True); "
                 "take EntmaxLoss of the layer's scores"
             )
         hidden, weight, bias, target, tokens, columns, shares = ctx.saved_tensors
-        mapping, smoothing, again = ctx.settings
-        layer, grad = Layer(hidden, weight, bias), grads[0]
+        mapping, smoothing, dense = ctx.settings
+        layer, grad, padding = Layer(hidden, weight, bias), grads[0], [None] * 5
         if torch._C._functorch.is_legacy_batchedtensor(grad):
             # Sums in place and sparse matrices, of which the usual way consists, have no batched
             # form: the gradients come from all scores at once.
@@ -126,83 +116,64 @@ class LinearEntmaxFunction(Function):
                 own_bias = None if bias is None else parts[2]
                 losses = loss(Layer(parts[0], parts[1], own_bias).scores(slice(None)), target)
                 moved = torch.autograd.grad(losses, parts, grad)
-            padding = [None] * (5 if len(moved) == 3 else 6)
-            return *moved, *padding
-        sums, shape = _Gradients(layer, ctx.needs_input_grad), (len(target), len(weight))
-        tokens = tokens.long()
-        sums.add(slice(None), _sparse(tokens, columns, shares * grad[tokens], shape))
-        for rows in again:
-            sums.add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
+            return *moved, *([None] if bias is None else []), *padding
+        wide_hidden, wide_weight = hidden.to(layer.dtype), weight.to(layer.dtype)
+        like = wide_hidden, wide_weight, wide_weight.new_empty(len(weight), 1)
+        sums = [
+            torch.zeros_like(part) if needed else None
+            for part, needed in zip(like, ctx.needs_input_grad, strict=False)
+        ]
+        to_hidden, to_weight, to_bias = sums
+
+        def add(rows: slice, errors: Tensor) -> None:
+            """Add what errors of scores, dense or sparse, mean for the three arguments."""
+            if to_hidden is not None:
+                to_hidden[rows].addmm_(errors, wide_weight)
+            if to_weight is not None:
+                to_weight.addmm_(errors.t(), wide_hidden[rows])
+            if to_bias is not None:
+                to_bias.addmm_(errors.t(), wide_hidden.new_ones(errors.size(0), 1))
+
+        shape, tokens = (len(target), len(weight)), tokens.long()
+        add(slice(None), _sparse(tokens, columns, shares * grad[tokens], shape))
+        for rows in dense:
+            add(rows, mapping(layer.scores(rows)).mul_(grad[rows, None]))
         tokens = torch.arange(len(target), device=target.device)
-        sums.add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
+        add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
         if smoothing:
-            sums.add_uniform(-smoothing * grad)
-        return *sums.finish(), None, None, None, None, None
-
-
-class _Gradients:
-    """Sums of gradients, in the wide type; none of what needs no gradient."""
-
-    def __init__(self, layer: Layer, needed: Sequence[bool]) -> None:
-        self.layer = layer
-        self.weight_values = layer.weight.to(layer.dtype)
-        self.hidden_values = layer.hidden.to(layer.dtype)
-        self.hidden = torch.zeros_like(self.hidden_values) if needed[0] else None
-        self.weight = torch.zeros_like(self.weight_values) if needed[1] else None
-        self.bias = self.weight_values.new_zeros(len(layer.weight), 1) if needed[2] else None
-
-    def add(self, rows: slice, errors: Tensor) -> None:
-        """Add what errors of scores, dense or sparse, mean for the three arguments."""
-        hidden = self.hidden_values[rows]
-        if self.hidden is not None:
-            self.hidden[rows].addmm_(errors, self.weight_values)
-        if self.weight is not None:
-            self.weight.addmm_(errors.t(), hidden)
-        if self.bias is not None:
-            self.bias.addmm_(errors.t(), hidden.new_ones(len(hidden), 1))
-
-    def add_uniform(self, grad: Tensor) -> None:
-        """Add the same error for every allowed column of a token."""
-        allowed = self.layer.allowed()
-        even = allowed / allowed.sum().clamp(min=1)
-        if self.hidden is not None:
-            self.hidden.addr_(grad, self.layer.mean_weight())
-        if self.weight is not None:
-            self.weight.addr_(even, grad @ self.hidden_values)
-        if self.bias is not None:
-            self.bias.add_((even * grad.sum()).unsqueeze(-1))
-
-    def finish(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """The gradients in the type of the arguments."""
-        dtype = self.layer.hidden.dtype
-        bias = None if self.bias is None else self.bias.squeeze(-1)
-        hidden, weight, bias = (
-            None if total is None else total.to(dtype) for total in (self.hidden, self.weight, bias)
-        )
-        return hidden, weight, bias
+            # The same error for every allowed column of a token.
+            allowed = layer.allowed()
+            even, grad = allowed / allowed.sum().clamp(min=1), -smoothing * grad
+            if to_hidden is not None:
+                to_hidden.addr_(grad, layer.mean_weight())
+            if to_weight is not None:
+                to_weight.addr_(even, grad @ wide_hidden)
+            if to_bias is not None:
+                to_bias.add_((even * grad.sum()).unsqueeze(-1))
+        if to_bias is not None:
+            sums[2] = to_bias.squeeze(-1)
+        return *(None if total is None else total.to(hidden.dtype) for total in sums), *padding
 
 
 def _solve(
     layer: Layer, rows: slice, target: Tensor, mapping: Entmax
-) -> tuple[Tensor, Support | None]:
-    """Losses of one chunk, and its support unless that is large."""
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+    """Losses of one chunk, and tokens, columns and values of its support unless that is large."""
     scores = layer.scores(rows)
     probs = mapping(scores)
-    support = None
-    if torch.count_nonzero(probs) <= _DENSITY * probs.numel():
-        tokens, columns = probs.nonzero(as_tuple=True)
-        support = Support(tokens, columns, probs[tokens, columns])
     top = scores.amax(-1)
-    chosen = scores.gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    if support is None:
+    support = None
+    if torch.count_nonzero(probs) > _DENSITY * probs.numel():
         best = mapping.conjugate_centered(centre(scores, -1)[0], probs, -1)
     else:
         # max_Ω of the centred rows, summed over their supports.
-        tokens, columns, shares = support
+        tokens, columns = probs.nonzero(as_tuple=True)
+        shares = probs[tokens, columns]
         below = _below(scores[tokens, columns], top[tokens])
         terms = shares * below - mapping.omega(shares.unsqueeze(-1))
         best = torch.zeros_like(top).index_add_(0, tokens, terms)
-        support = support._replace(tokens=support.tokens + rows.start)
+        support = tokens + rows.start, columns, shares
+    chosen = scores.gather(-1, target.unsqueeze(-1)).squeeze(-1)
     gap = best - _below(chosen, top)
     return gap.clamp_(min=0).masked_fill_(chosen == -torch.inf, torch.inf), support
 
@@ -213,8 +184,8 @@ def _below(scores: Tensor, top: Tensor) -> Tensor:
 
 
 def _sparse(tokens: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    places = torch.stack((tokens, columns.long()))
-    return torch.sparse_coo_tensor(places, values, shape, check_invariants=False)
+    indices = torch.stack((tokens, columns.long()))
+    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False)
 
 
 _CHUNK = 2**22
@@ -327,20 +298,12 @@ class LinearEntmaxLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings."""
-        return (
-            f"alpha={self.alpha}, ignore_index={self.ignore_index}, "
-            f"reduction={self.reduction!r}, label_smoothing={self.label_smoothing}, "
-            f"chunk_size={self.chunk_size}"
-        )
+        names = ("alpha", "ignore_index", "reduction", "label_smoothing", "chunk_size")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
 def check_numbers(alpha: float, chunk_size: int | None) -> float:
-    """Return alpha as a Python number.
-
-    Raises:
-        TypeError: alpha is a tensor, or no number.
-        ValueError: alpha is below 1 or not finite, or ``chunk_size`` is below 1.
-    """
+    """Return ``α`` as a Python number; raise ``TypeError`` for a tensor, which has its own loss."""
     if isinstance(alpha, Tensor):
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
     if chunk_size is not None and chunk_size < 1:

@@ -18,15 +18,15 @@ zero at ``ȳ``, so this is the same loss at scores to which the cost of every wr
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from repro.losses.fenchel_young import check_loss_settings
-from repro.losses.reduction import Reduction, reduce_losses
+from repro.losses.fenchel_young import Reduction, check_loss_settings, reduce_losses
 from repro.mappings._arguments import under_vmap
 from repro.structures import (
     Arborescence,
@@ -40,14 +40,7 @@ from repro.structures.active_set import MAX_ITER
 
 
 class ScoredBatch(NamedTuple):
-    """A structure with the scores of a batch of instances.
-
-    Attributes:
-        structure: whose oracles are called.
-        scores: ``η``, ``(B, ...)``.
-        additional: additional scores, or None.
-        lengths: ``(B, ...)``, or None.
-    """
+    """A structure with the scores ``η``, ``(B, ...)``, of a batch of instances."""
 
     structure: Structure
     scores: Tensor
@@ -70,25 +63,27 @@ class Prediction:
     solution: Solution | None = None
 
 
-class Inference(Protocol):
+class Inference(ABC):
     """The maximiser of ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
 
+    @abstractmethod
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """``A y*``."""
+        """Return ``A y*``."""
 
+    @abstractmethod
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
+        """Return the maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
 
     def omega(self, vertex: Tensor) -> Tensor:
-        """``Ω`` of single structures, from their unary parts ``(B, ...)`` to ``(B,)``."""
+        """Return ``Ω`` of single structures, from unary parts ``(B, ...)`` to ``(B,)``: zero."""
+        return vertex.new_zeros(vertex.size(0))
 
 
-@dataclass(frozen=True)
-class MapInference:
+class MapInference(Inference):
     """``Ω = 0``: the best structure."""
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """The parts of the best structure."""
+        """Return the parts of the best structure."""
         structure, scores, additional, lengths = batch
         best = structure.map(scores, additional, lengths)
         one = scores.new_ones(len(scores), 1)
@@ -96,47 +91,32 @@ class MapInference:
         return Prediction(structure.indicator(best, scores), pairs)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The score of the best structure."""
+        """Return the score of the best structure."""
         structure, scores, additional, lengths = batch
-        best = structure.map(scores, additional, lengths)
-        return structure.score(best, scores, additional)
-
-    def omega(self, vertex: Tensor) -> Tensor:
-        """Zero."""
-        return vertex.new_zeros(vertex.size(0))
+        return structure.score(structure.map(scores, additional, lengths), scores, additional)
 
 
-@dataclass(frozen=True)
-class MarginalInference:
+class MarginalInference(Inference):
     """``Ω = -H``: every structure, in proportion to the exponential of its score."""
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """The probabilities of the parts."""
+        """Return the probabilities of the parts."""
         return Prediction(*batch.structure.marginals(*batch[1:]))
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The log-partition function."""
+        """Return the log-partition function."""
         return batch.structure.log_partition(*batch[1:])
-
-    def omega(self, vertex: Tensor) -> Tensor:
-        """Zero: a single structure has no entropy."""
-        return vertex.new_zeros(vertex.size(0))
 
 
 @dataclass(frozen=True)
-class SparsemapInference:
-    """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures.
-
-    Attributes:
-        max_iter: the solver's iterations at most.
-        tol: the gap at which it stops; None as in :func:`repro.structures.sparsemap`.
-    """
+class SparsemapInference(Inference):
+    """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures; settings as of :class:`SparseMAPLoss`."""
 
     max_iter: int
     tol: float | None
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """The mixture's parts, and the solution behind them, which says whether it converged."""
+        """Return the mixture's parts and its solution, which says whether it converged."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
@@ -145,7 +125,7 @@ class SparsemapInference:
         return Prediction(solution.marginals, solution.additional, solution)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """The mixture's score less its penalty."""
+        """Return the mixture's score less its penalty."""
         with torch.no_grad():
             found = self.predict(batch)
         parts = found.marginals.detach()  # no_grad leaves tangents of forward mode
@@ -155,7 +135,7 @@ class SparsemapInference:
         return value + _inner_product(found.additional.detach(), batch.additional)
 
     def omega(self, vertex: Tensor) -> Tensor:
-        """Half the squared norm of the unary parts."""
+        """Return half the squared norm of the unary parts."""
         return vertex.flatten(1).square().sum(-1) / 2
 
 
@@ -225,15 +205,15 @@ class StructuredLoss(nn.Module):
         Raises:
             ValueError: shapes, types or lengths do not fit, or the target names no part.
         """
-        vertex = checked_target(self.structure, target, scores, lengths)
+        vertex = _checked_target(self.structure, target, scores, lengths)
         gold = self.structure.indicator(vertex, scores.detach().double())
         wide = scores.double() + self.cost * (1 - gold)
         extra = None if additional is None else additional.double()
         best = self.inference.conjugate(ScoredBatch(self.structure, wide, extra, lengths))
         losses = best + self.inference.omega(gold) - self.structure.score(vertex, wide, extra)
         losses = losses - losses.detach().clamp(max=0)
-        counted = torch.zeros_like(losses, dtype=torch.bool)
-        return reduce_losses(losses, counted, self.reduction).to(scores.dtype)
+        ignored = torch.zeros_like(losses, dtype=torch.bool)
+        return reduce_losses(losses, ignored, self.reduction).to(scores.dtype)
 
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
@@ -319,16 +299,10 @@ class MarginSparseMAPLoss(StructuredLoss):
         super().__init__(structure, SparsemapInference(max_iter, tol), cost, reduction)
 
 
-def checked_target(
+def _checked_target(
     structure: Structure, target: Tensor, scores: Tensor, lengths: Tensor | None
 ) -> Tensor:
     """Bring a target into the form of ``structure.map``: -1 at everything that does not exist.
-
-    Args:
-        structure: what the target is an instance of.
-        target: ``(B, V)``, ``long``; heads of trees with or without the root in front.
-        scores: unary scores, ``(B, R, C)``.
-        lengths: sizes of the instances, or None.
 
     Raises:
         ValueError: the target has another shape or type, an entry out of range, heads that make no
@@ -345,17 +319,17 @@ def checked_target(
             f"got {tuple(target.shape)}"
         )
     # The entries that are decided: items, words, rows.
-    places = torch.arange(target.size(1), device=target.device)
-    exists = (places >= int(tree)).expand_as(target)
+    positions = torch.arange(target.size(1), device=target.device)
+    exists = (positions >= int(tree)).expand_as(target)
     if lengths is not None:
         sizes = lengths.to(target.device).view(len(target), -1)[:, :1]
-        exists = exists & (places < sizes + int(tree))
+        exists = exists & (positions < sizes + int(tree))
     vertex, values = target.masked_fill(~exists, -1), scores.size(1 if tree else 2)
     outside = ((vertex < -1) | (vertex >= values)).any(-1)
     _refuse(vertex, outside, f"has entries outside 0..{values - 1}")
     if isinstance(structure, Arborescence):
         # In a tree the heads of each word, followed upwards, lead to the root.
-        heads = torch.where(vertex < 0, places.expand_as(vertex), vertex)
+        heads = torch.where(vertex < 0, positions.expand_as(vertex), vertex)
         for _ in range(vertex.size(1).bit_length()):  # twice as many steps every time
             heads = heads.gather(1, heads)
         wrong = (exists & (heads != 0)).any(-1)

@@ -7,14 +7,10 @@ Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`fusedmax`,
 any differentiable regulariser.
 """
 
-from repro.mappings._bounded import Csoftmax, Csparsemax, csoftmax, csparsemax
-from repro.mappings._budget import Budget, budget
-from repro.mappings._entmax import entmax
-from repro.mappings._fused import Fusedmax, fusedmax
-from repro.mappings._normmax import Normmax, normmax
-from repro.mappings._oscar import Oscarmax, oscarmax
-from repro.mappings._pnorm import SqPnormMax, sq_pnorm_max
-from repro.mappings._simplex import softmax, sparsemax
+from repro.mappings._bounded import Budget, Csoftmax, Csparsemax, budget, csoftmax, csparsemax
+from repro.mappings._entmax import entmax, softmax, sparsemax
+from repro.mappings._grouped import Fusedmax, Oscarmax, fusedmax, oscarmax
+from repro.mappings._norm import Normmax, SqPnormMax, normmax, sq_pnorm_max
 from repro.mappings.modules import Entmax, LearnedAlphaEntmax, ProbabilityMap, Softmax, Sparsemax
 from repro.mappings.registry import MAPPINGS, MappingSpec
 from repro.mappings.regularized import regularized

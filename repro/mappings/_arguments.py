@@ -1,5 +1,6 @@
 """Arguments of mappings and losses: scores are checked, masked and centred, settings are read."""
 
+import math
 from numbers import Real
 from operator import index
 from typing import Any
@@ -7,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
-
-_LOW_PRECISION = (torch.float16, torch.bfloat16)
 
 
 def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
@@ -24,7 +23,7 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
         raise ValueError("scores must have at least one dimension, got a scalar")
     if not -scores.dim() <= dim < scores.dim():
         raise IndexError(f"dim={dim} is not a dimension of scores of shape {tuple(scores.shape)}")
-    wide = scores.float() if scores.dtype in _LOW_PRECISION else scores
+    wide = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     if mask is None:
         return wide
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
@@ -33,35 +32,17 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
     return wide.masked_fill(~mask, -torch.inf)
 
 
-def check_floating(name: str, value: Tensor) -> None:
-    """Refuse what is no tensor of floating point numbers.
-
-    Raises:
-        TypeError: names the argument and what was given.
-    """
-    if not isinstance(value, Tensor) or not value.is_floating_point():
-        raise TypeError(f"{name} must be a floating point tensor, got {kind(value)}")
+def to_last(tensor: Tensor, dim: int) -> Tensor:
+    """Move the axis of the distributions to the end, where every algorithm works."""
+    return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(dim, -1)
 
 
-def kind(value: object) -> str:
-    """Name the type of a tensor's entries, or of what is no tensor."""
-    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
-
-
-def check_broadcast(name: str, value: Tensor, scores: Tensor) -> None:
-    """Refuse an argument that does not expand to the shape of the scores.
-
-    Raises:
-        ValueError: names the argument and both shapes.
-    """
-    if value.shape == scores.shape:
-        return
-    pairs = zip(reversed(value.shape), reversed(scores.shape), strict=False)
-    if value.dim() > scores.dim() or not all(a in (1, b) for a, b in pairs):
-        raise ValueError(
-            f"{name} of shape {tuple(value.shape)} does not broadcast to scores of shape "
-            f"{tuple(scores.shape)}"
-        )
+def like_scores(rows: Tensor, scores: Tensor, dim: int) -> Tensor:
+    """Move the last axis back to ``dim`` and cast to the type of the scores."""
+    if dim not in (-1, rows.dim() - 1):
+        # A copy, as forward mode wants tangents laid out as a view is.
+        rows = rows.movedim(-1, dim).contiguous()
+    return cast_like(scores, rows)
 
 
 def cast_like(scores: Tensor, result: Tensor) -> Tensor:
@@ -75,14 +56,10 @@ def in_double(tensor: Tensor) -> Tensor:
 
 
 def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Subtract the largest score of every row.
+    """Subtract the largest score of every row, of ``n >= 1`` scores along ``dim``.
 
     Everything is finite afterwards unless it was NaN: ``+inf`` entries tie at the maximum, and
     ``-inf`` becomes the lowest finite number, too low for any support.
-
-    Args:
-        scores: shape ``(..., n, ...)`` with ``n >= 1`` on ``dim``.
-        dim: the axis of the distributions.
 
     Returns:
         The centred scores, at most zero, and the maxima, ``n`` replaced by 1 (not clamped).
@@ -98,16 +75,8 @@ def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
 
     Dividing first would round each score to the digits of the largest, or overflow; the difference
     of two scores is then off by far more than its own rounding. The shift changes no distribution
-    and therefore has no gradient.
-
-    Args:
-        scores: shape ``(..., n, ...)`` with ``n >= 1`` on ``dim``; unchanged for ``γ = 1``.
-        gamma: ``γ``, positive.
-        dim: the axis of the distributions.
-
-    Returns:
-        Like ``scores``. ``±inf`` and NaN stay, and entries are ``-inf`` only where :func:`centre`
-        takes them for forbidden.
+    and therefore has no gradient. ``±inf`` and NaN stay, and entries are ``-inf`` only where
+    :func:`centre` takes them for forbidden. For ``γ = 1`` the scores are returned as they are.
     """
     if gamma == 1:
         return scores
@@ -138,12 +107,45 @@ def under_vmap(tensor: Tensor) -> bool:
     return bool(torch._C._functorch.is_legacy_batchedtensor(tensor))
 
 
-def number(name: str, value: Any) -> float:
-    """Return a setting as a Python number.
+def kind(value: object) -> str:
+    """Name the type of a tensor's entries, or of what is no tensor."""
+    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
-    Args:
-        name: name of the setting, for messages.
-        value: a real number of Python or numpy, or a tensor without dimensions.
+
+def check_floating(name: str, value: Tensor) -> None:
+    """Raise ``TypeError`` unless an argument is a tensor of floating point numbers."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        raise TypeError(f"{name} must be a floating point tensor, got {kind(value)}")
+
+
+def check_broadcast(name: str, value: Tensor, scores: Tensor) -> None:
+    """Raise ``ValueError`` unless an argument expands to the shape of the scores."""
+    if value.shape == scores.shape:
+        return
+    pairs = zip(reversed(value.shape), reversed(scores.shape), strict=False)
+    if value.dim() > scores.dim() or not all(a in (1, b) for a, b in pairs):
+        raise ValueError(
+            f"{name} of shape {tuple(value.shape)} does not broadcast to scores of shape "
+            f"{tuple(scores.shape)}"
+        )
+
+
+def check_per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
+    """Raise ``ValueError`` unless a parameter broadcasts to one value for each row."""
+    check_broadcast(name, value, scores)
+    from_right = dim - scores.dim() if dim >= 0 else dim
+    if value.dim() >= -from_right and value.size(from_right) != 1:
+        raise ValueError(f"{name} of shape {tuple(value.shape)} must have size 1 on dim {dim}")
+
+
+def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
+    """Check a parameter and expand it to the shape of the scores with size 1 on ``dim``."""
+    check_per_row(name, value, scores, dim)
+    return value.to(scores.dtype).expand_as(scores.narrow(dim, 0, 1))
+
+
+def number(name: str, value: Any) -> float:
+    """Return a setting, a number of Python or numpy or a tensor without dimensions, as a float.
 
     Raises:
         TypeError: it is something else, or a tensor that requires a gradient, which a setting does
@@ -161,11 +163,7 @@ def number(name: str, value: Any) -> float:
 
 
 def integer(name: str, value: Any) -> int:
-    """Return a setting as a Python integer.
-
-    Args:
-        name: name of the setting, for messages.
-        value: an integer of Python or numpy, or an integer tensor with one element.
+    """Return a setting, an integer of Python or numpy or of a tensor with one element, as an int.
 
     Raises:
         TypeError: it is something else.
@@ -185,23 +183,9 @@ def _described(value: Any) -> str:
     return f"a tensor of shape {tuple(value.shape)} and {kind(value)}{gradient}"
 
 
-def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
-    """Expand a parameter to the shape of the scores with size 1 on ``dim``.
-
-    Raises:
-        ValueError: it does not broadcast to the scores, or has more than one value per row.
-    """
-    check_per_row(name, value, scores, dim)
-    return value.to(scores.dtype).expand_as(scores.narrow(dim, 0, 1))
-
-
-def check_per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
-    """Refuse a parameter that has not one value for each row.
-
-    Raises:
-        ValueError: it does not broadcast to the scores, or has more than one value per row.
-    """
-    check_broadcast(name, value, scores)
-    from_right = dim - scores.dim() if dim >= 0 else dim
-    if value.dim() >= -from_right and value.size(from_right) != 1:
-        raise ValueError(f"{name} of shape {tuple(value.shape)} must have size 1 on dim {dim}")
+def check_gamma(gamma: float) -> float:
+    """Return ``γ`` as a Python number; raise ``ValueError`` unless it is positive and finite."""
+    gamma = number("gamma", gamma)
+    if not 0 < gamma < math.inf:
+        raise ValueError(f"gamma must be positive and finite, got {gamma}")
+    return gamma

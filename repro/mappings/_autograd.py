@@ -15,8 +15,9 @@ class DifferentiableFunction(Function):
     """An autograd function with reverse mode, forward mode and ``vmap``.
 
     A subclass defines ``forward(*arguments)``, ``setup_context`` (which calls :func:`keep`),
-    ``backward`` and ``tangent``, the rule of forward mode. It is called by :meth:`run`, its first
-    argument being the tensor that decides whether kernels are used.
+    ``backward`` and ``tangent``, which returns the tangents of the outputs, given those of the
+    inputs. It is called by :meth:`run`, its first argument being the tensor that decides whether
+    kernels are used.
 
     ``torch.compile`` refuses functions with a ``jvp``. So ``tangent`` becomes the ``jvp`` of a
     second class, which serves everywhere else.
@@ -27,8 +28,9 @@ class DifferentiableFunction(Function):
     direct: ClassVar[Callable[..., Any]]
     """``apply`` without its work for functorch, which takes longer than a small kernel."""
 
+    tangent: ClassVar[Callable[..., Any]]
+
     def __init_subclass__(cls) -> None:
-        """Make the class with forward mode."""
         super().__init_subclass__()
         if "jvp" in cls.__dict__ or "forward" not in cls.__dict__:
             return
@@ -37,11 +39,6 @@ class DifferentiableFunction(Function):
         rule = {"jvp": staticmethod(cls.tangent)}
         cls.forward_mode = type(f"ForwardMode{cls.__name__}", (cls,), rule)
         cls.direct = super(Function, cls.forward_mode).apply  # type: ignore[misc]
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Any) -> Any:
-        """Return the tangents of the outputs, given those of the inputs."""
-        raise NotImplementedError
 
     @classmethod
     def run(cls, *arguments: Any) -> Any:
@@ -68,11 +65,21 @@ def keep(ctx: Any, *tensors: Tensor | None) -> None:
         ctx.save_for_forward(*tensors)
 
 
-def to_last(tensor: Tensor, dim: int) -> Tensor:
-    """Move an axis to the end, where kernels want it."""
-    return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(dim, -1)
+def keep_setting(ctx: Any, probs: Tensor, setting: float | Tensor) -> None:
+    """Save a distribution with the setting that it depends on, a number or a tensor."""
+    ctx.setting = None if isinstance(setting, Tensor) else setting
+    keep(ctx, probs, setting if isinstance(setting, Tensor) else None)
 
 
-def from_last(tensor: Tensor, dim: int) -> Tensor:
-    """Move the last axis back; a copy, as forward mode wants tangents laid out as a view is."""
-    return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(-1, dim).contiguous()
+def kept_setting(ctx: Any) -> tuple[Tensor, float | Tensor]:
+    """Return what :func:`keep_setting` saved."""
+    probs, parameter = ctx.saved_tensors
+    return probs, ctx.setting if parameter is None else parameter
+
+
+def batch_first(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[Tensor]:
+    """Move the mapped dimension of a ``vmap`` rule's arguments to the front; expand the others."""
+    return [
+        tensor.expand(info.batch_size, *tensor.shape) if at is None else tensor.movedim(at, 0)
+        for tensor, at in zip(tensors, in_dims, strict=False)
+    ]

@@ -1,4 +1,4 @@
-"""Constrained softmax and sparsemax: checks of bounds, derivative, multipliers, maximum."""
+"""Mappings under upper bounds: constrained softmax and sparsemax, and the top-k budget."""
 
 import math
 from typing import Any
@@ -13,8 +13,12 @@ from repro.mappings._arguments import (
     check_broadcast,
     check_floating,
     is_concrete,
+    like_scores,
+    number,
+    per_row,
+    to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
+from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, box_projection
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
@@ -22,255 +26,9 @@ from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
-_LARGEST_SLACK = 0.01
-
 
 class Unsolvable(Exception):
     """A kernel met rows that cannot be solved; the checks in PyTorch say which."""
-
-
-def constrained(scores: Tensor, upper: Tensor, order: float, dim: int) -> Tensor:
-    """Solve under bounds that are not checked yet; arguments as for :func:`admit`.
-
-    Raises:
-        TypeError: the bounds are not floating point.
-        ValueError: they do not broadcast, are negative or NaN, or sum to less than one.
-    """
-    if dispatch.has_kernel(scores):
-        _check_type(upper, scores)
-        bounds = cast_like(scores, upper)
-        if bounds.shape != scores.shape:  # an expansion has a derivative, which takes time
-            bounds = bounds.expand_as(scores)
-        try:
-            slack = _slack(upper, scores, dim)
-            solved: Tensor = BoundedFunction.run(scores, bounds, 1.0, order, dim, slack)[0]
-            return solved
-        except Unsolvable:
-            pass
-    scores, bounds = admit(scores, upper, dim)
-    return apply_bounded(scores, bounds, 1.0, order, dim)[0]
-
-
-def _slack(upper: Tensor, scores: Tensor, dim: int) -> float:
-    return min(scores.size(dim) * torch.finfo(upper.dtype).eps, _LARGEST_SLACK)
-
-
-def admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Check bounds of distributions and bring them to the form that the solvers take.
-
-    Bounds are remainders, a fertility less the attention spent, and carry the rounding of that
-    difference. Each may be off by one rounding of one, so sums down to ``1 - n eps`` and bounds
-    down to ``-n eps`` pass (``eps`` that of the bounds' type, ``n eps`` at most 0.01).
-
-    Args:
-        scores: what :func:`allowed_scores` returns, not empty along ``dim``.
-        upper: bounds, broadcast to ``scores``.
-        dim: the axis of the distributions.
-
-    Returns:
-        The scores, NaN in rows that cannot be solved and could not be refused; the bounds like
-        the scores, at least zero, and zero where forbidden.
-
-    Raises:
-        TypeError: the bounds are not floating point.
-        ValueError: they do not broadcast, are negative or NaN, or sum to less than one.
-    """
-    _check_type(upper, scores)
-    allowed = scores != -torch.inf
-    bounds = upper.to(scores.dtype).expand_as(scores).masked_fill(~allowed, 0.0)
-    slack = _slack(upper, scores, dim)
-    wrong = ~(bounds >= -slack)
-    sums = bounds.sum(dim, keepdim=True)
-    short = (sums < 1 - slack) & allowed.any(dim, keepdim=True)
-    bad = short | wrong.any(dim, keepdim=True)
-    if not is_concrete(bad):
-        scores = scores.masked_fill(bad, torch.nan)
-    elif bool(wrong.any()):
-        place = tuple(wrong.nonzero()[0].tolist())
-        raise ValueError(f"upper must be at least 0, got {bounds[place].item():g} at {place}")
-    elif bool(short.any()):
-        raise ValueError(
-            f"upper sums to {sums[short][0].item():g} over the allowed entries of row "
-            f"{first_row(short, dim)}; a distribution needs at least 1"
-        )
-    return scores, bounds.clamp(min=0.0)
-
-
-def _check_type(upper: Tensor, scores: Tensor) -> None:
-    check_floating("upper", upper)
-    check_broadcast("upper", upper, scores)
-
-
-def first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
-    """Index of the first flagged row, the axis of the distributions left out."""
-    return tuple(flags.squeeze(dim).nonzero()[0].tolist())
-
-
-def apply_bounded(
-    scores: Tensor,
-    upper: Tensor | None,
-    total: float | Tensor,
-    order: float,
-    dim: int,
-    slack: float = math.inf,
-) -> tuple[Tensor, Tensor]:
-    """Apply the derivative-aware function.
-
-    Args:
-        scores: not empty along ``dim``; ``-inf`` where forbidden.
-        upper: bounds, like ``scores``; zero where forbidden, unless there is a kernel. None, for
-            a kernel only, is one for each entry.
-        total: mass to spend, a number or ``scores`` with size 1 on ``dim``.
-        order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
-        dim: the axis of the distributions.
-        slack: how far below what is asked for bounds may be before a kernel says so; infinite
-            where the arguments have been checked.
-
-    Returns:
-        The distributions, and the KKT status of their entries.
-
-    Raises:
-        Unsolvable: a kernel met rows that cannot be solved. They are NaN where values are not
-            read.
-    """
-    function = BoundedFunction.run
-    probs, status = function(scores, upper, total, order, dim, slack)
-    return probs, status
-
-
-class BoundedFunction(DifferentiableFunction):
-    """``p`` under bounds.
-
-    Free entries move as without bounds, by ``diag(s) - s sᵀ / Σs`` with ``s = p`` (softmax) or 1
-    (sparsemax); full ones move with their bounds, and the free ones make up for it in proportion
-    to ``s``. Where no entry is free, ``p`` is a corner and the derivative is zero.
-    """
-
-    @staticmethod
-    def forward(
-        scores: Tensor,
-        upper: Tensor | None,
-        total: float | Tensor,
-        order: float,
-        dim: int,
-        slack: float,
-    ) -> tuple[Tensor, Tensor]:
-        """Solve; ``order`` chooses the solver."""
-        is_one = isinstance(total, float) and total == 1.0
-        if not dispatch.has_kernel(scores) or not (upper is None or is_one):
-            assert upper is not None
-            solve = bounded_softmax if order == 0.0 else box_projection
-            return solve(scores, upper, total, dim)
-        rows = to_last(scores, dim)
-        if upper is not None:
-            solution = launch("bounded_forward", rows, to_last(upper, dim), order, slack)
-        elif isinstance(total, Tensor):
-            solution = launch("budget_forward_rows", rows, to_last(total, dim))
-        else:
-            solution = launch("budget_forward", rows, total)
-        probs, status, faults = solution
-        if is_concrete(faults) and faults.item():
-            raise Unsolvable
-        return from_last(probs, dim), from_last(status, dim)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep the distribution and the KKT status only."""
-        _, _, total, ctx.order, ctx.dim, _ = inputs
-        ctx.spends = isinstance(total, Tensor)
-        ctx.mark_non_differentiable(output[1])
-        keep(ctx, *output)
-
-    @staticmethod
-    def backward(
-        ctx: Any, *grads: Tensor
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None, None]:
-        """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
-        probs, status = ctx.saved_tensors
-        if dispatch.differentiable_once(probs, grads[0]):
-            rows, kinds, grad = (to_last(tensor, ctx.dim) for tensor in (probs, status, grads[0]))
-            to_upper = ctx.needs_input_grad[1]
-            moved, charged, spent = launch(
-                "bounded_backward", rows, kinds, grad, ctx.order, to_upper, ctx.spends
-            )
-            grad_upper = from_last(charged, ctx.dim) if to_upper else None
-            totals = spent.view(*rows.shape[:-1], 1) if ctx.spends else None
-            grad_total = None if totals is None else from_last(totals, ctx.dim)
-            return from_last(moved, ctx.dim), grad_upper, grad_total, None, None, None
-        slope, share, full = _response(probs, status, ctx.order, ctx.dim)
-        mean = (share * grads[0]).sum(ctx.dim, keepdim=True)
-        grad_upper = full * (grads[0] - mean) if ctx.needs_input_grad[1] else None
-        moved = slope * (grads[0] - mean)
-        return moved, grad_upper, mean if ctx.spends else None, None, None, None
-
-    @staticmethod
-    def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
-        """Apply the Jacobian to the tangents."""
-        probs, status = ctx.saved_tensors
-        slope, share, full = _response(probs, status, ctx.order, ctx.dim)
-        moved = torch.zeros_like(probs)
-        if tangents[0] is not None:
-            moved = slope * (tangents[0] - (share * tangents[0]).sum(ctx.dim, keepdim=True))
-        if tangents[1] is not None:
-            lifted = full * tangents[1]
-            moved = moved + lifted - share * lifted.sum(ctx.dim, keepdim=True)
-        if ctx.spends and tangents[2] is not None:
-            moved = moved + share * tangents[2]
-        return moved, None
-
-
-def _response(
-    probs: Tensor, status: Tensor, order: float, dim: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """``s``, ``s / Σs`` and where bounds are met; all zero at a corner."""
-    slope = (status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
-    sums = slope.sum(dim, keepdim=True)
-    corner = sums == 0
-    return slope, slope / sums.masked_fill(corner, 1.0), (status == AT_UPPER) & ~corner
-
-
-def bounded_value(
-    scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float, dim: int
-) -> Tensor:
-    """``max <q, z> - Ω(q)`` under the bounds, with ``Ω`` the Tsallis entropy of ``order``.
-
-    The gradient is ``p`` in the scores and the multipliers in the bounds and the total: for a
-    bound that is met, by how much ``z - Ω'(u)`` exceeds the level ``z - Ω'(p)`` of the free
-    entries. At a corner, and for an exhausted bound under the entropy, where it is infinite, the
-    multiplier is reported as zero.
-
-    Args:
-        scores: as for :func:`apply_bounded`.
-        upper: as for :func:`apply_bounded`.
-        total: as for :func:`apply_bounded`.
-        order: as for :func:`apply_bounded`.
-        dim: the axis of the distributions.
-
-    Returns:
-        The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
-    """
-    probs, status = apply_bounded(scores, upper, total, order, dim)
-    held = probs.detach()
-    centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), dim)
-    best = (held * centred).sum(dim) - tsallis(held, order, dim) + (total * top).squeeze(dim)
-    # Multipliers of the bounds, and the level of the free entries, which is that of the total.
-    largest = torch.finfo(scores.dtype).max
-    shift = top.clamp(-largest, largest)
-    heights = (scores.clamp(max=largest) - shift).masked_fill(status == AT_ZERO, 0.0)
-    if order == 0.0:
-        heights = heights - on_support(probs, probs > 0).log()
-    else:
-        heights = heights - probs + 0.5
-    _, share, full = _response(held, status, 0.0, dim)
-    level = (share * heights).sum(dim, keepdim=True)
-    met = full & (probs > 0) if order == 0.0 else full
-    spent = share.sum(dim, keepdim=True) > 0
-    excess = torch.where(met, heights - level, 0.0)
-    level = torch.where(spent, level + shift, 0.0)
-    value: Tensor = Danskin.run(scores, probs, best.detach(), dim)
-    if upper is not None:
-        value = Danskin.run(upper, excess, value, dim)
-    return Danskin.run(total, level, value, dim) if isinstance(total, Tensor) else value
 
 
 def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: int = -1) -> Tensor:
@@ -337,13 +95,279 @@ def csparsemax(
     return _constrained(scores, upper, 1.0, mask, dim)
 
 
-def _constrained(
-    scores: Tensor, upper: Tensor, order: float, mask: Tensor | None, dim: int
+def budget(
+    scores: Tensor, k: float | Tensor, *, mask: Tensor | None = None, dim: int = -1
 ) -> Tensor:
+    r"""Select entries softly, ``k`` in all.
+
+    .. math:: p = \arg\max_{0 \le q \le 1,\, \sum_j q_j = k} \langle q, z \rangle
+              - \tfrac12 \lVert q \rVert_2^2, \qquad p_j = \max(0, \min(1, z_j - \tau))
+
+    ``k = 1`` is sparsemax. For an integer ``k`` and scores far apart the ``k`` largest get one.
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        k: a positive number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim``
+            (one value per row), at most the number of allowed entries; it receives gradients.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis along which entries are selected.
+
+    Returns:
+        ``p``, like ``scores``; between zero and one, sums to ``k`` along ``dim``, exactly zero
+        where masked. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``k`` is not positive or above the number of allowed entries, or a shape does
+            not broadcast. On accelerators, in ``torch.compile`` or ``vmap`` such rows are NaN.
+
+    References:
+        The problem of Malaviya et al. (2018), Eq. 6, with all bounds one and total ``k``.
+    """
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return cast_like(scores, constrained(wide, upper, order, dim))
+    total = _total(k, wide, dim)
+    if dispatch.has_kernel(wide):
+        try:
+            probs, _ = BoundedFunction.run(to_last(wide, dim), None, total, 1.0, 0.0)
+            return like_scores(probs, scores, dim)
+        except Unsolvable:
+            pass
+    rows, ones = _admit_budget(wide, total, dim)
+    probs, _ = BoundedFunction.run(rows, ones, total, 1.0, math.inf)
+    return like_scores(probs, scores, dim)
+
+
+def _constrained(
+    scores: Tensor, upper: Tensor, order: float, mask: Tensor | None, dim: int
+) -> Tensor:
+    """Check the arguments and solve: a kernel checks the bounds itself."""
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    check_floating("upper", upper)
+    check_broadcast("upper", upper, scores)
+    if dispatch.has_kernel(wide):
+        bounds = cast_like(wide, upper)
+        if bounds.shape != wide.shape:  # an expansion has a derivative, which takes time
+            bounds = bounds.expand_as(wide)
+        rows, bounds = to_last(wide, dim), to_last(bounds, dim)
+        try:
+            probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, _slack(upper, wide, dim))
+            return like_scores(probs, scores, dim)
+        except Unsolvable:
+            pass
+    rows, bounds = _admit(wide, upper, dim)
+    probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, math.inf)
+    return like_scores(probs, scores, dim)
+
+
+def _slack(upper: Tensor, scores: Tensor, dim: int) -> float:
+    """How far below what is asked for bounds and their sums may be.
+
+    Bounds are remainders, a fertility less the attention spent, and carry the rounding of that
+    difference. Each may be off by one rounding of one, so sums down to ``1 - n eps`` and bounds
+    down to ``-n eps`` pass (``eps`` that of the bounds' type, ``n eps`` at most 0.01).
+    """
+    return min(scores.size(dim) * torch.finfo(upper.dtype).eps, 0.01)
+
+
+def _admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Check bounds of distributions along ``dim``, which broadcast to the scores.
+
+    Returns:
+        The rows of scores, NaN where they cannot be solved and could not be refused; the bounds
+        like them, at least zero, and zero where forbidden.
+
+    Raises:
+        ValueError: bounds are negative or NaN, or sum to less than one.
+    """
+    allowed = scores != -torch.inf
+    bounds = upper.to(scores.dtype).expand_as(scores).masked_fill(~allowed, 0.0)
+    slack = _slack(upper, scores, dim)
+    wrong = ~(bounds >= -slack)
+    sums = bounds.sum(dim, keepdim=True)
+    short = (sums < 1 - slack) & allowed.any(dim, keepdim=True)
+    bad = short | wrong.any(dim, keepdim=True)
+    if not is_concrete(bad):
+        scores = scores.masked_fill(bad, torch.nan)
+    elif bool(wrong.any()):
+        index = tuple(wrong.nonzero()[0].tolist())
+        raise ValueError(f"upper must be at least 0, got {bounds[index].item():g} at {index}")
+    elif bool(short.any()):
+        raise ValueError(
+            f"upper sums to {sums[short][0].item():g} over the allowed entries of row "
+            f"{_first_row(short, dim)}; a distribution needs at least 1"
+        )
+    return to_last(scores, dim), to_last(bounds.clamp(min=0.0), dim)
+
+
+def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
+    """Check ``k`` and return it as a number or with one value per row, ``(..., 1)``."""
+    if isinstance(k, Tensor):
+        return to_last(per_row("k", k, scores, dim), dim)
+    return _check_k(k)
+
+
+def _admit_budget(scores: Tensor, total: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Rows of scores and bounds for the solver; NaN in rows that could not be refused."""
+    rows = to_last(scores, dim)
+    ones = (rows != -torch.inf).to(scores.dtype)
+    count = ones.sum(-1, keepdim=True)
+    bad = ~((total <= count) | (count == 0))
+    if isinstance(total, Tensor):
+        bad = bad | ~(total > 0)
+    if not is_concrete(bad):
+        return rows.masked_fill(bad, torch.nan), ones
+    if bool(bad.any()):
+        asked = (total + torch.zeros_like(count))[bad][0].item()
+        raise ValueError(
+            f"k must be positive and at most the number of allowed entries, got {asked:g} for "
+            f"{count[bad][0].item():g} entries in row {_first_row(bad, -1)}"
+        )
+    return rows, ones
+
+
+def _check_k(k: float) -> float:
+    k = number("k", k)
+    if not 0 < k < math.inf:
+        raise ValueError(f"k must be positive and finite, got {k}")
+    return k
+
+
+def _first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
+    """Index of the first flagged row, the axis of the distributions left out."""
+    return tuple(flags.squeeze(dim).nonzero()[0].tolist())
+
+
+class BoundedFunction(DifferentiableFunction):
+    """``p`` under bounds along the last axis, and the KKT status of its entries.
+
+    Interior entries move as without bounds, by ``diag(s) - s sᵀ / Σs`` with ``s = p`` (softmax) or
+    1 (sparsemax); those at their bounds move with them, and the interior ones make up for it in
+    proportion to ``s``. Where no entry is interior, ``p`` is a corner and the derivative is zero.
+    """
+
+    @staticmethod
+    def forward(
+        scores: Tensor,
+        upper: Tensor | None,
+        total: float | Tensor,
+        order: float,
+        slack: float,
+    ) -> tuple[Tensor, Tensor]:
+        """Solve by a kernel or in PyTorch.
+
+        Args:
+            scores: shape ``(..., n)`` with ``n >= 1``; ``-inf`` where forbidden.
+            upper: bounds, like ``scores``; zero where forbidden, unless there is a kernel. None,
+                for a kernel only, is one for each entry.
+            total: mass to spend, a number or ``(..., 1)``.
+            order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
+            slack: how far below what is asked for bounds may be before a kernel says so; infinite
+                where the arguments have been checked.
+
+        Raises:
+            Unsolvable: a kernel met rows that cannot be solved. They are NaN where values are not
+                read.
+        """
+        is_one = isinstance(total, float) and total == 1.0
+        if not dispatch.has_kernel(scores) or not (upper is None or is_one):
+            assert upper is not None
+            return (bounded_softmax if order == 0.0 else box_projection)(scores, upper, total)
+        if upper is not None:
+            probs, status, faults = launch("bounded_forward", scores, upper, order, slack)
+        elif isinstance(total, Tensor):
+            probs, status, faults = launch("budget_forward_rows", scores, total)
+        else:
+            probs, status, faults = launch("budget_forward", scores, total)
+        if is_concrete(faults) and faults.item():
+            raise Unsolvable
+        return probs, status
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.spends, ctx.order = isinstance(inputs[2], Tensor), inputs[3]
+        ctx.mark_non_differentiable(output[1])
+        keep(ctx, *output)
+
+    @staticmethod
+    def backward(
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
+        """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
+        probs, status = ctx.saved_tensors
+        to_upper = ctx.needs_input_grad[1]
+        if dispatch.differentiable_once(probs, grads[0]):
+            moved, charged, spent = launch(
+                "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.spends
+            )
+            grad_total = spent.view(*probs.shape[:-1], 1) if ctx.spends else None
+            return moved, charged if to_upper else None, grad_total, None, None
+        slope, share, full = _response(probs, status, ctx.order)
+        mean = (share * grads[0]).sum(-1, keepdim=True)
+        grad_upper = full * (grads[0] - mean) if to_upper else None
+        return slope * (grads[0] - mean), grad_upper, mean if ctx.spends else None, None, None
+
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
+        probs, status = ctx.saved_tensors
+        slope, share, full = _response(probs, status, ctx.order)
+        moved = torch.zeros_like(probs)
+        if tangents[0] is not None:
+            moved = slope * (tangents[0] - (share * tangents[0]).sum(-1, keepdim=True))
+        if tangents[1] is not None:
+            lifted = full * tangents[1]
+            moved = moved + lifted - share * lifted.sum(-1, keepdim=True)
+        if ctx.spends and tangents[2] is not None:
+            moved = moved + share * tangents[2]
+        return moved, None
+
+
+def _response(probs: Tensor, status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:
+    """``s``, ``s / Σs`` and where bounds are met; all zero at a corner."""
+    slope = (status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
+    sums = slope.sum(-1, keepdim=True)
+    corner = sums == 0
+    return slope, slope / sums.masked_fill(corner, 1.0), (status == AT_UPPER) & ~corner
+
+
+def bounded_value(
+    scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float
+) -> Tensor:
+    """``max <q, z> - Ω(q)`` under the bounds, with ``Ω`` the Tsallis entropy of ``order``.
+
+    The gradient is ``p`` in the scores and the multipliers in the bounds and the total: for a
+    bound that is met, by how much ``z - Ω'(u)`` exceeds the level ``z - Ω'(p)`` of the interior
+    entries. At a corner, and for an exhausted bound under the entropy, where it is infinite, the
+    multiplier is reported as zero.
+
+    Arguments are those of :class:`BoundedFunction`. The result has the shape of ``scores`` without
+    the last axis; ``-inf`` for a row with nothing allowed.
+    """
+    probs, status = BoundedFunction.run(scores, upper, total, order, math.inf)
+    held = probs.detach()
+    centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), -1)
+    best = (held * centred).sum(-1) - tsallis(held, order, -1) + (total * top).squeeze(-1)
+    # Multipliers of the bounds, and the level of the interior entries, which is that of the total.
+    largest = torch.finfo(scores.dtype).max
+    shift = top.clamp(-largest, largest)
+    heights = (scores.clamp(max=largest) - shift).masked_fill(status == AT_ZERO, 0.0)
+    if order == 0.0:
+        heights = heights - on_support(probs, probs > 0).log()
+    else:
+        heights = heights - probs + 0.5
+    _, share, full = _response(held, status, 0.0)
+    level = (share * heights).sum(-1, keepdim=True)
+    met = full & (probs > 0) if order == 0.0 else full
+    spent = share.sum(-1, keepdim=True) > 0
+    excess = torch.where(met, heights - level, 0.0)
+    level = torch.where(spent, level + shift, 0.0)
+    value: Tensor = Danskin.run(scores, probs, best.detach(), -1)
+    if upper is not None:
+        value = Danskin.run(upper, excess, value, -1)
+    return Danskin.run(total, level, value, -1) if isinstance(total, Tensor) else value
 
 
 class BoundedMap(ProbabilityMap):
@@ -368,19 +392,15 @@ class BoundedMap(ProbabilityMap):
         """Return ``max <q, z> - Ω(q)`` over the distributions under the bounds.
 
         Its gradient is ``p`` in the scores and the multipliers in the bounds (zero for a bound
-        that is not met; where several are possible, because no entry is free, also zero).
-
-        Args:
-            scores: ``z``, floating point, ``n >= 1`` on ``dim``; ``-inf`` forbids an entry.
-            upper: ``u``, as for the map.
-            mask: boolean, broadcasts to ``scores``; True = allowed.
-            dim: the axis of the distributions.
-
-        Returns:
-            The shape of ``scores`` without ``dim``; ``-inf`` for a row with nothing allowed.
+        that is not met; where several are possible, because no entry is interior, also zero).
+        Arguments are those of the function, with ``n >= 1``. The result has the shape of
+        ``scores`` without ``dim``; it is ``-inf`` for a row with nothing allowed.
         """
-        wide, bounds = admit(allowed_scores(scores, mask, dim), upper, dim)
-        return bounded_value(wide, bounds, 1.0, self.order, dim).to(scores.dtype)
+        wide = allowed_scores(scores, mask, dim)
+        check_floating("upper", upper)
+        check_broadcast("upper", upper, scores)
+        rows, bounds = _admit(wide, upper, dim)
+        return bounded_value(rows, bounds, 1.0, self.order).to(scores.dtype)
 
 
 class Csoftmax(BoundedMap):
@@ -396,3 +416,39 @@ class Csparsemax(BoundedMap):
     """:func:`csparsemax` with ``Ω(p) = ½ (‖p‖² - 1)``."""
 
     order = 1.0
+
+
+class Budget(ProbabilityMap):
+    """:func:`budget` with ``Ω(p) = ½ Σ p (p - 1)``, zero on every selection of entries.
+
+    Args:
+        k: how much to select: a number, or a tensor with size 1 on the axis of the entries, kept
+            as a buffer.
+    """
+
+    settings = ("k",)
+
+    k: float | Tensor
+
+    def __init__(self, k: float | Tensor) -> None:
+        super().__init__()
+        if isinstance(k, Tensor):
+            self.register_buffer("k", k)
+        else:
+            self.k = _check_k(k)
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`budget`."""
+        return budget(scores, self.k, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``½ Σ p (p - 1)``."""
+        return tsallis(probs, 1.0, dim)
+
+    def value(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return ``max <q, z> - Ω(q)`` over selections, as :meth:`ProbabilityMap.value` does."""
+        wide = allowed_scores(scores, mask, dim)
+        total = _total(self.k, wide, dim)
+        rows, ones = _admit_budget(wide, total, dim)
+        upper = None if dispatch.has_kernel(rows) else ones
+        return bounded_value(rows, upper, total, 1.0).to(scores.dtype)

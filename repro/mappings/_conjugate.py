@@ -47,7 +47,6 @@ class HeldTsallis(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep both arguments."""
         probs, order, ctx.dim = inputs
         keep(ctx, probs, order)
 
@@ -60,7 +59,6 @@ class HeldTsallis(DifferentiableFunction):
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """``∂Ω/∂r`` times the tangent of ``r``."""
         probs, order = ctx.saved_tensors
         terms = _order_terms(probs, order)
         return (terms * (0.0 if tangents[1] is None else tangents[1])).sum(ctx.dim)

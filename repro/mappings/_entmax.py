@@ -1,4 +1,4 @@
-"""α-entmax: algorithm, derivative, public function. Softmax and sparsemax are its two ends."""
+"""Softmax, sparsemax and α-entmax: public functions, algorithm, derivative."""
 
 import math
 from collections.abc import Callable
@@ -11,14 +11,83 @@ from repro.mappings._arguments import (
     allowed_scores,
     cast_like,
     centre,
+    check_gamma,
     check_per_row,
+    divided_by_gamma,
     in_double,
     is_concrete,
+    like_scores,
     number,
+    to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, from_last, keep, to_last
+from repro.mappings._autograd import DifferentiableFunction, keep_setting, kept_setting
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
+
+
+def softmax(
+    scores: Tensor, *, gamma: float = 1.0, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Map scores to a dense distribution.
+
+    .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \gamma \sum_j q_j \log q_j
+              = \exp(z / \gamma) / \textstyle\sum_j \exp(z_j / \gamma)
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        gamma: strength of the regulariser, positive; larger is flatter.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, positive where allowed. A row with
+        nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``gamma`` is not positive and finite, or the mask does not broadcast.
+
+    References:
+        Peters et al. (2019), Eqs. 4 and 7.
+    """
+    return _tempered(scores, 0.0, gamma, mask, dim)
+
+
+def sparsemax(
+    scores: Tensor, *, gamma: float = 1.0, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Project scores onto the probability simplex.
+
+    .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        gamma: strength of the regulariser, positive; larger is flatter.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
+        support. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``gamma`` is not positive and finite, or the mask does not broadcast.
+
+    References:
+        Martins & Astudillo (2016), Eq. 2; Peters et al. (2019), Eq. 5.
+    """
+    return _tempered(scores, 1.0, gamma, mask, dim)
+
+
+def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, dim: int) -> Tensor:
+    gamma = check_gamma(gamma)
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    divided = divided_by_gamma(wide, gamma, dim)
+    return cast_like(scores, apply_entmax(divided, order, dim, True))
 
 
 def entmax(
@@ -60,122 +129,124 @@ def entmax(
     return cast_like(scores, apply_entmax(wide, order, dim, convex))
 
 
-def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
-    """Apply the derivative-aware function; arguments checked by the caller.
+def check_alpha(alpha: float) -> float:
+    """Return ``α`` as a Python number; raise ``ValueError`` unless it is finite and at least 1."""
+    alpha = number("alpha", alpha)
+    if not 1 <= alpha < math.inf:
+        raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
+    return alpha
 
-    Args:
-        scores: what :func:`allowed_scores` returns, not empty along ``dim``.
-        order: ``r = alpha - 1``.
-        dim: the axis that becomes a distribution.
-        convex: whether every ``r <= 1`` for certain.
+
+def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
+    """``r = α - 1``, its axis of size 1 at the end, and whether every ``r <= 1`` for certain."""
+    if not isinstance(alpha, Tensor):
+        alpha = check_alpha(alpha)
+        return alpha - 1.0, alpha <= 2.0
+    check_per_row("alpha", alpha, scores, dim)
+    order, convex = (alpha - 1).to(scores.dtype), False
+    if is_concrete(alpha) and alpha.numel():
+        lowest, highest = torch.aminmax(alpha.detach())
+        if not lowest.item() >= 1:
+            raise ValueError(f"alpha must be at least 1, got {lowest.item()}")
+        convex = highest.item() <= 2
+    else:
+        order = order.masked_fill(order < 0, torch.nan)
+    if dim not in (-1, scores.dim() - 1):
+        order = order.view((1,) * (scores.dim() - order.dim()) + order.shape).movedim(dim, -1)
+    return order, convex
+
+
+def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
+    """Apply the derivative-aware function along an axis that is not empty.
+
+    ``order`` is ``r = α - 1``, as a tensor with the axis of size 1 at the end; ``convex`` says
+    whether every ``r <= 1`` for certain.
     """
-    if not _has_kernel(order) and is_concrete(scores):
+    if _is_softmax(order) and is_concrete(scores):
         probs = scores.softmax(dim)
         # torch gives NaN to a whole row with an infinite maximum.
         if not bool(probs.select(dim, 0).isnan().any()):
             return probs
-    apply = EntmaxFunction.run
-    solved: Tensor = apply(scores, order, dim, convex)
-    return solved
+    solved = EntmaxFunction.run(to_last(scores, dim), order, convex)
+    return like_scores(solved, scores, dim)
+
+
+def _is_softmax(order: float | Tensor) -> bool:
+    return not isinstance(order, Tensor) and order == 0.0
 
 
 class EntmaxFunction(DifferentiableFunction):
-    """``p``; the Jacobian is ``diag(s) - s sᵀ / Σs`` with ``s = p^{2-α}`` on the support."""
+    """``p`` along the last axis; the derivative is that of :func:`apply_jacobian`."""
 
     @staticmethod
-    def forward(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
-        """Center, solve for the threshold in double precision, normalise.
+    def forward(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor:
+        """Centre, solve for the threshold in double precision, normalise.
 
         In single precision, entries tied at the threshold are lost, and above ``α = 2``, where the
         map is not Lipschitz, all that are small.
         """
-        if _has_kernel(order) and dispatch.has_kernel(scores):
-            rows = to_last(scores, dim)
-            if isinstance(order, Tensor):
-                orders = _row_orders(order, scores, dim)
-                return from_last(dispatch.launch("entmax_forward_rows", rows, orders), dim)
-            return from_last(dispatch.launch("entmax_forward", rows, order), dim)
-        if not _has_kernel(order):
+        if _is_softmax(order):
             # torch's own operator, which makes NaN of a row whose maximum is infinite
             finite = scores.clamp(max=torch.finfo(scores.dtype).max)
-            empty = scores.amax(dim, keepdim=True) == -torch.inf
-            return finite.softmax(dim).masked_fill_(empty, 0.0)
-        centred, top = centre(scores, dim)
+            empty = scores.amax(-1, keepdim=True) == -torch.inf
+            return finite.softmax(-1).masked_fill_(empty, 0.0)
+        if dispatch.has_kernel(scores):
+            if isinstance(order, Tensor):
+                return launch("entmax_forward_rows", scores, _of_rows(order, scores))
+            return launch("entmax_forward", scores, order)
+        centred, top = centre(scores, -1)
         wide = in_double(centred)
         if isinstance(order, float) and order == 1.0:
-            powers = sparsemax_powers(wide, dim)
+            powers = sparsemax_powers(wide)
         elif isinstance(order, float) and order == 0.5:
-            powers = entmax15_powers(wide, dim)
+            powers = entmax15_powers(wide)
         else:
-            powers = entmax_powers(wide, order, dim, convex)
-        probs = cast_like(scores, powers.div_(powers.sum(dim, keepdim=True)))
+            powers = entmax_powers(wide, order, convex)
+        probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
         return probs.masked_fill_(top == -torch.inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution only."""
-        _, order, ctx.dim, _ = inputs
-        ctx.order = None if isinstance(order, Tensor) else order
-        keep(ctx, output, *([order] if isinstance(order, Tensor) else []))
+        keep_setting(ctx, output, inputs[1])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; differentiable once more."""
-        probs, order = _saved(ctx)
+        probs, order = kept_setting(ctx)
         if dispatch.differentiable_once(probs, grads[0]):
-            if not _has_kernel(order):
-                moved = torch._softmax_backward_data(grads[0], probs, ctx.dim, probs.dtype)
-                return moved, None, None, None
-            rows, grad = to_last(probs, ctx.dim), to_last(grads[0], ctx.dim)
+            if _is_softmax(order):
+                moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
+                return moved, None, None
             if not isinstance(order, Tensor):
-                moved = dispatch.launch("entmax_backward", rows, grad, order)
-                return from_last(moved, ctx.dim), None, None, None
-            orders = _row_orders(order, probs, ctx.dim)
+                return launch("entmax_backward", probs, grads[0], order), None, None
+            orders = _of_rows(order, probs)
             if not ctx.needs_input_grad[1]:
-                moved = dispatch.launch("entmax_backward_scores", rows, grad, orders)
-                return from_last(moved, ctx.dim), None, None, None
-            moved, drift = dispatch.launch("entmax_backward_rows", rows, grad, orders)
-            drift = from_last(drift.view(*rows.shape[:-1], 1), ctx.dim)
-            return from_last(moved, ctx.dim), drift.sum_to_size(order.shape), None, None
-        grad_scores, centred = apply_jacobian(probs, order, grads[0], ctx.dim)
+                return launch("entmax_backward_scores", probs, grads[0], orders), None, None
+            moved, drift = launch("entmax_backward_rows", probs, grads[0], orders)
+            return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(order.shape), None
+        moved, centred = apply_jacobian(probs, order, grads[0])
         grad_order = None
         if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
-            drift = -order_curvature(probs, order) * centred
-            grad_order = drift.sum_to_size(order.shape)
-        return grad_scores, grad_order, None, None
+            grad_order = (-order_curvature(probs, order) * centred).sum_to_size(order.shape)
+        return moved, grad_order, None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """Apply the Jacobian to the tangents."""
-        probs, order = _saved(ctx)
+        probs, order = kept_setting(ctx)
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
-            moved = apply_jacobian(probs, order, tangents[0], ctx.dim)[0]
+            moved = apply_jacobian(probs, order, tangents[0])[0]
         if tangents[1] is not None and isinstance(order, Tensor):
-            moved = moved + tangents[1] * order_derivative(probs, order, ctx.dim)
+            moved = moved + tangents[1] * order_derivative(probs, order)
         return moved
 
 
-def _has_kernel(order: float | Tensor) -> bool:
-    """Return whether the order is not that of softmax, which torch computes itself."""
-    return isinstance(order, Tensor) or order != 0.0
+def _of_rows(order: Tensor, rows: Tensor) -> Tensor:
+    """Expand to one order for each row, or return the one order of all rows."""
+    return order if order.numel() == 1 else order.expand(*rows.shape[:-1], 1)
 
 
-def _row_orders(order: Tensor, like: Tensor, dim: int) -> Tensor:
-    """One order for each distribution, in the order of the rows along ``dim``."""
-    if order.numel() == 1:
-        return order
-    return order.expand(like.narrow(dim, 0, 1).shape).movedim(dim, -1)
-
-
-def _saved(ctx: Any) -> tuple[Tensor, float | Tensor]:
-    probs, *rest = ctx.saved_tensors
-    return probs, rest[0] if rest else ctx.order
-
-
-def apply_jacobian(
-    probs: Tensor, order: float | Tensor, vector: Tensor, dim: int
-) -> tuple[Tensor, Tensor]:
+def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
     """Multiply by the Jacobian ``diag(s) - s sᵀ / Σs``.
 
     Above ``α = 2`` slopes overflow, and where one of them dominates, ``v`` less its mean weighted
@@ -195,12 +266,12 @@ def apply_jacobian(
             slope = support.to(probs.dtype)
         else:  # for r = 1 when a graph is made: second derivatives are then zero, not an error
             slope = on_support(probs, support).pow(1 - order) * support
-        mean = (vector * slope).sum(dim, keepdim=True) / _total(slope, dim)
+        mean = (vector * slope).sum(-1, keepdim=True) / _total(slope)
         return slope * (vector - mean), vector - mean
     shares, wide = in_double(probs), in_double(vector)
-    slope, place = _relative_slope(shares, order, dim)
-    wide = wide - wide.gather(dim, place)
-    centred = wide - (wide * slope).sum(dim, keepdim=True) / _total(slope, dim)
+    slope, smallest = _relative_slope(shares, order)
+    wide = wide - wide.gather(-1, smallest)
+    centred = wide - (wide * slope).sum(-1, keepdim=True) / _total(slope)
     support = shares > 0
     logs = on_support(shares, support).log()
     half = (0.5 * (1 - order) * logs).exp().clamp(max=torch.finfo(slope.dtype).max) * support
@@ -209,20 +280,20 @@ def apply_jacobian(
     return moved.to(probs.dtype), centred.to(probs.dtype)
 
 
-def _total(slope: Tensor, dim: int) -> Tensor:
+def _total(slope: Tensor) -> Tensor:
     """``Σ s``, which is at least one but for rows without mass."""
-    return slope.sum(dim, keepdim=True).clamp(min=0.5)
+    return slope.sum(-1, keepdim=True).clamp(min=0.5)
 
 
-def _relative_slope(probs: Tensor, order: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _relative_slope(probs: Tensor, order: float | Tensor) -> tuple[Tensor, Tensor]:
     """``(p / f)^{1-r}`` on the support, zero elsewhere, and where the smallest share is.
 
     ``f`` is the smallest positive share where ``r > 1``, and else one.
     """
     support = probs > 0
-    floor, place = probs.detach().masked_fill(~support, torch.inf).min(dim, keepdim=True)
+    floor, smallest = probs.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
     floor = floor.masked_fill((floor == torch.inf) | (torch.as_tensor(order) <= 1), 1.0)
-    return on_support(probs / floor, support).pow(1 - order) * support, place
+    return on_support(probs / floor, support).pow(1 - order) * support, smallest
 
 
 def on_support(probs: Tensor, support: Tensor) -> Tensor:
@@ -243,38 +314,10 @@ def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
     return probs * torch.where(large, -(1 + theta) / safe.square(), curve)
 
 
-def check_alpha(alpha: float) -> float:
-    """Return ``alpha`` as a Python number; refuse one for which the regulariser is not convex.
-
-    Raises:
-        TypeError: ``alpha`` is no number.
-        ValueError: ``alpha < 1``, or it is not finite.
-    """
-    alpha = number("alpha", alpha)
-    if not 1 <= alpha < math.inf:
-        raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
-    return alpha
-
-
-def order_derivative(probs: Tensor, order: Tensor, dim: int) -> Tensor:
+def order_derivative(probs: Tensor, order: Tensor) -> Tensor:
     """``∂p/∂r``: the drift at a fixed threshold, and the threshold's move that undoes its sum."""
-    curve, slope = order_curvature(probs, order), _relative_slope(probs, order, dim)[0]
-    return slope * (curve.sum(dim, keepdim=True) / _total(slope, dim)) - curve
-
-
-def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
-    """``r = α - 1`` and whether every ``r <= 1`` for certain."""
-    if not isinstance(alpha, Tensor):
-        alpha = check_alpha(alpha)
-        return alpha - 1.0, alpha <= 2.0
-    check_per_row("alpha", alpha, scores, dim)
-    if not is_concrete(alpha) or alpha.numel() == 0:
-        order = (alpha - 1).to(scores.dtype)
-        return order.masked_fill(order < 0, torch.nan), False
-    lowest, highest = torch.aminmax(alpha.detach())
-    if not lowest.item() >= 1:
-        raise ValueError(f"alpha must be at least 1, got {lowest.item()}")
-    return (alpha - 1).to(scores.dtype), highest.item() <= 2
+    curve, slope = order_curvature(probs, order), _relative_slope(probs, order)[0]
+    return slope * (curve.sum(-1, keepdim=True) / _total(slope)) - curve
 
 
 _SWITCH = 0.5

@@ -1,4 +1,4 @@
-"""Simplex projection of group means: what fusedmax and oscarmax have in common.
+"""Fusedmax and oscarmax: simplex projections of group means.
 
 Both are ``p = P_Δ(z)`` with ``z`` the mean of shifted scores over groups of tied entries (Niculae &
 Blondel 2017, Propositions 2 and 3). Groups and shifts do not move with the scores, so the groups
@@ -6,29 +6,137 @@ alone give the derivative.
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from repro.mappings._arguments import number
+from repro.mappings._arguments import (
+    allowed_scores,
+    centre,
+    check_gamma,
+    divided_by_gamma,
+    like_scores,
+    number,
+    to_last,
+)
 from repro.mappings._autograd import DifferentiableFunction, keep
+from repro.mappings._conjugate import tsallis
+from repro.mappings._entmax import sparsemax
+from repro.mappings._segments import decreasing_blocks, group_means, saturated
 from repro.mappings._threshold import sparsemax_powers
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.dispatch import launch
+from repro.mappings.modules import ProbabilityMap
+
+Variant = Literal["exact", "paper"]
+
+
+def fusedmax(
+    scores: Tensor,
+    lam: float = 0.1,
+    *,
+    gamma: float = 1.0,
+    mask: Tensor | None = None,
+    dim: int = -1,
+) -> Tensor:
+    r"""Map scores to a sparse distribution that is constant on contiguous segments.
+
+    .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
+              + \lambda \sum_{i=1}^{n-1} |q_{i+1} - q_i|
+
+    Args:
+        scores: ``z``, floating point, the sequence on ``dim``; ``-inf`` forbids an entry.
+        lam: ``λ``, at least zero; larger is fewer segments, zero is sparsemax.
+        gamma: strength of the regulariser, positive; larger is flatter.
+        mask: boolean, broadcasts; True = allowed. Neighbours of a forbidden entry are adjacent.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, zero where masked and off the support,
+        equal within a segment. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``lam`` is negative, ``gamma`` not positive, one of them not finite, or the
+            mask does not broadcast.
+
+    References:
+        Niculae & Blondel (2017), Propositions 2 (value) and 3 (derivative).
+    """
+    lam = check_lam(lam)
+    if lam == 0:
+        return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
+    gamma = check_gamma(gamma)
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
+    return like_scores(FusedFunction.run(rows, lam)[0], scores, dim)
+
+
+def oscarmax(
+    scores: Tensor,
+    lam: float = 0.01,
+    *,
+    gamma: float = 1.0,
+    variant: Variant = "exact",
+    mask: Tensor | None = None,
+    dim: int = -1,
+) -> Tensor:
+    r"""Map scores to a sparse distribution whose entries form clusters of equal mass.
+
+    .. math:: p = \arg\min_{q \in \Delta^n} \tfrac12 \lVert q - z / \gamma \rVert_2^2
+              + \lambda \sum_{i<j} \max(|q_i|, |q_j|)
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        lam: ``λ``, at least zero; larger is fewer clusters, zero is sparsemax.
+        gamma: strength of the regulariser, positive; larger is flatter.
+        variant: ``"exact"`` is the minimiser, ``"paper"`` the published approximation, which
+            depends on a common shift; equal if all scores exceed ``γ λ n``, or none ``-γ λ n``.
+        mask: boolean, broadcasts; True = allowed. Forbidden entries do not count in ``n``.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, zero where masked and off the support,
+        equal within a cluster. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``lam``, ``gamma`` or the variant is out of range, or the mask does not fit.
+
+    References:
+        Niculae & Blondel (2017), §3.2 and Eq. 10, with the erratum to Proposition 2.
+    """
+    lam = check_oscar(lam, variant)
+    if lam == 0:
+        return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
+    gamma = check_gamma(gamma)
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    if variant == "paper":
+        # Depends on a common shift, which must not be taken away.
+        return like_scores(sparsemax(_oscar_prox(to_last(wide / gamma, dim), lam)), scores, dim)
+    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
+    return like_scores(OscarFunction.run(rows, lam)[0], scores, dim)
 
 
 def check_lam(lam: float) -> float:
-    """Return ``lam`` as a Python number; refuse a penalty that is not convex.
-
-    Raises:
-        TypeError: ``lam`` is no number.
-        ValueError: it is negative or not finite.
-    """
+    """Return ``λ`` as a Python number; raise ``ValueError`` unless it is finite, at least zero."""
     lam = number("lam", lam)
     if not 0 <= lam < math.inf:
         raise ValueError(f"lam must be at least 0 and finite, got {lam}")
     return lam
+
+
+def check_oscar(lam: float, variant: str) -> float:
+    """Return ``λ`` as :func:`check_lam` does; raise ``ValueError`` for an unknown variant."""
+    if variant not in ("exact", "paper"):
+        raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")
+    return check_lam(lam)
 
 
 def is_present(centred: Tensor) -> Tensor:
@@ -36,29 +144,16 @@ def is_present(centred: Tensor) -> Tensor:
     return ~(centred <= -torch.finfo(centred.dtype).max)
 
 
-def heights_below(scores: Tensor, top: Tensor) -> Tensor:
-    """Scores less the largest of their row, in float64, where differences lose nothing.
+def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Subtract the largest score of every row, in float64, where differences lose nothing.
 
-    Args:
-        scores: with ``n >= 1`` on the last axis.
-        top: the largest score of every row, not clamped.
+    Returns:
+        The differences, the mask of the allowed entries, and the largest scores (not clamped).
     """
+    centred, top = centre(scores, -1)
     largest = torch.finfo(scores.dtype).max
-    return scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
-
-
-def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
-    """Mean of every entry's group along the last axis.
-
-    Args:
-        values: one per entry, to be summed as they are.
-        weights: what an entry counts, the type of ``values``.
-        groups: group numbers below the length of the axis, ``long``.
-    """
-    empty = torch.zeros_like(values)
-    totals = empty.scatter_add(-1, groups, values)
-    sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
-    return (totals / sizes).gather(-1, groups)
+    heights = scores.clamp(max=largest).double() - top.clamp(-largest, largest).double()
+    return heights, is_present(centred), top
 
 
 def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
@@ -71,7 +166,7 @@ def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
     """
     levels = levels.masked_fill(~present, -torch.inf)
     centred = levels - levels.amax(-1, keepdim=True).clamp(min=-torch.finfo(levels.dtype).max)
-    powers = sparsemax_powers(centred.clamp(min=-2.0), -1)
+    powers = sparsemax_powers(centred.clamp(min=-2.0))
     probs = powers / powers.sum(-1, keepdim=True)
     return probs.masked_fill(top == -torch.inf, 0.0)
 
@@ -89,7 +184,6 @@ class GroupedFunction(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        """Keep the distribution and its groups."""
         ctx.mark_non_differentiable(output[1])
         keep(ctx, *output)
 
@@ -103,6 +197,144 @@ class GroupedFunction(DifferentiableFunction):
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
-        """Apply the Jacobian to the tangents."""
         probs, groups = ctx.saved_tensors
         return apply_jacobian(probs, groups, tangents[0]), None
+
+
+class FusedFunction(GroupedFunction):
+    """Fusedmax of the last axis, and its segments."""
+
+    @staticmethod
+    def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
+        """Total variation, means of the segments, projection; in float64."""
+        if dispatch.has_kernel(scores):
+            return launch("fusedmax_forward", scores, lam)
+        levels, present, top = heights_below(scores)
+        # An entry that is lower still has no mass either, and then its score does not matter.
+        levels = levels.clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
+        jumps = saturated(levels, present, lam)
+        segments = pad((jumps[..., :-1] != 0).cumsum(-1), (1, 0))
+        levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)
+        levels = group_means(levels, present.to(levels.dtype), segments)
+        return project(levels, present, top).to(scores.dtype), segments.int()
+
+
+class OscarFunction(GroupedFunction):
+    """Oscarmax of the last axis, and its clusters."""
+
+    @staticmethod
+    def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
+        """Solve in float64; on the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant."""
+        if dispatch.has_kernel(scores):
+            return launch("oscarmax_forward", scores, lam)
+        levels, present, top = heights_below(scores)
+        # Anything lower has no mass, so that its score, and whether it exists, do not matter.
+        levels = levels.clamp_min_(-2 - lam * scores.size(-1))
+        ordered, permutation = levels.sort(-1, descending=True)
+        ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
+        raised = ordered + lam * ranks
+        blocks = decreasing_blocks(raised)
+        means = group_means(raised, torch.ones_like(raised), blocks)
+        rank = permutation.argsort(-1)
+        levels, clusters = means.gather(-1, rank), blocks.gather(-1, rank)
+        return project(levels, present, top).to(scores.dtype), clusters.int()
+
+
+def _oscar_prox(scores: Tensor, lam: float) -> Tensor:
+    """``argmin_y ½‖y - x‖² + λ Σ_{i<j} max(|y_i|, |y_j|)`` along the last axis.
+
+    ``-inf`` is left out and stays ``-inf``; if there is a ``+inf``, every finite entry is left out.
+    The order and the clusters of ``|x|`` are locally constant, so autograd gives Proposition 3.
+    """
+    infinite = scores == torch.inf
+    scores = scores.masked_fill(infinite.any(-1, keepdim=True) & ~infinite, -torch.inf)
+    absent = scores == -torch.inf
+    signs = scores.detach().sign().masked_fill(infinite | absent, 0.0)
+    sizes = scores.masked_fill(infinite | absent, 0.0) * signs
+    with torch.no_grad():
+        ordered, permutation = sizes.double().masked_fill(absent, -1.0).sort(-1, descending=True)
+        rank = permutation.argsort(-1)
+        count = (~absent).sum(-1, keepdim=True)
+        weights = lam * (count - 1 - rank).clamp(min=0).double()
+        lowered = torch.where(ordered < 0, -torch.inf, ordered - weights.gather(-1, permutation))
+        clusters = decreasing_blocks(lowered).gather(-1, rank)
+    means = group_means(sizes - weights.to(sizes.dtype), (~absent).to(sizes.dtype), clusters)
+    return (signs * means.relu()).masked_fill(absent, -torch.inf)
+
+
+class Fusedmax(ProbabilityMap):
+    r""":func:`fusedmax` with ``Ω(p) = γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``.
+
+    On a one-hot distribution ``Ω`` is ``γ λ`` times the number of neighbours of its one entry, not
+    zero; :meth:`omega_one_hot` says so. Under a mask, :meth:`value` takes differences between
+    neighbours that are allowed.
+    """
+
+    settings = ("lam", "gamma")
+
+    def __init__(self, lam: float = 0.1, gamma: float = 1.0) -> None:
+        super().__init__()
+        self.lam = check_lam(lam)
+        self.gamma = check_gamma(gamma)
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`fusedmax`."""
+        return fusedmax(scores, self.lam, gamma=self.gamma, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``, every entry counting as allowed."""
+        variation = probs.diff(dim=dim).abs().sum(dim)
+        return self.gamma * (tsallis(probs, 1.0, dim) + self.lam * variation)
+
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``<p, z> - Ω(p)`` on the allowed entries."""
+        allowed, permutation = is_present(centred).sort(dim=dim, descending=True, stable=True)
+        held = probs.detach().gather(dim, permutation)
+        pairs = held.diff(dim=dim).abs() * allowed.narrow(dim, 1, held.size(dim) - 1)
+        variation = self.lam * pairs.sum(dim)
+        linear = (probs.detach() * centred).sum(dim)
+        return linear - self.gamma * (tsallis(held, 1.0, dim) + variation)
+
+    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ λ`` times the number of allowed neighbours."""
+        present = is_present(centred)
+        rank = present.cumsum(dim).gather(dim, chosen)
+        neighbours = (rank > 1).to(centred.dtype) + (rank < present.sum(dim, keepdim=True))
+        return self.gamma * (self.lam * neighbours.squeeze(dim))
+
+
+class Oscarmax(ProbabilityMap):
+    r""":func:`oscarmax` with ``Ω(p) = γ (½ ‖p‖² - ½ + λ (Σ_{i<j} max(p_i, p_j) - (n - 1)))``.
+
+    ``Ω`` is zero on one-hot distributions, and the same whether entries of mass zero count or not.
+    """
+
+    settings = ("lam", "gamma", "variant")
+
+    def __init__(self, lam: float = 0.01, gamma: float = 1.0, variant: Variant = "exact") -> None:
+        super().__init__()
+        self.lam = check_oscar(lam, variant)
+        self.gamma = check_gamma(gamma)
+        self.variant: Variant = variant
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`oscarmax`."""
+        return oscarmax(
+            scores, self.lam, gamma=self.gamma, variant=self.variant, mask=mask, dim=dim
+        )
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ (½ ‖p‖² - ½ - λ Σ_k (k - 1) p_[k])``, ``p_[k]`` the ``k``-th largest."""
+        ordered = probs.movedim(dim, -1).sort(-1, descending=True).values
+        ranks = torch.arange(ordered.size(-1), dtype=probs.dtype, device=probs.device)
+        return self.gamma * (tsallis(probs, 1.0, dim) - self.lam * (ordered * ranks).sum(-1))
+
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``<p, z> - Ω(p)``.
+
+        Raises:
+            ValueError: the variant is ``"paper"``, which does not maximise anything.
+        """
+        if self.variant == "paper":
+            raise ValueError("only variant='exact' of oscarmax is a maximiser and has a value")
+        return super().conjugate_centered(centred, probs, dim)

@@ -3,16 +3,15 @@
 The mappings of this package solve the same problems exactly and faster.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, cast_like, centre
+from repro.mappings._arguments import allowed_scores, centre, like_scores, to_last
 from repro.mappings._entmax import apply_jacobian, check_alpha
-from repro.mappings._pnorm import SqPnormMax
+from repro.mappings._norm import SqPnormMax
 from repro.mappings.modules import Entmax
 from repro.mappings.regularized import regularized
 
@@ -57,8 +56,8 @@ class PublishedEntmax(Entmax):
         if scores.size(dim) == 0:
             return scores.clone()
         assert isinstance(self.alpha, float)
-        probs: Tensor = _PublishedEntmax.apply(wide.movedim(dim, -1), self.alpha, self.solver)
-        return cast_like(scores, probs.movedim(-1, dim))
+        probs = _PublishedEntmax.apply(to_last(wide, dim), self.alpha, self.solver)
+        return like_scores(probs, scores, dim)
 
 
 class _PublishedEntmax(Function):
@@ -80,15 +79,13 @@ class _PublishedEntmax(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (probs,) = ctx.saved_tensors
-        return apply_jacobian(probs, ctx.order, grads[0], -1)[0], None, None
+        return apply_jacobian(probs, ctx.order, grads[0])[0], None, None
 
 
 def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:
     """Algorithm 1: halve the bracket of ``τ`` for ``Σ [(α-1) z - τ]_+^{1/(α-1)} = 1``.
 
-    Args:
-        scaled: ``(α - 1) z`` with largest entry zero, shape ``(..., n)``.
-        alpha: above 1.
+    ``scaled`` is ``(α - 1) z`` with largest entry zero along the last axis.
     """
     power = 1 / (alpha - 1)
     low = torch.full_like(scaled[..., :1], -1.0)
@@ -102,12 +99,7 @@ def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:
 
 
 def _by_sorting(scaled: Tensor, alpha: float) -> Tensor:
-    """Algorithm 2: the support is a prefix of the sorted scores, with a closed form for ``τ``.
-
-    Args:
-        scaled: ``(α - 1) z`` with largest entry zero, shape ``(..., n)``.
-        alpha: 1.5 or 2.
-    """
+    """Algorithm 2: the support is a prefix of the sorted scores, with a closed form for ``τ``."""
     # The threshold is at least -1, so that entries below -2 count as -2: sums stay finite.
     ordered = scaled.clamp(min=-2).sort(-1, descending=True).values
     ranks = torch.arange(1, scaled.size(-1) + 1, dtype=scaled.dtype, device=scaled.device)
@@ -122,10 +114,7 @@ def _by_sorting(scaled: Tensor, alpha: float) -> Tensor:
     return above if alpha == 2 else above.square()
 
 
-_SOLVERS: dict[str, Callable[[Tensor, float], Tensor]] = {
-    "sort": _by_sorting,
-    "bisection": _by_bisection,
-}
+_SOLVERS = {"sort": _by_sorting, "bisection": _by_bisection}
 
 
 class FistaPnormMax(SqPnormMax):
@@ -156,8 +145,7 @@ class FistaPnormMax(SqPnormMax):
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
         """Map scores as :func:`sq_pnorm_max` does, up to the tolerance."""
-        found: Tensor = self.solver(scores, mask=mask, dim=dim)
-        return found
+        return self.solver(scores, mask=mask, dim=dim)
 
     def _norm(self, probs: Tensor) -> Tensor:
         """Return ``‖q‖_p``, shape ``(..., 1)``."""

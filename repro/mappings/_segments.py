@@ -18,8 +18,16 @@ from torch.library import custom_op
 from torch.nn.functional import pad
 
 from repro.mappings._arguments import is_concrete
-from repro.mappings._grouped import group_means
+from repro.mappings._autograd import batch_first
 from repro.mappings.kernels.dispatch import AVAILABLE
+
+
+def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
+    """Mean of every entry's group along the last axis: the sum of its values over its weights."""
+    empty = torch.zeros_like(values)
+    totals = empty.scatter_add(-1, groups, values)
+    sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
+    return (totals / sizes).gather(-1, groups)
 
 
 class _Pieces:
@@ -119,11 +127,7 @@ def _(scores: Tensor, present: Tensor, lam: float) -> Tensor:
 def _(
     info: Any, in_dims: tuple[int | None, ...], scores: Tensor, present: Tensor, lam: float
 ) -> tuple[Tensor, int]:
-    pair = [
-        tensor.expand(info.batch_size, *tensor.shape) if at is None else tensor.movedim(at, 0)
-        for tensor, at in zip((scores, present), in_dims, strict=False)
-    ]
-    return saturated(*pair, lam), 0
+    return saturated(*batch_first(info, in_dims, scores, present), lam), 0
 
 
 @custom_op("repro::decreasing_blocks", mutates_args=())
@@ -146,18 +150,15 @@ def decreasing_blocks(values: Tensor) -> Tensor:
 
         return segments.decreasing_blocks(values)
     weights = torch.ones_like(values)
-    inner = values.size(-1) - 1
+    # Whether a block starts at each position but the first; the sums of this number the blocks.
     starts = torch.ones_like(values[..., 1:], dtype=torch.long)
-    blocks = _numbered(starts)
-    for _ in range(inner):
-        means = group_means(values, weights, blocks)
-        falls = (means[..., 1:] < means[..., :-1]).long()
-        kept = starts * falls
+    for _ in range(values.size(-1) - 1):
+        means = group_means(values, weights, pad(starts.cumsum(-1), (1, 0)))
+        kept = starts * (means[..., 1:] < means[..., :-1])
         if is_concrete(values) and torch.equal(kept, starts):
             break
         starts = kept
-        blocks = _numbered(starts)
-    return blocks
+    return pad(starts.cumsum(-1), (1, 0))
 
 
 @decreasing_blocks.register_fake
@@ -168,8 +169,3 @@ def _(values: Tensor) -> Tensor:
 @decreasing_blocks.register_vmap
 def _(info: Any, in_dims: tuple[int], values: Tensor) -> tuple[Tensor, int]:
     return decreasing_blocks(values.movedim(in_dims[0], 0)), 0
-
-
-def _numbered(starts: Tensor) -> Tensor:
-    """Block numbers from the flags of the positions, but the first, at which a block starts."""
-    return pad(starts.cumsum(-1), (1, 0))

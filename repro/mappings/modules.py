@@ -6,10 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from repro.mappings._arguments import allowed_scores, centre
+from repro.mappings._arguments import allowed_scores, centre, check_gamma
 from repro.mappings._conjugate import Danskin, HeldTsallis, tsallis
-from repro.mappings._entmax import check_alpha, entmax
-from repro.mappings._simplex import check_gamma, softmax, sparsemax
+from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
 
 
 class ProbabilityMap(nn.Module, ABC):

@@ -6,26 +6,11 @@ from functools import partial
 
 from torch import Tensor
 
-from repro.mappings._bounded import Csoftmax, Csparsemax, csoftmax, csparsemax
-from repro.mappings._budget import Budget, budget
-from repro.mappings._entmax import entmax
-from repro.mappings._fused import Fusedmax, fusedmax
-from repro.mappings._normmax import Normmax, normmax
-from repro.mappings._oscar import Oscarmax, oscarmax
-from repro.mappings._pnorm import SqPnormMax, sq_pnorm_max
-from repro.mappings._reference import (
-    budget_by_bisection,
-    csoftmax_by_bisection,
-    csparsemax_by_bisection,
-    entmax_by_bisection,
-    fusedmax_by_splitting,
-    normmax_by_bisection,
-    oscarmax_by_pooling,
-    softmax_by_definition,
-    sparsemax_by_sorting,
-    sq_pnorm_max_by_bisection,
-)
-from repro.mappings._simplex import softmax, sparsemax
+from repro.mappings import _reference as slow
+from repro.mappings._bounded import Budget, Csoftmax, Csparsemax, budget, csoftmax, csparsemax
+from repro.mappings._entmax import entmax, softmax, sparsemax
+from repro.mappings._grouped import Fusedmax, Oscarmax, fusedmax, oscarmax
+from repro.mappings._norm import Normmax, SqPnormMax, normmax, sq_pnorm_max
 from repro.mappings.modules import Entmax, ProbabilityMap, Softmax, Sparsemax
 
 LineStyle = str | tuple[int, tuple[float, ...]]
@@ -64,23 +49,23 @@ class MappingSpec:
 
 
 _SPECS = (
-    MappingSpec("softmax", Softmax, softmax, softmax_by_definition, False, "#4477aa", "o",
+    MappingSpec("softmax", Softmax, softmax, slow.softmax_by_definition, False, "#4477aa", "o",
                 line=_DASHED),
-    MappingSpec("sparsemax", Sparsemax, sparsemax, sparsemax_by_sorting, True, "#ee6677", "s"),
-    MappingSpec("entmax", Entmax, entmax, entmax_by_bisection, True, "#228833", "^"),
-    MappingSpec("fusedmax", Fusedmax, fusedmax, fusedmax_by_splitting, True, "#ccbb44", "s",
+    MappingSpec("sparsemax", Sparsemax, sparsemax, slow.sparsemax_by_sorting, True, "#ee6677", "s"),
+    MappingSpec("entmax", Entmax, entmax, slow.entmax_by_bisection, True, "#228833", "^"),
+    MappingSpec("fusedmax", Fusedmax, fusedmax, slow.fusedmax_by_splitting, True, "#ccbb44", "s",
                 sequential=True, line=_DASH_DOTTED),
-    MappingSpec("oscarmax", Oscarmax, oscarmax, oscarmax_by_pooling, True, "#997700", "o"),
-    MappingSpec("sq_pnorm_max", SqPnormMax, sq_pnorm_max, sq_pnorm_max_by_bisection, True,
+    MappingSpec("oscarmax", Oscarmax, oscarmax, slow.oscarmax_by_pooling, True, "#997700", "o"),
+    MappingSpec("sq_pnorm_max", SqPnormMax, sq_pnorm_max, slow.sq_pnorm_max_by_bisection, True,
                 "#228833", "d", line=_DOTTED),
-    MappingSpec("csoftmax", Csoftmax, csoftmax, csoftmax_by_bisection, False, "#4477aa", "v",
+    MappingSpec("csoftmax", Csoftmax, csoftmax, slow.csoftmax_by_bisection, False, "#4477aa", "v",
                 bounded=True, line=_DOTTED),
-    MappingSpec("csparsemax", Csparsemax, csparsemax, csparsemax_by_bisection, True, "#ee6677", "D",
-                bounded=True, line=_DOTTED),
-    MappingSpec("normmax", Normmax, normmax, normmax_by_bisection, True, "#aa3377", "P",
+    MappingSpec("csparsemax", Csparsemax, csparsemax, slow.csparsemax_by_bisection, True,
+                "#ee6677", "D", bounded=True, line=_DOTTED),
+    MappingSpec("normmax", Normmax, normmax, slow.normmax_by_bisection, True, "#aa3377", "P",
                 line=_DASH_DOTTED),
-    MappingSpec("budget", partial(Budget, k=1.0), partial(budget, k=1.0), budget_by_bisection, True,
-                "#66ccee", "X"),
+    MappingSpec("budget", partial(Budget, k=1.0), partial(budget, k=1.0), slow.budget_by_bisection,
+                True, "#66ccee", "X"),
 )  # fmt: skip
 
 MAPPINGS: dict[str, MappingSpec] = {spec.name: spec for spec in _SPECS}

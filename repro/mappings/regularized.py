@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, inf
 from torch.autograd import Function
 
-from repro.mappings._arguments import allowed_scores, centre, is_concrete, kind
+from repro.mappings._arguments import allowed_scores, centre, check_gamma, is_concrete, kind
+from repro.mappings._autograd import batch_first, keep
 from repro.mappings._entmax import apply_entmax
-from repro.mappings._simplex import check_gamma
 from repro.mappings.modules import ProbabilityMap
 
 Regulariser = Callable[[Tensor], Tensor]
@@ -36,14 +36,6 @@ class Problem:
     hvp: HessianProduct | None
     tolerance: float
     max_iterations: int
-
-    def __post_init__(self) -> None:
-        """Refuse what no solver can do."""
-        object.__setattr__(self, "gamma", check_gamma(self.gamma))
-        if not 0 < self.tolerance < float("inf"):
-            raise ValueError(f"tolerance must be positive and finite, got {self.tolerance}")
-        if self.max_iterations < 1:
-            raise ValueError(f"max_iterations must be at least 1, got {self.max_iterations}")
 
     def slope(self, point: Tensor) -> Tensor:
         """``γ ∇Ω``."""
@@ -77,19 +69,64 @@ def _checked(name: str, values: Tensor, shape: torch.Size) -> Tensor:
 
 
 def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
-    """Accelerated projected gradient steps until every row is within the tolerance."""
-    point = allowed / allowed.sum(-1, keepdim=True, dtype=scores.dtype).clamp(min=1)
-    search = _Search(problem, scores, allowed, point)
+    """Minimise ``γ Ω(q) - <q, x>`` over the simplex of the allowed entries, row by row.
+
+    FISTA (Beck & Teboulle, 2009) with backtracking and restarts: every row has its own curvature
+    estimate ``scale`` (``L``) and momentum ``theta``; ``energy`` is ``θ² L`` of the last step,
+    infinite at a restart.
+
+    Raises:
+        RuntimeError: rows did not reach the tolerance.
+    """
+
+    def gradient(point: Tensor) -> Tensor:
+        return (problem.slope(point) - scores).masked_fill(~allowed, 0.0)
+
+    def project(point: Tensor) -> Tensor:
+        return apply_entmax(point.masked_fill(~allowed, -inf), 1.0, -1, True)
+
+    point = previous = allowed / allowed.sum(-1, keepdim=True, dtype=scores.dtype).clamp(min=1)
+    scale = torch.full_like(point[..., :1], problem.gamma)
+    theta = torch.ones_like(scale)
+    energy = residual = torch.full_like(scale, inf)
+    # Rows whose gradient was infinite on the boundary, as that of the entropy is.
+    barred = torch.zeros_like(scale, dtype=torch.bool)
     done = scores.isnan().any(-1, keepdim=True)
     found = point.masked_fill(done, torch.nan)
-    residual = torch.full_like(search.scale, torch.inf)
-    for step in range(1, problem.max_iterations + 1):
-        search.advance()
-        if step % _CHECK and step < problem.max_iterations:
+    for iteration in range(1, problem.max_iterations + 1):
+        # The last step prolonged, as far as the momentum asks and the simplex allows.
+        new_theta = 2 / (1 + (1 + 4 * scale / energy).sqrt())
+        step = point - previous
+        room = torch.where(step < 0, point / -step, inf).amin(-1, keepdim=True)
+        room = torch.where(barred, (1 - _KEPT) * room, room)
+        length = torch.minimum(new_theta * (1 / theta - 1), room)
+        mixed = (point + length * step).clamp_(min=0)
+        slope = gradient(mixed)
+        candidate = project(mixed - slope / scale)
+        move = candidate - mixed
+        new_slope = gradient(candidate)
+        change = ((new_slope - slope) * move).sum(-1, keepdim=True)
+        # By convexity this is enough for the quadratic upper bound, and rounding spares it. It is
+        # false where the gradient is infinite or NaN, as that of the entropy on the boundary.
+        short = change <= scale / 2 * move.square().sum(-1, keepdim=True)
+        # The bound sums over a row: the moves of its large entries would let a small one come so
+        # close to an infinite gradient that thousands of steps do not bring it back.
+        barred = barred | ~new_slope.isfinite().all(-1, keepdim=True)
+        short = short & ~(barred & (candidate < _KEPT * point).any(-1, keepdim=True))
+        turned = (move * (candidate - point)).sum(-1, keepdim=True) < 0
+        # A row whose step was too long stays where it is and shortens it.
+        energy = torch.where(short, (new_theta.square() * scale).masked_fill(turned, inf), energy)
+        theta = torch.where(short, new_theta.masked_fill(turned, 1.0), theta)
+        previous = torch.where(short, point, previous)
+        point = torch.where(short, candidate, point)
+        scale = torch.where(short, _SHRINK * scale, 2 * scale)
+        if iteration % _CHECK and iteration < problem.max_iterations:
             continue
-        candidate, residual = search.candidate()
+        # A plain projected step from here, with its exact zeros, and its residual.
+        probs = project(point - gradient(point) / scale)
+        residual = (probs - project(probs - gradient(probs))).abs().amax(-1, keepdim=True)
         # A row that is found stays as it is, so that it does not depend on the rest of the batch.
-        found = torch.where(done, found, candidate)
+        found = torch.where(done, found, probs)
         done = done | (residual <= problem.tolerance)
         if bool(done.all()):
             return found
@@ -99,76 +136,11 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
     )
 
 
-class _Search:
-    """State of the accelerated method, one step size and one momentum for every row.
-
-    ``theta`` is that of the last step and ``energy`` its ``θ² L``, infinite at a restart.
-    ``barred`` marks rows whose gradient was infinite on the boundary, as that of the entropy is.
-    """
-
-    def __init__(self, problem: Problem, scores: Tensor, allowed: Tensor, point: Tensor) -> None:
-        self.problem, self.scores, self.allowed = problem, scores, allowed
-        self.point = self.previous = point
-        self.scale = torch.full_like(point[..., :1], problem.gamma)
-        self.theta = torch.ones_like(self.scale)
-        self.energy = torch.full_like(self.scale, torch.inf)
-        self.barred = torch.zeros_like(self.scale, dtype=torch.bool)
-
-    def gradient(self, point: Tensor) -> Tensor:
-        """``γ ∇Ω - x``; zero where masked."""
-        return (self.problem.slope(point) - self.scores).masked_fill(~self.allowed, 0.0)
-
-    def project(self, point: Tensor) -> Tensor:
-        """Onto the simplex of the allowed entries."""
-        return apply_entmax(point.masked_fill(~self.allowed, -torch.inf), 1.0, -1, True)
-
-    def advance(self) -> None:
-        """One step; a row whose step size was too long keeps its place and shortens it."""
-        theta = 2 / (1 + (1 + 4 * self.scale / self.energy).sqrt())
-        # The last step prolonged, as far as the momentum asks and the simplex allows.
-        step = self.point - self.previous
-        room = torch.where(step < 0, self.point / -step, torch.inf).amin(-1, keepdim=True)
-        room = torch.where(self.barred, (1 - _KEPT) * room, room)
-        length = torch.minimum(theta * (1 / self.theta - 1), room)
-        mixed = (self.point + length * step).clamp_(min=0)
-        gradient = self.gradient(mixed)
-        point = self.project(mixed - gradient / self.scale)
-        move = point - mixed
-        there = self.gradient(point)
-        change = ((there - gradient) * move).sum(-1, keepdim=True)
-        # By convexity this is enough for the quadratic upper bound, and rounding spares it. It is
-        # false where the gradient is infinite or NaN, as that of the entropy on the boundary.
-        short = change <= self.scale / 2 * move.square().sum(-1, keepdim=True)
-        # The bound sums over a row: the moves of its large entries would let a small one come so
-        # close to an infinite gradient that thousands of steps do not bring it back.
-        self.barred = self.barred | ~there.isfinite().all(-1, keepdim=True)
-        short = short & ~(self.barred & (point < _KEPT * self.point).any(-1, keepdim=True))
-        turned = (move * (point - self.point)).sum(-1, keepdim=True) < 0
-        energy = (theta.square() * self.scale).masked_fill(turned, torch.inf)
-        self.energy = torch.where(short, energy, self.energy)
-        self.theta = torch.where(short, theta.masked_fill(turned, 1.0), self.theta)
-        self.previous = torch.where(short, self.point, self.previous)
-        self.point = torch.where(short, point, self.point)
-        self.scale = torch.where(short, _SHRINK * self.scale, 2 * self.scale)
-
-    def candidate(self) -> tuple[Tensor, Tensor]:
-        """A plain projected step from here, with its exact zeros, and its residual."""
-        probs = self.project(self.point - self.gradient(self.point) / self.scale)
-        fixed = self.project(probs - self.gradient(probs))
-        return probs, (probs - fixed).abs().amax(-1, keepdim=True)
-
-
 def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
     """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centres on the support of ``p``.
 
-    Args:
-        problem: gives ``γ ∇²Ω``.
-        probs: ``p``, shape ``(..., n)``.
-        vector: ``v``, like ``probs``.
-
-    Returns:
-        ``u``, zero off the support; NaN in rows where ``v`` is not finite on the support, and,
-        where values cannot be read, in rows that did not converge.
+    ``u`` is zero off the support, NaN in rows where ``v`` is not finite on the support, and, where
+    values cannot be read, in rows that did not converge.
 
     Raises:
         RuntimeError: a row did not converge, as when ``Ω`` is not strongly convex.
@@ -257,6 +229,11 @@ def regularized(
         Niculae & Blondel (2017), Proposition 1 and Appendix B.4; Beck & Teboulle (2009) for the
         accelerated method (FISTA); O'Donoghue & Candès (2015) for its restarts.
     """
+    gamma = check_gamma(gamma)
+    if not 0 < tolerance < inf:
+        raise ValueError(f"tolerance must be positive and finite, got {tolerance}")
+    if max_iterations < 1:
+        raise ValueError(f"max_iterations must be at least 1, got {max_iterations}")
     return Regularized(Problem(omega, gamma, grad, hvp, tolerance, max_iterations))
 
 
@@ -277,7 +254,7 @@ class Regularized(ProbabilityMap):
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
             return scores.clone()
-        probs: Tensor = RegularizedFunction.apply(wide.movedim(dim, -1), self.problem)
+        probs: Tensor = _RegularizedFunction.apply(wide.movedim(dim, -1), self.problem)
         return probs.movedim(-1, dim).to(scores.dtype)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -285,73 +262,57 @@ class Regularized(ProbabilityMap):
         return self.problem.gamma * self.problem.omega(probs.movedim(dim, -1))
 
 
-class RegularizedFunction(Function):
+class _RegularizedFunction(Function):
     """The maximiser along the last axis."""
 
     @staticmethod
     def forward(scores: Tensor, problem: Problem) -> Tensor:
-        """Centre and solve."""
         centred, top = centre(scores, -1)
         probs = minimise(problem, centred.clamp_(min=_LOWEST), scores > -inf)
         return probs.masked_fill(top == -inf, 0.0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the distribution only."""
         ctx.problem = inputs[1]
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
+        keep(ctx, output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Proposition 1; the Jacobian is symmetric."""
         (probs,) = ctx.saved_tensors
-        return ImplicitProduct.apply(probs, grads[0], ctx.problem), None
+        return _ImplicitProduct.apply(probs, grads[0], ctx.problem), None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        """Apply the Jacobian to a tangent of the scores."""
         (probs,) = ctx.saved_tensors
-        moved: Tensor = ImplicitProduct.apply(probs, tangents[0], ctx.problem)
+        moved: Tensor = _ImplicitProduct.apply(probs, tangents[0], ctx.problem)
         return moved
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], scores: Tensor, problem: Problem
     ) -> tuple[Tensor, int]:
-        """One more leading dimension."""
-        at = in_dims[0] or 0
-        return RegularizedFunction.apply(scores.movedim(at, 0), problem), 0
+        return _RegularizedFunction.apply(*batch_first(info, in_dims, scores), problem), 0
 
 
-class ImplicitProduct(Function):
+class _ImplicitProduct(Function):
     """``J v``; apart, so that a second derivative is refused and ``vmap`` finds a rule."""
 
     @staticmethod
     def forward(probs: Tensor, vector: Tensor, problem: Problem) -> Tensor:
-        """Conjugate gradients."""
         return conjugate_gradients(problem, probs, vector)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep nothing."""
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
-        """Refuse.
-
-        Raises:
-            RuntimeError: always.
-        """
         raise RuntimeError("mappings made by regularized() have no second derivative")
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], probs: Tensor, vector: Tensor, problem: Problem
     ) -> tuple[Tensor, int]:
-        """One more leading dimension."""
-        pair = [
-            tensor.expand(info.batch_size, *tensor.shape) if at is None else tensor.movedim(at, 0)
-            for tensor, at in zip((probs, vector), in_dims, strict=False)
-        ]
-        return ImplicitProduct.apply(*pair, problem), 0
+        pair = batch_first(info, in_dims, probs, vector)
+        return _ImplicitProduct.apply(*pair, problem), 0

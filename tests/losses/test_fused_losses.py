@@ -7,7 +7,7 @@ import torch
 from tolerances import GRADIENT, LOSS, assert_close
 
 from repro.losses import FenchelYoungLoss, fenchel_young
-from repro.losses.fused import fused_losses, order_of
+from repro.losses.fenchel_young import fused_losses, order_of
 from repro.mappings import Entmax, Fusedmax, LearnedAlphaEntmax, Softmax, Sparsemax
 
 MAPS = {

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from repro.losses import FenchelYoungLoss
-from repro.losses.fused import order_of
+from repro.losses.fenchel_young import order_of
 from repro.mappings import Entmax, SqPnormMax
 from repro.mappings._published import FistaPnormMax, PublishedEntmax
 

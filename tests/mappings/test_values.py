@@ -86,12 +86,12 @@ def test_stopping_early_changes_no_bit(monkeypatch, dtype):
     solvers = (
         sparsemax_powers,
         entmax15_powers,
-        lambda scores, dim: entmax_powers(scores, 0.3, dim, convex=True),
+        lambda scores: entmax_powers(scores, 0.3, convex=True),
     )
-    early = [solve(centred, -1) for solve in solvers]
+    early = [solve(centred) for solve in solvers]
     monkeypatch.setattr("repro.mappings._threshold.is_concrete", lambda tensor: False)
     for solve, expected in zip(solvers, early, strict=True):
-        assert torch.equal(solve(centred, -1), expected)
+        assert torch.equal(solve(centred), expected)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1 + 1e-12, 1 + 1e-6, 1 + 1e-3])

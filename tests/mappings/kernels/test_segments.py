@@ -6,8 +6,7 @@ from hard_rows import hard_rows
 from tolerances import ABSOLUTE, GRADIENT, assert_close
 
 from repro.mappings import fusedmax, oscarmax
-from repro.mappings._grouped import group_means
-from repro.mappings._segments import decreasing_blocks, saturated
+from repro.mappings._segments import decreasing_blocks, group_means, saturated
 from repro.mappings.kernels import dispatch
 
 segments = pytest.importorskip("repro.mappings.kernels.cpu.segments")

@@ -27,8 +27,7 @@ from repro.mappings import (
     oscarmax,
     sq_pnorm_max,
 )
-from repro.mappings._fused import FusedFunction
-from repro.mappings._oscar import OscarFunction
+from repro.mappings._grouped import FusedFunction, OscarFunction
 from repro.mappings.kernels import dispatch
 from repro.mappings.kernels.cuda import bounded, grouped, launch, norm, policy, thresholds
 from repro.mappings.kernels.cuda import entmax as kernels

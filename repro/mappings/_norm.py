@@ -1,0 +1,385 @@
+r"""Mappings regularised by a norm: α-normmax and sq-pnorm-max.
+
+α-normmax is ``p ∝ h^{1/(α-1)}`` with ``h = [z - τ]_+`` and ``Σ h^{α/(α-1)} = 1``. That sum is also
+the condition of entmax with parameter ``2 - 1/α``, on scores divided by ``r = 1 - 1/α``, whose
+result is ``h^{α/(α-1)}``; normmax is its power ``1/α``.
+
+Sq-pnorm-max, with ``q = p / (p - 1)`` and scores ``x = z / γ``, is ``y_i = a_i^{q-1} ‖a‖_q^{2-q}``
+with ``a = [x - τ]_+`` and the one ``τ`` for which they sum to one. The sum is the derivative of the
+convex function ``½ ‖[x - τ]_+‖_q²``, so it is monotone in ``τ``.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.mappings._arguments import (
+    allowed_scores,
+    cast_like,
+    centre,
+    check_gamma,
+    divided_by_gamma,
+    is_concrete,
+    like_scores,
+    number,
+    per_row,
+    to_last,
+)
+from repro.mappings._autograd import DifferentiableFunction, keep, keep_setting, kept_setting
+from repro.mappings._conjugate import Danskin
+from repro.mappings._entmax import on_support, sparsemax
+from repro.mappings._threshold import entmax15_powers, entmax_powers
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.dispatch import launch
+from repro.mappings.modules import ProbabilityMap
+
+_PASSES = 100
+"""Steps for the threshold of sq-pnorm-max at most."""
+_ROUNDING = 64 * torch.finfo(torch.float64).eps
+"""Relative size of a step that is a matter of rounding."""
+
+
+def normmax(
+    scores: Tensor, alpha: float | Tensor = 2.0, *, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Map scores to a sparse distribution by norm-regularised argmax.
+
+    .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \lVert q \rVert_\alpha
+
+    The regulariser is flat near the corners and steep near the centre: compared with entmax the
+    support is small and the mass on it even. As ``α`` grows the distribution tends to the uniform
+    one on the support of sparsemax; as ``α`` falls to one, to the argmax.
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        alpha: a number above one, or a tensor that broadcasts to ``scores`` with size 1 on
+            ``dim`` (one value per row); it receives gradients.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
+        support. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``alpha`` is not above one or not finite, or a shape does not broadcast.
+            Values of an alpha tensor on an accelerator, under ``torch.compile`` or ``vmap`` are
+            not read; there, such rows come out as NaN.
+
+    References:
+        Blondel et al. (2020), norm entropies.
+    """
+    wide = allowed_scores(scores, mask, dim)
+    exponent = _exponent(alpha, wide, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    return like_scores(NormmaxFunction.run(to_last(wide, dim), exponent), scores, dim)
+
+
+class NormmaxFunction(DifferentiableFunction):
+    """``p`` along the last axis; its Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``."""
+
+    @staticmethod
+    def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
+        """Centre, solve for the threshold, normalise; in float64."""
+        if dispatch.has_kernel(scores):
+            rows = "_rows" if isinstance(alpha, Tensor) else ""
+            return launch(f"normmax_forward{rows}", scores, alpha)
+        centred, top = centre(scores, -1)
+        wide = centred.double()
+        if isinstance(alpha, float) and alpha == 2.0:
+            powers = entmax15_powers(2 * wide).sqrt_()
+        else:
+            exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
+            order = (exponent - 1) / exponent
+            scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
+            powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
+        probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
+        return probs.masked_fill_(top == -torch.inf, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        keep_setting(ctx, output, inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Apply the symmetric Jacobian; differentiable once more."""
+        probs, alpha = kept_setting(ctx)
+        if dispatch.differentiable_once(probs, grads[0]):
+            if not isinstance(alpha, Tensor):
+                return launch("normmax_backward", probs, grads[0], alpha), None
+            moved, drift = launch("normmax_backward_rows", probs, grads[0], alpha)
+            return moved, drift.view(*probs.shape[:-1], 1)
+        grad_alpha = None
+        if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
+            grad_alpha = (alpha_derivative(probs, alpha) * grads[0]).sum(-1, keepdim=True)
+        return _normmax_jacobian(probs, alpha, grads[0]), grad_alpha
+
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        probs, alpha = kept_setting(ctx)
+        moved = torch.zeros_like(probs)
+        if tangents[0] is not None:
+            moved = _normmax_jacobian(probs, alpha, tangents[0])
+        if tangents[1] is not None and isinstance(alpha, Tensor):
+            moved = moved + tangents[1] * alpha_derivative(probs, alpha)
+        return moved
+
+
+def _normmax_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor) -> Tensor:
+    moved = _slope(probs, alpha) * (vector - (probs * vector).sum(-1, keepdim=True))
+    return moved - probs * moved.sum(-1, keepdim=True)
+
+
+def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
+    """``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)`` on the support, zero elsewhere."""
+    relative, support, size = _relative(probs)
+    norm = _power_sum(relative, support, alpha) ** ((alpha - 1) / alpha)
+    return size * relative ** (2 - alpha) * support * norm / (alpha - 1)
+
+
+def alpha_derivative(probs: Tensor, alpha: Tensor) -> Tensor:
+    """``∂p/∂α``: the drift at a fixed threshold, the threshold's move, and normalisation."""
+    relative, support, _ = _relative(probs)
+    norm = _power_sum(relative, support, alpha) ** (1 / alpha)
+    heights = relative / norm
+    logs = heights.log()
+    lowered = (probs * heights ** (alpha - 1) * logs).sum(-1, keepdim=True) / alpha
+    moved = _slope(probs, alpha) * lowered - probs * logs / (alpha - 1)
+    return moved - probs * moved.sum(-1, keepdim=True)
+
+
+def _relative(probs: Tensor, dim: int = -1) -> tuple[Tensor, Tensor, Tensor]:
+    """``p / max p``, one off the support; the support; ``max p``, one for an empty row."""
+    support = probs > 0
+    size = probs.detach().amax(dim, keepdim=True)
+    size = size.masked_fill(size == 0, 1.0)
+    return on_support(probs / size, support), support, size
+
+
+def _power_sum(relative: Tensor, support: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
+    """``Σ (p / max p)^α``, at least one."""
+    return (relative**alpha * support).sum(dim, keepdim=True).clamp(min=0.5)
+
+
+def norm(probs: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
+    """``‖p‖_α``, ``dim`` kept with size 1."""
+    relative, support, size = _relative(probs, dim)
+    return size * _power_sum(relative, support, alpha, dim) ** (1 / alpha)
+
+
+def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
+    """Check ``α`` and return it as a number or with one value per row, ``(..., 1)``."""
+    if not isinstance(alpha, Tensor):
+        return _check_alpha(alpha)
+    wide = to_last(per_row("alpha", alpha, scores, dim), dim)
+    right = (wide > 1) & (wide < torch.inf)
+    if is_concrete(right) and not bool(right.all()):
+        raise ValueError(f"alpha must be above 1 and finite, got {wide[~right][0].item():g}")
+    return wide.masked_fill(~right, torch.nan)
+
+
+def _check_alpha(alpha: float) -> float:
+    alpha = number("alpha", alpha)
+    if not 1 < alpha < math.inf:
+        raise ValueError(f"alpha must be above 1 and finite, got {alpha}")
+    return alpha
+
+
+class Normmax(ProbabilityMap):
+    """:func:`normmax` with ``Ω(p) = ‖p‖_α - 1``.
+
+    Args:
+        alpha: a number above one; a tensor with size 1 on the axis of the distributions, kept as
+            a buffer; or an ``nn.Parameter``, which is then learned as it is.
+    """
+
+    settings = ("alpha",)
+
+    alpha: float | Tensor
+
+    def __init__(self, alpha: float | Tensor = 2.0) -> None:
+        super().__init__()
+        if isinstance(alpha, torch.nn.Parameter):
+            self.alpha = alpha
+        elif isinstance(alpha, Tensor):
+            self.register_buffer("alpha", alpha)
+        else:
+            self.alpha = _check_alpha(alpha)
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`normmax` at the current alpha."""
+        return normmax(scores, self.alpha, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``‖p‖_α - 1``."""
+        return norm(probs, self.alpha, dim).squeeze(dim) - 1
+
+    def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``<p, z> - Ω(p)``, differentiable in a tensor alpha."""
+        exponent = _exponent(self.alpha, centred, dim)
+        probs, centred = to_last(probs, dim), to_last(centred, dim)
+        held = probs.detach()
+        best = (held * centred).sum(-1) - norm(held, exponent).squeeze(-1) + 1
+        if not isinstance(exponent, Tensor):
+            return best
+        # The derivative of the norm in alpha at a fixed p, attached for second derivatives.
+        relative, support, size = _relative(probs)
+        total = _power_sum(relative, support, exponent)
+        logs = (relative**exponent * relative.log() * support).sum(-1, keepdim=True)
+        rate = logs / (exponent * total) - total.log() / exponent.square()
+        rate = -(size * total ** (1 / exponent) * rate)
+        value: Tensor = Danskin.run(exponent, rate, best.detach(), -1)
+        return value
+
+
+def sq_pnorm_max(
+    scores: Tensor, p: float = 1.5, *, gamma: float = 1.0, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    r"""Map scores to a sparse distribution by a squared ``p``-norm.
+
+    .. math:: y = \arg\max_{q \in \Delta^n} \langle q, z \rangle
+              - \tfrac{\gamma}{2} \lVert q \rVert_p^2
+
+    Args:
+        scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        p: the exponent of the norm, in ``(1, 2]``; 2 is sparsemax.
+        gamma: strength of the regulariser, positive; larger is flatter.
+        mask: boolean, broadcasts to ``scores``; True = allowed.
+        dim: the axis that becomes a distribution.
+
+    Returns:
+        ``y``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
+        support. A row with nothing allowed is all zeros. NaN stays in its row.
+
+    Raises:
+        TypeError: scores are not floating point, or the mask is not boolean.
+        ValueError: ``p`` is not in ``(1, 2]``, ``gamma`` is not positive and finite, or the mask
+            does not broadcast.
+
+    References:
+        Niculae & Blondel (2017), §3.1, Eq. 8 and Proposition 1.
+    """
+    p = _check_p(p)
+    if p == 2:
+        return sparsemax(scores, gamma=gamma, mask=mask, dim=dim)
+    gamma = check_gamma(gamma)
+    wide = allowed_scores(scores, mask, dim)
+    if scores.size(dim) == 0:
+        return scores.clone()
+    rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
+    return like_scores(PnormFunction.run(rows, p), scores, dim)
+
+
+def _check_p(p: float) -> float:
+    """Return ``p`` as a Python number; raise ``ValueError`` unless it is in ``(1, 2]``.
+
+    For other exponents the squared norm is not strongly convex and differentiable.
+    """
+    p = number("p", p)
+    if not 1 < p <= 2:
+        raise ValueError(f"p must be larger than 1 and at most 2, got {p}")
+    return p
+
+
+class SqPnormMax(ProbabilityMap):
+    """:func:`sq_pnorm_max` with ``Ω(y) = γ/2 (‖y‖_p² - 1)``."""
+
+    settings = ("p", "gamma")
+
+    def __init__(self, p: float = 1.5, gamma: float = 1.0) -> None:
+        super().__init__()
+        self.p = _check_p(p)
+        self.gamma = check_gamma(gamma)
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+        """Return :func:`sq_pnorm_max`."""
+        return sq_pnorm_max(scores, self.p, gamma=self.gamma, mask=mask, dim=dim)
+
+    def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ/2 (‖y‖_p² - 1)``."""
+        support = probs > 0
+        powers = on_support(probs, support).pow(self.p) * support
+        return self.gamma / 2 * (powers.sum(dim).pow(2 / self.p) - 1)
+
+
+class PnormFunction(DifferentiableFunction):
+    """``y`` along the last axis at ``γ = 1``; the Jacobian is that of Proposition 1, by hand."""
+
+    @staticmethod
+    def forward(scores: Tensor, p: float) -> Tensor:
+        """Centre, solve for the threshold, normalise; in float64."""
+        if dispatch.has_kernel(scores):
+            return launch("sq_pnorm_max_forward", scores, p)
+        centred, top = centre(scores, -1)
+        wide, dual = centred.double(), p / (p - 1)
+        # Newton's method in a bracket of c = -τ; a step that leaves it, or is not at most half the
+        # one before, is replaced by bisection. A row stays where it is once its step is a matter of
+        # rounding, so that it does not depend on the rest of the batch.
+        c = high = step = torch.ones_like(wide[..., :1])
+        low = high * wide.size(-1) ** (-2 / dual) / 2
+        done = torch.zeros_like(c, dtype=torch.bool)
+        for _ in range(_PASSES):
+            # Σ y and its derivative in c, from a / c, which is at most one.
+            height = (wide / c + 1).clamp_min_(0)
+            power = height.pow(dual - 2) * height.sign()
+            count = power.sum(-1, keepdim=True)
+            power = power * height
+            first = power.sum(-1, keepdim=True)
+            total = (power * height).sum(-1, keepdim=True)
+            norm = total.pow(2 / dual - 1)
+            mass = c * first * norm
+            slope = ((dual - 1) * count - (dual - 2) * first.square() / total) * norm
+            low, high = torch.where(mass < 1, c, low), torch.where(mass < 1, high, c)
+            newton = (1 - mass) / slope
+            safe = (c + newton >= low) & (c + newton <= high) & (2 * newton.abs() <= step.abs())
+            move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
+            c, step = c + move, torch.where(done, step, move)
+            done = done | ~(newton.abs() > _ROUNDING * c)
+            if is_concrete(c) and bool(done.all()):
+                break
+        powers = (wide / c + 1).clamp_min_(0).pow_(dual - 1)
+        probs = powers / powers.sum(-1, keepdim=True)
+        return cast_like(scores, probs).masked_fill_(top == -torch.inf, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.p = inputs[1]
+        keep(ctx, output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        """Apply the symmetric Jacobian; differentiable once more."""
+        (probs,) = ctx.saved_tensors
+        if dispatch.differentiable_once(probs, grads[0]):
+            return launch("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
+        return _pnorm_jacobian(probs, ctx.p, grads[0]), None
+
+    @staticmethod
+    def tangent(ctx: Any, *tangents: Tensor) -> Tensor:
+        (probs,) = ctx.saved_tensors
+        return _pnorm_jacobian(probs, ctx.p, tangents[0])
+
+
+def _pnorm_jacobian(probs: Tensor, p: float, vector: Tensor) -> Tensor:
+    """``J v = K v - w <w, v> / Σw``, ``K`` the inverse Hessian on the support and ``w = K 1``.
+
+    Eq. 8 is a diagonal and a matrix of rank one, so ``K = diag(s) - κ y yᵀ`` by Sherman–Morrison,
+    with ``s = y^{2-p} / ((p - 1) ‖y‖^{2-p})`` and ``κ = (2 - p) / ((p - 1) ‖y‖²)``.
+    """
+    support = probs > 0
+    kept = on_support(probs, support)
+    # One for a row with nothing allowed; all other rows have a norm of at least n^{1/p - 1}.
+    norm = (kept.pow(p) * support).sum(-1, keepdim=True)
+    norm = on_support(norm, norm > 0).pow(1 / p)
+    slope = (kept / norm).pow(2 - p) * support / (p - 1)
+    share = (2 - p) / (p - 1) * probs / norm.square()
+    ones = slope - share
+    total = ones.sum(-1, keepdim=True)
+    total = on_support(total, total > 0)
+    inner = (probs * vector).sum(-1, keepdim=True)
+    mean = (ones * vector).sum(-1, keepdim=True) / total
+    return slope * vector - share * inner - ones * mean
