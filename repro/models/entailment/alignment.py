@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.mappings import ProbabilityMap
-from repro.models.entailment.recurrence import length_mask
+from repro.models.layers import length_mask
 from repro.structures import (
     ConvergenceWarning,
     LinearChain,
@@ -87,14 +87,14 @@ class WordAligner(Aligner):
 
 
 def cell_mask(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Bool, like ``scores`` ``(B, m, n)``; true where both words are real."""
+    """Mask like ``scores``, ``(B, m, n)``; true where both words are real."""
     rows = length_mask(lengths[:, 0], scores.shape[1])
     columns = length_mask(lengths[:, 1], scores.shape[2])
     return rows.unsqueeze(2) & columns.unsqueeze(1)
 
 
 FARTHEST = 2
-"""Distances of at least so much share a score, on either side."""
+"""Longer distances share the score of this one, in either direction."""
 
 MAX_ITER = 1000
 """Iterations of the active set method.
@@ -146,14 +146,14 @@ class TransitionScores(nn.Module):
 
 
 class StructuredAligner(Aligner):
-    """Alignment by SparseMAP; tells once if a solution was not reached.
+    """Alignment by SparseMAP.
 
     Args:
         max_iter: bound on the solver's iterations for each pair. A solution that reaches it is
             taken as it is; ``Alignment.unsolved`` counts them.
 
     Warns:
-        ConvergenceWarning: for the first batch with such a solution.
+        ConvergenceWarning: for the first batch with such a solution, and no later one.
     """
 
     def __init__(self, max_iter: int = MAX_ITER) -> None:
@@ -194,9 +194,6 @@ class SequentialAligner(StructuredAligner):
     A path prefers, or avoids, to move on monotonously: each direction has its own
     :class:`TransitionScores`. Weights are the SparseMAP marginals of the tags.
 
-    Args:
-        max_iter: as in :class:`StructuredAligner`.
-
     References:
         Niculae et al. (2018), §5.2, "Sequential alignment".
     """
@@ -230,9 +227,6 @@ class MatchingAligner(StructuredAligner):
     """One symmetrical alignment: the SparseMAP mixture of maximal matchings.
 
     A word of the shorter sentence has total weight one, one of the longer at most one.
-
-    Args:
-        max_iter: as in :class:`StructuredAligner`.
 
     References:
         Niculae et al. (2018), §5.2, "Matching alignment".

@@ -148,15 +148,10 @@ class GlobalAttention(nn.Module):
         self.weighting = normalizer  # as in weights stored by earlier versions
         self.coverage = nn.Linear(query_size, 1, bias=False) if coverage_vector else None
 
-    @property
-    def reads_coverage(self) -> bool:
-        """Return whether steps depend on the cumulative attention."""
-        return self.coverage is not None or self.weighting.reads_coverage
-
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
         """Return the state before the first step: keys ``W h_j`` and no coverage."""
         coverage = None
-        if self.reads_coverage:
+        if self.coverage is not None or self.weighting.reads_coverage:
             coverage = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
         memory = memory.to(product_dtype(memory))
         return AttentionState(self.key(memory), memory, mask, coverage, fertility)

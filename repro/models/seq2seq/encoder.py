@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from repro.models.layers import Dropout, lstm_precision
+from repro.models.layers import Dropout, lstm_precision, packed_states
 from repro.models.seq2seq.step_products import sum_dtype
 
 
@@ -73,14 +72,7 @@ class LstmEncoder(nn.Module):
         """
         embedded = self.dropout(self.embedding(source))
         with lstm_precision(source.device):
-            packed = pack_padded_sequence(embedded, lengths.cpu(), True, enforce_sorted=False)
-            states, (hidden, cell) = self.lstm(packed)
-        memory, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
-        if self.bidirectional:
-            hidden, cell = _join_directions(hidden), _join_directions(cell)
+            memory, (hidden, cell) = packed_states(self.lstm, embedded, lengths)
+        if self.bidirectional:  # from (2 layers, batch, h) to (layers, batch, 2 h)
+            hidden, cell = (torch.cat([one[0::2], one[1::2]], dim=-1) for one in (hidden, cell))
         return Encoding(memory, hidden.to(sum_dtype(hidden)), cell.to(sum_dtype(cell)))
-
-
-def _join_directions(state: Tensor) -> Tensor:
-    """``(2 layers, batch, h)`` to ``(layers, batch, 2 h)``."""
-    return torch.cat([state[0::2], state[1::2]], dim=-1)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
-from repro.models.layers import Dropout
+from repro.models.layers import Dropout, length_mask
 from repro.models.seq2seq.attention import AttentionNormalizer, GlobalAttention
 from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
 from repro.models.seq2seq.encoder import LstmEncoder
@@ -72,7 +72,6 @@ class Seq2Seq(nn.Module):
         self.dropout = Dropout(dropout)
         self.scores = nn.Linear(hidden_size, target_vocabulary)
         self.output_mapping = output_mapping
-        self.target_vocabulary = target_vocabulary
         self.fertility = fertility
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
@@ -90,8 +89,7 @@ class Seq2Seq(nn.Module):
         self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return what :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
-        places = torch.arange(source.shape[1], device=source_lengths.device)
-        state = self._start(source, source_lengths, places < source_lengths.unsqueeze(1))
+        state = self.start(source, length_mask(source_lengths, source.shape[1]))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
         decoded = self.decoder(state, self.dropout(self.embedding(previous)))
@@ -99,11 +97,9 @@ class Seq2Seq(nn.Module):
 
     def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
         """Encode, and return the decoder's initial state (one row for each sentence)."""
-        return self._start(source, source_mask.sum(1), source_mask)
-
-    def _start(self, source: Tensor, lengths: Tensor, mask: Tensor) -> DecoderState:
-        fertility = None if self.fertility is None else self.fertility(source, mask)
-        return self.decoder.start(self.encoder(source, lengths), mask, fertility)
+        fertility = None if self.fertility is None else self.fertility(source, source_mask)
+        encoding = self.encoder(source, source_mask.sum(1))
+        return self.decoder.start(encoding, source_mask, fertility)
 
     def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
         """Return probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""
