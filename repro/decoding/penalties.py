@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from repro.decoding.hypothesis import Hypothesis
+from repro.decoding.search import Hypothesis
 
 
 @dataclass(frozen=True)

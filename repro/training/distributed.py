@@ -51,11 +51,11 @@ def share(items: Iterable[ItemT]) -> Iterator[ItemT]:
 
 def gather(value: ItemT) -> list[ItemT]:
     """The values of all processes, by their numbers."""
+    if size() == 1:
+        return [value]
     found: list[Any] = [None] * size()
-    if size() > 1:
-        dist.all_gather_object(found, value)
-        return found
-    return [value]
+    dist.all_gather_object(found, value)
+    return found
 
 
 def merge(found: Mapping[KeyT, ValueT]) -> dict[KeyT, ValueT]:

@@ -38,9 +38,6 @@ class StopRequest:
         self.requested = False
         self._when: Literal["after_update", "now", "after_block"] = "after_update"
 
-    def __bool__(self) -> bool:
-        return self.requested
-
     def check(self) -> None:
         """Stop here if that was asked for.
 
@@ -51,23 +48,17 @@ class StopRequest:
             raise KeyboardInterrupt
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt from the block as soon as a stop is asked for, or was before."""
-        with self._during("now"):
-            if distributed.size() == 1:
-                self.check()
-            yield
+    def stopping(self, when: Literal["now", "after_block"]) -> Iterator[None]:
+        """Say what a request does while the block runs.
 
-    @contextmanager
-    def uninterruptible(self) -> Iterator[None]:
-        """Only remember requests while the block runs."""
-        with self._during("after_block"):
-            yield
-
-    @contextmanager
-    def _during(self, when: Literal["now", "after_block"]) -> Iterator[None]:
+        Args:
+            when: raise KeyboardInterrupt ``"now"``, also for an earlier request, or only remember
+                it until the end of the block.
+        """
         before, self._when = self._when, when
         try:
+            if when == "now" and distributed.size() == 1:
+                self.check()
             yield
         finally:
             self._when = before

@@ -1,41 +1,36 @@
 """Training curves besides ``history.jsonl``: a registry of loggers."""
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from repro.atomic import atomic_path
 from repro.config.errors import ConfigError
 
 
-class CurveLogger(Protocol):
-    """Receives the rows of the training history."""
+class CurveLogger:
+    """Receives the rows of the training history; this one keeps nothing.
 
-    def log(self, row: dict[str, Any]) -> None:
-        """Take one row."""
-        ...
+    Args:
+        folder: folder of the run.
 
-    def close(self) -> None:
-        """End: the process may train another run."""
-        ...
-
-
-class NoLogger:
-    """Keeps nothing."""
+    Raises:
+        ConfigError: the logger's package is not installed.
+    """
 
     def __init__(self, folder: Path) -> None:
         pass
 
     def log(self, row: dict[str, Any]) -> None:
-        """Do nothing."""
+        """Take one row."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """End: the process may train another run."""
 
 
-class TensorBoardLogger:
+class TensorBoardLogger(CurveLogger):
     """Writes event files into ``tensorboard`` in the folder of a run."""
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +49,7 @@ class TensorBoardLogger:
         self._writer.close()
 
 
-class CsvLogger(NoLogger):
+class CsvLogger(CurveLogger):
     """Writes ``curves.csv`` in the folder of a run, one line for each row of its history."""
 
     def __init__(self, folder: Path) -> None:
@@ -75,7 +70,7 @@ class CsvLogger(NoLogger):
             writer.writerows(self._rows)
 
 
-class MlflowLogger:
+class MlflowLogger(CurveLogger):
     """Logs metrics to the MLflow run of the run's name; ``MLFLOW_TRACKING_URI`` applies."""
 
     def __init__(self, folder: Path) -> None:
@@ -97,7 +92,7 @@ class MlflowLogger:
         self._mlflow.end_run()
 
 
-class WandbLogger:
+class WandbLogger(CurveLogger):
     """Logs rows to the W&B run whose id is that of the run; ``WANDB_PROJECT`` and others apply."""
 
     def __init__(self, folder: Path) -> None:
@@ -113,17 +108,14 @@ class WandbLogger:
         self._run.finish()
 
 
-LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {
-    "none": NoLogger,
+LOGGERS: Mapping[str, type[CurveLogger]] = {
+    "none": CurveLogger,
     "tensorboard": TensorBoardLogger,
     "csv": CsvLogger,
     "mlflow": MlflowLogger,
     "wandb": WandbLogger,
 }
-"""Logger classes by the name of a ``logger`` configuration; made with the folder of a run.
-
-They raise ``ConfigError`` where their package is not installed.
-"""
+"""Logger classes by the name of a ``logger`` configuration."""
 
 
 def scalars(row: Mapping[str, Any]) -> dict[str, float]:

@@ -121,17 +121,13 @@ class Fit(Generic[BatchT]):
         if config.monitor not in task.selectors:
             choices = ", ".join(task.selectors)
             raise ConfigError(f"training.monitor is {config.monitor!r}; choose from: {choices}")
-        shared = SharedTask(task) if distributed.size() > 1 else task
-        self.task: Trainable[Any] = shared
+        self.task: Trainable[Any] = SharedTask(task) if distributed.size() > 1 else task
         self.config, self.files = config, files
         self.on_row, self.on_step = on_row, on_step
         self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = TrainingProgress()
         self._stop = StopRequest()
-        self._totals = self._start_totals()
-        self._saved_at = time.monotonic()
-        self._ticked_at = self._saved_at
-        self._tally_before: dict[str, float] = {}
+        self._saved_at = self._ticked_at = time.monotonic()
         self._warm = False
         if files.checkpoint.exists():
             self.progress, state = load_checkpoint(files.checkpoint)
@@ -142,8 +138,8 @@ class Fit(Generic[BatchT]):
                 text = "%s is of %d processes, not %d: the run continues with other random numbers"
                 _log.warning(text, files.checkpoint, len(randoms), distributed.size())
             restore_random_state(randoms[distributed.rank() % len(randoms)])
-            self._tally_before = self.progress.tally
-            self._totals = self._start_totals()
+        self._tally_before = self.progress.tally
+        self._totals = self._start_totals()
 
     def run(self) -> TrainingProgress:
         """Train until the schedule ends, or continue from a checkpoint.
@@ -199,14 +195,13 @@ class Fit(Generic[BatchT]):
         # The first update of this process is left out of the speed: it compiles kernels, which
         # takes up to a minute where nothing is cached, and later ones take milliseconds.
         self._warm = True
-        seconds, symbols = self.progress.seconds, self.progress.symbols
+        progress = self.progress
+        seconds, symbols, warm_up = progress.seconds, progress.symbols, progress.warm_up
         self._read_totals()
         self._tick()
-        spent = {"seconds": self.progress.seconds - seconds}
-        spent["symbols"] = self.progress.symbols - symbols
+        spent = {"seconds": progress.seconds - seconds, "symbols": progress.symbols - symbols}
         spent |= self.task.tally
-        warm_up = self.progress.warm_up
-        self.progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
+        progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
 
     def _end_interval(self, batches: int) -> None:
         self._read_totals()  # waits for the device, whose work belongs to this row's time
@@ -225,10 +220,10 @@ class Fit(Generic[BatchT]):
         by_steps = self.config.validate_every_steps is not None
         if last or by_steps or (progress.epoch + 1) % self.config.validate_every == 0:
             row |= self._validate()
-        if is_decay_due(self.config, self.progress, row):
+        if is_decay_due(self.config, progress, row):
             for group in self.optimizer.param_groups:
                 group["lr"] *= self.config.decay
-        self.progress.previous_loss = row.get("dev_loss", self.progress.previous_loss)
+        progress.previous_loss = row.get("dev_loss", progress.previous_loss)
         progress.history.append(row)
         progress.interval_loss = 0.0
         if epoch_is_over:
@@ -246,10 +241,10 @@ class Fit(Generic[BatchT]):
         self.task.model.eval()
         before = random_state()
         try:
-            with self._stop.interruptible(), torch.no_grad():
+            with self._stop.stopping("now"), torch.no_grad():
                 outcome = self.task.validate()
         except KeyboardInterrupt:  # the checkpoint is of the last update
-            with self._stop.uninterruptible():
+            with self._stop.stopping("after_block"):
                 restore_random_state(before)
                 self._save()
             raise
@@ -286,7 +281,7 @@ class Fit(Generic[BatchT]):
     def _save_if_due(self, seconds: float) -> None:
         """Write a checkpoint if the last is that old, a stop is requested or the training ends."""
         due = self.progress.finished or time.monotonic() - self._saved_at > seconds
-        stop = bool(self._stop)
+        stop = self._stop.requested
         if distributed.size() > 1:  # all or none: saving takes all processes
             wishes = distributed.gather((due, stop))
             due, stop = (any(wish) for wish in zip(*wishes, strict=True))
@@ -319,7 +314,7 @@ class Fit(Generic[BatchT]):
             state["randoms"] = distributed.gather(state["random"])
         if distributed.rank() > 0:
             return
-        with self._stop.uninterruptible():
+        with self._stop.stopping("after_block"):
             save_checkpoint(self.files.checkpoint, self.progress, state)
         self._saved_at = time.monotonic()
 
