@@ -12,16 +12,9 @@ import torch
 from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
+from repro.decoding import search
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import (
-    FrozenTree,
-    Hypothesis,
-    PrefixTree,
-    check_sizes,
-    grow,
-    log_probabilities,
-    most_probable,
-)
+from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
 
 IMPOSSIBLE = float("-inf")
 
@@ -94,11 +87,13 @@ def beam_search(
     References:
         Peters, Niculae & Martins (2019), Section 4.1, for the certificate.
     """
-    check_sizes(beam_size=beam_size, max_length=max_length)
+    search.check_sizes(beam_size=beam_size, max_length=max_length)
     if min_length > max_length:
         raise ValueError(f"min_length {min_length} exceeds max_length {max_length}")
     beam = _Beam(len(source), beam_size, source.device)
-    tree = grow(beam.extend, model, source, source_mask, max_length, keep_attention, min_length)
+    tree = search.grow(
+        beam.extend, model, source, source_mask, max_length, keep_attention, min_length
+    )
     return beam.results(tree)
 
 
@@ -139,10 +134,10 @@ class _Beam:
         # (B, K, W), with finished hypotheses in column 0.
         beam_size = self.scores.shape[1]
         width = min(beam_size + 1, probs.shape[1])
-        tokens = most_probable(probs, width)
+        tokens = search.most_probable(probs, width)
         scores = self.scores.new_full((*self.scores.shape, width), IMPOSSIBLE)
         scores[:, :, 0] = self.scores
-        steps = log_probabilities(probs.gather(1, tokens))
+        steps = search.log_probabilities(probs.gather(1, tokens))
         scores[self.live] = self.scores[self.live].unsqueeze(1) + steps
         ranked, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
         self.dropped = torch.maximum(self.dropped, ranked[:, beam_size])

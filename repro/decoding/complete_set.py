@@ -7,15 +7,9 @@ import torch
 from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
+from repro.decoding import search
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import (
-    FrozenTree,
-    Hypothesis,
-    PrefixTree,
-    check_sizes,
-    grow,
-    log_probabilities,
-)
+from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
 
 MASS_TOLERANCE = 1e-4
 """Largest distance of a complete set's mass from one: float32 rounding over some dozens of steps"""
@@ -76,9 +70,9 @@ def complete_set(
     References:
         Peters, Niculae & Martins (2019), Section 1 and Figure 1.
     """
-    check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
+    search.check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
     frontier = _Frontier(len(source), max_hypotheses, source.device)
-    tree = grow(frontier.extend, model, source, source_mask, max_length, keep_attention)
+    tree = search.grow(frontier.extend, model, source, source_mask, max_length, keep_attention)
     return frontier.results(tree)
 
 
@@ -116,7 +110,9 @@ class _Frontier:
         steps = probs[rows, tokens]
         parents = self.live.select(rows)
         nodes = tree.grow(parents.nodes, tokens, steps, attention[rows])
-        grown = _Prefixes(parents.sentences, nodes, parents.scores + log_probabilities(steps))
+        grown = _Prefixes(
+            parents.sentences, nodes, parents.scores + search.log_probabilities(steps)
+        )
         ended = tokens == Vocabulary.EOS
         self.finished.append(grown.select(ended))
         self.finished_counts += self._count(grown.sentences[ended], ended[ended].long())

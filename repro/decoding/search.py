@@ -47,16 +47,10 @@ class PrefixTree:
         self._size = 0
 
     def grow(self, parents: Tensor, tokens: Tensor, probs: Tensor, attention: Tensor) -> Tensor:
-        """Add ``M`` prefixes, each one token longer than its parent.
+        """Add ``M`` prefixes, each one token longer than its parent, and return their nodes.
 
-        Args:
-            parents: nodes, ``(M,)`` long.
-            tokens: last token of each new prefix, ``(M,)`` long.
-            probs: probability of that token after its parent, ``(M,)``.
-            attention: attention of the step that produced it, ``(M, S)``; ``(M, 0)`` to keep none.
-
-        Returns:
-            The new nodes, ``(M,)`` long.
+        Nodes, tokens and the tokens' probabilities after their parents have shape ``(M,)``, the
+        attention of the step that produced them ``(M, S)``, or ``(M, 0)`` to keep none.
         """
         self._grown.append((parents, tokens, probs, attention))
         nodes = torch.arange(self._size, self._size + len(tokens), device=tokens.device)
@@ -121,14 +115,8 @@ def grow(
 ) -> FrozenTree:
     """Run a search until no prefix is live or ``max_length`` steps are done.
 
-    Args:
-        extend: method of a search that holds one empty prefix per sentence; updates it in place.
-        model: in evaluation mode.
-        source: token ids, ``(B, S)`` long.
-        source_mask: ``(B, S)`` bool, True on real tokens.
-        max_length: most steps, at least one.
-        keep_attention: whether the tree keeps the attention of every step.
-        min_length: EOS has no probability in steps before this one, counted from one.
+    ``extend`` is a method of a search that holds one empty prefix per sentence, and updates it in
+    place; the other arguments are those of :func:`~repro.decoding.beam_search`.
 
     Returns:
         The tree of all prefixes that the search kept.
@@ -139,7 +127,7 @@ def grow(
         output = model.step(state, previous)
         check_probabilities(output.probs)
         probs = output.probs
-        if step < min_length:  # what remains is not divided by its sum
+        if step < min_length:  # EOS is not allowed; what remains is not divided by its sum
             probs = probs.clone()
             probs[:, Vocabulary.EOS] = 0.0
         attention = output.attention if keep_attention else output.attention[:, :0]

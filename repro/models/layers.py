@@ -80,14 +80,10 @@ class BidirectionalLstm(nn.Module):
         self.leftward = nn.LSTM(input_size, hidden_size, batch_first=True)
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Return the states of both directions, zero at padding.
-
-        Args:
-            inputs: shape ``(B, n, input)``.
-            lengths: shape ``(B,)``.
+        """Map rows ``(B, n, input)`` of ``lengths`` ``(B,)`` to states of both directions.
 
         Returns:
-            Shape ``(B, n, 2 hidden)``.
+            Shape ``(B, n, 2 hidden)``, zero at padding.
         """
         mask = length_mask(lengths, inputs.shape[1])
         places = torch.arange(inputs.shape[1], device=inputs.device).expand_as(mask)

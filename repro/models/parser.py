@@ -32,10 +32,7 @@ class ArcScorer(nn.Module):
         self.score = nn.Linear(hidden_size, 1, bias=False)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Score every arc.
-
-        Args:
-            states: shape ``(batch, n + 1, state_size)``; the root first.
+        """Score every arc between states ``(batch, n + 1, state_size)``, the root first.
 
         Returns:
             Shape ``(batch, n + 1, n + 1)``: row head, column modifier. The diagonal, column 0

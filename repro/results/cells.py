@@ -13,7 +13,7 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.identity import NUISANCE
 from repro.config.matching import Plans, differences, may_match
 from repro.config.planning import PlannedRun, plan_runs
-from repro.evaluation.tuning import best_value
+from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
 from repro.results.store import read_records
@@ -124,7 +124,6 @@ class Archive:
         }
         self.plans = Plans(plans_path(results_dir, scale))
         self._found: dict[tuple[Any, ...], CellRun | None] = {}
-        self._cells: dict[str, list[CellRun]] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -134,7 +133,7 @@ class Archive:
 
     @cached_property
     def _by_seed(self) -> dict[int | None, list[Record]]:
-        found: dict[int | None, list[Record]] = defaultdict(list)
+        found = defaultdict(list)
         for record in self.records:
             if record.kind == "run" and not (self.fresh and record.epoch != NUMERIC_EPOCH):
                 found[record.seed].append(record)
@@ -170,10 +169,10 @@ class Archive:
         changed = differences(self.plans[overrides], record.settings, record.overrides)
         return None if self.fresh and changed else changed
 
-    def runs_of(self, experiment: Experiment) -> list[CellRun]:
-        """Every recorded run of an artefact, cell by cell, and of every tuned value."""
-        if experiment.name in self._cells:
-            return self._cells[experiment.name]
+    def measurements(self, experiment: Experiment) -> list[Measurement]:
+        """Every metric of every recorded run of an artefact, cell by cell, and of tuned values."""
+        if experiment.name in self._measured:
+            return self._measured[experiment.name]
         # The outcomes of a round may ask for further runs where a setting is tuned.
         new = plan = list(plan_runs(experiment, self.scale))
         known: dict[PlannedRun, CellRun | None] = {}
@@ -195,15 +194,9 @@ class Archive:
                 for record in self.records
                 if record.kind == "ensemble" and sorted(record.members) == names
             ]
-        self._cells[experiment.name] = found
-        return found
-
-    def measurements(self, experiment: Experiment) -> list[Measurement]:
-        """Every metric of every recorded run of an artefact."""
-        if experiment.name not in self._measured:
-            runs = self.runs_of(experiment)
-            self._measured[experiment.name] = [one for run in runs for one in run.measurements()]
-        return self._measured[experiment.name]
+        measured = [one for run in found for one in run.measurements()]
+        self._measured[experiment.name] = measured
+        return measured
 
     def artefacts_of(self, record: Record) -> list[str]:
         """Names of the artefacts that plan the run of a record."""
@@ -230,12 +223,11 @@ def following_cell_runs(
     found: Mapping[PlannedRun, CellRun | None],
 ) -> list[PlannedRun]:
     """Runs that the recorded ones ask for, where a setting is tuned; see :func:`following_runs`."""
+    metric = "" if experiment.tune is None else experiment.tune.metric
 
     def measure(run: PlannedRun) -> float | None:
         one = found[run]
-        if one is None or experiment.tune is None:
-            return None
-        return one.record.metrics.get(experiment.tune.metric)
+        return None if one is None else one.record.metrics.get(metric)
 
     return following_runs(experiment, scale, plan, measure)
 

@@ -127,7 +127,7 @@ class Fit(Generic[BatchT]):
         self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = TrainingProgress()
         self._stop = StopRequest()
-        self._saved_at = self._ticked_at = time.monotonic()
+        self._saved_at = self._measured_at = time.monotonic()
         self._warm = False
         if files.checkpoint.exists():
             self.progress, state = load_checkpoint(files.checkpoint)
@@ -154,7 +154,7 @@ class Fit(Generic[BatchT]):
                 # Train until a row of the history is due, and add it.
                 batches = self.task.batches(self.progress.epoch)
                 self.task.model.train()
-                self._ticked_at = time.monotonic()
+                self._measured_at = time.monotonic()
                 while not self._is_row_due(len(batches)):
                     if self.progress.batch == len(batches):
                         self._next_epoch()
@@ -197,15 +197,13 @@ class Fit(Generic[BatchT]):
         self._warm = True
         progress = self.progress
         seconds, symbols, warm_up = progress.seconds, progress.symbols, progress.warm_up
-        self._read_totals()
-        self._tick()
+        self._measure()
         spent = {"seconds": progress.seconds - seconds, "symbols": progress.symbols - symbols}
         spent |= self.task.tally
         progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
 
     def _end_interval(self, batches: int) -> None:
-        self._read_totals()  # waits for the device, whose work belongs to this row's time
-        self._tick()
+        self._measure()
         progress = self.progress
         self._require_finite("training loss", progress.interval_loss)
         row: dict[str, Any] = {
@@ -271,12 +269,14 @@ class Fit(Generic[BatchT]):
     def _learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def _tick(self) -> None:
-        now = time.monotonic()
-        self.progress.seconds += now - self._ticked_at
-        self._ticked_at = now
-        before = self._tally_before
-        self.progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
+    def _measure(self) -> None:
+        """Bring the sums and the time of the progress up to date."""
+        loss, symbols = self._totals.tolist()  # waits for the device, whose work takes this time
+        now, progress, before = time.monotonic(), self.progress, self._tally_before
+        progress.interval_loss, progress.symbols = loss, int(symbols)
+        progress.seconds += now - self._measured_at
+        self._measured_at = now
+        progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
 
     def _save_if_due(self, seconds: float) -> None:
         """Write a checkpoint if the last is that old, a stop is requested or the training ends."""
@@ -287,7 +287,7 @@ class Fit(Generic[BatchT]):
             due, stop = (any(wish) for wish in zip(*wishes, strict=True))
         if due or stop:
             if self.progress.steps_since_row:  # a row has the time up to its last update
-                self._tick()
+                self._measure()
             self._save()
         if stop:
             raise KeyboardInterrupt
@@ -299,12 +299,7 @@ class Fit(Generic[BatchT]):
         start = [self.progress.interval_loss, float(self.progress.symbols)]
         return torch.tensor(start, dtype=torch.float64, device=device)
 
-    def _read_totals(self) -> None:
-        loss, symbols = self._totals.tolist()
-        self.progress.interval_loss, self.progress.symbols = loss, int(symbols)
-
     def _save(self) -> None:
-        self._read_totals()
         state: dict[str, Any] = {
             "model": self.task.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),

@@ -14,15 +14,10 @@ from repro.models.layers import BidirectionalLstm, Dropout, length_mask
 
 @dataclass
 class AttendedLabels:
-    """Output of :class:`AttentionClassifier` for a batch.
+    """Output of :class:`AttentionClassifier` for a batch."""
 
-    Attributes:
-        logits: scores of the labels, shape ``(B, labels)``.
-        attention: weights of the premise's words, shape ``(B, m)``; zero at padding.
-    """
-
-    logits: Tensor
-    attention: Tensor
+    logits: Tensor  # scores of the labels, (B, labels)
+    attention: Tensor  # weights of the premise's words, (B, m), zero at padding
 
 
 class AttentionClassifier(nn.Module):
@@ -97,9 +92,9 @@ class AttentionClassifier(nn.Module):
 
 @dataclass
 class AlignedLabels:
-    """Output of :class:`Esim` for a batch: scores of the labels, ``(B, labels)``, and alignment."""
+    """Output of :class:`Esim` for a batch."""
 
-    logits: Tensor
+    logits: Tensor  # scores of the labels, (B, labels)
     alignment: Alignment
 
 

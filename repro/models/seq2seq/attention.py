@@ -171,12 +171,7 @@ class GlobalAttention(nn.Module):
     def forward(
         self, query: Tensor, source: AttentionState, products: AttentionProducts
     ) -> tuple[Tensor, Tensor]:
-        """Return the context and the weights of a step.
-
-        Args:
-            query: shape ``(rows, query)``.
-            source: state of the same rows.
-            products: those of the step.
+        """Attend with a query, ``(rows, query)``, by the products of its step.
 
         Returns:
             Context ``(rows, memory)`` and weights ``(rows, source)``; the weights sum to one.

@@ -41,16 +41,10 @@ class DecoderState:
 
 
 class Decoded(NamedTuple):
-    """Result of several steps.
+    """Result of several steps: outputs ``o_t``, attention weights, and the state after the last."""
 
-    Attributes:
-        outputs: attentional outputs ``o_t``, ``(rows, steps, units)``.
-        attention: weights, ``(rows, steps, source)``.
-        state: the state after the last step.
-    """
-
-    outputs: Tensor
-    attention: Tensor
+    outputs: Tensor  # (rows, steps, units)
+    attention: Tensor  # (rows, steps, source)
     state: DecoderState
 
 
@@ -106,12 +100,7 @@ class InputFeedingDecoder(nn.Module):
         )
 
     def forward(self, state: DecoderState, embedded: Tensor) -> Decoded:
-        """Take one step for each given symbol.
-
-        Args:
-            state: state of ``rows`` hypotheses.
-            embedded: the symbols before those to predict, ``(rows, steps, embedding)``.
-        """
+        """Take one step after each given symbol, embedded as ``(rows, steps, embedding)``."""
         outputs, attention = [], []
         for step in self._steps(state.source, embedded):
             weights, state = self._take_step(state, step)

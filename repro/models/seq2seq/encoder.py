@@ -18,7 +18,7 @@ class Encoding:
             bfloat16 where the LSTM computes in it.
         hidden: last state of each layer, directions joined, ``(layers, batch, hidden)``; in
             float32 at least.
-        cell: last cell state, same shape as ``hidden``.
+        cell: last cell state, like ``hidden``.
     """
 
     memory: Tensor
@@ -64,12 +64,7 @@ class LstmEncoder(nn.Module):
         )
 
     def forward(self, source: Tensor, lengths: Tensor) -> Encoding:
-        """Encode a batch.
-
-        Args:
-            source: symbols, shape ``(batch, source)``, padded with 0.
-            lengths: number of symbols of each row, shape ``(batch,)``, each at least 1.
-        """
+        """Encode symbols ``(batch, source)``, padded with 0, of ``lengths`` ``(batch,)``."""
         embedded = self.dropout(self.embedding(source))
         with lstm_precision(source.device):
             memory, (hidden, cell) = packed_states(self.lstm, embedded, lengths)

@@ -24,11 +24,9 @@ class Fertility(nn.Module, ABC):
         self.sink = sink
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Return bounds, infinite for the sink.
+        """Return bounds of ids ``(batch, source)``, infinite for the sink.
 
-        Args:
-            source: ids, ``(batch, source)``.
-            mask: true at real positions, same shape.
+        Positions where ``mask`` is false are padding.
         """
         bounds = self.bounds(source, mask)
         return bounds if self.sink is None else bounds.masked_fill(source == self.sink, torch.inf)

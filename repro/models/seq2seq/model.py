@@ -17,15 +17,10 @@ from repro.models.seq2seq.fertility import Fertility
 
 @dataclass
 class TeacherForced:
-    """Scores and attention of a batch whose previous symbols are the gold ones.
+    """Scores and attention of a batch whose previous symbols are the gold ones."""
 
-    Attributes:
-        scores: before the output mapping, ``(batch, target, vocabulary)``.
-        attention: ``(batch, target, source)``.
-    """
-
-    scores: Tensor
-    attention: Tensor
+    scores: Tensor  # before the output mapping, (batch, target, vocabulary)
+    attention: Tensor  # (batch, target, source)
 
 
 class Seq2Seq(nn.Module):
