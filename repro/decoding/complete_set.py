@@ -110,9 +110,8 @@ class _Frontier:
         steps = probs[rows, tokens]
         parents = self.live.select(rows)
         nodes = tree.grow(parents.nodes, tokens, steps, attention[rows])
-        grown = _Prefixes(
-            parents.sentences, nodes, parents.scores + search.log_probabilities(steps)
-        )
+        scores = parents.scores + search.log_probabilities(steps)
+        grown = _Prefixes(parents.sentences, nodes, scores)
         ended = tokens == Vocabulary.EOS
         self.finished.append(grown.select(ended))
         self.finished_counts += self._count(grown.sentences[ended], ended[ended].long())

@@ -86,9 +86,9 @@ class BidirectionalLstm(nn.Module):
             Shape ``(B, n, 2 hidden)``, zero at padding.
         """
         mask = length_mask(lengths, inputs.shape[1])
-        places = torch.arange(inputs.shape[1], device=inputs.device).expand_as(mask)
+        positions = torch.arange(inputs.shape[1], device=inputs.device).expand_as(mask)
         # Real positions from the last to the first; padding stays where it is.
-        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - places, places).unsqueeze(-1)
+        reverse = torch.where(mask, lengths.unsqueeze(1) - 1 - positions, positions).unsqueeze(-1)
         with lstm_precision(inputs.device):
             inputs = inputs.type_as(self.rightward.all_weights[0][0])
             rightward, _ = self.rightward(inputs)

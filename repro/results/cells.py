@@ -35,6 +35,9 @@ class Measurement:
         tuned: value of the setting that is tuned in this cell; None where nothing is.
         departs: ``key=value`` of the settings in which an earlier run differs from the plan.
         diverged: whether the training of the run diverged.
+
+    Raises:
+        ResultsError: a field has another type.
     """
 
     row: str
@@ -58,11 +61,6 @@ class Measurement:
     diverged: bool = False
 
     def __post_init__(self) -> None:
-        """Check the type of every field.
-
-        Raises:
-            ResultsError: a field has another type.
-        """
         check_types(self)
 
     @property

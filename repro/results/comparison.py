@@ -28,6 +28,9 @@ class Comparison:
         difference: value of the runs less that of the baseline, mean over the seeds.
         p_bootstrap: p-value of the paired bootstrap.
         p_randomisation: p-value of approximate randomisation.
+
+    Raises:
+        ResultsError: a p-value lies outside of (0, 1], or there is no example.
     """
 
     metric: str
@@ -40,11 +43,6 @@ class Comparison:
     p_randomisation: float
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ResultsError: a p-value lies outside of (0, 1], or there is no example.
-        """
         if not (0 < self.p_bootstrap <= 1 and 0 < self.p_randomisation <= 1):
             raise ResultsError(f"p-values of {self.metric}, {self.runs} are not in (0, 1]")
         if self.examples < 1:
@@ -53,7 +51,7 @@ class Comparison:
     @property
     def identity(self) -> Identity:
         """Identity of the comparison; equal identities give equal numbers."""
-        return (self.metric, self.runs, self.baseline_runs, self.signature)
+        return self.metric, self.runs, self.baseline_runs, self.signature
 
 
 _PARSERS = (str, str, str, str, int, float, float, float)

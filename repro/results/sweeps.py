@@ -56,19 +56,15 @@ def swept(
         scale: scale of all of them.
         name: what to call the sweep.
     """
-    typed = [dict(item.split("=", 1) for item in one if "=" in item) for one in overrides]
-    typed = [
-        {k: v for k, v in one.items() if k.split(".")[0] not in (*NUISANCE, "hydra")}
-        for one in typed
-    ]
+    pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
+    left_out = (*NUISANCE, "hydra")
+    typed = [{k: v for k, v in one if k.split(".")[0] not in left_out} for one in pairs]
     values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
     axes = {key: found for key, found in values.items() if len(found) > 1}
     words = [f"{key}={','.join(found)}" for key, found in values.items()]
     digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
-    by_run = {
-        run: {key: one.get(key, "") for key in axes}
-        for run, one in zip(run_ids, typed, strict=True)
-    }
+    runs = zip(run_ids, typed, strict=True)
+    by_run = {run: {key: one.get(key, "") for key in axes} for run, one in runs}
     return Sweep(name or digest, scale, " ".join(["repro run -m", *words]), axes, by_run)
 
 
@@ -85,9 +81,8 @@ def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[
     Raises:
         ResultsError: a file is malformed, or there is no sweep of this name.
     """
-    found = []
-    for path in sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json")):
-        found.append(from_dict(Sweep, read_object(path), str(path)))
+    paths = sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json"))
+    found = [from_dict(Sweep, read_object(path), str(path)) for path in paths]
     if name is None:
         return found
     if name not in (names := [one.name for one in found]):

@@ -59,13 +59,6 @@ class TrainingProgress:
         """Updates since the last row of ``history``."""
         return self.step - (self.history[-1]["step"] if self.history else 0)
 
-    @property
-    def epochs(self) -> float:
-        """Epochs that are done, with the share of the one in progress; 1 before the first end."""
-        if self.epoch == 0:
-            return 1.0
-        return self.epoch * self.step / max(1, self.step - self.batch)
-
     def speeds(self) -> dict[str, float]:
         """``tokens_per_second``, sums of ``tally`` per second of training, and ``epoch_minutes``.
 
@@ -81,7 +74,9 @@ class TrainingProgress:
         seconds = max(timed.pop("seconds"), 1e-9)
         timed["tokens_per_second"] = timed.pop("symbols")
         speeds = {key: value / seconds for key, value in timed.items()}
-        per_epoch = self.symbols / self.epochs
+        # Epochs that are done, with the share of the one in progress; 1 before the first end.
+        epochs = self.epoch * self.step / max(1, self.step - self.batch) if self.epoch else 1.0
+        per_epoch = self.symbols / epochs
         speeds["epoch_minutes"] = per_epoch / max(speeds["tokens_per_second"], 1e-9) / 60
         if len(self.history) >= 3:
             # The time up to the first row is left out, since it has the warm-up.
