@@ -176,12 +176,8 @@ def most_probable(probs: Tensor, count: int) -> Tensor:
     Nonnegative floats compare like their bit patterns, so pattern and id fit one integer key that
     no two tokens share. ``topk`` alone would leave the choice among equals to the device.
 
-    Args:
-        probs: ``(N, V)`` float32, nonnegative.
-        count: tokens per row, at most ``V``.
-
     Returns:
-        Token ids, ``(N, count)`` long, most probable first.
+        Token ids, ``(N, count)`` long, most probable first, of probabilities ``(N, V)`` in float32.
     """
     lower_first = torch.arange(probs.shape[1] - 1, -1, -1, device=probs.device)
     keys = probs.float().contiguous().view(torch.int32).long().clamp_(min=0)

@@ -14,14 +14,10 @@ def length_mask(lengths: Tensor, size: int) -> Tensor:
 
 
 def dropout_mask(shape: Sequence[int], probability: float, like: Tensor) -> Tensor:
-    """Return zeros with the given probability, and ``1 / (1 - probability)`` elsewhere.
+    """Return zeros with a probability in ``[0, 1)``, and ``1 / (1 - probability)`` elsewhere.
 
-    Comparing uniform numbers costs a third of Bernoulli draws on a CPU.
-
-    Args:
-        shape: shape of the mask.
-        probability: in ``[0, 1)``.
-        like: gives device and floating point type.
+    Comparing uniform numbers costs a third of Bernoulli draws on a CPU. ``like`` gives device and
+    floating point type.
     """
     uniform = torch.rand(shape, device=like.device, dtype=like.dtype)
     return (uniform >= probability) / (1 - probability)
@@ -67,11 +63,7 @@ class BidirectionalLstm(nn.Module):
     """One LSTM from left to right and one from right to left, the latter from the last real word.
 
     Rows are reversed within their lengths by indexing, so that a batch needs no packing and no
-    value on the host.
-
-    Args:
-        input_size: size of the inputs.
-        hidden_size: size of each direction.
+    value on the host. Each direction has ``hidden_size`` units.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:

@@ -17,10 +17,6 @@ class ArcScorer(nn.Module):
     This is the multilayer perceptron on the joined states ``[h_i; h_j]`` with its first layer
     split, so that each state is multiplied once and not once for every pair.
 
-    Args:
-        state_size: size of the states.
-        hidden_size: size of the hidden layer.
-
     References:
         Kiperwasser & Goldberg (2016), §5.
     """

@@ -48,14 +48,7 @@ class Sweep:
 def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
-    """Describe a multirun.
-
-    Args:
-        overrides: overrides of each run, the same keys in the same order.
-        run_ids: their identities.
-        scale: scale of all of them.
-        name: what to call the sweep.
-    """
+    """Describe a multirun whose runs have overrides of the same keys in the same order."""
     pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
     left_out = (*NUISANCE, "hydra")
     typed = [{k: v for k, v in one if k.split(".")[0] not in left_out} for one in pairs]

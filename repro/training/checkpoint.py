@@ -89,12 +89,9 @@ class TrainingProgress:
 
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
-    """Write progress and tensor state to one file, atomically.
+    """Replace a checkpoint, atomically, by progress and state dictionaries.
 
-    Args:
-        path: the checkpoint; replaced if it exists.
-        progress: progress of training.
-        state: state dictionaries of the model, the optimiser and the random generators.
+    The latter are those of the model, the optimiser and the random generators.
     """
     content = {"progress": asdict(progress), "state": state}
     # Through a stream: its errors are those of the system, such as a full disk.

@@ -73,15 +73,10 @@ def same(value: Any) -> Any:
 
 
 class Share(NamedTuple):
-    """Part of a batch.
-
-    Attributes:
-        batch: examples of this process; those of the whole batch where it has none of its own.
-        weight: weight of its loss in that of the whole batch.
-    """
+    """Part of a batch: the whole batch, without weight, where a process has no example of it."""
 
     batch: Any
-    weight: float
+    weight: float  # of the part's loss in that of the whole batch
 
 
 class _Shares(Sequence[Share]):

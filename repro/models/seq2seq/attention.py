@@ -16,22 +16,13 @@ BoundedMap = Csoftmax | Csparsemax
 
 @dataclass
 class AttentionState:
-    """The source and the attention it has received; one row for each hypothesis.
+    """The source and the attention it has received; one row for each hypothesis."""
 
-    Attributes:
-        keys: projected memory, ``(rows, source, query)``.
-        memory: encoder states, ``(rows, source, memory)``.
-        mask: true at real source positions, ``(rows, source)``.
-        coverage: cumulative attention ``β``, ``(rows, source)``; None if no step reads it.
-        fertility: upper bounds ``f`` of the cumulative attention, ``(rows, source)``, infinite
-            for the sink; None for attention without bounds.
-    """
-
-    keys: Tensor
-    memory: Tensor
-    mask: Tensor
-    coverage: Tensor | None = None
-    fertility: Tensor | None = None
+    keys: Tensor  # projected memory, (rows, source, query)
+    memory: Tensor  # encoder states, (rows, source, memory)
+    mask: Tensor  # true at real source positions, (rows, source)
+    coverage: Tensor | None = None  # cumulative attention β, (rows, source); None if never read
+    fertility: Tensor | None = None  # bounds f of β, infinite for the sink; None without bounds
 
     def select(self, rows: Tensor) -> "AttentionState":
         """Gather rows, which may repeat."""

@@ -16,18 +16,11 @@ from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_
 
 @dataclass
 class DecoderState:
-    """State between two steps; every tensor has one row for each hypothesis.
+    """State between two steps; every tensor has one row for each hypothesis."""
 
-    Attributes:
-        hidden: hidden state of each layer, ``(rows, units)`` each.
-        cell: cell state of each layer.
-        feed: the previous attentional output, ``(rows, units)``.
-        source: the source, and the attention it has received.
-    """
-
-    hidden: tuple[Tensor, ...]
-    cell: tuple[Tensor, ...]
-    feed: Tensor
+    hidden: tuple[Tensor, ...]  # of each layer, (rows, units)
+    cell: tuple[Tensor, ...]  # of each layer, (rows, units)
+    feed: Tensor  # the previous attentional output, (rows, units)
     source: AttentionState
 
     def select(self, rows: Tensor) -> "DecoderState":

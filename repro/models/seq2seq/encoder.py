@@ -13,17 +13,12 @@ from repro.models.seq2seq.step_products import sum_dtype
 class Encoding:
     """Output of the encoder for the decoder.
 
-    Attributes:
-        memory: states of the source symbols, shape ``(batch, source, hidden)``, zero at padding; in
-            bfloat16 where the LSTM computes in it.
-        hidden: last state of each layer, directions joined, ``(layers, batch, hidden)``; in
-            float32 at least.
-        cell: last cell state, like ``hidden``.
+    The memory is in bfloat16 where the LSTM computes in it, last states are in float32 at least.
     """
 
-    memory: Tensor
-    hidden: Tensor
-    cell: Tensor
+    memory: Tensor  # states of the source symbols, (batch, source, hidden), zero at padding
+    hidden: Tensor  # last state of each layer, directions joined, (layers, batch, hidden)
+    cell: Tensor  # last cell state of each layer, likewise
 
 
 class LstmEncoder(nn.Module):
