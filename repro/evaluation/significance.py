@@ -35,17 +35,11 @@ Runs = Sequence[NDArray[np.number]]
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Outcome of a paired test.
+    """Outcome of a paired test."""
 
-    Attributes:
-        difference: value of the first system less that of the second, in units of the metric.
-        p_value: two-sided, in ``(0, 1]``.
-        signature: method, trials and seed.
-    """
-
-    difference: float
-    p_value: float
-    signature: str
+    difference: float  # value of the first system less that of the second, in units of the metric
+    p_value: float  # two-sided, in (0, 1]
+    signature: str  # method, trials and seed
 
 
 def paired_bootstrap(

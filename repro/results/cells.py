@@ -26,25 +26,15 @@ Measure = Callable[[PlannedRun], float | None]
 class Measurement:
     """One metric of one run in one cell of an artefact; fields of :class:`Record` mean the same.
 
-    Attributes:
-        row: label of the row.
-        column: name of the column.
-        metric: full name.
-        value: value of the metric.
-        signature: how the metric was computed.
-        tuned: value of the setting that is tuned in this cell; None where nothing is.
-        departs: ``key=value`` of the settings in which an earlier run differs from the plan.
-        diverged: whether the training of the run diverged.
-
     Raises:
         ResultsError: a field has another type.
     """
 
-    row: str
-    column: str
-    metric: str
+    row: str  # its label
+    column: str  # its name
+    metric: str  # full name
     value: float
-    signature: str
+    signature: str  # how the metric was computed
     run_id: str
     kind: str
     seed: int | None
@@ -56,9 +46,9 @@ class Measurement:
     device: str
     versions: str
     wall_time: float
-    tuned: float | None
-    departs: list[str]
-    diverged: bool = False
+    tuned: float | None  # value of the setting that is tuned in this cell; None where nothing is
+    departs: list[str]  # key=value of the settings in which an earlier run differs from the plan
+    diverged: bool = False  # whether the training of the run diverged
 
     def __post_init__(self) -> None:
         check_types(self)

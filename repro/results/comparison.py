@@ -19,28 +19,18 @@ Identity = tuple[str, str, str, str]
 class Comparison:
     """One metric of some runs against that of others, seed by seed.
 
-    Attributes:
-        metric: full name.
-        runs: identities of the runs, joined by blanks, in the order of their seeds.
-        baseline_runs: those of the baseline, of the same seeds.
-        signature: signature of both tests, joined by a blank.
-        examples: number of examples that both predicted.
-        difference: value of the runs less that of the baseline, mean over the seeds.
-        p_bootstrap: p-value of the paired bootstrap.
-        p_randomisation: p-value of approximate randomisation.
-
     Raises:
         ResultsError: a p-value lies outside of (0, 1], or there is no example.
     """
 
-    metric: str
-    runs: str
-    baseline_runs: str
-    signature: str
-    examples: int
-    difference: float
-    p_bootstrap: float
-    p_randomisation: float
+    metric: str  # full name
+    runs: str  # identities of the runs, joined by blanks, in the order of their seeds
+    baseline_runs: str  # those of the baseline, of the same seeds
+    signature: str  # signatures of both tests, joined by a blank
+    examples: int  # number of examples that both predicted
+    difference: float  # value of the runs less that of the baseline, mean over the seeds
+    p_bootstrap: float  # p-value of the paired bootstrap
+    p_randomisation: float  # p-value of approximate randomisation
 
     def __post_init__(self) -> None:
         if not (0 < self.p_bootstrap <= 1 and 0 < self.p_randomisation <= 1):

@@ -18,21 +18,13 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs over the product of some axes.
+    """Runs over the product of some axes."""
 
-    Attributes:
-        name: given by ``name=``, else made of what was typed.
-        scale: scale of its runs.
-        command: what to type to repeat it.
-        axes: swept keys, in the order in which they were typed, to their values as typed.
-        runs: identity of each run to its value on every axis.
-    """
-
-    name: str
+    name: str  # given by ``name=``, else made of what was typed
     scale: str
-    command: str
-    axes: dict[str, list[str]]
-    runs: dict[str, dict[str, str]]
+    command: str  # what to type to repeat it
+    axes: dict[str, list[str]]  # swept keys to their values, in the order and form of the command
+    runs: dict[str, dict[str, str]]  # identity of each run to its value on every axis
 
     @property
     def anchor(self) -> str:

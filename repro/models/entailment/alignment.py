@@ -23,18 +23,12 @@ from repro.structures import (
 class Alignment:
     """Weights in both directions; zero wherever one of the words is padding.
 
-    Attributes:
-        premise_to_hypothesis: weights of the hypothesis' words for each word of the premise,
-            shape ``(B, m, n)``.
-        hypothesis_to_premise: weights of the premise's words for each word of the hypothesis,
-            shape ``(B, n, m)``.
-        lengths: words of premise and hypothesis, shape ``(B, 2)``.
-        solutions: the structures behind the weights: none, one of each direction, or one for both.
+    Solutions are the structures behind the weights: none, one of each direction, or one for both.
     """
 
-    premise_to_hypothesis: Tensor
-    hypothesis_to_premise: Tensor
-    lengths: Tensor
+    premise_to_hypothesis: Tensor  # of the hypothesis' words for each of the premise, (B, m, n)
+    hypothesis_to_premise: Tensor  # of the premise's words for each of the hypothesis, (B, n, m)
+    lengths: Tensor  # words of premise and hypothesis, (B, 2)
     solutions: tuple[Solution, ...] = ()
 
     @property
