@@ -30,8 +30,8 @@ class Measurement:
         ResultsError: a field has another type.
     """
 
-    row: str  # its label
-    column: str  # its name
+    row: str  # label of the row
+    column: str  # name of the column
     metric: str  # full name
     value: float
     signature: str  # how the metric was computed

@@ -38,15 +38,6 @@ class StopRequest:
         self.requested = False
         self._when: Literal["after_update", "now", "after_block"] = "after_update"
 
-    def check(self) -> None:
-        """Stop here if that was asked for.
-
-        Raises:
-            KeyboardInterrupt: it was.
-        """
-        if self.requested:
-            raise KeyboardInterrupt
-
     @contextmanager
     def stopping(self, when: Literal["now", "after_block"]) -> Iterator[None]:
         """Say what a request does while the block runs.
@@ -57,8 +48,8 @@ class StopRequest:
         """
         before, self._when = self._when, when
         try:
-            if when == "now" and distributed.size() == 1:
-                self.check()
+            if self.requested and when == "now" and distributed.size() == 1:
+                raise KeyboardInterrupt
             yield
         finally:
             self._when = before

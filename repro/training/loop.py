@@ -289,10 +289,9 @@ class Fit(Generic[BatchT]):
             if self.progress.steps_since_row:  # a row has the time up to its last update
                 self._measure()
             self._save()
-        if stop:
+        # Of several processes, which stop together, signals since then wait.
+        if stop or (self._stop.requested and distributed.size() == 1):
             raise KeyboardInterrupt
-        if distributed.size() == 1:  # several stop together: signals since then wait
-            self._stop.check()
 
     def _start_totals(self) -> torch.Tensor:
         device = next(self.task.model.parameters()).device

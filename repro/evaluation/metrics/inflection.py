@@ -137,21 +137,10 @@ def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
 _SCORER = "macro:language|scorer:evalm2018"
 _SEARCH = "macro:language|search:beam"
 _CERTIFICATES = (
-    (
-        "certified", True, "cert",
-        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over "
-        "languages.",
-    ),
-    (
-        "optimal", True, "optimal",
-        "Share of examples whose prediction is proven a most probable sequence, averaged over "
-        "languages.",
-    ),
-    (
-        "single", None, "single",
-        "Share of examples with all probability mass on one sequence, averaged over languages.",
-    ),
-)  # fmt: skip
+    ("certified", True, "cert", "whose beam held every hypothesis of nonzero probability"),
+    ("optimal", True, "optimal", "whose prediction is proven a most probable sequence"),
+    ("single", None, "single", "with all probability mass on one sequence"),
+)
 
 METRICS = (
     Metric(
@@ -172,10 +161,11 @@ METRICS = (
     ),
     *(
         Metric(
-            name, "%", 1, better, signature(short, _SEARCH), description,
+            name, "%", 1, better, signature(short, _SEARCH),
+            f"Share of examples {which}, averaged over languages.",
             of_sums=percentage_of_sums, reads=InflectedForms,
             statistics=partial(_certificate, name),
         )
-        for name, better, short, description in _CERTIFICATES
+        for name, better, short, which in _CERTIFICATES
     ),
 )  # fmt: skip
