@@ -153,7 +153,7 @@ class StructuredAligner(Aligner):
     def __init__(self, max_iter: int = MAX_ITER) -> None:
         super().__init__()
         self.max_iter = max_iter
-        self._told = False
+        self._warned = False
 
     def _solve(
         self,
@@ -170,8 +170,8 @@ class StructuredAligner(Aligner):
                 structure, unary, additional, lengths=lengths, mask=mask, max_iter=self.max_iter
             )
         unsolved = int((~solution.converged).sum())
-        if unsolved and not self._told:
-            self._told = True
+        if unsolved and not self._warned:
+            self._warned = True
             warnings.warn(
                 f"{unsolved} of {len(lengths)} alignments reached the bound of {self.max_iter}"
                 f" iterations at gaps up to {float(solution.gap.max()):.1g}; they are taken as they"
