@@ -223,16 +223,10 @@ def following_cell_runs(
 def following_runs(
     experiment: Experiment, scale: str, planned: Sequence[PlannedRun], measure: Measure
 ) -> list[PlannedRun]:
-    """Runs that the outcomes so far ask for; none once every cell is tuned and complete.
+    """Runs that the outcomes of all planned ones ask for; none once every cell is complete.
 
     These are one more value behind the end of the grid where the best one lies, or else the other
     seeds of the best value. Runs that failed or are not done take no part in the choice.
-
-    Args:
-        experiment: what is reproduced; without tuning there is nothing to follow.
-        scale: says the seeds and the grid.
-        planned: every run that was asked for so far, cell by cell.
-        measure: the tuning metric of a run.
     """
     found: list[PlannedRun] = []
     cells = sorted(planned, key=lambda run: (run.row, run.column))

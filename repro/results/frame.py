@@ -69,11 +69,7 @@ def find_record(folder: Path, prefix: str) -> Record:
 
 
 def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
-    """Rows that agree with every filter.
-
-    Args:
-        frame: frame returned by :func:`load`.
-        filters: ``KEY=VALUE,VALUE``; a group such as ``mapping`` means its name.
+    """Rows that agree with every filter ``KEY=VALUE,VALUE``; the key of a group means its name.
 
     Raises:
         ResultsError: no run has such a setting, or a filter is no ``KEY=VALUE``.

@@ -53,12 +53,7 @@ class Evaluation(NamedTuple):
 
 
 def score_outputs(split: str, outputs: object) -> Evaluation:
-    """Compute every metric that reads such outputs.
-
-    Args:
-        split: name of the split.
-        outputs: predictions with what they are compared with; see :attr:`Metric.reads`.
-    """
+    """Compute every metric that reads such outputs of a split; see :attr:`Metric.reads`."""
     found = Evaluation({}, {})
     for metric in METRICS.values():
         counted = metric.count(outputs)

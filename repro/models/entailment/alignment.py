@@ -53,11 +53,9 @@ class Aligner(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Align a batch.
+        """Align a batch by scores of premise and hypothesis words, ``(B, m, n)``.
 
-        Args:
-            scores: scores of premise word and hypothesis word, shape ``(B, m, n)``.
-            lengths: words of premise and hypothesis, shape ``(B, 2)``.
+        ``lengths``, ``(B, 2)``, are numbers of words of premise and hypothesis.
         """
 
 

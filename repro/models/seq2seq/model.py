@@ -147,10 +147,7 @@ class InputFeedingDecoder(nn.Module):
     ) -> DecoderState:
         """Return the initial state: the encoder's last states, and a zero attentional output.
 
-        Args:
-            encoding: the encoded source.
-            mask: true at real source positions.
-            fertility: upper bounds of the cumulative attention, for bounded attention.
+        The mask is true at real source positions; fertilities bound the cumulative attention.
         """
         return DecoderState(
             encoding.hidden.unbind(0),
@@ -271,10 +268,8 @@ class Seq2Seq(nn.Module):
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
         """Score every target symbol given the gold symbols before it.
 
-        Args:
-            source: shape ``(batch, source)``.
-            source_lengths: shape ``(batch,)``.
-            target: gold symbols ending in ``</s>``, padded, shape ``(batch, target)``.
+        Sources, ``(batch, source)``, and targets, ``(batch, target)``, are padded; the latter end
+        in ``</s>``.
         """
         outputs, attention = self.outputs(source, source_lengths, target)
         return TeacherForced(self.scores(outputs), attention)
