@@ -4,8 +4,8 @@ from repro.decoding.beam import BeamResult, beam_search, greedy
 from repro.decoding.complete_set import CompleteSet, complete_set
 from repro.decoding.ensemble import Ensemble, EnsembleState
 from repro.decoding.forced import ForcedDecoding, forced
-from repro.decoding.hypothesis import Hypothesis
 from repro.decoding.protocol import State, StateT, StepModel, StepOutput
+from repro.decoding.search import Hypothesis
 
 __all__ = [
     "BeamResult",

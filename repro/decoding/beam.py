@@ -7,15 +7,14 @@ Only live prefixes are passed to the model: work shrinks as sentences finish.
 """
 
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
-from repro.decoding.hypothesis import FrozenTree, Hypothesis, PrefixTree
+from repro.decoding import search
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import check_sizes, grow, log_probabilities, most_probable
+from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
 
 IMPOSSIBLE = float("-inf")
 
@@ -88,11 +87,13 @@ def beam_search(
     References:
         Peters, Niculae & Martins (2019), Section 4.1, for the certificate.
     """
-    check_sizes(beam_size=beam_size, max_length=max_length)
+    search.check_sizes(beam_size=beam_size, max_length=max_length)
     if min_length > max_length:
         raise ValueError(f"min_length {min_length} exceeds max_length {max_length}")
-    beam = _Beam.of_roots(len(source), beam_size, source.device)
-    tree = grow(beam.extend, model, source, source_mask, max_length, keep_attention, min_length)
+    beam = _Beam(len(source), beam_size, source.device)
+    tree = search.grow(
+        beam.extend, model, source, source_mask, max_length, keep_attention, min_length
+    )
     return beam.results(tree)
 
 
@@ -115,27 +116,17 @@ def greedy(
     )
 
 
-@dataclass
 class _Beam:
     """The beams of ``B`` sentences; slots are best first and empty ones score ``-inf``."""
 
-    scores: Tensor  # (B, K) float64, log-probabilities
-    nodes: Tensor  # (B, K) long, in the prefix tree
-    live: Tensor  # (B, K) bool; live slots, row by row, are the rows of the model's state
-    dropped: Tensor  # (B,) float64, the best log-probability of anything ever dropped
-
-    @classmethod
-    def of_roots(cls, sentences: int, beam_size: int, device: torch.device) -> Self:
-        """Start with the empty prefix alone in every beam."""
-        shape = (sentences, beam_size)
-        scores = torch.full(shape, IMPOSSIBLE, dtype=torch.float64, device=device)
-        scores[:, 0] = 0.0
-        return cls(
-            scores=scores,
-            nodes=torch.full(shape, -1, device=device),
-            live=scores == 0.0,
-            dropped=torch.full((sentences,), IMPOSSIBLE, dtype=torch.float64, device=device),
-        )
+    def __init__(self, sentences: int, beam_size: int, device: torch.device) -> None:
+        shape = (sentences, beam_size)  # (B, K); at first the empty prefix alone in every beam
+        self.scores = torch.full(shape, IMPOSSIBLE, dtype=torch.float64, device=device)
+        self.scores[:, 0] = 0.0
+        self.nodes = torch.full(shape, -1, device=device)  # in the prefix tree
+        self.live = self.scores == 0.0  # live slots, row by row, are the rows of the model's state
+        # The best log-probability of anything ever dropped, (B,).
+        self.dropped = torch.full_like(self.scores[:, 0], IMPOSSIBLE)
 
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
         """Extend every live prefix by every token and keep the best ``K``; see ``Extend``."""
@@ -143,10 +134,10 @@ class _Beam:
         # (B, K, W), with finished hypotheses in column 0.
         beam_size = self.scores.shape[1]
         width = min(beam_size + 1, probs.shape[1])
-        tokens = most_probable(probs, width)
+        tokens = search.most_probable(probs, width)
         scores = self.scores.new_full((*self.scores.shape, width), IMPOSSIBLE)
         scores[:, :, 0] = self.scores
-        steps = log_probabilities(probs.gather(1, tokens))
+        steps = search.log_probabilities(probs.gather(1, tokens))
         scores[self.live] = self.scores[self.live].unsqueeze(1) + steps
         ranked, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
         self.dropped = torch.maximum(self.dropped, ranked[:, beam_size])
@@ -176,11 +167,6 @@ class _Beam:
             slots = zip(nodes[sentence], scores[sentence], wanted[sentence], strict=True)
             found = [tree.hypothesis(node, score, sentence) for node, score, want in slots if want]
             finished = bool(found) and found[0].finished
-            results.append(
-                BeamResult(
-                    hypotheses=found,
-                    certified=finished and lost == IMPOSSIBLE,
-                    optimal=finished and lost <= found[0].log_probability,
-                )
-            )
+            optimal = finished and lost <= found[0].log_probability
+            results.append(BeamResult(found, finished and lost == IMPOSSIBLE, optimal))
         return results

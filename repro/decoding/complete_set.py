@@ -1,15 +1,15 @@
 """Every sequence of nonzero probability, where sparse outputs leave finitely many."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
-from repro.decoding.hypothesis import FrozenTree, Hypothesis, PrefixTree
+from repro.decoding import search
 from repro.decoding.protocol import StateT, StepModel
-from repro.decoding.search import check_sizes, grow, log_probabilities
+from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
 
 MASS_TOLERANCE = 1e-4
 """Largest distance of a complete set's mass from one: float32 rounding over some dozens of steps"""
@@ -70,49 +70,35 @@ def complete_set(
     References:
         Peters, Niculae & Martins (2019), Section 1 and Figure 1.
     """
-    check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
-    frontier = _Frontier.of_roots(len(source), max_hypotheses, source.device)
-    return frontier.results(
-        grow(frontier.extend, model, source, source_mask, max_length, keep_attention)
-    )
+    search.check_sizes(max_hypotheses=max_hypotheses, max_length=max_length)
+    frontier = _Frontier(len(source), max_hypotheses, source.device)
+    tree = search.grow(frontier.extend, model, source, source_mask, max_length, keep_attention)
+    return frontier.results(tree)
 
 
-@dataclass(frozen=True)
-class _Prefixes:
+class _Prefixes(NamedTuple):
     """Prefixes of one length, ``(M,)`` each: their sentence, tree node and log-probability."""
 
     sentences: Tensor
     nodes: Tensor
     scores: Tensor
 
-    def select(self, rows: Tensor) -> Self:
+    def select(self, rows: Tensor) -> "_Prefixes":
         """Gather prefixes by index or by mask."""
-        return type(self)(self.sentences[rows], self.nodes[rows], self.scores[rows])
+        return _Prefixes(*(column[rows] for column in self))
 
 
-@dataclass
 class _Frontier:
     """The live prefixes of all sentences and what has finished before them."""
 
-    live: _Prefixes
-    finished: list[_Prefixes]
-    finished_counts: Tensor  # (B,) long
-    given_up: Tensor  # (B,) bool
-    max_hypotheses: int
-
-    @classmethod
-    def of_roots(cls, sentences: int, max_hypotheses: int, device: torch.device) -> Self:
-        """Start with the empty prefix of every sentence."""
+    def __init__(self, sentences: int, max_hypotheses: int, device: torch.device) -> None:
+        self.max_hypotheses = max_hypotheses
         everyone = torch.arange(sentences, device=device)
-        roots = torch.full_like(everyone, -1)
         scores = torch.zeros(sentences, dtype=torch.float64, device=device)
-        return cls(
-            live=_Prefixes(everyone, roots, scores),
-            finished=[],
-            finished_counts=torch.zeros_like(everyone),
-            given_up=torch.zeros_like(everyone, dtype=torch.bool),
-            max_hypotheses=max_hypotheses,
-        )
+        self.live = _Prefixes(everyone, torch.full_like(everyone, -1), scores)
+        self.finished: list[_Prefixes] = []
+        self.finished_counts = torch.zeros_like(everyone)
+        self.given_up = torch.zeros_like(everyone, dtype=torch.bool)
 
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
         """Extend every live prefix by every token of nonzero probability; see ``Extend``."""
@@ -124,7 +110,8 @@ class _Frontier:
         steps = probs[rows, tokens]
         parents = self.live.select(rows)
         nodes = tree.grow(parents.nodes, tokens, steps, attention[rows])
-        grown = _Prefixes(parents.sentences, nodes, parents.scores + log_probabilities(steps))
+        scores = parents.scores + search.log_probabilities(steps)
+        grown = _Prefixes(parents.sentences, nodes, scores)
         ended = tokens == Vocabulary.EOS
         self.finished.append(grown.select(ended))
         self.finished_counts += self._count(grown.sentences[ended], ended[ended].long())
@@ -140,8 +127,8 @@ class _Frontier:
         infinite = self.given_up.clone()
         infinite[self.live.sentences] = True
         found: list[list[Hypothesis]] = [[] for _ in infinite]
-        for level in self.finished:
-            columns = (level.sentences.tolist(), level.nodes.tolist(), level.scores.tolist())
+        for prefixes in self.finished:
+            columns = (column.tolist() for column in prefixes)
             for sentence, node, score in zip(*columns, strict=True):
                 found[sentence].append(tree.hypothesis(node, score, sentence))
         return [

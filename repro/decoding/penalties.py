@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from repro.decoding.hypothesis import Hypothesis
+from repro.decoding.search import Hypothesis
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Penalties:
     Attributes:
         length: ``α``; zero for no length normalisation.
         coverage: ``β``; zero for no coverage penalty.
-        floor: ``ε``, since sparse attention may leave a word with nothing at all.
+        floor: ``ε`` in (0, 1], since sparse attention may leave a word with nothing at all.
 
     References:
         Wu et al. (2016), §7, Eq. 14; Malaviya et al. (2018), §5, footnote 5, for ``ε``.
@@ -31,7 +31,6 @@ class Penalties:
     floor: float = 0.1
 
     def __post_init__(self) -> None:
-        """Refuse a floor whose logarithm is no penalty."""
         if not 0 < self.floor <= 1:
             raise ValueError(f"floor must lie in (0, 1], got {self.floor}")
 

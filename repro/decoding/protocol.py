@@ -21,7 +21,6 @@ class State(Protocol):
         Returns:
             A state of ``M`` rows; the original is left as it was.
         """
-        ...
 
 
 StateT = TypeVar("StateT", bound=State)
@@ -55,7 +54,6 @@ class StepModel(Protocol[StateT]):
         Returns:
             The state before the first target token, one row per sentence.
         """
-        ...
 
     def step(self, state: StateT, previous: Tensor) -> StepOutput[StateT]:
         """Read one token per row and predict the next.
@@ -67,4 +65,3 @@ class StepModel(Protocol[StateT]):
         Returns:
             The next-token distributions, the attention and the new state; ``state`` is unchanged.
         """
-        ...

@@ -1,13 +1,99 @@
-"""The loop that every search over prefixes runs: step the model, choose the rows that live on."""
+"""The loop that every search over prefixes runs, and the tree of prefixes that it grows."""
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from repro.data.vocabulary import Vocabulary
-from repro.decoding.hypothesis import FrozenTree, PrefixTree
 from repro.decoding.protocol import StateT, StepModel
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One decoded sequence.
+
+    Attributes:
+        tokens: token ids, without EOS.
+        log_probability: sum of the log-probabilities of all steps, EOS included; natural log.
+        finished: whether it ended in EOS.
+        step_probabilities: probability of each token, then of EOS if finished.
+        attention: ``(T, S)``, a row per entry of ``step_probabilities`` and a column per real
+            source token, on the CPU; None unless asked for.
+    """
+
+    tokens: list[int]
+    log_probability: float
+    finished: bool
+    step_probabilities: list[float]
+    attention: Tensor | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def probability(self) -> float:
+        """Probability of the whole sequence."""
+        return math.exp(self.log_probability)
+
+
+class PrefixTree:
+    """Append-only tree of prefixes; a node is a prefix, named by a number, and -1 is the empty one.
+
+    Nodes stay on the device while the tree grows; ``freeze`` brings them over once.
+    """
+
+    def __init__(self) -> None:
+        self._grown: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        self._size = 0
+
+    def grow(self, parents: Tensor, tokens: Tensor, probs: Tensor, attention: Tensor) -> Tensor:
+        """Add ``M`` prefixes, each one token longer than its parent, and return their nodes.
+
+        Nodes, tokens and the tokens' probabilities after their parents have shape ``(M,)``, the
+        attention of the step that produced them ``(M, S)``, or ``(M, 0)`` to keep none.
+        """
+        self._grown.append((parents, tokens, probs, attention))
+        nodes = torch.arange(self._size, self._size + len(tokens), device=tokens.device)
+        self._size += len(tokens)
+        return nodes
+
+    def freeze(self, source_mask: Tensor | None) -> "FrozenTree":
+        """Bring the tree to the host; ``source_mask`` is None where no attention was kept."""
+        parents, tokens, probs, attention = map(torch.cat, zip(*self._grown, strict=True))
+        mask = None if source_mask is None else source_mask.cpu()
+        return FrozenTree(parents.tolist(), tokens.tolist(), probs.tolist(), attention.cpu(), mask)
+
+
+@dataclass(frozen=True)
+class FrozenTree:
+    """A prefix tree on the host, from which hypotheses are read; its fields have a row per node."""
+
+    parents: list[int]
+    tokens: list[int]
+    probs: list[float]
+    attention: Tensor
+    source_mask: Tensor | None  # (B, S) bool, True on real tokens; None if no attention was kept
+
+    def hypothesis(self, leaf: int, log_probability: float, sentence: int) -> Hypothesis:
+        """Read the sequence that ends in ``leaf``; it is finished if its last token is EOS."""
+        path = []
+        while leaf >= 0:
+            path.append(leaf)
+            leaf = self.parents[leaf]
+        path.reverse()
+        tokens = [self.tokens[node] for node in path]
+        finished = tokens[-1] == Vocabulary.EOS
+        attention = None
+        if self.source_mask is not None:
+            attention = self.attention[path][:, self.source_mask[sentence]]
+        return Hypothesis(
+            tokens=tokens[:-1] if finished else tokens,
+            log_probability=log_probability,
+            finished=finished,
+            step_probabilities=[self.probs[node] for node in path],
+            attention=attention,
+        )
+
 
 Extend = Callable[[Tensor, Tensor, PrefixTree], tuple[Tensor, Tensor]]
 """Rule by which the live prefixes are extended by one token.
@@ -29,14 +115,8 @@ def grow(
 ) -> FrozenTree:
     """Run a search until no prefix is live or ``max_length`` steps are done.
 
-    Args:
-        extend: method of a search that holds one empty prefix per sentence; updates it in place.
-        model: in evaluation mode.
-        source: token ids, ``(B, S)`` long.
-        source_mask: ``(B, S)`` bool, True on real tokens.
-        max_length: most steps, at least one.
-        keep_attention: whether the tree keeps the attention of every step.
-        min_length: EOS has no probability in steps before this one, counted from one.
+    ``extend`` is a method of a search that holds one empty prefix per sentence, and updates it in
+    place; the other arguments are those of :func:`~repro.decoding.beam_search`.
 
     Returns:
         The tree of all prefixes that the search kept.
@@ -47,7 +127,7 @@ def grow(
         output = model.step(state, previous)
         check_probabilities(output.probs)
         probs = output.probs
-        if step < min_length:  # what remains is not divided by its sum
+        if step < min_length:  # EOS is not allowed; what remains is not divided by its sum
             probs = probs.clone()
             probs[:, Vocabulary.EOS] = 0.0
         attention = output.attention if keep_attention else output.attention[:, :0]
@@ -66,15 +146,7 @@ def check_sizes(**sizes: int) -> None:
 
 
 def begin(model: StepModel[StateT], source: Tensor, source_mask: Tensor) -> tuple[StateT, Tensor]:
-    """Encode a batch.
-
-    Args:
-        model: in evaluation mode.
-        source: token ids, ``(B, S)`` long.
-        source_mask: ``(B, S)`` bool, True on real tokens.
-
-    Returns:
-        The first state and the first previous tokens, BOS, ``(B,)``.
+    """Encode a batch; return the first state and the first previous tokens, BOS, ``(B,)``.
 
     Raises:
         ValueError: if there is no sentence or the two shapes differ.
@@ -104,12 +176,8 @@ def most_probable(probs: Tensor, count: int) -> Tensor:
     Nonnegative floats compare like their bit patterns, so pattern and id fit one integer key that
     no two tokens share. ``topk`` alone would leave the choice among equals to the device.
 
-    Args:
-        probs: ``(N, V)`` float32, nonnegative.
-        count: tokens per row, at most ``V``.
-
     Returns:
-        Token ids, ``(N, count)`` long, most probable first.
+        Token ids, ``(N, count)`` long, most probable first, of probabilities ``(N, V)`` in float32.
     """
     lower_first = torch.arange(probs.shape[1] - 1, -1, -1, device=probs.device)
     keys = probs.float().contiguous().view(torch.int32).long().clamp_(min=0)

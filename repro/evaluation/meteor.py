@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,14 +130,6 @@ def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
     return np.where(np.isfinite(scores), np.maximum(scores, 0.0), 0.0)
 
 
-class _NoSynonyms:
-    """Replacement of WordNet, which NLTK would have to download: no word has a synonym."""
-
-    def synsets(self, word: str) -> list[str]:
-        """No synonyms of ``word``."""
-        return []
-
-
 def meteor_nltk(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
 ) -> NDArray[np.float64]:
@@ -161,8 +154,9 @@ def meteor_nltk(
     """
     from nltk.translate.meteor_score import single_meteor_score  # takes seconds to import
 
+    no_synonyms = SimpleNamespace(synsets=lambda word: [])  # in place of WordNet, a download
     pairs = zip(references, hypotheses, strict=True)
-    return ratios([single_meteor_score(gold, ours, wordnet=_NoSynonyms()) for gold, ours in pairs])
+    return ratios([single_meteor_score(gold, ours, wordnet=no_synonyms) for gold, ours in pairs])
 
 
 def _run(

@@ -15,6 +15,7 @@ References:
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,23 +31,15 @@ _CELLS = 2**22
 
 Array = NDArray[np.float64]
 Runs = Sequence[NDArray[np.number]]
-Draw = Callable[[np.random.Generator, Array, int], Array]
-"""Map of a group's examples ``(n, columns)`` and a number of trials to ``(trials, columns)``."""
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Outcome of a paired test.
+    """Outcome of a paired test."""
 
-    Attributes:
-        difference: value of the first system less that of the second, in units of the metric.
-        p_value: two-sided, in ``(0, 1]``.
-        signature: method, trials and seed.
-    """
-
-    difference: float
-    p_value: float
-    signature: str
+    difference: float  # value of the first system less that of the second, in units of the metric
+    p_value: float  # two-sided, in (0, 1]
+    signature: str  # method, trials and seed
 
 
 def paired_bootstrap(
@@ -77,10 +70,10 @@ def paired_bootstrap(
         Koehn (2004), Statistical significance tests for machine translation evaluation; centred
         as in sacrebleu (Post, 2018), which takes absolute differences before it centres them.
     """
-    pair = _Pair(first, second, form, groups)
-    draws = pair.differences(_resampled_sums, trials, seed)
-    p_value = _share_as_large(draws - draws.mean(), pair.observed)
-    return PairedTest(pair.observed, p_value, bootstrap_signature(trials, seed))
+    draw = partial(_resampled_sums, np.random.default_rng(seed), trials)
+    observed, draws = _differences(first, second, form, groups, draw)
+    p_value = _share_as_large(draws - draws.mean(), observed)
+    return PairedTest(observed, p_value, bootstrap_signature(trials, seed))
 
 
 def approximate_randomisation(
@@ -96,25 +89,16 @@ def approximate_randomisation(
 
     .. math:: p = \frac{1 + \#\{t : |\Delta_t| \ge |\Delta|\}}{1 + \text{trials}}
 
-    Args:
-        first: as for :func:`paired_bootstrap`.
-        second: as there.
-        form: as there.
-        groups: as there.
-        trials: number of random swaps.
-        seed: seed of the swaps.
-
-    Raises:
-        ValueError: as there.
+    Arguments and errors are those of :func:`paired_bootstrap`.
 
     References:
         Riezler & Maxwell (2005), On some pitfalls in automatic evaluation and significance
         testing for MT.
     """
-    pair = _Pair(first, second, form, groups)
-    draws = pair.differences(_swapped_sums, trials, seed)
-    signature = randomisation_signature(trials, seed)
-    return PairedTest(pair.observed, _share_as_large(draws, pair.observed), signature)
+    draw = partial(_swapped_sums, np.random.default_rng(seed), trials)
+    observed, draws = _differences(first, second, form, groups, draw)
+    p_value = _share_as_large(draws, observed)
+    return PairedTest(observed, p_value, randomisation_signature(trials, seed))
 
 
 def bootstrap_signature(trials: int = BOOTSTRAP_TRIALS, seed: int = SEED) -> str:
@@ -127,41 +111,39 @@ def randomisation_signature(trials: int = RANDOMISATION_TRIALS, seed: int = SEED
     return f"randomisation|trials:{trials}|seed:{seed}"
 
 
-class _Pair:
-    """Both systems' examples, group by group: columns of the first, then those of the second."""
+def _differences(
+    first: Runs,
+    second: Runs,
+    form: Form,
+    groups: Sequence[Hashable] | None,
+    draw: Callable[[Array], Array],
+) -> tuple[float, Array]:
+    """Return the observed difference, and that of each trial, ``(trials,)``.
 
-    def __init__(
-        self, first: Runs, second: Runs, form: Form, groups: Sequence[Hashable] | None
-    ) -> None:
-        shapes = {np.shape(run) for run in (*first, *second)}
-        if len(first) != len(second) or len(shapes) != 1 or len(shape := shapes.pop()) != 2:
-            raise ValueError(
-                "expected as many runs of both systems, with as many examples and numbers"
-            )
-        if 0 in shape:
-            raise ValueError("expected at least one example with at least one number")
-        stacked = np.concatenate([np.asarray(run, np.float64) for run in (*first, *second)], axis=1)
-        if not np.isfinite(stacked).all():
-            raise ValueError("statistics must be finite")
-        self.form, self.shape = form, (2, len(first), stacked.shape[1] // (2 * len(first)))
-        self.parts = [*split_groups(stacked, groups).values()]
-        self.observed = float(self._difference([part.sum(0) for part in self.parts]))
+    Runs of both systems stand side by side as columns, those of the first system first; ``draw``
+    maps the examples of a group, ``(n, columns)``, to sums of each trial, ``(trials, columns)``.
+    """
+    shapes = {np.shape(run) for run in (*first, *second)}
+    if len(first) != len(second) or len(shapes) != 1 or len(shape := shapes.pop()) != 2:
+        raise ValueError("expected as many runs of both systems, with as many examples and numbers")
+    if 0 in shape:
+        raise ValueError("expected at least one example with at least one number")
+    stacked = np.concatenate([np.asarray(run, np.float64) for run in (*first, *second)], axis=1)
+    if not np.isfinite(stacked).all():
+        raise ValueError("statistics must be finite")
+    parts = [*split_groups(stacked, groups).values()]
 
-    def differences(self, draw: Draw, trials: int, seed: int) -> Array:
-        """The difference in each trial."""
-        if trials < 1:
-            raise ValueError(f"expected at least one trial, not {trials}")
-        generator = np.random.default_rng(seed)
-        return self._difference([draw(generator, part, trials) for part in self.parts])
-
-    def _difference(self, sums: Sequence[Array]) -> Array:
+    def difference(sums: Sequence[Array]) -> Array:
         """Compute differences ``(...)`` from sums of every group, ``(..., columns)``."""
-        each = [self.form(one.reshape(*one.shape[:-1], *self.shape)) for one in sums]
+        each = [form(one.reshape(*one.shape[:-1], 2, len(first), shape[1])) for one in sums]
         values: Array = np.mean(each, axis=0).mean(-1)
         return values[..., 0] - values[..., 1]
 
+    observed = float(difference([part.sum(0) for part in parts]))
+    return observed, difference([draw(part) for part in parts])
 
-def _resampled_sums(generator: np.random.Generator, rows: Array, trials: int) -> Array:
+
+def _resampled_sums(generator: np.random.Generator, trials: int, rows: Array) -> Array:
     """Sums over as many examples as there are, drawn with replacement."""
     examples, sums = len(rows), []
     for size in _portions(trials, examples):
@@ -172,7 +154,7 @@ def _resampled_sums(generator: np.random.Generator, rows: Array, trials: int) ->
     return np.concatenate(sums)
 
 
-def _swapped_sums(generator: np.random.Generator, rows: Array, trials: int) -> Array:
+def _swapped_sums(generator: np.random.Generator, trials: int, rows: Array) -> Array:
     """Sums over all examples, each with its two systems swapped by the toss of a coin."""
     half = rows.shape[1] // 2
     change = rows[:, half:] - rows[:, :half]
@@ -186,6 +168,8 @@ def _swapped_sums(generator: np.random.Generator, rows: Array, trials: int) -> A
 
 
 def _portions(trials: int, examples: int) -> Iterator[int]:
+    if trials < 1:
+        raise ValueError(f"expected at least one trial, not {trials}")
     most = max(1, _CELLS // max(1, examples))
     for start in range(0, trials, most):
         yield min(most, trials - start)

@@ -6,8 +6,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
-from repro.evaluation.metrics import metric_of
-from repro.evaluation.tuning import best_value
+from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
 from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, label_columns
 from repro.report.table import Table, cell_of, index_records, tuning_values

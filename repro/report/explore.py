@@ -10,8 +10,7 @@ from repro.evaluation.metrics import form_of, metric_of
 from repro.report.significance import Comparer, comparison_texts
 from repro.report.sweeps import main_metric, measurement_of
 from repro.results import ResultsError, read_records
-from repro.results.csv_text import to_csv
-from repro.results.frame import find_record, load, pivoted, selected, varying
+from repro.results.frame import find_record, load, pivoted, selected, to_csv, varying
 
 
 def print_results(

@@ -5,7 +5,7 @@ import io
 
 from repro.report.grid import NOT_COMPARABLE, PAPER
 from repro.report.table import Table
-from repro.results.csv_text import escape_formula
+from repro.results.frame import escape_formula
 
 MEASURED = (
     "mean", "std", "seeds_found", "seeds_wanted", "values", "p_bootstrap", "p_randomisation",

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
-from repro.evaluation.metrics import metric_of
-from repro.evaluation.tuning import best_value
+from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text, wanted_values
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError

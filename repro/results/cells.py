@@ -13,7 +13,7 @@ from repro.config.experiment import Experiment, list_experiments, load_experimen
 from repro.config.identity import NUISANCE
 from repro.config.matching import Plans, differences, may_match
 from repro.config.planning import PlannedRun, plan_runs
-from repro.evaluation.tuning import best_value
+from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
 from repro.results.store import read_records
@@ -26,22 +26,15 @@ Measure = Callable[[PlannedRun], float | None]
 class Measurement:
     """One metric of one run in one cell of an artefact; fields of :class:`Record` mean the same.
 
-    Attributes:
-        row: label of the row.
-        column: name of the column.
-        metric: full name.
-        value: value of the metric.
-        signature: how the metric was computed.
-        tuned: value of the setting that is tuned in this cell; None where nothing is.
-        departs: ``key=value`` of the settings in which an earlier run differs from the plan.
-        diverged: whether the training of the run diverged.
+    Raises:
+        ResultsError: a field has another type.
     """
 
-    row: str
-    column: str
-    metric: str
+    row: str  # label of the row
+    column: str  # name of the column
+    metric: str  # full name
     value: float
-    signature: str
+    signature: str  # how the metric was computed
     run_id: str
     kind: str
     seed: int | None
@@ -53,16 +46,11 @@ class Measurement:
     device: str
     versions: str
     wall_time: float
-    tuned: float | None
-    departs: list[str]
-    diverged: bool = False
+    tuned: float | None  # value of the setting that is tuned in this cell; None where nothing is
+    departs: list[str]  # key=value of the settings in which an earlier run differs from the plan
+    diverged: bool = False  # whether the training of the run diverged
 
     def __post_init__(self) -> None:
-        """Check the type of every field.
-
-        Raises:
-            ResultsError: a field has another type.
-        """
         check_types(self)
 
     @property
@@ -124,7 +112,6 @@ class Archive:
         }
         self.plans = Plans(plans_path(results_dir, scale))
         self._found: dict[tuple[Any, ...], CellRun | None] = {}
-        self._cells: dict[str, list[CellRun]] = {}
         self._measured: dict[str, list[Measurement]] = {}
 
     @cached_property
@@ -134,7 +121,7 @@ class Archive:
 
     @cached_property
     def _by_seed(self) -> dict[int | None, list[Record]]:
-        found: dict[int | None, list[Record]] = defaultdict(list)
+        found = defaultdict(list)
         for record in self.records:
             if record.kind == "run" and not (self.fresh and record.epoch != NUMERIC_EPOCH):
                 found[record.seed].append(record)
@@ -170,10 +157,10 @@ class Archive:
         changed = differences(self.plans[overrides], record.settings, record.overrides)
         return None if self.fresh and changed else changed
 
-    def runs_of(self, experiment: Experiment) -> list[CellRun]:
-        """Every recorded run of an artefact, cell by cell, and of every tuned value."""
-        if experiment.name in self._cells:
-            return self._cells[experiment.name]
+    def measurements(self, experiment: Experiment) -> list[Measurement]:
+        """Every metric of every recorded run of an artefact, cell by cell, and of tuned values."""
+        if experiment.name in self._measured:
+            return self._measured[experiment.name]
         # The outcomes of a round may ask for further runs where a setting is tuned.
         new = plan = list(plan_runs(experiment, self.scale))
         known: dict[PlannedRun, CellRun | None] = {}
@@ -195,15 +182,9 @@ class Archive:
                 for record in self.records
                 if record.kind == "ensemble" and sorted(record.members) == names
             ]
-        self._cells[experiment.name] = found
-        return found
-
-    def measurements(self, experiment: Experiment) -> list[Measurement]:
-        """Every metric of every recorded run of an artefact."""
-        if experiment.name not in self._measured:
-            runs = self.runs_of(experiment)
-            self._measured[experiment.name] = [one for run in runs for one in run.measurements()]
-        return self._measured[experiment.name]
+        measured = [one for run in found for one in run.measurements()]
+        self._measured[experiment.name] = measured
+        return measured
 
     def artefacts_of(self, record: Record) -> list[str]:
         """Names of the artefacts that plan the run of a record."""
@@ -230,12 +211,11 @@ def following_cell_runs(
     found: Mapping[PlannedRun, CellRun | None],
 ) -> list[PlannedRun]:
     """Runs that the recorded ones ask for, where a setting is tuned; see :func:`following_runs`."""
+    metric = "" if experiment.tune is None else experiment.tune.metric
 
     def measure(run: PlannedRun) -> float | None:
         one = found[run]
-        if one is None or experiment.tune is None:
-            return None
-        return one.record.metrics.get(experiment.tune.metric)
+        return None if one is None else one.record.metrics.get(metric)
 
     return following_runs(experiment, scale, plan, measure)
 
@@ -243,16 +223,10 @@ def following_cell_runs(
 def following_runs(
     experiment: Experiment, scale: str, planned: Sequence[PlannedRun], measure: Measure
 ) -> list[PlannedRun]:
-    """Runs that the outcomes so far ask for; none once every cell is tuned and complete.
+    """Runs that the outcomes of all planned ones ask for; none once every cell is complete.
 
     These are one more value behind the end of the grid where the best one lies, or else the other
     seeds of the best value. Runs that failed or are not done take no part in the choice.
-
-    Args:
-        experiment: what is reproduced; without tuning there is nothing to follow.
-        scale: says the seeds and the grid.
-        planned: every run that was asked for so far, cell by cell.
-        measure: the tuning metric of a run.
     """
     found: list[PlannedRun] = []
     cells = sorted(planned, key=lambda run: (run.row, run.column))

@@ -19,32 +19,20 @@ Identity = tuple[str, str, str, str]
 class Comparison:
     """One metric of some runs against that of others, seed by seed.
 
-    Attributes:
-        metric: full name.
-        runs: identities of the runs, joined by blanks, in the order of their seeds.
-        baseline_runs: those of the baseline, of the same seeds.
-        signature: signature of both tests, joined by a blank.
-        examples: number of examples that both predicted.
-        difference: value of the runs less that of the baseline, mean over the seeds.
-        p_bootstrap: p-value of the paired bootstrap.
-        p_randomisation: p-value of approximate randomisation.
+    Raises:
+        ResultsError: a p-value lies outside of (0, 1], or there is no example.
     """
 
-    metric: str
-    runs: str
-    baseline_runs: str
-    signature: str
-    examples: int
-    difference: float
-    p_bootstrap: float
-    p_randomisation: float
+    metric: str  # full name
+    runs: str  # identities of the runs, joined by blanks, in the order of their seeds
+    baseline_runs: str  # those of the baseline, of the same seeds
+    signature: str  # signatures of both tests, joined by a blank
+    examples: int  # number of examples that both predicted
+    difference: float  # value of the runs less that of the baseline, mean over the seeds
+    p_bootstrap: float  # p-value of the paired bootstrap
+    p_randomisation: float  # p-value of approximate randomisation
 
     def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            ResultsError: a p-value lies outside of (0, 1], or there is no example.
-        """
         if not (0 < self.p_bootstrap <= 1 and 0 < self.p_randomisation <= 1):
             raise ResultsError(f"p-values of {self.metric}, {self.runs} are not in (0, 1]")
         if self.examples < 1:
@@ -53,7 +41,7 @@ class Comparison:
     @property
     def identity(self) -> Identity:
         """Identity of the comparison; equal identities give equal numbers."""
-        return (self.metric, self.runs, self.baseline_runs, self.signature)
+        return self.metric, self.runs, self.baseline_runs, self.signature
 
 
 _PARSERS = (str, str, str, str, int, float, float, float)

@@ -1,4 +1,4 @@
-"""Results as data frames."""
+"""Results as data frames, and their text as CSV."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,9 +34,8 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
         ResultsError: a record is malformed.
     """
     root = Path(folder) if folder is not None else default_results_dir()
-    scales = (
-        sorted(path.parent.name for path in root.glob("*/records")) if scale is None else [scale]
-    )
+    found = sorted(path.parent.name for path in root.glob("*/records"))
+    scales = found if scale is None else [scale]
     return frame_of([record for one in scales for record in read_records(root, one)])
 
 
@@ -44,16 +43,15 @@ def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
     """One row for each record; see :func:`load`."""
     import pandas as pd
 
+    known = (*PROVENANCE, "scale")
     rows = [
-        {name: getattr(one, name) for name in PROVENANCE}
-        | {"scale": one.scale}
+        {name: getattr(one, name) for name in known}
         | one.settings
         | {"seed": one.seed}
         | one.metrics
         for one in records
     ]
-    frame = pd.DataFrame(rows, columns=None if rows else [*PROVENANCE, "scale", "seed"])
-    return frame.astype({"seed": "Int64"})
+    return pd.DataFrame(rows, columns=None if rows else [*known, "seed"]).astype({"seed": "Int64"})
 
 
 def find_record(folder: Path, prefix: str) -> Record:
@@ -71,11 +69,7 @@ def find_record(folder: Path, prefix: str) -> Record:
 
 
 def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
-    """Rows that agree with every filter.
-
-    Args:
-        frame: frame returned by :func:`load`.
-        filters: ``KEY=VALUE,VALUE``; a group such as ``mapping`` means its name.
+    """Rows that agree with every filter ``KEY=VALUE,VALUE``; the key of a group means its name.
 
     Raises:
         ResultsError: no run has such a setting, or a filter is no ``KEY=VALUE``.
@@ -116,3 +110,18 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def escape_formula(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would compute.
+
+    Texts that begin with an apostrophe get another one, so that no text is lost. Numbers are no
+    texts: a negative number must not come here.
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "'")) else text
+
+
+def to_csv(frame: "pd.DataFrame") -> str:
+    """Format a table, its text columns escaped."""
+    escaped = frame.map(lambda value: escape_formula(value) if isinstance(value, str) else value)
+    return str(escaped.to_csv(index=False, lineterminator="\n"))

@@ -55,6 +55,9 @@ class Record:
         finished: when it ended, UTC, ISO 8601; blank if unknown.
         command: what to type to repeat the run.
         members: runs of an ensemble.
+
+    Raises:
+        ResultsError: a field has the wrong type or a value out of its range.
     """
 
     run_id: str
@@ -76,11 +79,6 @@ class Record:
     members: list[str]
 
     def __post_init__(self) -> None:
-        """Check every field.
-
-        Raises:
-            ResultsError: a field has the wrong type or a value out of its range.
-        """
         check_types(self)
         for name in ("run_id", "scale"):
             _require(name, bool(getattr(self, name)), "must not be empty")

@@ -10,22 +10,13 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any, Literal
 
+from repro import checksums
 from repro.atomic import atomic_write_json, atomic_write_text
-from repro.checksums import (
-    MANIFEST,
-    DamagedFileError,
-    checksums_of,
-    damaged_files,
-    format_manifest,
-    read_manifest,
-    remove,
-    sidecar,
-    verify,
-)
-from repro.results.arrays import Array, read_arrays, write_arrays
+from repro.checksums import MANIFEST, DamagedFileError, sidecar
+from repro.results import files
 from repro.results.errors import ResultsError
 from repro.results.examples import EXAMPLE_CHECKS
-from repro.results.jsonl import Row, append_row, read_object, read_rows, write_rows
+from repro.results.files import Array, Row
 from repro.results.layout import record_path, runs_dir
 from repro.results.record import Record, read_record
 
@@ -107,19 +98,20 @@ class RunFolder:
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         done = {"run_id": self.run_id, "finished": finished, "summary": dict(summary)}
         content = json.dumps(done, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        listed = checksums_of(self.path, lambda name: not name.startswith(_UNLISTED))
+        listed = checksums.checksums_of(self.path, lambda name: not name.startswith(_UNLISTED))
         listed[self.done.name] = hashlib.sha256(content.encode()).hexdigest()
-        atomic_write_text(self.path / MANIFEST, format_manifest(listed))
+        atomic_write_text(self.path / MANIFEST, checksums.format_manifest(listed))
         atomic_write_text(self.done, content)
 
     def damaged_files(self) -> list[str]:
         """List the files of a finished run that are missing or differ from what it wrote."""
         if not self.done.exists():
             return []
-        found = damaged_files(self.path)
+        found = checksums.damaged_files(self.path)
         # DONE is listed last: a manifest that was cut between two lines lacks it.
-        cut = not found and (self.path / MANIFEST).exists()
-        return [MANIFEST] if cut and self.done.name not in read_manifest(self.path) else found
+        if not found and (self.path / MANIFEST).exists():
+            return [] if self.done.name in checksums.read_manifest(self.path) else [MANIFEST]
+        return found
 
     def reopen_if_damaged(self) -> None:
         """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.
@@ -132,7 +124,7 @@ class RunFolder:
     def discard_training(self) -> None:
         """Delete what an interrupted training left, the checkpoint first."""
         for path in (self.checkpoint, self.training, self.history, self.model):
-            remove(path)
+            checksums.remove(path)
 
     def mark_failed(self, traceback: str) -> None:
         """Declare the run failed and keep the text of its traceback, if there is room for it.
@@ -153,7 +145,7 @@ class RunFolder:
 
     def read_done(self) -> dict[str, Any]:
         """Read what :meth:`mark_done` wrote: ``run_id``, ``finished``, ``summary``."""
-        return read_object(self._verified(self.done))
+        return files.read_object(self._verified(self.done))
 
     def write_config(self, text: str) -> None:
         """Keep the resolved configuration, text of YAML."""
@@ -169,7 +161,7 @@ class RunFolder:
 
     def read_environment(self) -> dict[str, Any]:
         """Read the output of :meth:`write_environment`."""
-        return read_object(self._verified(self.environment))
+        return files.read_object(self._verified(self.environment))
 
     def write_record(self, record: Record) -> None:
         """Keep the run's record."""
@@ -190,24 +182,24 @@ class RunFolder:
     def read_training(self) -> dict[str, Any]:
         """Read the output of :meth:`write_training`; empty if training has not ended."""
         self._verified(self.training)
-        return read_object(self.training) if self.training.exists() else {}
+        return files.read_object(self.training) if self.training.exists() else {}
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Add one row, of an epoch or a validation; it is on disk before this returns."""
         sidecar(self.history).unlink(missing_ok=True)  # it grows again: an earlier end is void
-        append_row(self.history, row)
+        files.append_row(self.history, row)
 
     def read_history(self) -> list[Row]:
         """Rows in the order they were appended; what a crash tore is left out."""
-        return read_rows(self._verified(self.history), grown=True)
+        return files.read_rows(self._verified(self.history), grown=True)
 
     def rewrite_history(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all rows; a continued run drops those after its checkpoint this way."""
-        write_rows(self.history, rows, checksum=True)
+        files.write_rows(self.history, rows, checksum=True)
 
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
         """Keep what each example adds to the metrics, by full metric name."""
-        write_arrays(self.statistics, arrays)
+        files.write_arrays(self.statistics, arrays)
 
     def read_statistics(self) -> dict[str, Array]:
         """Read the output of :meth:`write_statistics`; empty if the run kept none.
@@ -216,11 +208,11 @@ class RunFolder:
             ResultsError: the file is damaged.
         """
         self._verified(self.statistics)
-        return read_arrays(self.statistics) if self.statistics.exists() else {}
+        return files.read_arrays(self.statistics) if self.statistics.exists() else {}
 
     def _write_examples(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Keep rows for figures, one per example."""
-        write_rows(self.path / f"{kind}.jsonl", rows)
+        files.write_rows(self.path / f"{kind}.jsonl", rows)
 
     def _read_examples(self, kind: str) -> list[Row]:
         """Read rows for figures and check each; no rows if the run kept none.
@@ -230,7 +222,7 @@ class RunFolder:
             ResultsError: a row fails the check, or lacks something; names file and line.
         """
         path = self.path / f"{kind}.jsonl"
-        rows = read_rows(path) if self._verified(path).exists() else []
+        rows = files.read_rows(path) if self._verified(path).exists() else []
         for line, row in enumerate(rows, start=1):
             try:
                 EXAMPLE_CHECKS[kind](row)
@@ -256,8 +248,8 @@ class RunFolder:
             DamagedFileError: it is not.
         """
         if sidecar(path).exists():
-            verify(path)
-        elif self.done.exists() and damaged_files(self.path, [path.name]):
+            checksums.verify(path)
+        elif self.done.exists() and checksums.damaged_files(self.path, [path.name]):
             raise DamagedFileError(f"{path} is damaged: it differs from {MANIFEST} beside it")
         return path
 

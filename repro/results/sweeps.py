@@ -9,7 +9,7 @@ from pathlib import Path
 from repro.atomic import atomic_write_json
 from repro.config.identity import NUISANCE
 from repro.results.errors import ResultsError
-from repro.results.jsonl import read_object
+from repro.results.files import read_object
 from repro.results.layout import scale_dir
 from repro.results.record import from_dict
 
@@ -18,21 +18,13 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs over the product of some axes.
+    """Runs over the product of some axes."""
 
-    Attributes:
-        name: given by ``name=``, else made of what was typed.
-        scale: scale of its runs.
-        command: what to type to repeat it.
-        axes: swept keys, in the order in which they were typed, to their values as typed.
-        runs: identity of each run to its value on every axis.
-    """
-
-    name: str
+    name: str  # given by ``name=``, else made of what was typed
     scale: str
-    command: str
-    axes: dict[str, list[str]]
-    runs: dict[str, dict[str, str]]
+    command: str  # what to type to repeat it
+    axes: dict[str, list[str]]  # swept keys to their values, in the order and form of the command
+    runs: dict[str, dict[str, str]]  # identity of each run to its value on every axis
 
     @property
     def anchor(self) -> str:
@@ -48,27 +40,16 @@ class Sweep:
 def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
-    """Describe a multirun.
-
-    Args:
-        overrides: overrides of each run, the same keys in the same order.
-        run_ids: their identities.
-        scale: scale of all of them.
-        name: what to call the sweep.
-    """
-    typed = [dict(item.split("=", 1) for item in one if "=" in item) for one in overrides]
-    typed = [
-        {k: v for k, v in one.items() if k.split(".")[0] not in (*NUISANCE, "hydra")}
-        for one in typed
-    ]
+    """Describe a multirun whose runs have overrides of the same keys in the same order."""
+    pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
+    left_out = (*NUISANCE, "hydra")
+    typed = [{k: v for k, v in one if k.split(".")[0] not in left_out} for one in pairs]
     values = {key: list(dict.fromkeys(one.get(key, "") for one in typed)) for key in typed[0]}
     axes = {key: found for key, found in values.items() if len(found) > 1}
     words = [f"{key}={','.join(found)}" for key, found in values.items()]
     digest = hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:6]
-    by_run = {
-        run: {key: one.get(key, "") for key in axes}
-        for run, one in zip(run_ids, typed, strict=True)
-    }
+    runs = zip(run_ids, typed, strict=True)
+    by_run = {run: {key: one.get(key, "") for key in axes} for run, one in runs}
     return Sweep(name or digest, scale, " ".join(["repro run -m", *words]), axes, by_run)
 
 
@@ -85,9 +66,8 @@ def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[
     Raises:
         ResultsError: a file is malformed, or there is no sweep of this name.
     """
-    found = []
-    for path in sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json")):
-        found.append(from_dict(Sweep, read_object(path), str(path)))
+    paths = sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json"))
+    found = [from_dict(Sweep, read_object(path), str(path)) for path in paths]
     if name is None:
         return found
     if name not in (names := [one.name for one in found]):

@@ -35,7 +35,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.results import RunFolder
-from repro.results.jsonl import write_rows
+from repro.results.files import write_rows
 from repro.tasks.common import LazyBatches, autocast, check_name, own_folder
 from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import CorpusIdentity, Scores

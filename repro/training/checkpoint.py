@@ -18,53 +18,29 @@ class CheckpointError(RuntimeError):
 
 @dataclass
 class TrainingProgress:
-    """Everything that training needs to go on as if it had never stopped.
+    """Everything that training needs to go on as if it had never stopped."""
 
-    Attributes:
-        epoch: epoch in progress, from 0.
-        batch: batches of that epoch that are done.
-        step: updates made in all.
-        seconds: time spent training so far, over all sessions.
-        symbols: target symbols seen so far.
-        tally: the task's own sums so far, by name.
-        interval_loss: sum of the losses since the last row of ``history``.
-        previous_loss: last validation loss; ``None`` before the first validation.
-        best: best value of the selecting metric so far.
-        best_epoch: epoch of that validation, from 1.
-        best_step: updates before that validation.
-        history: one row for each finished epoch, or for each validation where these come after a
-            number of updates.
-        finished: whether the schedule has ended.
-        warm_up: ``seconds``, ``symbols`` and sums of ``tally`` of the first update of each process,
-            which compiles kernels.
-    """
-
-    epoch: int = 0
-    batch: int = 0
-    step: int = 0
-    seconds: float = 0.0
-    symbols: int = 0
-    interval_loss: float = 0.0
-    previous_loss: float | None = None
-    best: float | None = None
-    best_epoch: int | None = None
-    best_step: int | None = None
+    epoch: int = 0  # epoch in progress, from 0
+    batch: int = 0  # batches of that epoch that are done
+    step: int = 0  # updates made in all
+    seconds: float = 0.0  # time spent training so far, over all sessions
+    symbols: int = 0  # target symbols seen so far
+    interval_loss: float = 0.0  # sum of the losses since the last row of the history
+    previous_loss: float | None = None  # last validation loss; None before the first validation
+    best: float | None = None  # best value of the selecting metric so far
+    best_epoch: int | None = None  # epoch of that validation, from 1
+    best_step: int | None = None  # updates before that validation
+    # One row for each finished epoch, or for each validation where these come after some updates.
     history: list[dict[str, Any]] = field(default_factory=list)
-    tally: dict[str, float] = field(default_factory=dict)
-    finished: bool = False
+    tally: dict[str, float] = field(default_factory=dict)  # the task's own sums so far, by name
+    finished: bool = False  # whether the schedule has ended
+    # Seconds, symbols and tallies of the first update of each process, which compiles kernels.
     warm_up: dict[str, float] = field(default_factory=dict)
 
     @property
     def steps_since_row(self) -> int:
         """Updates since the last row of ``history``."""
         return self.step - (self.history[-1]["step"] if self.history else 0)
-
-    @property
-    def epochs(self) -> float:
-        """Epochs that are done, with the share of the one in progress; 1 before the first end."""
-        if self.epoch == 0:
-            return 1.0
-        return self.epoch * self.step / max(1, self.step - self.batch)
 
     def speeds(self) -> dict[str, float]:
         """``tokens_per_second``, sums of ``tally`` per second of training, and ``epoch_minutes``.
@@ -81,7 +57,9 @@ class TrainingProgress:
         seconds = max(timed.pop("seconds"), 1e-9)
         timed["tokens_per_second"] = timed.pop("symbols")
         speeds = {key: value / seconds for key, value in timed.items()}
-        per_epoch = self.symbols / self.epochs
+        # Epochs that are done, with the share of the one in progress; 1 before the first end.
+        epochs = self.epoch * self.step / max(1, self.step - self.batch) if self.epoch else 1.0
+        per_epoch = self.symbols / epochs
         speeds["epoch_minutes"] = per_epoch / max(speeds["tokens_per_second"], 1e-9) / 60
         if len(self.history) >= 3:
             # The time up to the first row is left out, since it has the warm-up.
@@ -94,12 +72,9 @@ class TrainingProgress:
 
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
-    """Write progress and tensor state to one file, atomically.
+    """Replace a checkpoint, atomically, by progress and state dictionaries.
 
-    Args:
-        path: the checkpoint; replaced if it exists.
-        progress: progress of training.
-        state: state dictionaries of the model, the optimiser and the random generators.
+    The latter are those of the model, the optimiser and the random generators.
     """
     content = {"progress": asdict(progress), "state": state}
     # Through a stream: its errors are those of the system, such as a full disk.

@@ -51,11 +51,11 @@ def share(items: Iterable[ItemT]) -> Iterator[ItemT]:
 
 def gather(value: ItemT) -> list[ItemT]:
     """The values of all processes, by their numbers."""
+    if size() == 1:
+        return [value]
     found: list[Any] = [None] * size()
-    if size() > 1:
-        dist.all_gather_object(found, value)
-        return found
-    return [value]
+    dist.all_gather_object(found, value)
+    return found
 
 
 def merge(found: Mapping[KeyT, ValueT]) -> dict[KeyT, ValueT]:
@@ -73,15 +73,10 @@ def same(value: Any) -> Any:
 
 
 class Share(NamedTuple):
-    """Part of a batch.
-
-    Attributes:
-        batch: examples of this process; those of the whole batch where it has none of its own.
-        weight: weight of its loss in that of the whole batch.
-    """
+    """Part of a batch: the whole batch, without weight, where a process has no example of it."""
 
     batch: Any
-    weight: float
+    weight: float  # of the part's loss in that of the whole batch
 
 
 class _Shares(Sequence[Share]):

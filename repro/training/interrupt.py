@@ -38,36 +38,18 @@ class StopRequest:
         self.requested = False
         self._when: Literal["after_update", "now", "after_block"] = "after_update"
 
-    def __bool__(self) -> bool:
-        return self.requested
+    @contextmanager
+    def stopping(self, when: Literal["now", "after_block"]) -> Iterator[None]:
+        """Say what a request does while the block runs.
 
-    def check(self) -> None:
-        """Stop here if that was asked for.
-
-        Raises:
-            KeyboardInterrupt: it was.
+        Args:
+            when: raise KeyboardInterrupt ``"now"``, also for an earlier request, or only remember
+                it until the end of the block.
         """
-        if self.requested:
-            raise KeyboardInterrupt
-
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt from the block as soon as a stop is asked for, or was before."""
-        with self._during("now"):
-            if distributed.size() == 1:
-                self.check()
-            yield
-
-    @contextmanager
-    def uninterruptible(self) -> Iterator[None]:
-        """Only remember requests while the block runs."""
-        with self._during("after_block"):
-            yield
-
-    @contextmanager
-    def _during(self, when: Literal["now", "after_block"]) -> Iterator[None]:
         before, self._when = self._when, when
         try:
+            if self.requested and when == "now" and distributed.size() == 1:
+                raise KeyboardInterrupt
             yield
         finally:
             self._when = before

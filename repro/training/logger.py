@@ -4,129 +4,96 @@ import csv
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from repro.atomic import atomic_path
 from repro.config.errors import ConfigError
 
-
-class CurveLogger(Protocol):
-    """Receives the rows of the training history."""
-
-    def log(self, row: dict[str, Any]) -> None:
-        """Take one row."""
-        ...
-
-    def close(self) -> None:
-        """End: the process may train another run."""
-        ...
+Row = Mapping[str, Any]
 
 
-class NoLogger:
-    """Keeps nothing."""
+class CurveLogger(NamedTuple):
+    """Takes the rows of the training history until it is closed, before another run is trained."""
 
-    def __init__(self, folder: Path) -> None:
-        pass
-
-    def log(self, row: dict[str, Any]) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    log: Callable[[Row], None]
+    close: Callable[[], None]
 
 
-class TensorBoardLogger:
-    """Writes event files into ``tensorboard`` in the folder of a run."""
-
-    def __init__(self, folder: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
-
-    def log(self, row: dict[str, Any]) -> None:
-        """Write every number of the row as a scalar, at its step: an epoch may have more rows."""
-        for key, value in scalars(row).items():
-            self._writer.add_scalar(key, value, row["step"])
-        self._writer.flush()
-
-    def close(self) -> None:
-        """Close the event file."""
-        self._writer.close()
+def log_nothing(folder: Path) -> CurveLogger:
+    """Keep nothing."""
+    return CurveLogger(log=lambda row: None, close=lambda: None)
 
 
-class CsvLogger(NoLogger):
-    """Writes ``curves.csv`` in the folder of a run, one line for each row of its history."""
+def log_to_tensorboard(folder: Path) -> CurveLogger:
+    """Write every number as a scalar, at its step, into ``tensorboard`` in the folder of a run."""
+    from torch.utils.tensorboard import SummaryWriter
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "curves.csv"
-        self._rows: list[dict[str, Any]] = []
-        if self._path.exists():
-            with self._path.open(newline="", encoding="utf-8") as stream:
-                self._rows = [dict(row) for row in csv.DictReader(stream)]
+    writer = SummaryWriter(str(folder / "tensorboard"))
 
-    def log(self, row: dict[str, Any]) -> None:
-        """Add the row; rows of later steps are those of an earlier session, from a later time."""
-        earlier = [one for one in self._rows if int(one["step"]) < row["step"]]
-        self._rows = [*earlier, {"step": row["step"], **scalars(row)}]
-        names = dict.fromkeys(key for one in self._rows for key in one)
-        with atomic_path(self._path) as path, path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, names)
+    def log(row: Row) -> None:
+        for key, value in numbers(row).items():
+            writer.add_scalar(key, value, row["step"])
+        writer.flush()
+
+    return CurveLogger(log, writer.close)
+
+
+def log_to_csv(folder: Path) -> CurveLogger:
+    """Write ``curves.csv`` in the folder of a run, one line for each row of its history."""
+    path, rows = folder / "curves.csv", list[dict[str, Any]]()
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows += csv.DictReader(stream)
+
+    def log(row: Row) -> None:
+        # Rows of later steps were written by an earlier session, after its last checkpoint.
+        earlier = [one for one in rows if int(one["step"]) < row["step"]]
+        rows[:] = [*earlier, {"step": row["step"], **numbers(row)}]
+        names = dict.fromkeys(key for one in rows for key in one)
+        with atomic_path(path) as new, new.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, names)
             writer.writeheader()
-            writer.writerows(self._rows)
+            writer.writerows(rows)
+
+    return CurveLogger(log, close=lambda: None)
 
 
-class MlflowLogger:
-    """Logs metrics to the MLflow run of the run's name; ``MLFLOW_TRACKING_URI`` applies."""
-
-    def __init__(self, folder: Path) -> None:
-        self._mlflow = _imported("mlflow")
-        found = self._mlflow.search_runs(
-            filter_string=f"attributes.run_name = '{folder.name}'",
-            search_all_experiments=True,
-            output_format="list",
-        )
-        known = {"run_id": found[0].info.run_id} if found else {"run_name": folder.name}
-        self._mlflow.start_run(**known)
-
-    def log(self, row: dict[str, Any]) -> None:
-        """Log every number of the row at its step."""
-        self._mlflow.log_metrics(scalars(row), step=row["step"])
-
-    def close(self) -> None:
-        """End the run, which is global in MLflow."""
-        self._mlflow.end_run()
+def log_to_mlflow(folder: Path) -> CurveLogger:
+    """Log to the MLflow run of the run's name; ``MLFLOW_TRACKING_URI`` applies."""
+    mlflow = _imported("mlflow")
+    found = mlflow.search_runs(
+        filter_string=f"attributes.run_name = '{folder.name}'",
+        search_all_experiments=True,
+        output_format="list",
+    )
+    known = {"run_id": found[0].info.run_id} if found else {"run_name": folder.name}
+    mlflow.start_run(**known)
+    return CurveLogger(
+        lambda row: mlflow.log_metrics(numbers(row), step=row["step"]), mlflow.end_run
+    )
 
 
-class WandbLogger:
-    """Logs rows to the W&B run whose id is that of the run; ``WANDB_PROJECT`` and others apply."""
-
-    def __init__(self, folder: Path) -> None:
-        wandb = _imported("wandb")
-        self._run = wandb.init(id=folder.name, name=folder.name, dir=str(folder), resume="allow")
-
-    def log(self, row: dict[str, Any]) -> None:
-        """Log every number of the row at its step."""
-        self._run.log(scalars(row), step=row["step"])
-
-    def close(self) -> None:
-        """End the run, which is global in W&B."""
-        self._run.finish()
+def log_to_wandb(folder: Path) -> CurveLogger:
+    """Log to the W&B run whose id is that of the run; ``WANDB_PROJECT`` and others apply."""
+    wandb = _imported("wandb")
+    run = wandb.init(id=folder.name, name=folder.name, dir=str(folder), resume="allow")
+    return CurveLogger(lambda row: run.log(numbers(row), step=row["step"]), run.finish)
 
 
 LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {
-    "none": NoLogger,
-    "tensorboard": TensorBoardLogger,
-    "csv": CsvLogger,
-    "mlflow": MlflowLogger,
-    "wandb": WandbLogger,
+    "none": log_nothing,
+    "tensorboard": log_to_tensorboard,
+    "csv": log_to_csv,
+    "mlflow": log_to_mlflow,
+    "wandb": log_to_wandb,
 }
-"""Logger classes by the name of a ``logger`` configuration; made with the folder of a run.
+"""Makers of loggers by the name of a ``logger`` configuration, given the folder of a run.
 
 They raise ``ConfigError`` where their package is not installed.
 """
 
 
-def scalars(row: Mapping[str, Any]) -> dict[str, float]:
+def numbers(row: Row) -> dict[str, float]:
     """The numbers of a row but its step."""
     return {k: v for k, v in row.items() if k != "step" and isinstance(v, int | float)}
 

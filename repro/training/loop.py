@@ -121,17 +121,13 @@ class Fit(Generic[BatchT]):
         if config.monitor not in task.selectors:
             choices = ", ".join(task.selectors)
             raise ConfigError(f"training.monitor is {config.monitor!r}; choose from: {choices}")
-        shared = SharedTask(task) if distributed.size() > 1 else task
-        self.task: Trainable[Any] = shared
+        self.task: Trainable[Any] = SharedTask(task) if distributed.size() > 1 else task
         self.config, self.files = config, files
         self.on_row, self.on_step = on_row, on_step
         self.optimizer = build_optimizer(config, task.model.parameters())
         self.progress = TrainingProgress()
         self._stop = StopRequest()
-        self._totals = self._start_totals()
-        self._saved_at = time.monotonic()
-        self._ticked_at = self._saved_at
-        self._tally_before: dict[str, float] = {}
+        self._saved_at = self._measured_at = time.monotonic()
         self._warm = False
         if files.checkpoint.exists():
             self.progress, state = load_checkpoint(files.checkpoint)
@@ -142,8 +138,8 @@ class Fit(Generic[BatchT]):
                 text = "%s is of %d processes, not %d: the run continues with other random numbers"
                 _log.warning(text, files.checkpoint, len(randoms), distributed.size())
             restore_random_state(randoms[distributed.rank() % len(randoms)])
-            self._tally_before = self.progress.tally
-            self._totals = self._start_totals()
+        self._tally_before = self.progress.tally
+        self._totals = self._start_totals()
 
     def run(self) -> TrainingProgress:
         """Train until the schedule ends, or continue from a checkpoint.
@@ -158,7 +154,7 @@ class Fit(Generic[BatchT]):
                 # Train until a row of the history is due, and add it.
                 batches = self.task.batches(self.progress.epoch)
                 self.task.model.train()
-                self._ticked_at = time.monotonic()
+                self._measured_at = time.monotonic()
                 while not self._is_row_due(len(batches)):
                     if self.progress.batch == len(batches):
                         self._next_epoch()
@@ -199,18 +195,15 @@ class Fit(Generic[BatchT]):
         # The first update of this process is left out of the speed: it compiles kernels, which
         # takes up to a minute where nothing is cached, and later ones take milliseconds.
         self._warm = True
-        seconds, symbols = self.progress.seconds, self.progress.symbols
-        self._read_totals()
-        self._tick()
-        spent = {"seconds": self.progress.seconds - seconds}
-        spent["symbols"] = self.progress.symbols - symbols
+        progress = self.progress
+        seconds, symbols, warm_up = progress.seconds, progress.symbols, progress.warm_up
+        self._measure()
+        spent = {"seconds": progress.seconds - seconds, "symbols": progress.symbols - symbols}
         spent |= self.task.tally
-        warm_up = self.progress.warm_up
-        self.progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
+        progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
 
     def _end_interval(self, batches: int) -> None:
-        self._read_totals()  # waits for the device, whose work belongs to this row's time
-        self._tick()
+        self._measure()
         progress = self.progress
         self._require_finite("training loss", progress.interval_loss)
         row: dict[str, Any] = {
@@ -225,10 +218,10 @@ class Fit(Generic[BatchT]):
         by_steps = self.config.validate_every_steps is not None
         if last or by_steps or (progress.epoch + 1) % self.config.validate_every == 0:
             row |= self._validate()
-        if is_decay_due(self.config, self.progress, row):
+        if is_decay_due(self.config, progress, row):
             for group in self.optimizer.param_groups:
                 group["lr"] *= self.config.decay
-        self.progress.previous_loss = row.get("dev_loss", self.progress.previous_loss)
+        progress.previous_loss = row.get("dev_loss", progress.previous_loss)
         progress.history.append(row)
         progress.interval_loss = 0.0
         if epoch_is_over:
@@ -246,10 +239,10 @@ class Fit(Generic[BatchT]):
         self.task.model.eval()
         before = random_state()
         try:
-            with self._stop.interruptible(), torch.no_grad():
+            with self._stop.stopping("now"), torch.no_grad():
                 outcome = self.task.validate()
         except KeyboardInterrupt:  # the checkpoint is of the last update
-            with self._stop.uninterruptible():
+            with self._stop.stopping("after_block"):
                 restore_random_state(before)
                 self._save()
             raise
@@ -276,40 +269,36 @@ class Fit(Generic[BatchT]):
     def _learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def _tick(self) -> None:
-        now = time.monotonic()
-        self.progress.seconds += now - self._ticked_at
-        self._ticked_at = now
-        before = self._tally_before
-        self.progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
+    def _measure(self) -> None:
+        """Bring the sums and the time of the progress up to date."""
+        loss, symbols = self._totals.tolist()  # waits for the device, whose work takes this time
+        now, progress, before = time.monotonic(), self.progress, self._tally_before
+        progress.interval_loss, progress.symbols = loss, int(symbols)
+        progress.seconds += now - self._measured_at
+        self._measured_at = now
+        progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
 
     def _save_if_due(self, seconds: float) -> None:
         """Write a checkpoint if the last is that old, a stop is requested or the training ends."""
         due = self.progress.finished or time.monotonic() - self._saved_at > seconds
-        stop = bool(self._stop)
+        stop = self._stop.requested
         if distributed.size() > 1:  # all or none: saving takes all processes
             wishes = distributed.gather((due, stop))
             due, stop = (any(wish) for wish in zip(*wishes, strict=True))
         if due or stop:
             if self.progress.steps_since_row:  # a row has the time up to its last update
-                self._tick()
+                self._measure()
             self._save()
-        if stop:
+        # Of several processes, which stop together, signals since then wait.
+        if stop or (self._stop.requested and distributed.size() == 1):
             raise KeyboardInterrupt
-        if distributed.size() == 1:  # several stop together: signals since then wait
-            self._stop.check()
 
     def _start_totals(self) -> torch.Tensor:
         device = next(self.task.model.parameters()).device
         start = [self.progress.interval_loss, float(self.progress.symbols)]
         return torch.tensor(start, dtype=torch.float64, device=device)
 
-    def _read_totals(self) -> None:
-        loss, symbols = self._totals.tolist()
-        self.progress.interval_loss, self.progress.symbols = loss, int(symbols)
-
     def _save(self) -> None:
-        self._read_totals()
         state: dict[str, Any] = {
             "model": self.task.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -319,7 +308,7 @@ class Fit(Generic[BatchT]):
             state["randoms"] = distributed.gather(state["random"])
         if distributed.rank() > 0:
             return
-        with self._stop.uninterruptible():
+        with self._stop.stopping("after_block"):
             save_checkpoint(self.files.checkpoint, self.progress, state)
         self._saved_at = time.monotonic()
 

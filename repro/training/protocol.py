@@ -30,26 +30,20 @@ class Trainable(Protocol[BatchT]):
     @property
     def selectors(self) -> tuple[str, ...]:
         """Names of the validation metrics that may choose the model."""
-        ...
 
     @property
     def tally(self) -> Mapping[str, float]:
         """Sums over the updates of this process; each is recorded per second of training."""
-        ...
 
     @property
     def model(self) -> nn.Module:
         """The model to train."""
-        ...
 
     def batches(self, epoch: int) -> Sequence[BatchT]:
         """Batches of one epoch (counted from 0), a pure function of the epoch and the seed."""
-        ...
 
     def loss(self, batch: BatchT) -> tuple[Tensor, Tensor]:
         """Loss to minimise (a scalar with a graph), and the number of target symbols it covers."""
-        ...
 
     def validate(self) -> Validation:
         """Evaluate on validation data; the model is in evaluation mode, without gradients."""
-        ...

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from repro.evaluation.bleu import bleu_of_statistics, plain_counts, token_counts
+from repro.evaluation.metrics.translation import bleu_of_statistics, plain_counts, token_counts
 
 HYPOTHESES = ["the cat sat on the mat today", "a dog barks at the moon", "it rains all day long"]
 REFERENCES = ["the cat sat on the mat", "the dog barks at a moon", "it rains all the day long"]

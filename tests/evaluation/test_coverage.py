@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.evaluation.coverage import drop_counts, rep_counts
+from repro.evaluation.metrics.translation import drop_counts, rep_counts
 
 
 def rep(hypothesis, reference, **settings):

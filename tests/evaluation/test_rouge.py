@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from repro.evaluation.rouge import (
+from repro.evaluation.metrics.summarization import (
     KINDS,
     rouge,
     truncated,

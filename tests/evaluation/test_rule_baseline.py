@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repro.data.errors import DataError
-from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
+from repro.evaluation.metrics.inflection import RULE_BASELINE_FILE, read_rule_baseline
 
 GOOD = {"lang": "adyghe", "q": "medium", "ntrain": 1000, "test": 84.8}
 

@@ -9,7 +9,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest as SacrebleuTest
 
-from repro.evaluation.bleu import bleu_of_statistics, token_counts
+from repro.evaluation.metrics.translation import bleu_of_statistics, token_counts
 from repro.evaluation.significance import (
     PairedTest,
     approximate_randomisation,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from repro.results import ResultsError, run_folder
-from repro.results.arrays import read_arrays, write_arrays
+from repro.results.files import read_arrays, write_arrays
 
 ARRAYS = {"test/bleu": np.arange(20).reshape(2, 10), "dev/rouge1": np.array([[1 / 3, 1.0]])}
 

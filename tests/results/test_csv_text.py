@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from repro.results.csv_text import escape_formula, to_csv
+from repro.results.frame import escape_formula, to_csv
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"]
 

@@ -17,9 +17,8 @@ from repro.data.demo.translation import build_lexicon
 from repro.data.parallel import read_pairs
 from repro.data.preparation import SINK
 from repro.decoding.penalties import Penalties
-from repro.evaluation.coverage import drop_counts
 from repro.evaluation.metrics import METRICS
-from repro.evaluation.metrics.translation import Translations
+from repro.evaluation.metrics.translation import Translations, drop_counts
 from repro.evaluation.sufficient_statistics import metric_value, percentage_of_sums
 from repro.models.seq2seq import ConstantFertility, PredictedFertility, TableFertility
 from repro.report.figures import figure_kind

@@ -18,7 +18,7 @@ from repro.evaluation.metrics import score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
-from repro.results.jsonl import read_rows
+from repro.results.files import read_rows
 from repro.runs.execute import execute, locate
 from repro.tasks.entailment import encode_corpus, identify, vectors_of
 from repro.tasks.snli import SnliTask

@@ -5,7 +5,7 @@ import torch
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config.compose import compose_run
-from repro.evaluation.rouge import rouge
+from repro.evaluation.metrics.summarization import rouge
 from repro.report.figures.attention import prediction_of
 from repro.results import RunFolder
 from repro.runs.execute import Outcome, execute

@@ -22,6 +22,7 @@ __all__ = [
     "SPLITS",
     "Evaluation",
     "Metric",
+    "best_value",
     "form_of",
     "metric_of",
     "score_outputs",
@@ -52,12 +53,7 @@ class Evaluation(NamedTuple):
 
 
 def score_outputs(split: str, outputs: object) -> Evaluation:
-    """Compute every metric that reads such outputs.
-
-    Args:
-        split: name of the split.
-        outputs: predictions with what they are compared with; see :attr:`Metric.reads`.
-    """
+    """Compute every metric that reads such outputs of a split; see :attr:`Metric.reads`."""
     found = Evaluation({}, {})
     for metric in METRICS.values():
         counted = metric.count(outputs)
@@ -108,3 +104,20 @@ def form_of(name: str) -> Form | None:
     parts = name.split("/")
     metric = METRICS.get(parts[1]) if len(parts) == 2 else None
     return None if metric is None or metric.recorded == "parts" else metric.of_sums
+
+
+def best_value(measured: Mapping[float, float], metric: str) -> float:
+    """Choose the value of a tuned setting with the best measurement; ties go to the smaller value.
+
+    Args:
+        measured: value of the setting to value of the metric, at least one.
+        metric: full name; says which direction is better.
+
+    Raises:
+        ConfigError: neither direction of the metric is better.
+    """
+    higher = metric_of(metric).higher_is_better
+    if higher is None:
+        raise ConfigError(f"tune.metric is {metric!r}; expected a metric with a better direction")
+    sign = -1.0 if higher else 1.0
+    return min(measured, key=lambda value: (sign * measured[value], value))

@@ -12,8 +12,12 @@ References:
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
-from repro.data.sigmorphon import Inflection
+from repro.data.errors import DataError
+from repro.data.files import numbered_lines, parse_json_object
+from repro.data.sigmorphon import SETTINGS, Inflection
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import (
     Statistics,
@@ -21,6 +25,8 @@ from repro.evaluation.sufficient_statistics import (
     percentage_of_sums,
     ratios,
 )
+
+RULE_BASELINE_FILE = "sigmorphon2018_task1_rule_baseline.jsonl"
 
 
 @dataclass(frozen=True)
@@ -90,24 +96,51 @@ def _certificate(name: str, forms: InflectedForms) -> Statistics | None:
     return Statistics(ratios(forms.certificates[name]), languages)
 
 
+def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
+    """Read test accuracies of the baseline that aligns, extracts and applies affix rules.
+
+    Args:
+        path: one JSON object a line with at least ``lang``, ``q`` (the setting) and ``test``
+            (accuracy in percent).
+
+    Returns:
+        ``(language, setting)`` to accuracy on the test set in percent.
+
+    Raises:
+        DataError: the file is missing or malformed; names the file and the line.
+
+    References:
+        Cotterell et al. (2018), the baseline of task 1.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} is missing: expected one JSON object a line (lang, q, test)")
+    accuracies: dict[tuple[str, str], float] = {}
+    for number, line in numbered_lines(path.read_bytes(), path):
+        try:
+            row = parse_json_object(line)
+            language, setting = row.get("lang"), row.get("q")
+            accuracy: Any = row.get("test")
+            if not isinstance(language, str) or not language:
+                raise ValueError(f"expected the language as text in 'lang', found {language!r}")
+            if setting not in SETTINGS:
+                raise ValueError(f"expected {' or '.join(SETTINGS)} in 'q', found {setting!r}")
+            if type(accuracy) not in (int, float) or not 0 <= accuracy <= 100:
+                raise ValueError(f"expected a percentage in 'test', found {accuracy!r}")
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        if (language, setting) in accuracies:
+            raise DataError(f"{path}:{number}: {language} in {setting} is repeated")
+        accuracies[language, setting] = float(accuracy)
+    return accuracies
+
+
 _SCORER = "macro:language|scorer:evalm2018"
 _SEARCH = "macro:language|search:beam"
 _CERTIFICATES = (
-    (
-        "certified", True, "cert",
-        "Share of examples whose beam held every hypothesis of nonzero probability, averaged over "
-        "languages.",
-    ),
-    (
-        "optimal", True, "optimal",
-        "Share of examples whose prediction is proven a most probable sequence, averaged over "
-        "languages.",
-    ),
-    (
-        "single", None, "single",
-        "Share of examples with all probability mass on one sequence, averaged over languages.",
-    ),
-)  # fmt: skip
+    ("certified", True, "cert", "whose beam held every hypothesis of nonzero probability"),
+    ("optimal", True, "optimal", "whose prediction is proven a most probable sequence"),
+    ("single", None, "single", "with all probability mass on one sequence"),
+)
 
 METRICS = (
     Metric(
@@ -128,10 +161,11 @@ METRICS = (
     ),
     *(
         Metric(
-            name, "%", 1, better, signature(short, _SEARCH), description,
+            name, "%", 1, better, signature(short, _SEARCH),
+            f"Share of examples {which}, averaged over languages.",
             of_sums=percentage_of_sums, reads=InflectedForms,
             statistics=partial(_certificate, name),
         )
-        for name, better, short, description in _CERTIFICATES
+        for name, better, short, which in _CERTIFICATES
     ),
 )  # fmt: skip

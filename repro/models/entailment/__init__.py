@@ -7,8 +7,12 @@ from repro.models.entailment.alignment import (
     SequentialAligner,
     WordAligner,
 )
-from repro.models.entailment.attention_classifier import AttendedLabels, AttentionClassifier
-from repro.models.entailment.esim import AlignedLabels, Esim
+from repro.models.entailment.classifiers import (
+    AlignedLabels,
+    AttendedLabels,
+    AttentionClassifier,
+    Esim,
+)
 
 __all__ = [
     "AlignedLabels",

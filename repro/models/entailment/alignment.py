@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.mappings import ProbabilityMap
-from repro.models.entailment.recurrence import length_mask
+from repro.models.layers import length_mask
 from repro.structures import (
     ConvergenceWarning,
     LinearChain,
@@ -23,18 +23,12 @@ from repro.structures import (
 class Alignment:
     """Weights in both directions; zero wherever one of the words is padding.
 
-    Attributes:
-        premise_to_hypothesis: weights of the hypothesis' words for each word of the premise,
-            shape ``(B, m, n)``.
-        hypothesis_to_premise: weights of the premise's words for each word of the hypothesis,
-            shape ``(B, n, m)``.
-        lengths: words of premise and hypothesis, shape ``(B, 2)``.
-        solutions: the structures behind the weights: none, one of each direction, or one for both.
+    Solutions are the structures behind the weights: none, one of each direction, or one for both.
     """
 
-    premise_to_hypothesis: Tensor
-    hypothesis_to_premise: Tensor
-    lengths: Tensor
+    premise_to_hypothesis: Tensor  # of the hypothesis' words for each of the premise, (B, m, n)
+    hypothesis_to_premise: Tensor  # of the premise's words for each of the hypothesis, (B, n, m)
+    lengths: Tensor  # words of premise and hypothesis, (B, 2)
     solutions: tuple[Solution, ...] = ()
 
     @property
@@ -59,11 +53,9 @@ class Aligner(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Align a batch.
+        """Align a batch by scores of premise and hypothesis words, ``(B, m, n)``.
 
-        Args:
-            scores: scores of premise word and hypothesis word, shape ``(B, m, n)``.
-            lengths: words of premise and hypothesis, shape ``(B, 2)``.
+        ``lengths``, ``(B, 2)``, are numbers of words of premise and hypothesis.
         """
 
 
@@ -87,14 +79,14 @@ class WordAligner(Aligner):
 
 
 def cell_mask(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Bool, like ``scores`` ``(B, m, n)``; true where both words are real."""
+    """Mask like ``scores``, ``(B, m, n)``; true where both words are real."""
     rows = length_mask(lengths[:, 0], scores.shape[1])
     columns = length_mask(lengths[:, 1], scores.shape[2])
     return rows.unsqueeze(2) & columns.unsqueeze(1)
 
 
 FARTHEST = 2
-"""Distances of at least so much share a score, on either side."""
+"""Longer distances share the score of this one, in either direction."""
 
 MAX_ITER = 1000
 """Iterations of the active set method.
@@ -146,20 +138,20 @@ class TransitionScores(nn.Module):
 
 
 class StructuredAligner(Aligner):
-    """Alignment by SparseMAP; tells once if a solution was not reached.
+    """Alignment by SparseMAP.
 
     Args:
         max_iter: bound on the solver's iterations for each pair. A solution that reaches it is
             taken as it is; ``Alignment.unsolved`` counts them.
 
     Warns:
-        ConvergenceWarning: for the first batch with such a solution.
+        ConvergenceWarning: for the first batch with such a solution, and no later one.
     """
 
     def __init__(self, max_iter: int = MAX_ITER) -> None:
         super().__init__()
         self.max_iter = max_iter
-        self._told = False
+        self._warned = False
 
     def _solve(
         self,
@@ -176,8 +168,8 @@ class StructuredAligner(Aligner):
                 structure, unary, additional, lengths=lengths, mask=mask, max_iter=self.max_iter
             )
         unsolved = int((~solution.converged).sum())
-        if unsolved and not self._told:
-            self._told = True
+        if unsolved and not self._warned:
+            self._warned = True
             warnings.warn(
                 f"{unsolved} of {len(lengths)} alignments reached the bound of {self.max_iter}"
                 f" iterations at gaps up to {float(solution.gap.max()):.1g}; they are taken as they"
@@ -193,9 +185,6 @@ class SequentialAligner(StructuredAligner):
 
     A path prefers, or avoids, to move on monotonously: each direction has its own
     :class:`TransitionScores`. Weights are the SparseMAP marginals of the tags.
-
-    Args:
-        max_iter: as in :class:`StructuredAligner`.
 
     References:
         Niculae et al. (2018), §5.2, "Sequential alignment".
@@ -230,9 +219,6 @@ class MatchingAligner(StructuredAligner):
     """One symmetrical alignment: the SparseMAP mixture of maximal matchings.
 
     A word of the shorter sentence has total weight one, one of the longer at most one.
-
-    Args:
-        max_iter: as in :class:`StructuredAligner`.
 
     References:
         Niculae et al. (2018), §5.2, "Matching alignment".

@@ -7,8 +7,6 @@ from repro.models.seq2seq.attention import (
     FreeNormalizer,
     GlobalAttention,
 )
-from repro.models.seq2seq.decoder import Decoded, DecoderState, InputFeedingDecoder
-from repro.models.seq2seq.encoder import Encoding, LstmEncoder
 from repro.models.seq2seq.fertility import (
     AlignedFertility,
     ConstantFertility,
@@ -17,7 +15,15 @@ from repro.models.seq2seq.fertility import (
     PredictedFertility,
     TableFertility,
 )
-from repro.models.seq2seq.model import Seq2Seq, TeacherForced
+from repro.models.seq2seq.model import (
+    Decoded,
+    DecoderState,
+    Encoding,
+    InputFeedingDecoder,
+    LstmEncoder,
+    Seq2Seq,
+    TeacherForced,
+)
 
 __all__ = [
     "AlignedFertility",

@@ -16,22 +16,13 @@ BoundedMap = Csoftmax | Csparsemax
 
 @dataclass
 class AttentionState:
-    """The source and the attention it has received; one row for each hypothesis.
+    """The source and the attention it has received; one row for each hypothesis."""
 
-    Attributes:
-        keys: projected memory, ``(rows, source, query)``.
-        memory: encoder states, ``(rows, source, memory)``.
-        mask: true at real source positions, ``(rows, source)``.
-        coverage: cumulative attention ``β``, ``(rows, source)``; None if no step reads it.
-        fertility: upper bounds ``f`` of the cumulative attention, ``(rows, source)``, infinite
-            for the sink; None for attention without bounds.
-    """
-
-    keys: Tensor
-    memory: Tensor
-    mask: Tensor
-    coverage: Tensor | None = None
-    fertility: Tensor | None = None
+    keys: Tensor  # projected memory, (rows, source, query)
+    memory: Tensor  # encoder states, (rows, source, memory)
+    mask: Tensor  # true at real source positions, (rows, source)
+    coverage: Tensor | None = None  # cumulative attention β, (rows, source); None if never read
+    fertility: Tensor | None = None  # bounds f of β, infinite for the sink; None without bounds
 
     def select(self, rows: Tensor) -> "AttentionState":
         """Gather rows, which may repeat."""
@@ -148,15 +139,10 @@ class GlobalAttention(nn.Module):
         self.weighting = normalizer  # as in weights stored by earlier versions
         self.coverage = nn.Linear(query_size, 1, bias=False) if coverage_vector else None
 
-    @property
-    def reads_coverage(self) -> bool:
-        """Return whether steps depend on the cumulative attention."""
-        return self.coverage is not None or self.weighting.reads_coverage
-
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
         """Return the state before the first step: keys ``W h_j`` and no coverage."""
         coverage = None
-        if self.reads_coverage:
+        if self.coverage is not None or self.weighting.reads_coverage:
             coverage = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
         memory = memory.to(product_dtype(memory))
         return AttentionState(self.key(memory), memory, mask, coverage, fertility)
@@ -176,12 +162,7 @@ class GlobalAttention(nn.Module):
     def forward(
         self, query: Tensor, source: AttentionState, products: AttentionProducts
     ) -> tuple[Tensor, Tensor]:
-        """Return the context and the weights of a step.
-
-        Args:
-            query: shape ``(rows, query)``.
-            source: state of the same rows.
-            products: those of the step.
+        """Attend with a query, ``(rows, query)``, by the products of its step.
 
         Returns:
             Context ``(rows, memory)`` and weights ``(rows, source)``; the weights sum to one.

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from repro.models.layers import packed_states
 
 
 class Fertility(nn.Module, ABC):
@@ -23,11 +24,9 @@ class Fertility(nn.Module, ABC):
         self.sink = sink
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Return bounds, infinite for the sink.
+        """Return bounds of ids ``(batch, source)``, infinite for the sink.
 
-        Args:
-            source: ids, ``(batch, source)``.
-            mask: true at real positions, same shape.
+        Positions where ``mask`` is false are padding.
         """
         bounds = self.bounds(source, mask)
         return bounds if self.sink is None else bounds.masked_fill(source == self.sink, torch.inf)
@@ -168,11 +167,7 @@ class FertilityTagger(nn.Module):
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
         """Return scores of the fertilities of every word, ``(batch, source, classes)``."""
-        lengths = mask.sum(1).cpu()
-        packed = pack_padded_sequence(self.embedding(source), lengths, True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=source.shape[1]
-        )
+        states, _ = packed_states(self.lstm, self.embedding(source), mask.sum(1))
         scores: Tensor = self.scores(states)
         return scores
 

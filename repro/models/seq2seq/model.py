@@ -1,31 +1,222 @@
-"""The whole sequence-to-sequence model: teacher forcing for training, steps for decoding."""
+"""LSTM encoder, LSTM decoder with input feeding, and the model that they make up with attention."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
-from repro.models.layers import Dropout
-from repro.models.seq2seq.attention import AttentionNormalizer, GlobalAttention
-from repro.models.seq2seq.decoder import DecoderState, InputFeedingDecoder
-from repro.models.seq2seq.encoder import LstmEncoder
+from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, packed_states
+from repro.models.seq2seq.attention import (
+    AttentionNormalizer,
+    AttentionProducts,
+    AttentionState,
+    GlobalAttention,
+)
 from repro.models.seq2seq.fertility import Fertility
+from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
+
+
+@dataclass
+class Encoding:
+    """Output of the encoder for the decoder.
+
+    The memory is in bfloat16 where the LSTM computes in it, last states are in float32 at least.
+    """
+
+    memory: Tensor  # states of the source symbols, (batch, source, hidden), zero at padding
+    hidden: Tensor  # last state of each layer, directions joined, (layers, batch, hidden)
+    cell: Tensor  # last cell state of each layer, likewise
+
+
+class LstmEncoder(nn.Module):
+    """LSTM layers over embedded symbols.
+
+    Args:
+        vocabulary: number of source symbols.
+        embedding_size: size of a symbol.
+        hidden_size: size of a state; each of two directions has half of it.
+        layers: number of layers.
+        dropout: probability, on embeddings and between layers.
+        bidirectional: read in both directions.
+
+    References:
+        Peters et al. (2019), §2, *Encoder* (both directions); Niculae & Blondel (2017), C.3 (one).
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        embedding_size: int,
+        hidden_size: int,
+        layers: int,
+        dropout: float,
+        bidirectional: bool = True,
+    ) -> None:
+        super().__init__()
+        self.bidirectional = bidirectional
+        self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
+        self.dropout = Dropout(dropout)
+        self.lstm = nn.LSTM(
+            embedding_size,
+            hidden_size // 2 if bidirectional else hidden_size,
+            num_layers=layers,
+            dropout=dropout if layers > 1 else 0.0,
+            bidirectional=bidirectional,
+            batch_first=True,
+        )
+
+    def forward(self, source: Tensor, lengths: Tensor) -> Encoding:
+        """Encode symbols ``(batch, source)``, padded with 0, of ``lengths`` ``(batch,)``."""
+        embedded = self.dropout(self.embedding(source))
+        with lstm_precision(source.device):
+            memory, (hidden, cell) = packed_states(self.lstm, embedded, lengths)
+        if self.bidirectional:  # from (2 layers, batch, h) to (layers, batch, 2 h)
+            hidden, cell = (torch.cat([one[0::2], one[1::2]], dim=-1) for one in (hidden, cell))
+        return Encoding(memory, hidden.to(sum_dtype(hidden)), cell.to(sum_dtype(cell)))
+
+
+@dataclass
+class DecoderState:
+    """State between two steps; every tensor has one row for each hypothesis."""
+
+    hidden: tuple[Tensor, ...]  # of each layer, (rows, units)
+    cell: tuple[Tensor, ...]  # of each layer, (rows, units)
+    feed: Tensor  # the previous attentional output, (rows, units)
+    source: AttentionState
+
+    def select(self, rows: Tensor) -> "DecoderState":
+        """Gather rows, which may repeat."""
+        return DecoderState(
+            tuple(layer[rows] for layer in self.hidden),
+            tuple(layer[rows] for layer in self.cell),
+            self.feed[rows],
+            self.source.select(rows),
+        )
+
+
+class Decoded(NamedTuple):
+    """Result of several steps: outputs ``o_t``, attention weights, and the state after the last."""
+
+    outputs: Tensor  # (rows, steps, units)
+    attention: Tensor  # (rows, steps, source)
+    state: DecoderState
+
+
+class _Step(NamedTuple):
+    """Products of one step, and the dropout masks of each layer's output (None: no dropout)."""
+
+    gates: tuple[StepProduct, ...]
+    output: StepProduct
+    attention: AttentionProducts
+    masks: Tensor | None
+
+
+class InputFeedingDecoder(nn.Module):
+    r"""Stacked LSTM layers fed with the previous symbol and the previous attentional output.
+
+    .. math:: o_t = \tanh(W^{(o)} [s_t; c_t] + b^{(o)})
+
+    Everything that does not depend on earlier steps is computed for all steps at once: the part
+    of the first layer's gates that comes from the symbols, the dropout masks, and in the backward
+    pass the gradients of all matrices (:mod:`repro.models.seq2seq.step_products`).
+
+    References:
+        Peters et al. (2019), §2, *Decoder*; Luong et al. (2015), input feeding.
+    """
+
+    def __init__(
+        self, embedding_size: int, hidden_size: int, layers: int, dropout: float,
+        attention: GlobalAttention,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        sizes = [embedding_size + hidden_size] + [hidden_size] * (layers - 1)
+        self.cells = nn.ModuleList(nn.LSTMCell(size, hidden_size) for size in sizes)
+        self.dropout = dropout
+        self.attention = attention
+        self.output = nn.Linear(2 * hidden_size, hidden_size)
+        self._take_step: Callable[[DecoderState, _Step], tuple[Tensor, DecoderState]] = self._step
+
+    def start(
+        self, encoding: Encoding, mask: Tensor, fertility: Tensor | None = None
+    ) -> DecoderState:
+        """Return the initial state: the encoder's last states, and a zero attentional output.
+
+        The mask is true at real source positions; fertilities bound the cumulative attention.
+        """
+        return DecoderState(
+            encoding.hidden.unbind(0),
+            encoding.cell.unbind(0),
+            torch.zeros_like(encoding.hidden[0]),
+            self.attention.attend_to(encoding.memory, mask, fertility),
+        )
+
+    def forward(self, state: DecoderState, embedded: Tensor) -> Decoded:
+        """Take one step after each given symbol, embedded as ``(rows, steps, embedding)``."""
+        outputs, attention = [], []
+        for step in self._steps(state.source, embedded):
+            weights, state = self._take_step(state, step)
+            outputs.append(state.feed)
+            attention.append(weights)
+        return Decoded(torch.stack(outputs, dim=1), torch.stack(attention, dim=1), state)
+
+    def compile_step(self) -> None:
+        """Compile the step with :func:`torch.compile`, once for all sizes of batches."""
+        self._take_step = torch.compile(self._step, dynamic=True)
+
+    def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:
+        """Compute everything that does not depend on earlier steps."""
+        rows, steps, embedding_size = embedded.shape
+        dtype, units = product_dtype(embedded), self.output.out_features
+        first, *upper = cast(Iterable[nn.LSTMCell], self.cells)
+        of_symbol, of_feed = first.weight_ih.split([embedding_size, units], dim=1)
+        symbols = embedded.transpose(0, 1).flatten(0, 1)
+        base = F.linear(symbols, of_symbol).to(embedded.dtype) + (first.bias_ih + first.bias_hh)
+        gates = [step_products(base, torch.cat([of_feed, first.weight_hh], 1), steps, dtype)]
+        for cell in upper:
+            base = (cell.bias_ih + cell.bias_hh).expand(steps * rows, -1)
+            matrix = torch.cat([cell.weight_ih, cell.weight_hh], 1)
+            gates.append(step_products(base, matrix, steps, dtype))
+        base = self.output.bias.expand(steps * rows, -1)
+        output = step_products(base, self.output.weight, steps, dtype)
+        masks: Tensor | list[None] = [None] * steps
+        if self.training and self.dropout:
+            masks = dropout_mask((steps, len(gates), rows, units), self.dropout, embedded)
+        attention = self.attention.products(source, steps)
+        layers = zip(*gates, strict=True)
+        return [_Step(*step) for step in zip(layers, output, attention, masks, strict=True)]
+
+    def _step(self, state: DecoderState, step: _Step) -> tuple[Tensor, DecoderState]:
+        """Return the attention weights ``(rows, source)`` and the next state."""
+        hidden, cell = [], []
+        below = state.feed
+        for layer, gates in enumerate(step.gates):
+            if layer > 0 and step.masks is not None:
+                below = below * step.masks[layer]
+            # Input, forget, candidate and output before their activations, (rows, units) each.
+            enter, keep, candidate, leave = gates(below, state.hidden[layer]).chunk(4, dim=-1)
+            memory = keep.sigmoid() * state.cell[layer] + enter.sigmoid() * candidate.tanh()
+            below = leave.sigmoid() * memory.tanh()
+            hidden.append(below)
+            cell.append(memory)
+        context, weights = self.attention(below, state.source, step.attention)
+        feed = torch.tanh(step.output(below, context))
+        if step.masks is not None:
+            feed = feed * step.masks[0]
+        return weights, DecoderState(tuple(hidden), tuple(cell), feed, state.source.after(weights))
 
 
 @dataclass
 class TeacherForced:
-    """Scores and attention of a batch whose previous symbols are the gold ones.
+    """Scores and attention of a batch whose previous symbols are the gold ones."""
 
-    Attributes:
-        scores: before the output mapping, ``(batch, target, vocabulary)``.
-        attention: ``(batch, target, source)``.
-    """
-
-    scores: Tensor
-    attention: Tensor
+    scores: Tensor  # before the output mapping, (batch, target, vocabulary)
+    attention: Tensor  # (batch, target, source)
 
 
 class Seq2Seq(nn.Module):
@@ -72,16 +263,13 @@ class Seq2Seq(nn.Module):
         self.dropout = Dropout(dropout)
         self.scores = nn.Linear(hidden_size, target_vocabulary)
         self.output_mapping = output_mapping
-        self.target_vocabulary = target_vocabulary
         self.fertility = fertility
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
         """Score every target symbol given the gold symbols before it.
 
-        Args:
-            source: shape ``(batch, source)``.
-            source_lengths: shape ``(batch,)``.
-            target: gold symbols ending in ``</s>``, padded, shape ``(batch, target)``.
+        Sources, ``(batch, source)``, and targets, ``(batch, target)``, are padded; the latter end
+        in ``</s>``.
         """
         outputs, attention = self.outputs(source, source_lengths, target)
         return TeacherForced(self.scores(outputs), attention)
@@ -90,8 +278,7 @@ class Seq2Seq(nn.Module):
         self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return what :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
-        places = torch.arange(source.shape[1], device=source_lengths.device)
-        state = self._start(source, source_lengths, places < source_lengths.unsqueeze(1))
+        state = self.start(source, length_mask(source_lengths, source.shape[1]))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
         decoded = self.decoder(state, self.dropout(self.embedding(previous)))
@@ -99,11 +286,9 @@ class Seq2Seq(nn.Module):
 
     def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
         """Encode, and return the decoder's initial state (one row for each sentence)."""
-        return self._start(source, source_mask.sum(1), source_mask)
-
-    def _start(self, source: Tensor, lengths: Tensor, mask: Tensor) -> DecoderState:
-        fertility = None if self.fertility is None else self.fertility(source, mask)
-        return self.decoder.start(self.encoder(source, lengths), mask, fertility)
+        fertility = None if self.fertility is None else self.fertility(source, source_mask)
+        encoding = self.encoder(source, source_mask.sum(1))
+        return self.decoder.start(encoding, source_mask, fertility)
 
     def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
         """Return probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""

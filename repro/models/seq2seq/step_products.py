@@ -21,24 +21,14 @@ def sum_dtype(values: Tensor) -> torch.dtype:
 
 
 class StepProduct(NamedTuple):
-    r"""The affine map :math:`y_t = b_t + x_t M^\top` of one step ``t``.
+    r"""The affine map :math:`y_t = b_t + x_t M^\top` of one step ``t``."""
 
-    Attributes:
-        base: ``b_t``, shape ``(..., rows, out)``.
-        matrix: ``M``, shape ``(..., out, in)``, in the precision of the product.
-        inputs: receives ``x_t``, for the gradient of the matrix.
-    """
-
-    base: Tensor
-    matrix: Tensor
-    inputs: list[Tensor]
+    base: Tensor  # b_t, (..., rows, out)
+    matrix: Tensor  # M, (..., out, in), in the precision of the product
+    inputs: list[Tensor]  # receives x_t, for the gradient of the matrix
 
     def __call__(self, *parts: Tensor) -> Tensor:
-        """Return ``y_t`` in the precision of ``base``.
-
-        Args:
-            parts: ``x_t``, joined along its last dimension, ``(..., rows, in)``.
-        """
+        """Return ``y_t`` in the precision of ``base``, of ``x_t`` in parts, ``(..., rows, in)``."""
         value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         value = value.to(self.matrix.dtype)
         self.inputs.append(value.detach())

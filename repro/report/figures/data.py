@@ -29,7 +29,7 @@ from repro.results import (
     from_dict,
     run_folder,
 )
-from repro.results.jsonl import read_object
+from repro.results.files import read_object
 
 KEYS = {"experiment", "drawing", "example", "record", "origin"}
 DIGEST = "Digest"

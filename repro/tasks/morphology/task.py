@@ -17,8 +17,11 @@ from repro.data.sigmorphon import Inflection, source_tokens
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Ensemble, Hypothesis, StepModel, beam_search, complete_set
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
-from repro.evaluation.metrics.inflection import InflectedForms
-from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
+from repro.evaluation.metrics.inflection import (
+    RULE_BASELINE_FILE,
+    InflectedForms,
+    read_rule_baseline,
+)
 from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
 from repro.tasks.common import LazyBatches, shorten

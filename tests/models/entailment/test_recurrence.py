@@ -1,13 +1,8 @@
 import pytest
 import torch
 
-from repro.models.entailment.recurrence import (
-    BidirectionalLstm,
-    initialise,
-    last_states,
-    length_mask,
-    word_embedding,
-)
+from repro.models.entailment.classifiers import initialise, last_states, word_embedding
+from repro.models.layers import BidirectionalLstm, length_mask
 
 LENGTHS = torch.tensor([3, 1, 5])
 

@@ -1,18 +1,66 @@
-"""Files of one JSON object, or of one per line, written whole or grown line by line.
+"""Files of results: named arrays of numbers, one JSON object, or one JSON object per line.
 
 A line counts only together with its line feed: what a crash left after the last one is no line.
 """
 
 import json
+import lzma
 import os
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from repro.atomic import atomic_write_bytes
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.atomic import atomic_path, atomic_write_bytes
 from repro.results.errors import ResultsError
 
+Array = NDArray[np.number]
 Row = dict[str, Any]
+_UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+    RuntimeError,  # an encrypted member, or a compression that is not supported
+    MemoryError, OverflowError,  # a shape that cannot be
+)  # fmt: skip
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Replace a file ``.npz`` by these arrays, atomically; the same arrays give the same bytes.
+
+    No object is pickled; names may contain ``/``.
+
+    Raises:
+        ValueError: an array holds objects.
+    """
+    objects = [name for name, array in arrays.items() if array.dtype.hasobject]
+    if objects:
+        raise ValueError(f"arrays of objects cannot be stored: {', '.join(objects)}")
+    ordered: dict[str, Any] = dict(sorted(arrays.items()))
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, **ordered)
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Read what :func:`write_arrays` wrote.
+
+    Raises:
+        ResultsError: the file is missing or damaged.
+    """
+    try:
+        found: dict[str, Array] = {}
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    array = np.lib.format.read_array(member, allow_pickle=False)
+                    if member.read(1):  # at its end the checksum of the member is compared
+                        raise ValueError(f"{name} is longer than its array")
+                found[name.removesuffix(".npy")] = array
+        return found
+    except _UNREADABLE as error:
+        raise ResultsError(f"{path}: no file of arrays ({error})") from error
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], checksum: bool = False) -> None:
@@ -48,10 +96,7 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
     *lines, torn = path.read_bytes().split(b"\n")
     if torn and not grown:
         raise ResultsError(f"{path}:{len(lines) + 1}: the last line is torn")
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        rows.append(_parsed(line, f"{path}:{number}"))
-    return rows
+    return [_parsed(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
 
 
 def read_object(path: Path) -> Row:

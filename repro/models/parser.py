@@ -1,13 +1,12 @@
-"""The parser: embeddings, bidirectional LSTM, arc scores."""
+"""Arc-factored dependency parser: bidirectional LSTM and one score for every arc."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from repro.data.vocabulary import Vocabulary
-from repro.models.layers import lstm_precision
+from repro.models.layers import lstm_precision, packed_states
 
 
 class ArcScorer(nn.Module):
@@ -17,10 +16,6 @@ class ArcScorer(nn.Module):
 
     This is the multilayer perceptron on the joined states ``[h_i; h_j]`` with its first layer
     split, so that each state is multiplied once and not once for every pair.
-
-    Args:
-        state_size: size of the states.
-        hidden_size: size of the hidden layer.
 
     References:
         Kiperwasser & Goldberg (2016), §5.
@@ -33,10 +28,7 @@ class ArcScorer(nn.Module):
         self.score = nn.Linear(hidden_size, 1, bias=False)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Score every arc.
-
-        Args:
-            states: shape ``(batch, n + 1, state_size)``; the root first.
+        """Score every arc between states ``(batch, n + 1, state_size)``, the root first.
 
         Returns:
             Shape ``(batch, n + 1, n + 1)``: row head, column modifier. The diagonal, column 0
@@ -104,10 +96,7 @@ class LstmParser(nn.Module):
             words = self.drop_words(words)
         embedded = torch.cat([self.words(words), self.tags(tags)], dim=-1)
         with lstm_precision(words.device):
-            packed = pack_padded_sequence(embedded, lengths + 1, True, enforce_sorted=False)
-            states, _ = pad_packed_sequence(
-                self.lstm(packed)[0], batch_first=True, total_length=words.shape[1]
-            )
+            states, _ = packed_states(self.lstm, embedded, lengths + 1)
         scores: Tensor = self.arcs(states)
         return scores
 
@@ -120,7 +109,7 @@ class LstmParser(nn.Module):
 
 
 def initialise(model: LstmParser) -> None:
-    """Unit-variance embeddings, Glorot's uniform weights, biases zero, forget gates at one.
+    """Draw unit-variance embeddings and Glorot's uniform weights; zero biases, forget gates at one.
 
     Every gate of the LSTM counts as a matrix of its own, and the layers over arcs have the gain of
     tanh. Scores must vary from the start: a structured hinge at scores that are small beside its
@@ -130,14 +119,14 @@ def initialise(model: LstmParser) -> None:
         nn.init.normal_(module.weight)
         module.weight.data[Vocabulary.PAD].zero_()
     for name, parameter in model.lstm.named_parameters():
-        if parameter.dim() > 1:
-            for gate in parameter.data.chunk(4):
+        gates = parameter.data.chunk(4)  # torch orders them: input, forget, cell, output
+        for gate in gates:
+            if parameter.dim() > 1:
                 nn.init.xavier_uniform_(gate)
-        else:
-            nn.init.zeros_(parameter)
+            else:
+                nn.init.zeros_(gate)
         if name.startswith("bias_ih"):
-            quarter = parameter.shape[0] // 4  # torch orders the gates: input, forget, cell, output
-            parameter.data[quarter : 2 * quarter].fill_(1.0)
+            nn.init.ones_(gates[1])
     for layer in (model.arcs.head, model.arcs.modifier, model.arcs.score):
         nn.init.xavier_uniform_(layer.weight, nn.init.calculate_gain("tanh"))
     nn.init.zeros_(model.arcs.head.bias)

@@ -1,0 +1,212 @@
+"""Classifiers of sentence pairs: attention to the words of the premise, and ESIM."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from repro.data.nli import NliBatch
+from repro.data.vocabulary import Vocabulary
+from repro.mappings import ProbabilityMap
+from repro.models.entailment.alignment import Aligner, Alignment
+from repro.models.layers import BidirectionalLstm, Dropout, length_mask
+
+
+@dataclass
+class AttendedLabels:
+    """Output of :class:`AttentionClassifier` for a batch."""
+
+    logits: Tensor  # scores of the labels, (B, labels)
+    attention: Tensor  # weights of the premise's words, (B, m), zero at padding
+
+
+class AttentionClassifier(nn.Module):
+    r"""Two GRUs, attention to the premise given the hypothesis, and a tanh combination.
+
+    Word vectors are projected to the size of the states. The hypothesis' GRU starts in the last
+    state of the premise's. With ``h_1 … h_m`` the states of the premise and ``h_N`` the last state
+    of the hypothesis,
+
+    .. math::
+        z_t = v^\top \tanh(W^{(pm)} h_t + W^{(hm)} h_N + b^{(m)}), \quad p = \mathrm{mapping}(z),
+
+    .. math::
+        r = \sum_t p_t h_t, \quad u = \tanh(W^{(pu)} r + W^{(hu)} h_N + b^{(u)}),
+
+    and the logits are a linear function of ``u``. Dropout is applied to the projected words and
+    to ``u``: inputs and outputs of the network.
+
+    Args:
+        vectors: word vectors, shape ``(vocabulary, dimension)``.
+        trainable_vectors: whether they are trained; the paper keeps them fixed.
+        hidden_size: size of projected words, states and ``u``.
+        dropout: probability.
+        mapping: turns scores into attention weights.
+        labels: number of labels.
+
+    References:
+        Niculae and Blondel (2017), §4.1 and appendix C.2; Martins and Astudillo (2016), §4.3;
+        Rocktäschel et al. (2016).
+    """
+
+    def __init__(
+        self,
+        vectors: Tensor,
+        trainable_vectors: bool,
+        hidden_size: int,
+        dropout: float,
+        mapping: ProbabilityMap,
+        labels: int = 3,
+    ) -> None:
+        super().__init__()
+        self.projection = nn.Linear(vectors.shape[1], hidden_size, bias=False)
+        self.premise_gru = nn.GRU(hidden_size, hidden_size, batch_first=True)
+        self.hypothesis_gru = nn.GRU(hidden_size, hidden_size, batch_first=True)
+        self.key = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.query = nn.Linear(hidden_size, hidden_size)
+        self.score = nn.Linear(hidden_size, 1, bias=False)
+        self.attended = nn.Linear(hidden_size, hidden_size, bias=False)
+        self.combined = nn.Linear(hidden_size, hidden_size)
+        self.output = nn.Linear(hidden_size, labels)
+        self.dropout = Dropout(dropout)
+        self.mapping = mapping
+        initialise(self)
+        self.embedding = word_embedding(vectors, trainable_vectors)
+
+    def forward(self, batch: NliBatch) -> AttendedLabels:
+        """Score the labels of every pair."""
+        premise, _ = self.premise_gru(self._words(batch.premise))
+        first = last_states(premise, batch.premise_lengths).unsqueeze(0)
+        hypothesis, _ = self.hypothesis_gru(self._words(batch.hypothesis), first)
+        last = last_states(hypothesis, batch.hypothesis_lengths)
+        hidden = torch.tanh(self.key(premise) + self.query(last).unsqueeze(1))
+        mask = length_mask(batch.premise_lengths, premise.shape[1])
+        attention = self.mapping(self.score(hidden).squeeze(-1), mask=mask)
+        context = torch.bmm(attention.unsqueeze(1), premise).squeeze(1)
+        combined = torch.tanh(self.attended(context) + self.combined(last))
+        return AttendedLabels(self.output(self.dropout(combined)), attention)
+
+    def _words(self, ids: Tensor) -> Tensor:
+        return self.dropout(self.projection(self.embedding(ids)))
+
+
+@dataclass
+class AlignedLabels:
+    """Output of :class:`Esim` for a batch."""
+
+    logits: Tensor  # scores of the labels, (B, labels)
+    alignment: Alignment
+
+
+class Esim(nn.Module):
+    r"""Encode, align, enhance, compose, pool and classify.
+
+    Encoder states ``a_1 … a_m`` of the premise and ``b_1 … b_n`` of the hypothesis have the
+    alignment scores ``g_ij = a_i · b_j``. With the aligned averages
+
+    .. math:: \tilde a_i = \sum_j P_{ij} b_j, \qquad \tilde b_j = \sum_i Q_{ji} a_i,
+
+    each word becomes ``[a; ã; a - ã; a ⊙ ã]``, is projected by one layer with ReLU, and runs
+    through a second bidirectional LSTM. Averages and maxima of its states over both sentences go
+    through one tanh layer to the labels. Both LSTMs are shared by the two sentences. Dropout is
+    applied to the word vectors and before the inputs of the second LSTM and of each layer of the
+    classifier.
+
+    Args:
+        vectors: word vectors, shape ``(vocabulary, dimension)``.
+        trainable_vectors: whether they are trained.
+        hidden_size: size of each direction, the projection and the classifier.
+        dropout: probability.
+        aligner: turns scores into the weights ``P`` and ``Q``.
+        labels: number of labels.
+
+    References:
+        Chen et al. (2017), Enhanced LSTM for natural language inference, §3; Niculae et al.
+        (2018), §5.2.
+    """
+
+    def __init__(
+        self,
+        vectors: Tensor,
+        trainable_vectors: bool,
+        hidden_size: int,
+        dropout: float,
+        aligner: Aligner,
+        labels: int = 3,
+    ) -> None:
+        super().__init__()
+        self.encoder = BidirectionalLstm(vectors.shape[1], hidden_size)
+        self.projection = nn.Linear(8 * hidden_size, hidden_size)
+        self.composition = BidirectionalLstm(hidden_size, hidden_size)
+        self.hidden = nn.Linear(8 * hidden_size, hidden_size)
+        self.output = nn.Linear(hidden_size, labels)
+        self.dropout = Dropout(dropout)
+        self.aligner = aligner
+        initialise(self)
+        self.embedding = word_embedding(vectors, trainable_vectors)
+
+    def forward(self, batch: NliBatch) -> AlignedLabels:
+        """Score the labels of every pair."""
+        premise = self._encode(batch.premise, batch.premise_lengths)
+        hypothesis = self._encode(batch.hypothesis, batch.hypothesis_lengths)
+        scores = torch.bmm(premise, hypothesis.transpose(1, 2))
+        lengths = torch.stack([batch.premise_lengths, batch.hypothesis_lengths], dim=1)
+        alignment: Alignment = self.aligner(scores, lengths)
+        aligned_premise = torch.bmm(alignment.premise_to_hypothesis, hypothesis)
+        aligned_hypothesis = torch.bmm(alignment.hypothesis_to_premise, premise)
+        pooled = [
+            *self._compose(premise, aligned_premise, batch.premise_lengths),
+            *self._compose(hypothesis, aligned_hypothesis, batch.hypothesis_lengths),
+        ]
+        hidden = torch.tanh(self.hidden(self.dropout(torch.cat(pooled, dim=-1))))
+        return AlignedLabels(self.output(self.dropout(hidden)), alignment)
+
+    def _encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        states: Tensor = self.encoder(self.dropout(self.embedding(ids)), lengths)
+        return states
+
+    def _compose(self, states: Tensor, aligned: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Average and maximum of the composed states over the real words."""
+        enhanced = torch.cat([states, aligned, states - aligned, states * aligned], dim=-1)
+        projected = self.dropout(torch.relu(self.projection(enhanced)))
+        composed = self.composition(projected, lengths)
+        absent = ~length_mask(lengths, states.shape[1]).unsqueeze(-1)
+        average = composed.sum(1) / lengths.unsqueeze(1)
+        return average, composed.masked_fill(absent, -torch.inf).amax(1)
+
+
+def word_embedding(matrix: Tensor, trainable: bool) -> nn.Embedding:
+    """Embed by the rows of ``matrix``, ``(vocabulary, dimension)``; padding stays zero.
+
+    Rows that are not trainable are stored with the model all the same.
+    """
+    return nn.Embedding.from_pretrained(
+        matrix.clone(), freeze=not trainable, padding_idx=Vocabulary.PAD
+    )
+
+
+def last_states(states: Tensor, lengths: Tensor) -> Tensor:
+    """States ``(B, h)`` of the last real words, given those of all words, ``(B, n, h)``."""
+    index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
+    return states.gather(1, index).squeeze(1)
+
+
+def initialise(model: nn.Module) -> None:
+    """Draw Glorot-uniform matrices and an orthogonal recurrent one for each gate; zero biases.
+
+    Embeddings and modules that keep parameters of their own, such as transition scores, stay as
+    they are.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.RNNBase):
+            for name, parameter in module.named_parameters():
+                if name.startswith("bias"):
+                    nn.init.zeros_(parameter)
+                    continue
+                draw = nn.init.orthogonal_ if "weight_hh" in name else nn.init.xavier_uniform_
+                for gate in parameter.data.split(module.hidden_size):
+                    draw(gate)
