@@ -27,7 +27,7 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeEncoder:
-    """Words and tags to ids.
+    """Encoder of words and tags as ids.
 
     Attributes:
         words: vocabulary of normalised words.
@@ -51,7 +51,7 @@ class TreeEncoder:
         return cls(words, tags, [counts[token] for token in words.tokens], tag_column)
 
     def encode(self, sentence: Sentence) -> Tree:
-        """The ids of one sentence."""
+        """Encode one sentence as ids."""
         forms = [normalise(form) for form in sentence.column("FORM")]
         tags = self.tags.encode(sentence.column(self.tag_column))
         return Tree(self.words.encode(forms), tags, sentence.heads)
@@ -112,9 +112,9 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
 
 
 def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
-    """Batches by rising length of at most ``words`` words, padding included, for evaluation.
+    """Group sentences by rising length into batches of at most ``words`` words, with padding.
 
-    A single longer sentence makes a batch of its own.
+    For evaluation. A single longer sentence makes a batch of its own.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
