@@ -29,7 +29,7 @@ from repro.report.provenance import (
     scale_banner,
 )
 from repro.report.significance import Comparer, compare_rows, significance_grid, significance_note
-from repro.report.sweeps import SweepView, sweep_views
+from repro.report.sweeps import SweepView, sweep_view
 from repro.report.table import (
     DIVERGED,
     EARLIER,
@@ -40,6 +40,7 @@ from repro.report.table import (
     marked_departures,
 )
 from repro.results import Archive, Comparison, Measurement, run_folder
+from repro.results.sweeps import read_sweeps
 
 _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
@@ -235,7 +236,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         _part(archive, comparer, load_experiment(name), names is None or name in names)
         for name in list_experiments()
     ]
-    sweeps = sweep_views(archive, comparer)
+    sweeps = [sweep_view(archive, comparer, one) for one in read_sweeps(archive.results_dir, scale)]
     comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
@@ -247,7 +248,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
         references={one.paper: one.reference for one in load_claims() if one.reference},
-        sweeps=sweeps,
+        sweeps=tuple(sweeps),
         dates=tuple(dict.fromkeys([min(days), max(days)])) if days else (),
     )
 
@@ -259,9 +260,10 @@ def sweep_document(archive: Archive, name: str) -> Document:
         ResultsError: there is no sweep of this name.
     """
     comparer = Comparer(archive.results_dir, archive.scale)
-    sweeps = sweep_views(archive, comparer, name)
+    sweeps = read_sweeps(archive.results_dir, archive.scale, name)
+    views = tuple(sweep_view(archive, comparer, sweep) for sweep in sweeps)
     comparer.save()
-    return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=sweeps)
+    return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=views)
 
 
 def _part(

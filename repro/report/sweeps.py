@@ -19,7 +19,7 @@ from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
-from repro.results.sweeps import SEED, Sweep, read_sweeps, sweep_path
+from repro.results.sweeps import SEED, Sweep, sweep_path
 
 BEST = "▲"
 _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
@@ -55,18 +55,6 @@ class SweepView:
     svg: Path | None
     description: str
     notes: tuple[str, ...]
-
-
-def sweep_views(
-    archive: Archive, comparer: Comparer, name: str | None = None
-) -> tuple[SweepView, ...]:
-    """Every sweep of a scale, or only one.
-
-    Raises:
-        ResultsError: there is no sweep of this name.
-    """
-    found = read_sweeps(archive.results_dir, archive.scale, name)
-    return tuple(sweep_view(archive, comparer, sweep) for sweep in found)
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:

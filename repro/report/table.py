@@ -8,7 +8,7 @@ from math import ceil, log10
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import metric_of
 from repro.evaluation.tuning import best_value
-from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text, wanted_values
+from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
@@ -127,24 +127,26 @@ def build_table(
                     for one in found
                     if by_seed.get((one.kind, one.seed))
                 ]
-            cell = cell_of(
-                experiment,
-                scale,
-                column,
-                found,
-                metric=column.metric,
+            cell = cell_of(experiment, scale, column, found, column.metric)
+            concerned = [(mark, one) for mark, one in departures if one.concerns(label, column)]
+            departs = any(one.incomparable for _, one in concerned)
+            cell = replace(
+                cell,
+                digits=cell.digits if column.relative_to is None else RATIO_DIGITS,
                 published=printed.get(column.name),
                 published_std=deviations.get(column.name),
-                departures=[(mark, one) for mark, one in departures if one.concerns(label, column)],
+                comparable=cell.comparable and not departs,
+                comparison=(comparisons or {}).get(key),
+                marks="".join(mark for mark, _ in concerned) + cell.marks,
             )
-            digits = cell.digits if column.relative_to is None else RATIO_DIGITS
-            cells.append(replace(cell, digits=digits, comparison=(comparisons or {}).get(key)))
+            cells.append(cell)
         rows.append(TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells)))
     other_rows = []
     for label, values in published.other_rows.items():
+        blank = [cell_of(experiment, scale, one, [], one.metric) for one in experiment.columns]
         cells = [
-            cell_of(experiment, scale, one, [], metric=one.metric, published=values.get(one.name))
-            for one in experiment.columns
+            replace(cell, published=values.get(column.name))
+            for cell, column in zip(blank, experiment.columns, strict=True)
         ]
         padding = (BLANK,) * (len(experiment.rows) - 1)
         other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
@@ -192,13 +194,9 @@ def cell_of(
     scale: str,
     column: Column,
     records: Sequence[Measurement],
-    *,
     metric: str,
-    published: float | None = None,
-    published_std: float | None = None,
-    departures: Sequence[tuple[str, Departure]] = (),
 ) -> Cell:
-    """Make one cell from the records of its row, column and metric.
+    """Make one cell, without published value, from the records of its row, column and metric.
 
     Args:
         experiment: says which runs the cell is made of.
@@ -206,22 +204,18 @@ def cell_of(
         column: column of the cell.
         records: the records of the cell's row, column and metric.
         metric: its number of digits is that of the cell.
-        published: the paper's value.
-        published_std: the paper's standard deviation.
-        departures: marks and departures that concern the cell.
     """
     seeds = experiment.seeds_at(scale, column.name)
+    complete = 1 if column.aggregate == "ensemble" else len(seeds)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
     found, digits = measured(records, column, seeds), metric_of(metric).digits
     return Cell(
         values=tuple(one.value for one in found),
-        wanted=wanted_values(column, seeds) if runs_here else 0,
+        wanted=complete if runs_here else 0,
         digits=digits,
-        published=published,
-        comparable=scale == FULL_SCALE and not any(one.incomparable for _, one in departures),
-        published_std=published_std,
-        marks="".join(mark for mark, _ in departures)
-        + EARLIER * any(one.earlier for one in records)
+        published=None,
+        comparable=scale == FULL_SCALE,
+        marks=EARLIER * any(one.earlier for one in records)
         + DIVERGED * any(one.diverged for one in found),
         runs=tuple(
             CellRunLink(
@@ -258,13 +252,12 @@ def chosen_records(
         return list(records)
     measured = tuning_values(experiment, records, scale)
     chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
-
-    def counts(record: Measurement) -> bool:
-        if experiment.tuning_of(record.row) is None:
-            return True
-        return record.tuned is not None and record.tuned == chosen.get((record.row, record.column))
-
-    return [record for record in records if counts(record)]
+    return [
+        one
+        for one in records
+        if experiment.tuning_of(one.row) is None
+        or (one.tuned is not None and one.tuned == chosen.get((one.row, one.column)))
+    ]
 
 
 def tuning_values(
