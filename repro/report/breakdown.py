@@ -10,7 +10,7 @@ from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import metric_of
 from repro.evaluation.tuning import best_value
 from repro.report.cell import MISSING, CellRunLink, number_text
-from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, label_columns
+from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed
 from repro.report.table import Table, cell_of, index_records, tuning_values
 from repro.results import Measurement
 
@@ -61,7 +61,8 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]
             rows.append((row.labels, ", ".join(names), texts))
     several = len(rows) > len({labels for labels, _, _ in rows})
-    columns = [*label_columns(table), *[GridColumn("column", "label")] * several]
+    labels = [axis.name for axis in table.experiment.rows] + ["column"] * several
+    columns = [GridColumn(name, "label") for name in labels]
     for name in metrics:
         unit = metric_of(name).unit
         title = f"{SUMMARY_METRICS[name]}{f' ({unit})' if unit else ''}"

@@ -43,8 +43,8 @@ class Cell:
     values: tuple[float, ...]
     wanted: int
     digits: int
-    published: float | None
-    comparable: bool
+    published: float | None = None
+    comparable: bool = False
     comparison: Comparison | None = None
     published_std: float | None = None
     marks: str = ""

@@ -42,22 +42,6 @@ Samples = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ColumnSamples:
-    """Means of one column.
-
-    Attributes:
-        means: row to samples, shape ``(1 + DRAWS,)``; rows without a run are missing.
-        seeds: row to the number of values behind its mean.
-        freedom: degrees of freedom of the standard deviation; 0 where every row has one value, so
-            that nothing is known about the spread.
-    """
-
-    means: dict[str, Samples]
-    seeds: dict[str, int]
-    freedom: int
-
-
-@dataclass(frozen=True)
 class MeasuredCells:
     """The cells of one artefact at one scale.
 
@@ -81,8 +65,13 @@ class MeasuredCells:
     def _by_cell(self) -> dict[CellKey, list[Measurement]]:
         return index_records(chosen_records(self.experiment, self.records, self.scale))
 
-    def samples(self, column: str, metric: str) -> ColumnSamples:
-        """Means of every row of one column."""
+    def samples(self, column: str, metric: str) -> tuple[dict[str, Samples], dict[str, int], bool]:
+        """Means of one column.
+
+        Returns:
+            Row to samples, and row to the number of values behind its mean, without the rows that
+            have no run; whether any row has several values, so that the spread is known.
+        """
         shown = next(one for one in self.experiment.columns if one.name == column)
         seeds = self.experiment.seeds_at(self.scale, column)
         values = {}
@@ -102,7 +91,7 @@ class MeasuredCells:
             mean = float(np.mean(found))
             drawn = mean + deviation / len(found) ** 0.5 * noise.standard_normal(DRAWS)
             means[row] = np.concatenate([[mean], drawn])
-        return ColumnSamples(means, {row: len(found) for row, found in values.items()}, freedom)
+        return means, {row: len(found) for row, found in values.items()}, freedom > 0
 
 
 @dataclass(frozen=True)
@@ -145,14 +134,14 @@ def contrasts(predicate: Predicate, cells: MeasuredCells) -> list[Contrast]:
     found = []
     for name in predicate.columns or columns:
         metric = predicate.metric or columns[name].metric
-        samples = cells.samples(name, metric)
-        if all(row in samples.means for row in used):
-            sides = _compare(predicate, axes, metric, {row: samples.means[row] for row in used})
-            seeds = min(samples.seeds[row] for row in used)
+        means, seeds, tested = cells.samples(name, metric)
+        if all(row in means for row in used):
+            sides = _compare(predicate, axes, metric, {row: means[row] for row in used})
+            fewest = min(seeds[row] for row in used)
             # Another metric than the column's own is named with it.
             own = metric == columns[name].metric
             title = name if own else f"{metric.split('/')[1]}, runs of {name}:"
-            found.append(Contrast(title, metric, *sides, seeds, samples.freedom > 0))
+            found.append(Contrast(title, metric, *sides, fewest, tested))
     return found
 
 
@@ -301,14 +290,7 @@ def _sides(predicate: Predicate) -> str:
 
 @dataclass(frozen=True)
 class ClaimsOfPaper:
-    """The claims of one paper.
-
-    Attributes:
-        paper: name of the paper's folder.
-        summary: how many claims have each verdict, in words.
-        measured: claims with a verdict.
-        unmeasured: claims without measured cells at this scale.
-    """
+    """The claims of one paper, and in words how many have each verdict."""
 
     paper: str
     summary: str

@@ -57,9 +57,7 @@ def html_run(page: RunPage) -> str:
 def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
     """Return the page that shows any two runs side by side.
 
-    Args:
-        pages: the runs.
-        labels: what tells a run from others of its artefact, by its name.
+    ``labels``, by run, tell runs of an artefact from each other.
     """
     settings = {page.record.run_id: page.record.settings for page in pages}
     every = {key for values in settings.values() for key in values}

@@ -15,7 +15,7 @@ from repro.evaluation.significance import (
     randomisation_signature,
 )
 from repro.evaluation.sufficient_statistics import GROUPS
-from repro.report.cell import LEVEL, SIGN, number_text
+from repro.report.cell import LEVEL, SIGN, measured, number_text
 from repro.report.grid import Grid, GridColumn, block_rows
 from repro.report.table import CellKey, Table, chosen_records, index_records
 from repro.results import (
@@ -137,18 +137,12 @@ def compare_rows(
     for column in experiment.columns:
         if column.relative_to is not None:
             continue
-        ensemble = column.aggregate == "ensemble"
-        seeds = [None] if ensemble else experiment.seeds_at(scale, column.name)
+        seeds = experiment.seeds_at(scale, column.name)
         for row in experiment.row_labels():
-            left, right = (
-                {
-                    record.seed: record
-                    for record in by_cell.get((label, column.name, column.metric), [])
-                    if record.kind == ("ensemble" if ensemble else "run")
-                }
-                for label in (row, baseline)
-            )
-            pairs = [(left[seed], right[seed]) for seed in seeds if seed in left and seed in right]
+            keys = [(label, column.name, column.metric) for label in (row, baseline)]
+            sides = [measured(by_cell.get(key, []), column, seeds) for key in keys]
+            left, right = ({one.seed: one for one in side} for side in sides)
+            pairs = [(one, right[seed]) for seed, one in left.items() if seed in right]
             corpora = {record.fingerprint for pair in pairs for record in pair}
             if row != baseline and len(corpora) == 1:
                 comparison = comparer.compare(pairs, compute)

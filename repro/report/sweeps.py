@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from repro.config.planning import PlannedRun
 from repro.evaluation.metrics import METRICS, metric_of
 from repro.report.cell import Cell
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
-from repro.report.figures.curves import metric_label
+from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
 from repro.report.grid import Grid, GridColumn, block_rows
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
@@ -141,19 +141,17 @@ def _points(
             values=tuple(one.metrics[metric] for one in measured),
             wanted=wanted,
             digits=metric_of(metric).digits,
-            published=None,
-            comparable=False,
             comparison=comparison,
         )
         points.append(Point(values, tuple(runs), cell))
     means = [point.cell.mean for point in points if point.cell.mean is not None]
     higher = metric_of(metric).higher_is_better
-    best = None if higher is None or not means else (max if higher else min)(means)
+    if higher is None or not means:
+        return points
+    best = max(means) if higher else min(means)
+    marks = [BEST if point.cell.mean == best else "" for point in points]
     return [
-        replace(point, cell=replace(point.cell, marks=BEST))
-        if best is not None and point.cell.mean == best
-        else point
-        for point in points
+        replace(p, cell=replace(p.cell, marks=mark)) for p, mark in zip(points, marks, strict=True)
     ]
 
 
@@ -218,13 +216,11 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
         colour = SERIES[number % len(SERIES)]
         xs, values = zip(*sorted(group), strict=True)
         means = [fmean(each) for each in values]
-        spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
         axes.plot(xs, means, color=colour, linewidth=1.4, label=drawable(name))
         for x, each in zip(xs, values, strict=True):
             axes.plot([x] * len(each), each, "o", color=colour, markersize=3.5, alpha=0.5)
-        if any(spread):
-            low, high = np.subtract(means, spread), np.add(means, spread)
-            axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
+        if any(len({*each}) > 1 for each in values):
+            draw_band(axes, xs, values, colour)
     if len(groups) > 1:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     plain_axes(axes, drawable(key), metric_label(metric), grid=True)

@@ -196,15 +196,7 @@ def cell_of(
     records: Sequence[Measurement],
     metric: str,
 ) -> Cell:
-    """Make one cell, without published value, from the records of its row, column and metric.
-
-    Args:
-        experiment: says which runs the cell is made of.
-        scale: scale of the runs.
-        column: column of the cell.
-        records: the records of the cell's row, column and metric.
-        metric: its number of digits is that of the cell.
-    """
+    """Make one cell, without published value, from the records of its row, column and metric."""
     seeds = experiment.seeds_at(scale, column.name)
     complete = 1 if column.aggregate == "ensemble" else len(seeds)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
@@ -213,7 +205,6 @@ def cell_of(
         values=tuple(one.value for one in found),
         wanted=complete if runs_here else 0,
         digits=digits,
-        published=None,
         comparable=scale == FULL_SCALE,
         marks=EARLIER * any(one.earlier for one in records)
         + DIVERGED * any(one.diverged for one in found),
@@ -240,12 +231,9 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
 def chosen_records(
     experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> list[Measurement]:
-    """Records of the value that is best for the first seed, for each row and column.
+    """Records of the tuned value that is best for the first seed, for each row and column.
 
-    Args:
-        experiment: all records of rows that are not tuned are chosen.
-        records: of the experiment at this scale, in any order.
-        scale: says the first seed.
+    All records of rows that are not tuned are chosen.
     """
     tune = experiment.tune
     if tune is None:
