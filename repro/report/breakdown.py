@@ -10,7 +10,7 @@ from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import metric_of
 from repro.evaluation.tuning import best_value
 from repro.report.cell import MISSING, CellRunLink, number_text
-from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed
+from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, plain_grid
 from repro.report.table import Table, cell_of, index_records, tuning_values
 from repro.results import Measurement
 
@@ -61,15 +61,11 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]
             rows.append((row.labels, ", ".join(names), texts))
     several = len(rows) > len({labels for labels, _, _ in rows})
-    labels = [axis.name for axis in table.experiment.rows] + ["column"] * several
-    columns = [GridColumn(name, "label") for name in labels]
-    for name in metrics:
-        unit = metric_of(name).unit
-        title = f"{SUMMARY_METRICS[name]}{f' ({unit})' if unit else ''}"
-        columns.append(GridColumn(title, "measured"))
+    axes = [*(axis.name for axis in table.experiment.rows), *["column"] * several]
+    units = [f" ({unit})" if (unit := metric_of(name).unit) else "" for name in metrics]
+    titles = [SUMMARY_METRICS[name] + unit for name, unit in zip(metrics, units, strict=True)]
     lines = [(*labels, *[name] * several, *texts) for labels, name, texts in rows]
-    title = f"sparsity and exactness, {table.scale} scale"
-    return Grid(title, tuple(columns), block_rows(lines))
+    return plain_grid(f"sparsity and exactness, {table.scale} scale", axes, titles, lines)
 
 
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
@@ -150,10 +146,9 @@ def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: s
         if found is not None:
             texts = [number_text(found.get(value), digits) or MISSING for value in values]
             rows.append((label, column.name, *texts, f"{best_value(found, tune.metric):g}"))
-    columns = [GridColumn("row", "label"), GridColumn("column", "label")]
     titles = [*(f"{value:g}" for value in values), "chosen"]
-    columns += [GridColumn(title, "measured") for title in titles]
-    return Grid(f"{tune.metric} for each {tune.key}, first seed", tuple(columns), block_rows(rows))
+    title = f"{tune.metric} for each {tune.key}, first seed"
+    return plain_grid(title, ("row", "column"), titles, rows)
 
 
 def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale: str) -> list[str]:

@@ -316,18 +316,12 @@ def judge_claims(archive: Archive) -> list[Judged]:
 
 
 def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells | None) -> Judged:
-    """Judge one claim.
+    """Judge one claim by the measured cells of an artefact, ``None`` if it lacks at the scale.
 
     The predicate is evaluated on the measured means and on simulated ones, which vary as means
     over other seeds would (:class:`MeasuredCells`). The claim holds, or does not, where at least
     95 % of the simulated tables say so; where no cell has a second seed the measured means alone
     decide, and ``p`` is ``None``.
-
-    Args:
-        paper: name of the paper's folder.
-        claim: its predicate names cells of ``experiment``.
-        experiment: the artefact.
-        cells: its measured cells; ``None`` if the artefact does not exist at the scale.
     """
     found = [] if cells is None else contrasts(claim.predicate, cells)
     if not found:

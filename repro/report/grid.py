@@ -192,6 +192,15 @@ def _shown(cell: Cell, role: Role) -> tuple[str, float | None, int]:
             return cell.difference_text, None, cell.digits
 
 
+def plain_grid(
+    title: str, labels: Sequence[str], measured: Sequence[str], rows: Sequence[tuple[str, ...]]
+) -> Grid:
+    """A grid of texts without groups, from the titles of its label and of its other columns."""
+    columns = [GridColumn(one, "label") for one in labels]
+    columns += [GridColumn(one, "measured") for one in measured]
+    return Grid(title, tuple(columns), block_rows(rows))
+
+
 def block_rows(rows: Sequence[tuple[str, ...]]) -> tuple[GridRow, ...]:
     """Rows of texts, a block beginning wherever the first label changes."""
     starts = [False, *(row[0] != before[0] for before, row in pairwise(rows))]

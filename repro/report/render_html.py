@@ -24,11 +24,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def html_report(document: Document) -> str:
-    """Return the whole report; every text of an experiment or a record is escaped.
-
-    Args:
-        document: what to show; the files of its figures must exist.
-    """
+    """Return the whole report, with its drawings; every text of a record is escaped."""
     # Drawings become elements of the page: they are made by this package, all text escaped.
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}

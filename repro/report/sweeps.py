@@ -16,7 +16,7 @@ from repro.report.cell import Cell
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
 from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
-from repro.report.grid import Grid, GridColumn, block_rows
+from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
 from repro.results.sweeps import SEED, Sweep, sweep_path
@@ -83,14 +83,12 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         if canvas is not None:
             svg = sweep_path(archive.results_dir, sweep.scale, sweep.name, "svg")
             atomic_write_text(svg, canvas.svg(sweep.anchor, description))
-    keys = [GridColumn(key, "label") for key in sweep.keys]
-    details = [_metrics_grid(keys, points)]
+    details = [_metrics_grid(sweep.keys, points)]
     compared = [(point, point.cell.comparison) for point in points]
     tests = [(*p.values, *comparison_texts(one)) for p, one in compared if one is not None]
     if tests:
         title = f"differences from {_label(sweep, points[0])}, paired tests"
-        titles = [GridColumn(title, "measured") for title in TEST_TITLES]
-        details.append(Grid(title, (*keys, *titles), block_rows(tests)))
+        details.append(plain_grid(title, sweep.keys, TEST_TITLES, tests))
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
@@ -166,8 +164,7 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     *keys, last = sweep.keys or [""]
     if not keys:
         rows = [(*point.values, point.cell.text) for point in points]
-        columns = [GridColumn(key, "label") for key in sweep.keys]
-        return Grid(metric, (*columns, GridColumn(metric, "measured")), block_rows(rows))
+        return plain_grid(metric, sweep.keys, [metric], rows)
     found: dict[tuple[str, ...], list[str]] = {}
     for point in points:
         found.setdefault(point.values[:-1], []).append(point.cell.text)
@@ -176,7 +173,7 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     return Grid(metric, tuple(columns), block_rows([(*k, *v) for k, v in found.items()]))
 
 
-def _metrics_grid(keys: Sequence[GridColumn], points: Sequence[Point]) -> Grid:
+def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
     """Every metric of every combination, without those of single languages."""
     names = sorted({name for p in points for one in p.records for name in one.metrics})
     names = [name for name in names if name.count("/") == 1]
@@ -193,8 +190,9 @@ def _metrics_grid(keys: Sequence[GridColumn], points: Sequence[Point]) -> Grid:
             for name in names
         )
         rows.append((*point.values, *(cell.text for cell in cells)))
-    columns = [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
-    return Grid("every metric", (*keys, *columns), block_rows(rows))
+    columns = [GridColumn(key, "label") for key in keys]
+    columns += [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
+    return Grid("every metric", tuple(columns), block_rows(rows))
 
 
 def _label(sweep: Sweep, point: Point) -> str:

@@ -190,11 +190,7 @@ def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurem
 
 
 def cell_of(
-    experiment: Experiment,
-    scale: str,
-    column: Column,
-    records: Sequence[Measurement],
-    metric: str,
+    experiment: Experiment, scale: str, column: Column, records: Sequence[Measurement], metric: str
 ) -> Cell:
     """Make one cell, without published value, from the records of its row, column and metric."""
     seeds = experiment.seeds_at(scale, column.name)

@@ -76,13 +76,14 @@ class Alignments(Figure):
         left, foot = MARGIN + room(premise), room(hypothesis) + WEIGHTS
         across, down = CELL * len(hypothesis), CELL * len(premise)
         width = max(left + len(panels) * (across + GAP), bar_room())
-        said = [f"premise: {' '.join(premise)}", f"hypothesis: {hypothesis_of(pair)}"]
-        said += [f"gold: {pair['gold']}"]
-        letters = int((width - 2 * MARGIN) / LETTER)
-        texts = [line for text in said for line in textwrap.wrap(drawable(text), letters)]
-        head = 0.1 + LINE * len(texts) + TITLE
+        texts = {"premise": " ".join(premise), "hypothesis": hypothesis_of(pair)}
+        texts["gold"] = pair["gold"]
+        letters, lines = int((width - 2 * MARGIN) / LETTER), list[str]()
+        for name, text in texts.items():
+            lines += textwrap.wrap(drawable(f"{name}: {text}"), letters)
+        head = 0.1 + LINE * len(lines) + TITLE
         canvas = Canvas(width, head + 2 * (down + foot) + FOOT)
-        canvas.write(MARGIN, 0.1, "\n".join(texts), fontsize=9, color=MUTED_INK, linespacing=1.3)
+        canvas.write(MARGIN, 0.1, "\n".join(lines), fontsize=9, color=MUTED_INK, linespacing=1.3)
         for number, (label, panel) in enumerate(panels.items()):
             x = left + number * (across + GAP)
             maps = [(panel.back, panel.back_structures, False)]

@@ -80,9 +80,7 @@ class Canvas(Figure):
     def svg(self, name: str, description: str = "") -> str:
         """Markup for an HTML page: real text, colours of the page, ids that begin with ``name``.
 
-        Args:
-            name: of the artefact, unique within a page.
-            description: the figure in words.
+        ``name`` is unique within the page, ``description`` the figure in words.
         """
         buffer = io.StringIO()
         with plain_style(name):

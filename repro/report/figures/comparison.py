@@ -98,7 +98,7 @@ def choose_sentences(
         return Sentence(row).text, str(row["gold"])
 
     ordered = ordered_examples(rows, runs.prefer, names, lambda row: rank(Sentence(row)))
-    return _data(runs, ordered, ["source"], count, ("sentences", rule))
+    return _data(runs, ordered, ["source"], count, "sentences", rule)
 
 
 def choose_pairs(
@@ -113,7 +113,7 @@ def choose_pairs(
     """
     rows = _shared(runs, lambda row: row["pair"], _PAIR)
     ordered = ordered_examples(rows, runs.prefer, lambda row: [hypothesis_of(row)], rank)
-    return _data(runs, ordered, ["premise", "hypothesis"], count, ("pairs", rule))
+    return _data(runs, ordered, ["premise", "hypothesis"], count, "pairs", rule)
 
 
 def hypothesis_of(pair: Row) -> str:
@@ -158,16 +158,13 @@ def _shared(
 
 
 def _data(
-    runs: FigureRuns,
-    ordered: Sequence[Row],
-    texts: Sequence[str],
-    count: int,
-    names: tuple[str, str],
+    runs: FigureRuns, ordered: Sequence[Row], texts: Sequence[str], count: int, key: str, rule: str
 ) -> dict[str, Any]:
     """The first examples that differ in every one of their texts, with the runs and the rule."""
     shown: list[Row] = []
     for row in ordered:
-        if len(shown) < count and not any(row[key] == one[key] for one in shown for key in texts):
+        repeated = any(row[text] == one[text] for one in shown for text in texts)
+        if len(shown) < count and not repeated:
             shown.append(row)
     ids = {run.row: run.folder.run_id for run in runs.best_of_rows}
-    return {"index": shown[0]["index"], names[0]: shown, "runs": ids, RULE: names[1]}
+    return {"index": shown[0]["index"], key: shown, "runs": ids, RULE: rule}

@@ -15,7 +15,7 @@ from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_ex
 LONGEST, SIZES, COUNT = 14, range(2, 5), 2
 """Words that fit, numbers of candidates of an ambiguous sentence, sentences that are shown."""
 WORD_SIZE, GAP = 10, 0.16
-LEVEL = 0.3
+ARC_HEIGHT = 0.3
 WORD_HEIGHT = 0.36
 TITLE_HEIGHT = 0.3
 ROOT = "root"
@@ -181,12 +181,12 @@ class _Panel:
 
 
 def _height(arcs: Mapping[Arc, float]) -> float:
-    return HEADROOM + LEVEL * max(_level(arc) for arc in arcs)
+    return HEADROOM + max(_arc_height(arc) for arc in arcs)
 
 
-def _level(arc: Arc) -> float:
-    """Longer arcs are higher, by less and less."""
-    return float(abs(arc[0] - arc[1]) ** 0.75)
+def _arc_height(arc: Arc) -> float:
+    """Height in inches: longer arcs are higher, by less and less."""
+    return ARC_HEIGHT * float(abs(arc[0] - arc[1]) ** 0.75)
 
 
 def _on_curve(
@@ -205,7 +205,7 @@ def _draw_arcs(
     for arc, weight in sorted(arcs.items()):
         start, end = (centres[place] for place in arc)
         end += 0.04 if start > end else -0.04
-        base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
+        base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + _arc_height(arc))
         control = base + 4 / 3 * (peak - base)  # a cubic curve comes as near as 3/4 of it
         corners = [(start, base), (start, control), (end, control), (end, base)]
         curve = Path(corners, [Path.MOVETO, *[Path.CURVE4] * 3])

@@ -216,11 +216,7 @@ def entropy(example: LatticeExample) -> float:
 
 
 def build_tree(example: LatticeExample, most: int) -> Node:
-    """Merge the most probable hypotheses by their common prefixes.
-
-    Args:
-        example: its hypotheses, in any order.
-        most: how many of them to keep.
+    """Merge so many of the most probable hypotheses by their common prefixes.
 
     Raises:
         ResultsError: there is no hypothesis, one is listed twice, or two disagree on the
@@ -257,15 +253,10 @@ def build_tree(example: LatticeExample, most: int) -> Node:
 
 
 def place(root: Node, *, step: float, branch: float) -> int:
-    """Set the position of every node below ``root``.
+    """Set the position of every node below ``root``; returns how many lines the tree takes.
 
-    Args:
-        root: placed at zero.
-        step: length of an arrow, in inches.
-        branch: length of an arrow that leaves a branching node, where a label needs room.
-
-    Returns:
-        How many lines the tree takes.
+    Arrows are ``step`` inches long, ``branch`` inches where one leaves a branching node and has a
+    label.
     """
     line = root.y
     for child in root.children:

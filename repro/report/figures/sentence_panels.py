@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, zip_longest
 from typing import Any, ClassVar
 
-from repro.data.segmentation import SEPARATOR, join_subwords
+from repro.data.segmentation import SEPARATOR
 from repro.data.sentence_search import sentence_key
 from repro.report.figures.canvas import INK, MARGIN, MUTED_INK, Canvas, drawable
 from repro.report.figures.comparison import END, Panel, Sentence, choose_sentences, shown_sentences
@@ -186,7 +186,7 @@ def has_bullets(sentences: Sequence[Sentence]) -> bool:
 
 
 def underflow(sentences: Sequence[Sentence]) -> str:
-    """Says so if softmax has weights of zero."""
+    """Note that weights of softmax are zero; blank if none is."""
     panels = [p for one in sentences for p in one.panels if p.mapping == SOFT]
     zeros = any(weight == 0 for panel in panels for line in panel.weights for weight in line)
     return f"Weights of {SOFT} below the least single-precision number are zero." if zeros else ""
@@ -215,8 +215,7 @@ def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:
 def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:
     """Return whether each output symbol belongs to a repeated word."""
     tokens = [token for token in panel.output if token != END]
-    words = join_subwords(tokens)
-    repeated = {*repeated_words(words, sentence)}
+    words, repeated = panel.words, {*repeated_words(panel.words, sentence)}
     ends = [not token.endswith(SEPARATOR) for token in tokens]
     word_of = list(accumulate(ends, initial=0))[: len(tokens)]
     marked = [words[number] in repeated for number in word_of]

@@ -115,6 +115,10 @@ def common_words(one: Sequence[str], other: Sequence[str]) -> tuple[set[int], se
     return places
 
 
+def _width(word: Word) -> float:
+    return text_width(drawable(word[0]), SIZE) + SPACE
+
+
 def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
     """Every line of a sentence's texts: a name or none, its words, and the colour of marks."""
     reference = sentence.reference
@@ -129,11 +133,7 @@ def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
         texts.append((panel.label, marks, MISTAKEN))
     lines = []
     for name, words, colour in texts:
-        wrapped = in_lines(
-            words,
-            lambda word: text_width(drawable(word[0]), SIZE) + SPACE,
-            WIDTH - NAMES - 2 * MARGIN,
-        )
+        wrapped = in_lines(words, _width, WIDTH - NAMES - 2 * MARGIN)
         lines += [(name if n == 0 else "", line, colour) for n, line in enumerate(wrapped)]
     return lines
 
