@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -55,21 +56,18 @@ def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
 
     ``labels``, by run, tell runs of an artefact from each other.
     """
-    settings = {page.record.run_id: page.record.settings for page in pages}
-    every = {key for values in settings.values() for key in values}
-    varying = {k for k in every if len({str(one.get(k, "")) for one in settings.values()}) > 1}
-    groups: dict[str, list[tuple[str, str]]] = {}
+    settings = [page.record.settings for page in pages]
+    every = {key for one in settings for key in one}
+    varying = {key for key in every if len({str(one.get(key, "")) for one in settings}) > 1}
+    groups, runs = defaultdict[str, list[tuple[str, str]]](list), {}
     for page in pages:
-        run_id, artefact = page.record.run_id, page.artefacts[0][1]
-        groups.setdefault(artefact, []).append((run_id, labels[run_id]))
-    runs = {
-        page.record.run_id: {
+        run_id = page.record.run_id
+        groups[page.artefacts[0][1]].append((run_id, labels[run_id]))
+        runs[run_id] = {
             "settings": {k: str(v) for k, v in page.record.settings.items() if k in varying},
             "metrics": {name: value for name, value, _ in page.metrics},
             "curves": {curve.name: curve.values for curve in page.curves},
         }
-        for page in pages
-    }
     # No text of a run may end the element that holds it.
     content = json.dumps(runs, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     return _render(
