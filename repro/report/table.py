@@ -143,11 +143,10 @@ def build_table(
         rows.append(TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells)))
     other_rows = []
     for label, values in published.other_rows.items():
-        blank = [cell_of(experiment, scale, one, [], one.metric) for one in experiment.columns]
-        cells = [
-            replace(cell, published=values.get(column.name))
-            for cell, column in zip(blank, experiment.columns, strict=True)
-        ]
+        cells = []
+        for column in experiment.columns:
+            cell = cell_of(experiment, scale, column, [], column.metric)
+            cells.append(replace(cell, published=values.get(column.name)))
         padding = (BLANK,) * (len(experiment.rows) - 1)
         other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
     columns = [column.name for column in experiment.columns_at(scale)]
@@ -172,13 +171,11 @@ def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
         least = min((abs(cell.mean) for cell in cells if cell.mean), default=1.0)
         hidden = least < 0.5 * 10.0 ** -cells[0].digits
         more.append(min(ceil(-log10(least)), MOST_DIGITS) - cells[0].digits if hidden else 0)
-    return tuple(
-        replace(
-            row,
-            cells=tuple(replace(c, more_digits=n) for c, n in zip(row.cells, more, strict=True)),
-        )
-        for row in rows
-    )
+    found = []
+    for row in rows:
+        cells = tuple(replace(one, more_digits=n) for one, n in zip(row.cells, more, strict=True))
+        found.append(replace(row, cells=cells))
+    return tuple(found)
 
 
 def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:

@@ -23,15 +23,13 @@ STEP, BRANCH, TRUNK, LINE = 0.22, 0.8, 0.1, 0.42
 MARGIN, HEADER, FOOTER = 0.2, 0.5, 0.4
 SIZES = range(2, 5)
 TOLERANCE = 1e-3
-HALF_LETTER = 0.055
-LETTER = 0.095
+HALF_LETTER, LETTER = 0.055, 0.095
 PERCENT, GAP, GOLD_MARK = 0.78, 0.1, 0.66
 END_ROOM = PERCENT + GAP + GOLD_MARK
 MOST = 12
-CERTAIN = 0.9995
-ROUNDING = 1e-6
-GOLD = "#1a7f37"
-ARROW = "#7d8a96"
+CERTAIN, ROUNDING = 0.9995, 1e-6
+"""Steps from the one on need no label; within the other of 1, a probability reads ``100.0 %``."""
+GOLD, ARROW = "#1a7f37", "#7d8a96"
 
 
 @dataclass(frozen=True)
