@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from statistics import fmean
 
 from repro.config.experiment import Column, Experiment
 from repro.evaluation.metrics import best_value, metric_of
 from repro.report.cell import MISSING, CellRunLink, number_text
-from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, label_columns
+from repro.report.grid import Grid, GridColumn, GridRow, block_rows, headed, plain_grid
 from repro.report.table import Table, cell_of, index_records, tuning_values
 from repro.results import Measurement
 
@@ -31,7 +32,6 @@ SUMMARY_METRICS = {
     "train/inference_share": "share of inference, training",
 }
 BASELINE = "rule_baseline"
-BASELINE_TITLE = "rule baseline"
 SHORT_RUN_ID = 12
 
 
@@ -46,15 +46,10 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     for row in table.rows:
         alike: dict[tuple[str, ...], list[Column]] = defaultdict(list)
         for column in every:
+            found = [by_cell.get((row.label, column.name, metric), []) for metric in metrics]
             texts = tuple(
-                cell_of(
-                    table.experiment,
-                    table.scale,
-                    column,
-                    by_cell.get((row.label, column.name, metric), []),
-                    metric=metric,
-                ).text
-                for metric in metrics
+                cell_of(table.experiment, table.scale, column, runs, metric).text
+                for metric, runs in zip(metrics, found, strict=True)
             )
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
@@ -65,16 +60,11 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]
             rows.append((row.labels, ", ".join(names), texts))
     several = len(rows) > len({labels for labels, _, _ in rows})
-    columns = [GridColumn("column", "label")] * several
-    for name in metrics:
-        unit = metric_of(name).unit
-        title = f"{SUMMARY_METRICS[name]}{f' ({unit})' if unit else ''}"
-        columns.append(GridColumn(title, "measured"))
-    return Grid(
-        f"sparsity and exactness, {table.scale} scale",
-        (*label_columns(table), *columns),
-        block_rows([(*labels, *[name] * several, *texts) for labels, name, texts in rows]),
-    )
+    axes = [*(axis.name for axis in table.experiment.rows), *["column"] * several]
+    units = [f" ({unit})" if (unit := metric_of(name).unit) else "" for name in metrics]
+    titles = [SUMMARY_METRICS[name] + unit for name, unit in zip(metrics, units, strict=True)]
+    lines = [(*labels, *[name] * several, *texts) for labels, name, texts in rows]
+    return plain_grid(f"sparsity and exactness, {table.scale} scale", axes, titles, lines)
 
 
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
@@ -94,17 +84,17 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
             if split == column.metric.split("/")[0] and rest in languages:
                 rules[rest] += [record.value for record in found]
         columns = [GridColumn("language", "label")]
-        columns += [GridColumn(BASELINE_TITLE, "measured")] if rules else []
+        columns += [GridColumn("rule baseline", "measured")] if rules else []
         columns += [GridColumn(row.label, "measured", group) for row in table.rows]
         rows = []
         for language in sorted(languages):
             texts = [language]
             if rules:
-                rule = number_text(fmean(rules[language]), digits) if rules[language] else MISSING
-                texts.append(rule)
+                known = rules[language]
+                texts.append(number_text(fmean(known), digits) if known else MISSING)
             for row in table.rows:
                 found = by_cell.get((row.label, column.name, f"{prefix}{language}"), [])
-                cell = cell_of(table.experiment, table.scale, column, found, metric=column.metric)
+                cell = cell_of(table.experiment, table.scale, column, found, column.metric)
                 count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
                 texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
             rows.append(GridRow(tuple(texts)))
@@ -115,14 +105,13 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
 def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
     """Every run that the table is made of, with its values by column; None without runs."""
     columns = [column for column in table.experiment.columns if column.relative_to is None]
+    metrics = {column.name: column.metric for column in columns}
     runs: dict[tuple[str, str, str, str], dict[str, str]] = defaultdict(dict)
-    for record in records:
-        for column in columns:
-            if (record.column, record.metric) == (column.name, column.metric):
-                seed = record.kind if record.seed is None else str(record.seed)
-                key = (record.row, seed, record.run_id, f"{record.wall_time:.0f}")
-                digits = metric_of(record.metric).digits
-                runs[key][column.name] = number_text(record.value, digits)
+    for one in records:
+        if metrics.get(one.column) == one.metric:
+            seed = one.kind if one.seed is None else str(one.seed)
+            text = number_text(one.value, metric_of(one.metric).digits)
+            runs[one.row, seed, one.run_id, f"{one.wall_time:.0f}"][one.column] = text
     if not runs:
         return None
     shown = [one for one in columns if any(one.name in values for values in runs.values())]
@@ -132,16 +121,13 @@ def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             for (row, seed, run, seconds), values in runs.items()
         ]
     )
-    links = [{2: (CellRunLink("", "", run),)} for _, _, run, _ in runs]
-    return Grid(
-        "every run",
-        (
-            *(GridColumn(title, "label") for title in ("row", "seed", "run")),
-            GridColumn("seconds", "measured"),
-            *(headed(one, "measured") for one in shown),
-        ),
-        tuple(replace(row, runs=link) for row, link in zip(rows, links, strict=True)),
-    )
+    titles = [GridColumn(title, "label") for title in ("row", "seed", "run")]
+    titles += [GridColumn("seconds", "measured"), *(headed(one, "measured") for one in shown)]
+    linked = [
+        replace(row, runs={2: (CellRunLink("", "", run),)})
+        for row, (_, _, run, _) in zip(rows, runs, strict=True)
+    ]
+    return Grid("every run", tuple(titles), tuple(linked))
 
 
 def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: str) -> Grid | None:
@@ -153,19 +139,15 @@ def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: s
     values = sorted({value for found in measured.values() for value in found})
     if not values:
         return None
-    rows = []
-    digits = metric_of(tune.metric).digits
-    for label in experiment.row_labels():
-        for column in experiment.columns_at(scale):
-            found = measured.get((label, column.name))
-            if found is not None:
-                texts = [number_text(found.get(value), digits) or MISSING for value in values]
-                chosen = f"{best_value(found, tune.metric):g}"
-                rows.append((label, column.name, *texts, chosen))
+    rows, digits = [], metric_of(tune.metric).digits
+    for label, column in product(experiment.row_labels(), experiment.columns_at(scale)):
+        found = measured.get((label, column.name))
+        if found is not None:
+            texts = [number_text(found.get(value), digits) or MISSING for value in values]
+            rows.append((label, column.name, *texts, f"{best_value(found, tune.metric):g}"))
     titles = [*(f"{value:g}" for value in values), "chosen"]
-    columns = [GridColumn("row", "label"), GridColumn("column", "label")]
-    columns += [GridColumn(title, "measured") for title in titles]
-    return Grid(f"{tune.metric} for each {tune.key}, first seed", tuple(columns), block_rows(rows))
+    title = f"{tune.metric} for each {tune.key}, first seed"
+    return plain_grid(title, ("row", "column"), titles, rows)
 
 
 def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale: str) -> list[str]:

@@ -11,14 +11,7 @@ from repro.report.render_html import PAGES, html_comparison, html_report, html_r
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
 from repro.report.run_pages import run_page
-from repro.results import (
-    Archive,
-    figure_path,
-    require_writable,
-    run_folder,
-    scale_dir,
-    table_path,
-)
+from repro.results import Archive, figure_path, require_writable, run_folder, scale_dir, table_path
 from repro.results.sweeps import sweep_path
 
 
@@ -54,10 +47,10 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
                     shown.setdefault(run.run_id, {})[section.anchor] = name
                     label = " / ".join(row.texts[: len(section.experiment.rows)])
                     labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
-        drawn = figure is not None and figure.svg is not None and figure.svg.exists()
-        if names is not None and name not in names and drawn:
+        svg = None if figure is None else figure.svg
+        if names is not None and name not in names and svg is not None and svg.exists():
             continue
-        if figure is not None and figure.svg is None:
+        if figure is not None and svg is None:
             for suffix in ("svg", "png"):  # of an earlier run that had an example
                 figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
         elif figure is not None:
@@ -65,11 +58,8 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             assert data is not None
             render_figure(results_dir, scale, data)
         if section.experiment.kind == "table":
-            texts = {
-                "md": markdown_table(section),
-                "tex": latex_table(section),
-                "csv": csv_table(section.table),
-            }
+            markdown, latex = markdown_table(section), latex_table(section)
+            texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
     # A page for each run that a table links to, one for any two; those of other runs are deleted.
@@ -80,12 +70,14 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             pages.append(run_page(record, runs, list(shown[record.run_id].items())))
             page = folder / PAGES / f"{record.run_id}.html"
             write_if_changed(page, html_run(pages[-1]).encode())
+    wanted = {*shown}
     if pages:
         comparison = html_comparison(pages, labels)
         write_if_changed(folder / PAGES / "compare.html", comparison.encode())
-    for stale in (folder / PAGES).glob("*.html"):
-        if stale.stem not in (*shown, *(["compare"] if pages else [])):
-            stale.unlink()
+        wanted.add("compare")
+    for page in (folder / PAGES).glob("*.html"):
+        if page.stem not in wanted:
+            page.unlink()
     write_if_changed(folder / "report.md", markdown_report(document, folder).encode())
     report = folder / "report.html"
     write_if_changed(report, html_report(document).encode())

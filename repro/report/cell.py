@@ -43,8 +43,8 @@ class Cell:
     values: tuple[float, ...]
     wanted: int
     digits: int
-    published: float | None
-    comparable: bool
+    published: float | None = None
+    comparable: bool = False
     comparison: Comparison | None = None
     published_std: float | None = None
     marks: str = ""
@@ -132,27 +132,15 @@ def measured(
         ResultsError: two runs claim the same seed, or there are two ensembles.
     """
     if column.aggregate == "ensemble":
-        ensembles = [record for record in records if record.kind == "ensemble"]
-        _refuse_two(ensembles, "ensembles")
-        return ensembles
-    found: list[Measurement] = []
-    for seed in seeds:
-        runs = [record for record in records if record.kind == "run" and record.seed == seed]
-        _refuse_two(runs, f"runs of seed {seed}")
-        found += runs
-    return found
-
-
-def wanted_values(column: Column, seeds: Sequence[int]) -> int:
-    """Count the values of a complete cell of this column."""
-    return 1 if column.aggregate == "ensemble" else len(seeds)
-
-
-def _refuse_two(records: Sequence[Measurement], what: str) -> None:
-    if len(records) > 1:
-        first = records[0]
-        names = ", ".join(record.run_id for record in records)
-        raise ResultsError(
-            f"row {first.row!r}, column {first.column!r}, {first.metric}: "
-            f"{len(records)} {what}: {names}"
-        )
+        groups = {"ensembles": [one for one in records if one.kind == "ensemble"]}
+    else:
+        runs = [one for one in records if one.kind == "run"]
+        groups = {f"runs of seed {seed}": [r for r in runs if r.seed == seed] for seed in seeds}
+    for what, found in groups.items():
+        if len(found) > 1:
+            first, names = found[0], ", ".join(one.run_id for one in found)
+            raise ResultsError(
+                f"row {first.row!r}, column {first.column!r}, {first.metric}: "
+                f"{len(found)} {what}: {names}"
+            )
+    return [one for found in groups.values() for one in found]

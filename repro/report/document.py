@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from repro.checksums import DamagedFileError
@@ -29,7 +29,7 @@ from repro.report.provenance import (
     scale_banner,
 )
 from repro.report.significance import Comparer, compare_rows, significance_grid, significance_note
-from repro.report.sweeps import SweepView, sweep_views
+from repro.report.sweeps import SweepView, sweep_view
 from repro.report.table import (
     DIVERGED,
     EARLIER,
@@ -40,6 +40,7 @@ from repro.report.table import (
     marked_departures,
 )
 from repro.results import Archive, Comparison, Measurement, run_folder
+from repro.results.sweeps import read_sweeps
 
 _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
@@ -70,12 +71,12 @@ class Section:
     state: str
     banner: str
     table: Table
-    grids: tuple[Grid, ...]
-    details: tuple[Grid, ...]
     figure: FigureView | None
     facts: tuple[tuple[str, str], ...]
-    signs: tuple[str, ...]
     notes: tuple[str, ...]
+    grids: tuple[Grid, ...] = ()
+    details: tuple[Grid, ...] = ()
+    signs: tuple[str, ...] = ()
 
     @property
     def anchor(self) -> str:
@@ -100,16 +101,12 @@ class Section:
     @property
     def parts(self) -> list[tuple[Grid, ...]]:
         """Its grids, those that share columns together, cut where a page is not wide enough."""
-        together = [self.grids] if self.stacked else [(grid,) for grid in self.grids]
-        joint = [
-            replace(grids[0], rows=tuple(row for grid in grids for row in grid.rows))
-            for grids in together
-        ]
-        return [
-            tuple(grid.of_columns(places) for grid in grids)
-            for grids, one in zip(together, joint, strict=True)
-            for places in one.parts(PAGE, GAP)
-        ]
+        found = []
+        for grids in [self.grids] if self.stacked else [(grid,) for grid in self.grids]:
+            rows = tuple(row for grid in grids for row in grid.rows)
+            for places in replace(grids[0], rows=rows).parts(PAGE, GAP):
+                found.append(tuple(grid.of_columns(places) for grid in grids))
+        return found
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -124,14 +121,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Absent:
-    """An artefact without results.
-
-    Attributes:
-        name: ``<paper>/<artefact>``.
-        title: of the artefact.
-        reason: why there are none.
-        command: what to type to make it; blank where nothing does.
-    """
+    """An artefact without results, and why; ``command`` makes it, blank where nothing does."""
 
     name: str
     title: str
@@ -207,13 +197,14 @@ class Document:
         """Coverage, dates, devices and versions in one line."""
         total = len(self.sections) + len(self.absent)
         facts = [dict(section.facts) for section in self.sections]
-        devices, versions = (
-            _unique(one for fact in facts if name in fact for one in fact[name].split(SEPARATOR))
-            for name in ("device", "versions")
-        )
+
+        def found(name: str) -> list[str]:
+            texts = (fact[name] for fact in facts if name in fact)
+            return list(dict.fromkeys(one for text in texts for one in text.split(SEPARATOR)))
+
         covered = [f"{len(self.sections)} of {total} tables and figures"] if total else []
         dates = [f"runs of {' to '.join(self.dates)}"] if self.dates else []
-        return SEPARATOR.join([*covered, *dates, *devices[:2], *versions[:1]])
+        return SEPARATOR.join([*covered, *dates, *found("device")[:2], *found("versions")[:1]])
 
 
 def build_document(archive: Archive, names: Collection[str] | None = None) -> Document:
@@ -235,7 +226,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         _part(archive, comparer, load_experiment(name), names is None or name in names)
         for name in list_experiments()
     ]
-    sweeps = sweep_views(archive, comparer)
+    sweeps = [sweep_view(archive, comparer, one) for one in read_sweeps(archive.results_dir, scale)]
     comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
@@ -247,7 +238,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
         references={one.paper: one.reference for one in load_claims() if one.reference},
-        sweeps=sweeps,
+        sweeps=tuple(sweeps),
         dates=tuple(dict.fromkeys([min(days), max(days)])) if days else (),
     )
 
@@ -259,9 +250,10 @@ def sweep_document(archive: Archive, name: str) -> Document:
         ResultsError: there is no sweep of this name.
     """
     comparer = Comparer(archive.results_dir, archive.scale)
-    sweeps = sweep_views(archive, comparer, name)
+    sweeps = read_sweeps(archive.results_dir, archive.scale, name)
+    views = tuple(sweep_view(archive, comparer, sweep) for sweep in sweeps)
     comparer.save()
-    return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=sweeps)
+    return Document(archive.scale, scale_banner(archive.scale), (), (), sweeps=views)
 
 
 def _part(
@@ -293,11 +285,8 @@ def _part(
             state="computed",
             banner="",
             table=build_table(experiment, [], scale),
-            grids=(),
-            details=(),
             figure=figure,
             facts=(("command", command), ("shown", figure.run), *origin),
-            signs=(),
             notes=(*experiment.notes, *experiment.scales[scale].notes),
         )
     except DamagedFileError as error:
@@ -314,8 +303,8 @@ def build_section(
 ) -> Section:
     """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
     table = build_table(experiment, records, scale, comparisons)
-    shown, grids = experiment.kind == "table", tuple(table_grids(table))
-    chosen = chosen_records(experiment, records, scale)
+    chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
+    shown = experiment.kind == "table"
     details = [
         significance_grid(table),
         summary_grid(table, chosen),
@@ -324,11 +313,13 @@ def build_section(
         runs_grid(table, records),
     ]
     lacking = columns_without_value(table) if shown else []
-    diverged = _unique(record.run_id for record in records if record.diverged)
+    diverged = dict.fromkeys(record.run_id for record in records if record.diverged)
+    some = any(0 < cell.found < cell.wanted for row in table.rows for cell in row.cells)
+    seeds = len(table.seeds)
     signs = [
         significance_note(table),
         *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
-        _incomplete_note(table),
+        f"(n/{seeds}): n of the {seeds} seeds have been run." if some else "",
         _earlier_note(records),
         f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
     ]
@@ -366,31 +357,24 @@ def build_section(
     )
 
 
-def _incomplete_note(table: Table) -> str:
-    """Explain counts such as ``(1/3)``; blank where every cell is complete or empty."""
-    part = any(0 < cell.found < cell.wanted for row in table.rows for cell in row.cells)
-    seeds = len(table.seeds)
-    return f"(n/{seeds}): n of the {seeds} seeds have been run." if part else ""
-
-
 def _earlier_note(records: Sequence[Measurement]) -> str:
     """Name the values that an earlier version of the code computed, and what it did differently."""
     earlier = [record for record in records if record.earlier]
     if not earlier:
         return ""
-    code = _unique(f"epoch {one.epoch}, commit {one.commit}" for one in earlier)
-    departs = _unique(setting for one in earlier for setting in one.departs)
+    code = SEPARATOR.join(sorted({f"epoch {one.epoch}, commit {one.commit}" for one in earlier}))
+    departs = dict.fromkeys(setting for one in earlier for setting in one.departs)
     settings = f"; settings then: {', '.join(departs)}" if departs else ""
     return (
-        f"{EARLIER} computed by an earlier version of the code ({' · '.join(sorted(code))}"
-        f"{settings}); --fresh repeats these runs."
+        f"{EARLIER} computed by an earlier version of the code ({code}{settings}); --fresh repeats "
+        "these runs."
     )
 
 
 def _metric_facts(table: Table) -> list[tuple[str, str]]:
     """Say what the cells of a table are, and how their metrics and tests are computed."""
     alike: dict[str, list[str]] = defaultdict(list)
-    for name in _unique(column.metric for column in table.experiment.columns):
+    for name in dict.fromkeys(column.metric for column in table.experiment.columns):
         metric = metric_of(name)
         marks = ", ".join(filter(None, (metric.unit, _DIRECTIONS[metric.higher_is_better])))
         alike[f"{metric.description}{f' ({marks})' if marks else ''}"].append(name)
@@ -407,14 +391,11 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
         first, _, rest = signature.split(": ", 1)[1].partition("|")
         firsts[rest].append(first)
     joint = (
-        "|".join(filter(None, (", ".join(_unique(names)), rest))) for rest, names in firsts.items()
+        "|".join(filter(None, (", ".join(dict.fromkeys(names)), rest)))
+        for rest, names in firsts.items()
     )
     facts += [("cells", cells), ("signature", SEPARATOR.join(joint))]
-    tests = _unique(one.signature for one in table.comparisons)
+    tests = dict.fromkeys(one.signature for one in table.comparisons)
     facts += [("paired tests", SEPARATOR.join(tests))] if tests else []
     source = table.experiment.published.source
     return [*facts, *([("published values", source)] if source else [])]
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

@@ -65,13 +65,8 @@ def print_results(
 def print_comparison(folder: Path, first: str, second: str) -> None:
     """Print in which settings two runs differ, and their metrics with paired tests.
 
-    Args:
-        folder: the results folder.
-        first: beginning of the name of a run.
-        second: that of the run with which it is compared.
-
     Raises:
-        ResultsError: no run, or several, begin like this.
+        ResultsError: no run, or several, have a name that begins like ``first`` or ``second``.
     """
     one, other = (find_record(folder, name) for name in (first, second))
     keys = dict.fromkeys([*one.settings, *other.settings])

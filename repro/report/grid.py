@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress, groupby
+from itertools import compress, groupby, pairwise
 from typing import Literal
 
 from repro.config.experiment import Column
 from repro.evaluation.metrics import metric_of
-from repro.report.cell import BLANK, CellRunLink
+from repro.report.cell import BLANK, Cell, CellRunLink
 from repro.report.table import Table
 
 Role = Literal["label", "measured", "published", "difference"]
@@ -45,13 +45,9 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table ready to draw.
+    """A table ready to draw, label columns first.
 
-    Attributes:
-        title: what it shows, in a few words.
-        columns: label columns first.
-        rows: in the order of drawing.
-        muted: drawn in grey, for values that are not ours and not comparable.
+    One that is ``muted`` holds values that are not ours and not comparable, and is drawn in grey.
     """
 
     title: str
@@ -135,11 +131,9 @@ def table_grids(table: Table) -> list[Grid]:
         return [_grid(table, measured, ("measured",))]
     if table.comparable:
         return [_grid(table, "ours and the paper's", ("measured", "published", "difference"))]
-    ours, paper = (
-        _grid(table, measured, ("measured",)),
-        _grid(table, NOT_COMPARABLE, ("published",)),
-    )
-    return [ours, *([replace(paper, muted=True)] if paper.rows else [])]
+    ours = _grid(table, measured, ("measured",))
+    paper = replace(_grid(table, NOT_COMPARABLE, ("published",)), muted=True)
+    return [ours, paper] if paper.rows else [ours]
 
 
 def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
@@ -153,7 +147,7 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
     if "measured" not in roles:  # only rows with a published value
         kept = [any(row.cells[n].published is not None for n in places) for row in rows]
         ours, rows = sum(kept[:ours]), [*compress(rows, kept)]
-    columns = [*label_columns(table)]
+    columns = [GridColumn(axis.name, "label") for axis in table.experiment.rows]
     texts = [[*row.labels] for row in rows]
     best: list[set[int]] = [set() for _ in rows]
     runs: list[dict[int, tuple[CellRunLink, ...]]] = [{} for _ in rows]
@@ -163,24 +157,16 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
             place = len(columns)
             several = GridColumn(_TITLES[role], role, every[n].name)
             columns.append(several if len(roles) > 1 else headed(every[n], role))
-            values: list[float | None] = []
+            printed = []
             for number, cell in enumerate(cells):
-                if role == "measured":
-                    texts[number].append(cell.text if number < ours else BLANK)
-                    values.append(cell.mean)
-                    if number < ours:
+                text, value, digits = _shown(cell, role)
+                is_ours = number < ours
+                texts[number].append(text if is_ours or role != "measured" else BLANK)
+                if is_ours:
+                    printed.append(None if value is None else round(value, digits))
+                    if role == "measured":
                         runs[number][place] = cell.runs
-                elif role == "published":
-                    texts[number].append(cell.published_text)
-                    values.append(cell.published)
-                else:
-                    texts[number].append(cell.difference_text)
             # Mark the best of our rows as they are printed, unless all are equal.
-            digits = [one.digits + (role == "measured") * one.more_digits for one in cells[:ours]]
-            printed = [
-                None if value is None else round(value, count)
-                for value, count in zip(values, digits, strict=False)
-            ]
             known = {value for value in printed if value is not None}
             if metric.higher_is_better is not None and len(known) > 1:
                 winner = max(known) if metric.higher_is_better else min(known)
@@ -188,29 +174,37 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
                     if value == winner:
                         best[number].add(place)
     blocks = block_rows([tuple(line) for line in texts])
-    return Grid(
-        title,
-        tuple(columns),
-        tuple(
-            replace(row, best=frozenset(best[number]), runs=runs[number])
-            for number, row in enumerate(blocks)
-        ),
+    laid_out = tuple(
+        replace(row, best=frozenset(best[number]), runs=runs[number])
+        for number, row in enumerate(blocks)
     )
+    return Grid(title, tuple(columns), laid_out)
 
 
-def label_columns(table: Table) -> tuple[GridColumn, ...]:
-    """One column per axis of the rows."""
-    return tuple(GridColumn(axis.name, "label") for axis in table.experiment.rows)
+def _shown(cell: Cell, role: Role) -> tuple[str, float | None, int]:
+    """What a cell shows, the number by which it is compared with other rows, and its digits."""
+    match role:
+        case "measured":
+            return cell.text, cell.mean, cell.digits + cell.more_digits
+        case "published":
+            return cell.published_text, cell.published, cell.digits
+        case _:
+            return cell.difference_text, None, cell.digits
+
+
+def plain_grid(
+    title: str, labels: Sequence[str], measured: Sequence[str], rows: Sequence[tuple[str, ...]]
+) -> Grid:
+    """A grid of texts without groups, from the titles of its label and of its other columns."""
+    columns = [GridColumn(one, "label") for one in labels]
+    columns += [GridColumn(one, "measured") for one in measured]
+    return Grid(title, tuple(columns), block_rows(rows))
 
 
 def block_rows(rows: Sequence[tuple[str, ...]]) -> tuple[GridRow, ...]:
     """Rows of texts, a block beginning wherever the first label changes."""
-    firsts = [BLANK, *(row[0] for row in rows)]
-    pairs = zip(firsts, rows, strict=False)
-    return tuple(
-        GridRow(row, starts_block=number > 0 and row[0] != before)
-        for number, (before, row) in enumerate(pairs)
-    )
+    starts = [False, *(row[0] != before[0] for before, row in pairwise(rows))]
+    return tuple(map(GridRow, rows, starts))
 
 
 def columns_without_value(table: Table) -> list[str]:

@@ -1,6 +1,6 @@
 """Provenance of the values of one artefact: corpora, machines, versions, commits, runs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from repro.config.experiment import Experiment
@@ -14,7 +14,6 @@ SEPARATOR = " · "
 SCALE_MEANING = {
     GENERATED_SCALE: "generated corpora, minutes on a CPU",
     "small": "the real corpora at a reduced protocol",
-    FULL_SCALE: "the paper's protocol",
 }
 
 
@@ -42,10 +41,10 @@ def provenance_of(records: Sequence[Measurement]) -> Provenance:
     """Collect what the records say; a run that fills several cells counts once."""
     runs = {record.run_id: record.wall_time for record in records if record.kind == "run"}
     return Provenance(
-        corpora=_distinct(records, lambda r: f"{r.corpus} {r.fingerprint[:SHORT_HASH]}"),
-        devices=_distinct(records, lambda r: r.device),
-        versions=_distinct(records, lambda r: r.versions),
-        commits=_distinct(records, lambda r: r.commit),
+        corpora=_distinct(f"{one.corpus} {one.fingerprint[:SHORT_HASH]}" for one in records),
+        devices=_distinct(one.device for one in records),
+        versions=_distinct(one.versions for one in records),
+        commits=_distinct(one.commit for one in records),
         runs=len(runs),
         ensembles=len({record.run_id for record in records if record.kind == "ensemble"}),
         wall_time=sum(runs.values()),
@@ -74,10 +73,9 @@ def scale_banner(scale: str) -> str:
     """The warning on every artefact that does not follow the paper's protocol; else blank."""
     if scale == FULL_SCALE:
         return ""
-    meaning = SCALE_MEANING.get(scale, "not the paper's protocol")
     return (
-        f"Measured at {scale} scale ({meaning}). The paper's results come from its full protocol: "
-        "they are shown apart, and the two are not comparable."
+        f"Measured at {scale} scale ({SCALE_MEANING[scale]}). The paper's results come from its "
+        "full protocol: they are shown apart, and the two are not comparable."
     )
 
 
@@ -86,7 +84,5 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _distinct(
-    records: Iterable[Measurement], text: Callable[[Measurement], str]
-) -> tuple[str, ...]:
-    return tuple(sorted({text(record) for record in records}))
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*texts}))

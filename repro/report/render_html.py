@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,11 +25,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def html_report(document: Document) -> str:
-    """Return the whole report; every text of an experiment or a record is escaped.
-
-    Args:
-        document: what to show; the files of its figures must exist.
-    """
+    """Return the whole report, with its drawings; every text of a record is escaped."""
     # Drawings become elements of the page: they are made by this package, all text escaped.
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
@@ -57,25 +54,20 @@ def html_run(page: RunPage) -> str:
 def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
     """Return the page that shows any two runs side by side.
 
-    Args:
-        pages: the runs.
-        labels: what tells a run from others of its artefact, by its name.
+    ``labels``, by run, tell runs of an artefact from each other.
     """
-    settings = {page.record.run_id: page.record.settings for page in pages}
-    every = {key for values in settings.values() for key in values}
-    varying = {k for k in every if len({str(one.get(k, "")) for one in settings.values()}) > 1}
-    groups: dict[str, list[tuple[str, str]]] = {}
+    settings = [page.record.settings for page in pages]
+    every = {key for one in settings for key in one}
+    varying = {key for key in every if len({str(one.get(key, "")) for one in settings}) > 1}
+    groups, runs = defaultdict[str, list[tuple[str, str]]](list), {}
     for page in pages:
-        run_id, artefact = page.record.run_id, page.artefacts[0][1]
-        groups.setdefault(artefact, []).append((run_id, labels[run_id]))
-    runs = {
-        page.record.run_id: {
+        run_id = page.record.run_id
+        groups[page.artefacts[0][1]].append((run_id, labels[run_id]))
+        runs[run_id] = {
             "settings": {k: str(v) for k, v in page.record.settings.items() if k in varying},
             "metrics": {name: value for name, value, _ in page.metrics},
             "curves": {curve.name: curve.values for curve in page.curves},
         }
-        for page in pages
-    }
     # No text of a run may end the element that holds it.
     content = json.dumps(runs, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     return _render(

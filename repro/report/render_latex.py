@@ -8,13 +8,7 @@ from repro.report.table import MARKS
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
+    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -46,10 +40,8 @@ _ESCAPES = {
     },
 }
 
-
 _LINE, _GAP = 100, 2
 """Letters of a footnotesize line of 16 cm, and as many as the space between two columns."""
-
 _SMALL = 60
 """Grids with more letters in a row are set in footnotesize."""
 

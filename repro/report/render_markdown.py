@@ -13,7 +13,6 @@ from repro.report.provenance import GENERATED_SCALE
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!$])")
 _CLAIM_COLUMNS = ("verdict", "claim", "place", "measured", "certainty", "artefact")
-_ALIGN = {"label": ":---", "measured": "---:", "published": "---:", "difference": "---:"}
 
 
 def escape_markdown(text: str) -> str:
@@ -25,7 +24,8 @@ def escape_markdown(text: str) -> str:
 def markdown_grid(grid: Grid) -> str:
     """One grid without its title; groups are written before the titles of their columns."""
     titles = [f"{c.group} {c.title}".strip() for c in grid.columns]
-    lines = [_line(titles), _join(_ALIGN[column.role] for column in grid.columns)]
+    rules = (":---" if column.role == "label" else "---:" for column in grid.columns)
+    lines = [_line(titles), _join(rules)]
     for row in grid.rows:
         texts = [escape_markdown(text) for text in row.texts]
         lines.append(_join(f"**{t}**" if n in row.best else t for n, t in enumerate(texts)))
@@ -40,12 +40,7 @@ def markdown_table(section: Section) -> str:
 
 
 def markdown_report(document: Document, folder: Path) -> str:
-    """The whole report.
-
-    Args:
-        document: what to show.
-        folder: where the report will lie; figures are linked relative to it.
-    """
+    """The whole report, with links to figures relative to ``folder``, where it will lie."""
 
     def drawn(svg: Path, description: str) -> str:
         return f"![{escape_markdown(description)}]({svg.relative_to(folder).as_posix()})"
@@ -53,10 +48,10 @@ def markdown_report(document: Document, folder: Path) -> str:
     parts = [f"# Results, {escape_markdown(document.scale)} scale"]
     parts += [f"> {escape_markdown(document.banner)}"] if document.banner else []
     parts += _claims(document) if document.claims else []
-    headings = {}
-    for section in document.sections:
-        one = section.experiment
-        headings[section.anchor] = escape_markdown(f"{one.title} ({one.paper}, {one.place})")
+    headings = {
+        one.anchor: escape_markdown(f"{one.title} ({one.paper}, {one.place})")
+        for one in (section.experiment for section in document.sections)
+    }
     contents = [
         f"- [{headings[section.anchor]}](#{section.anchor}): {escape_markdown(section.state)}"
         for section in document.sections
@@ -76,12 +71,11 @@ def markdown_report(document: Document, folder: Path) -> str:
         parts += [markdown_grid(grid) for grid in view.grids]
         parts.append("\n".join(f"- {escape_markdown(note)}" for note in view.notes))
         parts += [_folded(grid) for grid in view.details]
-    if document.absent:
-        lines = []
-        for absent in document.absent:
-            text = escape_markdown(f"{absent.name}: {absent.title}: {absent.reason}")
-            lines.append(f"- {text}" + (f": `{absent.command}`" if absent.command else ""))
-        parts += ["## Not run at this scale", "\n".join(lines)]
+    lines = []
+    for absent in document.absent:
+        text = escape_markdown(f"{absent.name}: {absent.title}: {absent.reason}")
+        lines.append(f"- {text}" + (f": `{absent.command}`" if absent.command else ""))
+    parts += ["## Not run at this scale", "\n".join(lines)] if lines else []
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

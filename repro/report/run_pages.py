@@ -16,13 +16,7 @@ WIDTH, HEIGHT, MARGIN = 260.0, 90.0, 6.0
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity over the epochs of a training.
-
-    Attributes:
-        name: key of the history.
-        points: of an SVG polyline, in a box of ``WIDTH`` by ``HEIGHT``.
-        values: the quantity at each epoch that has it.
-    """
+    """One quantity over a training, with its SVG polyline in a box of ``WIDTH`` by ``HEIGHT``."""
 
     name: str
     points: str
@@ -51,10 +45,7 @@ class RunPage:
 def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:
     """Collect what is known of a run; the folder may be absent or damaged.
 
-    Args:
-        record: the run's record.
-        folder: its folder.
-        artefacts: anchors and names of the artefacts that show it.
+    ``artefacts`` are anchors and names of those that show the run.
     """
     metrics = [
         (name, number_text(value, metric_of(name).digits), record.signatures[name])

@@ -15,8 +15,8 @@ from repro.evaluation.significance import (
     randomisation_signature,
 )
 from repro.evaluation.sufficient_statistics import GROUPS
-from repro.report.cell import LEVEL, SIGN, number_text
-from repro.report.grid import Grid, GridColumn, block_rows
+from repro.report.cell import LEVEL, SIGN, measured, number_text
+from repro.report.grid import Grid, plain_grid
 from repro.report.table import CellKey, Table, chosen_records, index_records
 from repro.results import (
     Comparison,
@@ -55,11 +55,10 @@ class Comparer:
         self._read = cache(lambda run: run_folder(results_dir, scale, run).read_statistics())
 
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
-        """Both tests of one metric of some runs; None where their statistics are lacking.
+        """Both tests of one metric of some runs against the baseline, seed by seed.
 
-        Args:
-            pairs: measurements of the runs and of the baseline, seed by seed.
-            compute: run the tests if they are not known.
+        None where the runs kept no statistics, or where the tests are not known and are not to be
+        computed.
 
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
@@ -115,20 +114,14 @@ def compare_rows(
     """Compare every cell with that of the baseline in the same column.
 
     Runs of the same seeds and the same corpus are compared. Cells whose runs kept no statistics,
-    or whose metric has none, are left out.
-
-    Args:
-        experiment: names the baseline; without one there is nothing to compare.
-        records: of the experiment at this scale, in any order.
-        scale: of the records.
-        comparer: of the same scale.
-        compute: run tests that are not known.
+    or whose metric has none, are left out; without ``compute`` also those whose tests were not run.
 
     Returns:
-        By row, column and metric.
+        By row, column and metric; empty if the experiment names no baseline.
 
     Raises:
-        ResultsError: the groups of stored statistics differ between runs.
+        ResultsError: the groups of stored statistics differ between runs, or two runs of a cell
+            have one seed.
     """
     baseline, found = experiment.baseline, dict[CellKey, Comparison]()
     if baseline is None:
@@ -137,18 +130,12 @@ def compare_rows(
     for column in experiment.columns:
         if column.relative_to is not None:
             continue
-        ensemble = column.aggregate == "ensemble"
-        seeds = [None] if ensemble else experiment.seeds_at(scale, column.name)
+        seeds = experiment.seeds_at(scale, column.name)
         for row in experiment.row_labels():
-            left, right = (
-                {
-                    record.seed: record
-                    for record in by_cell.get((label, column.name, column.metric), [])
-                    if record.kind == ("ensemble" if ensemble else "run")
-                }
-                for label in (row, baseline)
-            )
-            pairs = [(left[seed], right[seed]) for seed in seeds if seed in left and seed in right]
+            keys = [(label, column.name, column.metric) for label in (row, baseline)]
+            sides = [measured(by_cell.get(key, []), column, seeds) for key in keys]
+            left, right = ({one.seed: one for one in side} for side in sides)
+            pairs = [(one, right[seed]) for seed, one in left.items() if seed in right]
             corpora = {record.fingerprint for pair in pairs for record in pair}
             if row != baseline and len(corpora) == 1:
                 comparison = comparer.compare(pairs, compute)
@@ -167,10 +154,8 @@ def significance_grid(table: Table) -> Grid | None:
         for column, cell in zip(table.experiment.columns, row.cells, strict=True)
         if cell.comparison is not None
     ]
-    columns = [GridColumn("row", "label"), GridColumn("column", "label")]
-    columns += [GridColumn(title, "measured") for title in TEST_TITLES]
     title = f"differences from {table.experiment.baseline}, paired tests"
-    return Grid(title, tuple(columns), block_rows(rows))
+    return plain_grid(title, ("row", "column"), TEST_TITLES, rows)
 
 
 def significance_note(table: Table) -> str:

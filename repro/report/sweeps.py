@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,12 +14,12 @@ from repro.config.planning import PlannedRun
 from repro.evaluation.metrics import METRICS, metric_of
 from repro.report.cell import Cell
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
-from repro.report.figures.curves import metric_label
+from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
-from repro.report.grid import Grid, GridColumn, block_rows
+from repro.report.grid import Grid, GridColumn, block_rows, plain_grid
 from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
-from repro.results.sweeps import SEED, Sweep, read_sweeps, sweep_path
+from repro.results.sweeps import SEED, Sweep, sweep_path
 
 BEST = "▲"
 _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
@@ -57,18 +57,6 @@ class SweepView:
     notes: tuple[str, ...]
 
 
-def sweep_views(
-    archive: Archive, comparer: Comparer, name: str | None = None
-) -> tuple[SweepView, ...]:
-    """Every sweep of a scale, or only one.
-
-    Raises:
-        ResultsError: there is no sweep of this name.
-    """
-    found = read_sweeps(archive.results_dir, archive.scale, name)
-    return tuple(sweep_view(archive, comparer, sweep) for sweep in found)
-
-
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
     """Lay out a sweep and draw it; there is no table as long as none of its runs is done."""
     known = {record.run_id: record for record in archive.records}
@@ -95,14 +83,12 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         if canvas is not None:
             svg = sweep_path(archive.results_dir, sweep.scale, sweep.name, "svg")
             atomic_write_text(svg, canvas.svg(sweep.anchor, description))
-    keys = [GridColumn(key, "label") for key in sweep.keys]
-    details = [_metrics_grid(keys, points)]
+    details = [_metrics_grid(sweep.keys, points)]
     compared = [(point, point.cell.comparison) for point in points]
     tests = [(*p.values, *comparison_texts(one)) for p, one in compared if one is not None]
     if tests:
         title = f"differences from {_label(sweep, points[0])}, paired tests"
-        titles = [GridColumn(title, "measured") for title in TEST_TITLES]
-        details.append(Grid(title, (*keys, *titles), block_rows(tests)))
+        details.append(plain_grid(title, sweep.keys, TEST_TITLES, tests))
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
@@ -153,19 +139,17 @@ def _points(
             values=tuple(one.metrics[metric] for one in measured),
             wanted=wanted,
             digits=metric_of(metric).digits,
-            published=None,
-            comparable=False,
             comparison=comparison,
         )
         points.append(Point(values, tuple(runs), cell))
     means = [point.cell.mean for point in points if point.cell.mean is not None]
     higher = metric_of(metric).higher_is_better
-    best = None if higher is None or not means else (max if higher else min)(means)
+    if higher is None or not means:
+        return points
+    best = max(means) if higher else min(means)
+    marks = [BEST if point.cell.mean == best else "" for point in points]
     return [
-        replace(point, cell=replace(point.cell, marks=BEST))
-        if best is not None and point.cell.mean == best
-        else point
-        for point in points
+        replace(p, cell=replace(p.cell, marks=mark)) for p, mark in zip(points, marks, strict=True)
     ]
 
 
@@ -180,8 +164,7 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     *keys, last = sweep.keys or [""]
     if not keys:
         rows = [(*point.values, point.cell.text) for point in points]
-        columns = [GridColumn(key, "label") for key in sweep.keys]
-        return Grid(metric, (*columns, GridColumn(metric, "measured")), block_rows(rows))
+        return plain_grid(metric, sweep.keys, [metric], rows)
     found: dict[tuple[str, ...], list[str]] = {}
     for point in points:
         found.setdefault(point.values[:-1], []).append(point.cell.text)
@@ -190,7 +173,7 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
     return Grid(metric, tuple(columns), block_rows([(*k, *v) for k, v in found.items()]))
 
 
-def _metrics_grid(keys: Sequence[GridColumn], points: Sequence[Point]) -> Grid:
+def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
     """Every metric of every combination, without those of single languages."""
     names = sorted({name for p in points for one in p.records for name in one.metrics})
     names = [name for name in names if name.count("/") == 1]
@@ -207,8 +190,9 @@ def _metrics_grid(keys: Sequence[GridColumn], points: Sequence[Point]) -> Grid:
             for name in names
         )
         rows.append((*point.values, *(cell.text for cell in cells)))
-    columns = [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
-    return Grid("every metric", (*keys, *columns), block_rows(rows))
+    columns = [GridColumn(key, "label") for key in keys]
+    columns += [GridColumn(name.split("/")[1], "measured", name.split("/")[0]) for name in names]
+    return Grid("every metric", tuple(columns), block_rows(rows))
 
 
 def _label(sweep: Sweep, point: Point) -> str:
@@ -230,13 +214,11 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
         colour = SERIES[number % len(SERIES)]
         xs, values = zip(*sorted(group), strict=True)
         means = [fmean(each) for each in values]
-        spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
         axes.plot(xs, means, color=colour, linewidth=1.4, label=drawable(name))
         for x, each in zip(xs, values, strict=True):
             axes.plot([x] * len(each), each, "o", color=colour, markersize=3.5, alpha=0.5)
-        if any(spread):
-            low, high = np.subtract(means, spread), np.add(means, spread)
-            axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
+        if any(len({*each}) > 1 for each in values):
+            draw_band(axes, xs, values, colour)
     if len(groups) > 1:
         axes.legend(frameon=False, fontsize=8, labelcolor=INK)
     plain_axes(axes, drawable(key), metric_label(metric), grid=True)

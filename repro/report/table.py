@@ -7,7 +7,7 @@ from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text, wanted_values
+from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
@@ -126,25 +126,26 @@ def build_table(
                     for one in found
                     if by_seed.get((one.kind, one.seed))
                 ]
-            cell = cell_of(
-                experiment,
-                scale,
-                column,
-                found,
-                metric=column.metric,
+            cell = cell_of(experiment, scale, column, found, column.metric)
+            concerned = [(mark, one) for mark, one in departures if one.concerns(label, column)]
+            departs = any(one.incomparable for _, one in concerned)
+            cell = replace(
+                cell,
+                digits=cell.digits if column.relative_to is None else RATIO_DIGITS,
                 published=printed.get(column.name),
                 published_std=deviations.get(column.name),
-                departures=[(mark, one) for mark, one in departures if one.concerns(label, column)],
+                comparable=cell.comparable and not departs,
+                comparison=(comparisons or {}).get(key),
+                marks="".join(mark for mark, _ in concerned) + cell.marks,
             )
-            digits = cell.digits if column.relative_to is None else RATIO_DIGITS
-            cells.append(replace(cell, digits=digits, comparison=(comparisons or {}).get(key)))
+            cells.append(cell)
         rows.append(TableRow(label, tuple(label.split(ROW_SEPARATOR)), tuple(cells)))
     other_rows = []
     for label, values in published.other_rows.items():
-        cells = [
-            cell_of(experiment, scale, one, [], metric=one.metric, published=values.get(one.name))
-            for one in experiment.columns
-        ]
+        cells = []
+        for column in experiment.columns:
+            cell = cell_of(experiment, scale, column, [], column.metric)
+            cells.append(replace(cell, published=values.get(column.name)))
         padding = (BLANK,) * (len(experiment.rows) - 1)
         other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
     columns = [column.name for column in experiment.columns_at(scale)]
@@ -169,13 +170,11 @@ def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
         least = min((abs(cell.mean) for cell in cells if cell.mean), default=1.0)
         hidden = least < 0.5 * 10.0 ** -cells[0].digits
         more.append(min(ceil(-log10(least)), MOST_DIGITS) - cells[0].digits if hidden else 0)
-    return tuple(
-        replace(
-            row,
-            cells=tuple(replace(c, more_digits=n) for c, n in zip(row.cells, more, strict=True)),
-        )
-        for row in rows
-    )
+    found = []
+    for row in rows:
+        cells = tuple(replace(one, more_digits=n) for one, n in zip(row.cells, more, strict=True))
+        found.append(replace(row, cells=cells))
+    return tuple(found)
 
 
 def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurement]]:
@@ -187,40 +186,19 @@ def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurem
 
 
 def cell_of(
-    experiment: Experiment,
-    scale: str,
-    column: Column,
-    records: Sequence[Measurement],
-    *,
-    metric: str,
-    published: float | None = None,
-    published_std: float | None = None,
-    departures: Sequence[tuple[str, Departure]] = (),
+    experiment: Experiment, scale: str, column: Column, records: Sequence[Measurement], metric: str
 ) -> Cell:
-    """Make one cell from the records of its row, column and metric.
-
-    Args:
-        experiment: says which runs the cell is made of.
-        scale: scale of the runs.
-        column: column of the cell.
-        records: the records of the cell's row, column and metric.
-        metric: its number of digits is that of the cell.
-        published: the paper's value.
-        published_std: the paper's standard deviation.
-        departures: marks and departures that concern the cell.
-    """
+    """Make one cell, without published value, from the records of its row, column and metric."""
     seeds = experiment.seeds_at(scale, column.name)
+    complete = 1 if column.aggregate == "ensemble" else len(seeds)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
     found, digits = measured(records, column, seeds), metric_of(metric).digits
     return Cell(
         values=tuple(one.value for one in found),
-        wanted=wanted_values(column, seeds) if runs_here else 0,
+        wanted=complete if runs_here else 0,
         digits=digits,
-        published=published,
-        comparable=scale == FULL_SCALE and not any(one.incomparable for _, one in departures),
-        published_std=published_std,
-        marks="".join(mark for mark, _ in departures)
-        + EARLIER * any(one.earlier for one in records)
+        comparable=scale == FULL_SCALE,
+        marks=EARLIER * any(one.earlier for one in records)
         + DIVERGED * any(one.diverged for one in found),
         runs=tuple(
             CellRunLink(
@@ -245,25 +223,21 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
 def chosen_records(
     experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> list[Measurement]:
-    """Records of the value that is best for the first seed, for each row and column.
+    """Records of the tuned value that is best for the first seed, for each row and column.
 
-    Args:
-        experiment: all records of rows that are not tuned are chosen.
-        records: of the experiment at this scale, in any order.
-        scale: says the first seed.
+    All records of rows that are not tuned are chosen.
     """
     tune = experiment.tune
     if tune is None:
         return list(records)
     measured = tuning_values(experiment, records, scale)
     chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
-
-    def counts(record: Measurement) -> bool:
-        if experiment.tuning_of(record.row) is None:
-            return True
-        return record.tuned is not None and record.tuned == chosen.get((record.row, record.column))
-
-    return [record for record in records if counts(record)]
+    return [
+        one
+        for one in records
+        if experiment.tuning_of(one.row) is None
+        or (one.tuned is not None and one.tuned == chosen.get((one.row, one.column)))
+    ]
 
 
 def tuning_values(

@@ -15,8 +15,7 @@ import pytest
 
 from repro.config.claims import Claim, Order
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
-from repro.report.claims import ClaimsOfPaper, Judged, Verdict
-from repro.report.claims.contrasts import Contrast
+from repro.report.claims import ClaimsOfPaper, Contrast, Judged, Verdict
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.render_csv import csv_table

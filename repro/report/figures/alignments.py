@@ -7,17 +7,9 @@ from typing import Any, ClassVar
 
 from matplotlib.patches import Rectangle
 
-from repro.report.figures.canvas import FRAME, INK, MUTED_INK, Canvas, drawable
+from repro.report.figures.canvas import FRAME, INK, MARGIN, MUTED_INK, Canvas, drawable
 from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
-from repro.report.figures.heatmap import (
-    FOOT,
-    MARGIN,
-    Heatmap,
-    bar_room,
-    draw_bar,
-    draw_heatmap,
-    room,
-)
+from repro.report.figures.heatmap import FOOT, Heatmap, bar_room, draw_bar, draw_heatmap, room
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 
 LONGEST = (14, 12)
@@ -84,16 +76,14 @@ class Alignments(Figure):
         left, foot = MARGIN + room(premise), room(hypothesis) + WEIGHTS
         across, down = CELL * len(hypothesis), CELL * len(premise)
         width = max(left + len(panels) * (across + GAP), bar_room())
-        said = (
-            f"premise: {' '.join(premise)}",
-            f"hypothesis: {hypothesis_of(pair)}",
-            f"gold: {pair['gold']}",
-        )
-        letters = int((width - 2 * MARGIN) / LETTER)
-        texts = [line for text in said for line in textwrap.wrap(drawable(text), letters)]
-        head = 0.1 + LINE * len(texts) + TITLE
+        texts = {"premise": " ".join(premise), "hypothesis": hypothesis_of(pair)}
+        texts["gold"] = pair["gold"]
+        letters, lines = int((width - 2 * MARGIN) / LETTER), list[str]()
+        for name, text in texts.items():
+            lines += textwrap.wrap(drawable(f"{name}: {text}"), letters)
+        head = 0.1 + LINE * len(lines) + TITLE
         canvas = Canvas(width, head + 2 * (down + foot) + FOOT)
-        canvas.write(MARGIN, 0.1, "\n".join(texts), fontsize=9, color=MUTED_INK, linespacing=1.3)
+        canvas.write(MARGIN, 0.1, "\n".join(lines), fontsize=9, color=MUTED_INK, linespacing=1.3)
         for number, (label, panel) in enumerate(panels.items()):
             x = left + number * (across + GAP)
             maps = [(panel.back, panel.back_structures, False)]
@@ -142,16 +132,13 @@ class Alignments(Figure):
     def remark(self, data: Row) -> str:
         (pair,) = data["pairs"]
         panels = panels_of(pair)
-        paths = any(panel.back_structures for panel in panels.values())
-        matchings = [label for label, panel in panels.items() if panel.symmetrical]
-        parts = [
-            "Lines are the selected paths with their weights below." if paths else "",
-            f"{' and '.join(matchings)}: symmetrical, so drawn once, above the selected matchings "
-            "with their weights."
-            if matchings
-            else "",
-            wrong_in_words([pair]),
-        ]
+        parts = []
+        if any(panel.back_structures for panel in panels.values()):
+            parts.append("Lines are the selected paths with their weights below.")
+        if matchings := [label for label, panel in panels.items() if panel.symmetrical]:
+            once = "symmetrical, so drawn once, above the selected matchings with their weights."
+            parts.append(f"{' and '.join(matchings)}: {once}")
+        parts.append(wrong_in_words([pair]))
         for label, panel in panels.items():
             selected = (panel.forth_structures, panel.back_structures)
             if hidden := sum(max(len(structures) - MOST, 0) for structures in selected):

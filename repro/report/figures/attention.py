@@ -2,18 +2,9 @@
 
 from typing import Any
 
-from repro.report.figures.canvas import Canvas, drawable, in_lines, is_mark, text_width
+from repro.report.figures.canvas import MARGIN, Canvas, drawable, in_lines, is_mark, text_width
 from repro.report.figures.comparison import END
-from repro.report.figures.heatmap import (
-    CELL,
-    FOOT,
-    MARGIN,
-    Heatmap,
-    bar_room,
-    draw_bar,
-    draw_heatmap,
-    room,
-)
+from repro.report.figures.heatmap import CELL, FOOT, Heatmap, bar_room, draw_bar, draw_heatmap, room
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 
 LONGEST = 30

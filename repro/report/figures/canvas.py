@@ -19,6 +19,8 @@ from matplotlib.ft2font import FT2Font
 
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
 PNG_DPI = 160
+MARGIN, WORD_SIZE = 0.15, 8.0
+"""Inches beside a drawing, points of the words of a heat map."""
 SPACE = "␣"
 T = TypeVar("T")
 INK, MUTED_INK, PAPER = "#1b2733", "#667482", "#ffffff"
@@ -78,9 +80,7 @@ class Canvas(Figure):
     def svg(self, name: str, description: str = "") -> str:
         """Markup for an HTML page: real text, colours of the page, ids that begin with ``name``.
 
-        Args:
-            name: of the artefact, unique within a page.
-            description: the figure in words.
+        ``name`` is unique within the page, ``description`` the figure in words.
         """
         buffer = io.StringIO()
         with plain_style(name):
@@ -259,24 +259,20 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
     )
     zeros = []
     for row, line in enumerate(grid.weights):
-        column = 0
-        for zero, neighbours in groupby(line, lambda weight: weight == 0):
-            weights = list(neighbours)
-            if zero:  # neighbours share a shape: there are many, and all say the same
-                places = [(column, len(weights), 0.0)]
-                for n in range(column, column + len(weights)):
-                    zeros.append(f"M{(n + 0.5) * across:.1f} {(row + 0.5) * down:.1f}h0")
-            else:
-                places = [(column + n, 1, weight) for n, weight in enumerate(weights)]
-            column += len(weights)
-            for first, width, weight in places:
-                d = f"M{first} {row}h{width}v1h-{width}z"
-                shape = {"d": d, "fill-opacity": f"{opacity(weight):.3g}"}
-                cell = ElementTree.SubElement(shaded, "path", shape)
-                if grid.rows:
-                    last = f" … {grid.columns[first + width - 1]}" if width > 1 else ""
-                    words = f"{grid.columns[first]}{last} → {grid.rows[row]}"
-                    ElementTree.SubElement(cell, "title").text = f"{words}: {weight:.3g}"
+        # Neighbouring zeros share a shape: there are many, and all say the same.
+        for _, members in groupby(enumerate(line), lambda one: one[0] if one[1] else None):
+            places, (weight, *_) = zip(*members, strict=True)
+            first, width = places[0], len(places)
+            d = f"M{first} {row}h{width}v1h-{width}z"
+            shape = {"d": d, "fill-opacity": f"{opacity(weight):.3g}"}
+            cell = ElementTree.SubElement(shaded, "path", shape)
+            if grid.rows:
+                last = f" … {grid.columns[places[-1]]}" if width > 1 else ""
+                words = f"{grid.columns[first]}{last} → {grid.rows[row]}"
+                ElementTree.SubElement(cell, "title").text = f"{words}: {weight:.3g}"
+            if not weight:
+                y = (row + 0.5) * down
+                zeros += [f"M{(n + 0.5) * across:.1f} {y:.1f}h0" for n in places]
     dots = {"d": "".join(zeros), "stroke": _PAGE_COLOURS[MUTED_INK], "stroke-width": "1.3"}
     style = {"stroke-linecap": "round", "pointer-events": "none"}
     if zeros:

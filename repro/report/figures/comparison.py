@@ -16,14 +16,9 @@ _PAIR = ("index", "pair", "premise", "hypothesis", "gold")
 
 @dataclass(frozen=True)
 class Panel:
-    """Output and weights of one run for a sentence.
+    """Output and weights of one run for a sentence, one line of weights per output symbol.
 
-    Attributes:
-        label: row of the run.
-        mapping: name of its mapping.
-        columns: words that it attends to: those of the source, and a sink if there is one.
-        output: symbols of its output.
-        weights: one line per symbol of the output.
+    It attends to ``columns``: the words of the source, and a sink if there is one.
     """
 
     label: str
@@ -58,11 +53,6 @@ class Sentence:
     def reference(self) -> list[str]:
         """Whole words of the reference."""
         return join_subwords(str(self.row["gold"]).split())
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Texts by which a figure may ask for it: the source and the reference."""
-        return self.text, str(self.row["gold"])
 
     @property
     def panels(self) -> list[Panel]:
@@ -103,15 +93,12 @@ def choose_sentences(
     rows = [
         {"split": VALIDATION, "separator": "", **row} for row in _shared(runs, place, _SENTENCE)
     ]
-    return _data(
-        runs,
-        ordered_examples(
-            rows, runs.prefer, lambda row: Sentence(row).names, lambda row: rank(Sentence(row))
-        ),
-        lambda row: (tuple(row["source"]),),
-        count,
-        ("sentences", rule),
-    )
+
+    def names(row: Row) -> tuple[str, str]:
+        return Sentence(row).text, str(row["gold"])
+
+    ordered = ordered_examples(rows, runs.prefer, names, lambda row: rank(Sentence(row)))
+    return _data(runs, ordered, ["source"], count, "sentences", rule)
 
 
 def choose_pairs(
@@ -126,8 +113,7 @@ def choose_pairs(
     """
     rows = _shared(runs, lambda row: row["pair"], _PAIR)
     ordered = ordered_examples(rows, runs.prefer, lambda row: [hypothesis_of(row)], rank)
-    texts = lambda row: (tuple(row["premise"]), hypothesis_of(row))  # noqa: E731
-    return _data(runs, ordered, texts, count, ("pairs", rule))
+    return _data(runs, ordered, ["premise", "hypothesis"], count, "pairs", rule)
 
 
 def hypothesis_of(pair: Row) -> str:
@@ -172,18 +158,13 @@ def _shared(
 
 
 def _data(
-    runs: FigureRuns,
-    ordered: Sequence[Row],
-    texts: Callable[[Row], tuple[Hashable, ...]],
-    count: int,
-    names: tuple[str, str],
+    runs: FigureRuns, ordered: Sequence[Row], texts: Sequence[str], count: int, key: str, rule: str
 ) -> dict[str, Any]:
-    """The first examples that share no text, with the runs and the rule by which they go first."""
+    """The first examples that differ in every one of their texts, with the runs and the rule."""
     shown: list[Row] = []
-    seen: set[Hashable] = set()
     for row in ordered:
-        if len(shown) < count and not seen.intersection(texts(row)):
+        repeated = any(row[text] == one[text] for one in shown for text in texts)
+        if len(shown) < count and not repeated:
             shown.append(row)
-            seen.update(texts(row))
     ids = {run.row: run.folder.run_id for run in runs.best_of_rows}
-    return {"index": shown[0]["index"], names[0]: shown, "runs": ids, RULE: names[1]}
+    return {"index": shown[0]["index"], key: shown, "runs": ids, RULE: rule}

@@ -6,6 +6,7 @@ from statistics import fmean, stdev
 from typing import Any, ClassVar
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from repro.evaluation.metrics import metric_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes
@@ -52,19 +53,14 @@ class AlphaSweep(Figure):
         for number, (axes, (name, curves)) in enumerate(zip(found, panels.items(), strict=True)):
             colour = style_of("entmax").color
             alphas, values = zip(*by_alpha(curves), strict=True)
-            means = [fmean(each) for each in values]
             for curve in curves:
                 axes.plot(curve["x"], curve["y"], "o", color=colour, markersize=3.5, alpha=0.5)
             several = len(curves) > 1
             label = f"mean of {len(curves)} seeds" if several else f"seed {curves[0]['seed']}"
+            means = [fmean(each) for each in values]
             axes.plot(alphas, means, color=colour, linewidth=1.4, label=label)
             if several:
-                spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
-                low, high = np.subtract(means, spread), np.add(means, spread)
-                label = "± standard deviation"
-                axes.fill_between(
-                    alphas, low, high, color=colour, alpha=0.18, linewidth=0, label=label
-                )
+                draw_band(axes, alphas, values, colour, "± standard deviation")
             y = metric_label(data["metric"]) if number == 0 else ""
             plain_axes(axes, drawable(f"α of the {name}"), y, grid=True)
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
@@ -79,17 +75,15 @@ class AlphaSweep(Figure):
         return f"Curves of {metric_label(data['metric'])}. {'. '.join(parts)}."
 
     def remark(self, data: Row) -> str:
-        best = []
-        for name, curves in curves_of(data).items():
+        best, panels = [], curves_of(data)
+        for name, curves in panels.items():
             alpha, values = max(by_alpha(curves), key=lambda point: fmean(point[1]))
             best.append(f"{name} α = {alpha:g} ({fmean(values):.2f})")
-        several = any(len(curves) > 1 for curves in curves_of(data).values())
-        spread = (
-            " Dots are seeds, lines their means, bands one standard deviation on either side."
-            if several
-            else ""
-        )
-        return f"Largest here: {', '.join(best)}.{spread}"
+        remark = f"Largest here: {', '.join(best)}."
+        if any(len(curves) > 1 for curves in panels.values()):
+            remark += " Dots are seeds, lines their means, bands one standard deviation "
+            remark += "on either side."
+        return remark
 
 
 class AccuracyOverTime(Figure):
@@ -129,12 +123,11 @@ class AccuracyOverTime(Figure):
         groups = curves_of(data)
         longest = max(curve["x"][-1] for curve in data["curves"])
         size, unit = next((size, unit) for least, size, unit in UNITS if longest >= least)
-        styles = lines_of(
-            {
-                label: style_of(first.get("mapping") or "entmax", first.get("alpha"))
-                for label, (first, *_) in groups.items()
-            }
-        )
+        looks = {
+            label: style_of(first.get("mapping") or "entmax", first.get("alpha"))
+            for label, (first, *_) in groups.items()
+        }
+        styles = lines_of(looks)
         canvas = Canvas(*TIMES)
         axes = canvas.subplots()
         for label, (first, *others) in groups.items():
@@ -166,16 +159,27 @@ class AccuracyOverTime(Figure):
             f"{label} {first['x'][-1] / len(first['x']):.3g} s"
             for label, (first, *_) in groups.items()
         ]
-        several = any(len(curves) > 1 for curves in groups.values())
-        thin = " Further seeds are thin lines without markers." if several else ""
-        longest = max(curve.get("warm_up", 0.0) for curve in data["curves"])
-        left_out = (
-            f" The first update of each run (up to {longest:.3g} s), which compiles kernels, is "
-            "not counted."
-            if longest
-            else ""
-        )
-        return f"Mean training time between validations: {', '.join(times)}.{left_out}{thin}"
+        remark = f"Mean training time between validations: {', '.join(times)}."
+        if longest := max(curve.get("warm_up", 0.0) for curve in data["curves"]):
+            update = f"The first update of each run (up to {longest:.3g} s)"
+            remark += f" {update}, which compiles kernels, is not counted."
+        if any(len(curves) > 1 for curves in groups.values()):
+            remark += " Further seeds are thin lines without markers."
+        return remark
+
+
+def draw_band(
+    axes: Axes,
+    x: Sequence[float],
+    values: Sequence[Sequence[float]],
+    colour: str,
+    label: str | None = None,
+) -> None:
+    """Shade one standard deviation of the values at each ``x`` on either side of their mean."""
+    means = [fmean(each) for each in values]
+    spread = [stdev(each) if len(each) > 1 else 0.0 for each in values]
+    low, high = np.subtract(means, spread), np.add(means, spread)
+    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, label=label)
 
 
 def curves_of(data: Row) -> dict[str, list[Row]]:

@@ -15,7 +15,7 @@ from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_ex
 LONGEST, SIZES, COUNT = 14, range(2, 5), 2
 """Words that fit, numbers of candidates of an ambiguous sentence, sentences that are shown."""
 WORD_SIZE, GAP = 10, 0.16
-LEVEL = 0.3
+ARC_HEIGHT = 0.3
 WORD_HEIGHT = 0.36
 TITLE_HEIGHT = 0.3
 ROOT = "root"
@@ -49,7 +49,6 @@ class Parse:
 class ParsedSentence:
     """A sentence with its gold tree and the trees of nonzero weight, the heaviest first."""
 
-    index: int
     sentence: str
     words: tuple[str, ...]
     gold: Parse
@@ -67,8 +66,8 @@ class ParsedSentence:
     @property
     def gold_place(self) -> int | None:
         """Place of the gold tree among the candidates, from zero; None if it is none of them."""
-        places = [n for n, parse in enumerate(self.candidates) if parse.heads == self.gold.heads]
-        return places[0] if places else None
+        trees = [parse.heads for parse in self.candidates]
+        return trees.index(self.gold.heads) if self.gold.heads in trees else None
 
 
 class DependencyArcs(Figure):
@@ -141,7 +140,6 @@ def names_of(row: Row) -> tuple[str, str]:
 def parsed_sentence(row: Row) -> ParsedSentence:
     """One row of ``candidates.jsonl``."""
     return ParsedSentence(
-        index=row["index"],
         sentence=str(row["sentence"]),
         words=tuple(row["words"]),
         gold=Parse(tuple(row["gold"]), 1.0),
@@ -183,37 +181,20 @@ class _Panel:
 
 
 def _height(arcs: Mapping[Arc, float]) -> float:
-    return HEADROOM + LEVEL * max(_level(arc) for arc in arcs)
+    return HEADROOM + max(_arc_height(arc) for arc in arcs)
 
 
-def _level(arc: Arc) -> float:
-    """Longer arcs are higher, by less and less."""
-    return float(abs(arc[0] - arc[1]) ** 0.75)
+def _arc_height(arc: Arc) -> float:
+    """Height in inches: longer arcs are higher, by less and less."""
+    return ARC_HEIGHT * float(abs(arc[0] - arc[1]) ** 0.75)
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """A cubic curve from word to word, in inches; it comes as near as 3/4 of its controls."""
-
-    start: float
-    end: float
-    base: float
-    control: float
-
-    @property
-    def path(self) -> Path:
-        """Outline that is drawn."""
-        points = [
-            (self.start, self.base), (self.start, self.control),
-            (self.end, self.control), (self.end, self.base),
-        ]  # fmt: skip
-        return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-
-    def at(self, t: float) -> tuple[float, float]:
-        """The point after a share ``t`` of the way."""
-        share, rise = t * t * (3 - 2 * t), 3 * t * (1 - t)
-        x = self.start + share * (self.end - self.start)
-        return x, self.base + rise * (self.control - self.base)
+def _on_curve(
+    t: float, start: float, end: float, base: float, control: float
+) -> tuple[float, float]:
+    """The point of a cubic curve from word to word after a share ``t`` of the way, in inches."""
+    share, rise = t * t * (3 - 2 * t), 3 * t * (1 - t)
+    return start + share * (end - start), base + rise * (control - base)
 
 
 def _draw_arcs(
@@ -224,20 +205,23 @@ def _draw_arcs(
     for arc, weight in sorted(arcs.items()):
         start, end = (centres[place] for place in arc)
         end += 0.04 if start > end else -0.04
-        base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + LEVEL * _level(arc))
-        curve = _Curve(start, end, base, base + 4 / 3 * (peak - base))
+        base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + _arc_height(arc))
+        control = base + 4 / 3 * (peak - base)  # a cubic curve comes as near as 3/4 of it
+        corners = [(start, base), (start, control), (end, control), (end, base)]
+        curve = Path(corners, [Path.MOVETO, *[Path.CURVE4] * 3])
         strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
         style = "solid" if weight > 0 else (0, (3, 2))
         axes.add_patch(
-            PathPatch(curve.path, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
+            PathPatch(curve, fill=False, edgecolor=colour, alpha=strength, linestyle=style)
         )
         tip = "v" if side > 0 else "^"
-        axes.plot([curve.end], [curve.base], tip, markersize=4, color=colour, alpha=strength)
+        axes.plot([end], [base], tip, markersize=4, color=colour, alpha=strength)
         if 0 < weight < 1 - 1e-6:
             # The middle of the label: on the curve near its top, else outward from the top, clear
             # of other labels.
-            places = [curve.at(0.5 + sign * step / 50) for step in range(20) for sign in (1, -1)]
-            (x, y), outward = curve.at(0.5), 1.01 * side * LABEL[1]
+            shares = [0.5 + sign * step / 50 for step in range(20) for sign in (1, -1)]
+            places = [_on_curve(share, start, end, base, control) for share in shares]
+            (x, y), outward = places[0], 1.01 * side * LABEL[1]
             places += [(x, y + outward * step) for step in range(1, 2 * len(taken) + 2)]
             taken.append(next(one for one in places if all(_apart(one, other) for other in taken)))
             axes.text(

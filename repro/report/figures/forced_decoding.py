@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -108,8 +109,9 @@ class ForcedDecoding(Figure):
         head = LINE * len(source) + MARGIN
         canvas = Canvas(WIDTH, head + sum(heights) + LINE + MARGIN)
         axes = canvas.page()
+        write = partial(axes.text, fontsize=SIZE, color=INK, va="center")
         for number, text in enumerate(source):
-            axes.text(MARGIN, MARGIN + LINE * number, text, fontsize=SIZE, color=INK, va="center")
+            write(MARGIN, MARGIN + LINE * number, text)
         top = head + GAP
         for line, tall in zip(lines, heights, strict=True):
             left = MARGIN
@@ -120,19 +122,14 @@ class ForcedDecoding(Figure):
                 for number, (text, share, target) in enumerate(box.lines):
                     y = top + PAD / 2 + LINE * (number + 0.5)
                     color = ZERO if target and share == percent(0.0) else INK
-                    weight = "bold" if target else "normal"
-                    axes.text(
-                        left + PAD, y, text, fontsize=SIZE, weight=weight, color=color, va="center"
-                    )
-                    axes.text(
-                        left + box.width - PAD, y, share, fontsize=SIZE - 1.5, color=MUTED_INK,
-                        ha="right", va="center",
-                    )  # fmt: skip
+                    write(left + PAD, y, text, weight="bold" if target else "normal", color=color)
+                    right = left + box.width - PAD
+                    write(right, y, share, fontsize=SIZE - 1.5, color=MUTED_INK, ha="right")
                 left += box.width + GAP
             top += tall
         note = "bold: the given target · boxes: every continuation"
         note += " · shaded: no other continuation" if any(box.completed for box in boxes) else ""
-        axes.text(MARGIN, top + LINE / 2, note, fontsize=8, color=MUTED_INK, va="center")
+        write(MARGIN, top + LINE / 2, note, fontsize=8, color=MUTED_INK)
         return canvas
 
     def describe(self, data: Row) -> str:
@@ -157,15 +154,11 @@ class ForcedDecoding(Figure):
 
 def steps_of(row: Row) -> list[Step]:
     """The steps along the target."""
-    return [
-        Step(
-            target,
-            step["probability"],
-            step["support"],
-            [(token, share) for token, share in step["alternatives"]],
-        )
-        for target, step in zip(row["target"], row["steps"], strict=True)
-    ]
+    found = []
+    for target, step in zip(row["target"], row["steps"], strict=True):
+        alternatives = [(token, share) for token, share in step["alternatives"]]
+        found.append(Step(target, step["probability"], step["support"], alternatives))
+    return found
 
 
 def names_of(row: Row) -> tuple[str, str]:

@@ -6,14 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis, XAxis
 from matplotlib.colors import to_rgb
 
 from repro.report.figures.canvas import (
     FRAME,
     INK,
+    MARGIN,
     MUTED_INK,
     PAPER,
     WEIGHT,
+    WORD_SIZE,
     Canvas,
     Cells,
     is_mark,
@@ -24,11 +27,10 @@ from repro.report.figures.canvas import (
 
 CELL = 0.15
 """Width and height of a cell in inches: just enough for its words."""
-WORD_SIZE, NOTE_SIZE = 8.0, 8.0
+NOTE_SIZE = 8.0
 SAME = 1e-6
 """Weights that differ by less than this share of the larger one are equal."""
 BAR_WIDTH, BAR_HEIGHT, BAR_STEPS, FOOT = 1.6, 0.1, 32, 0.55
-MARGIN = 0.15
 BULLETS = [(shape, filled) for filled in (True, False) for shape in "o^sDvPX*"]
 """Marks of groups of equal weights: shape, and whether it is filled."""
 
@@ -95,8 +97,8 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     if points:
         axes.plot(*zip(*points, strict=True), color=FRAME, linewidth=0.5, solid_capstyle="butt")
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
-    _name(axes, "x", columns if grid.name_columns else [])
-    _name(axes, "y", rows if grid.name_rows else [])
+    _name(axes.xaxis, columns if grid.name_columns else [])
+    _name(axes.yaxis, rows if grid.name_rows else [])
     axes.spines[:].set(color=FRAME, linewidth=0.5)
     return axes
 
@@ -173,15 +175,10 @@ def _shade(axes: Axes, weights: Sequence[Sequence[float]], gid: str) -> None:
     axes.pcolormesh(colours, antialiased=False, linewidth=0, gid=gid)
 
 
-def _name(axes: Axes, side: str, words: Sequence[str]) -> None:
+def _name(axis: Axis, words: Sequence[str]) -> None:
     labels = [token_label(word) for word in words]
-    places = [n + 0.5 for n in range(len(labels))]
-    if side == "y":
-        axes.set_yticks(places, labels)
-        ticks = axes.get_yticklabels()
-    else:
-        long = any(text_width(label, WORD_SIZE) > CELL for label in labels)
-        axes.set_xticks(places, labels, rotation=90 if long else 0)
-        ticks = axes.get_xticklabels()
-    for tick, word in zip(ticks, words, strict=True):
+    long = any(text_width(label, WORD_SIZE) > CELL for label in labels)
+    turned = long and isinstance(axis, XAxis)
+    axis.set_ticks([n + 0.5 for n in range(len(labels))], labels, rotation=90 if turned else 0)
+    for tick, word in zip(axis.get_ticklabels(), words, strict=True):
         tick.set_color(MUTED_INK if is_mark(word) else INK)

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-
-from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import (
     INK,
@@ -24,15 +23,13 @@ STEP, BRANCH, TRUNK, LINE = 0.22, 0.8, 0.1, 0.42
 MARGIN, HEADER, FOOTER = 0.2, 0.5, 0.4
 SIZES = range(2, 5)
 TOLERANCE = 1e-3
-HALF_LETTER = 0.055
-LETTER = 0.095
+HALF_LETTER, LETTER = 0.055, 0.095
 PERCENT, GAP, GOLD_MARK = 0.78, 0.1, 0.66
 END_ROOM = PERCENT + GAP + GOLD_MARK
 MOST = 12
-CERTAIN = 0.9995
-ROUNDING = 1e-6
-GOLD = "#1a7f37"
-ARROW = "#7d8a96"
+CERTAIN, ROUNDING = 0.9995, 1e-6
+"""Steps from the one on need no label; within the other of 1, a probability reads ``100.0 %``."""
+GOLD, ARROW = "#1a7f37", "#7d8a96"
 
 
 @dataclass(frozen=True)
@@ -62,9 +59,6 @@ class LatticeExample:
     """Hypotheses of one example; ``finite`` says that every other string has probability zero."""
 
     index: int
-    language: str
-    lemma: str
-    tags: tuple[str, ...]
     gold: str
     finite: bool
     hypotheses: tuple[Hypothesis, ...]
@@ -138,7 +132,7 @@ class Lattice(Figure):
         example = lattice_example(data)
         root = build_tree(example, MOST)
         lines = place(root, step=STEP, branch=BRANCH)
-        head = drawable(f"{example.language}: {example.lemma}, {' '.join(example.tags)}")
+        head = drawable(f"{data['language']}: {data['lemma']}, {' '.join(data['tags'])}")
         foot = _footer(example)
         ends = [child for _, child in walk(root) if child.hypothesis is not None]
         tree = max(end.x + LETTER * len(_end_text(end)) for end in ends) + END_ROOM
@@ -148,6 +142,7 @@ class Lattice(Figure):
         axes = canvas.page()
         top, bottom = -HEADER - LINE / 2, height - HEADER - LINE / 2
         axes.set(xlim=(-MARGIN, width - MARGIN), ylim=(bottom, top))
+        write = partial(axes.text, fontsize=10, va="center", color=INK)
         for parent, child in walk(root):
             # The arrow, with its trunk where it leaves the line; certain steps bear no label.
             trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
@@ -160,31 +155,30 @@ class Lattice(Figure):
             axes.annotate("", (end, y), (trunk, y), arrowprops={**style, **line})
             if parent.branches and child.step < CERTAIN:
                 x = (parent.x + parent.half + TRUNK + end) / 2 - 0.03
-                _write(axes, x, y - 0.1, percent(child.step), size=7.5, ha="center")
+                write(x, y - 0.1, percent(child.step), fontsize=7.5, ha="center")
             if child.hypothesis is None:
-                _write(axes, child.x, y, token_label(child.token), size=12, ha="center")
+                write(child.x, y, token_label(child.token), fontsize=12, ha="center")
                 continue
             # Each text of an end by itself: the string may run from right to left.
             gold = example.is_gold(child.hypothesis)
             look: dict[str, Any] = {"color": GOLD, "weight": "bold"} if gold else {"color": INK}
             axes.plot([child.x], [y], "s", markersize=4.5, color=look["color"])
             x = child.x + PERCENT
-            _write(axes, x, y, percent(child.hypothesis.probability), **look, ha="right")
+            write(x, y, percent(child.hypothesis.probability), **look, ha="right")
             if gold:
-                _write(axes, x + GAP, y, "✓ gold", **look)
-            _write(axes, x + GAP + (GOLD_MARK if gold else 0), y, _end_text(child), **look)
+                write(x + GAP, y, "✓ gold", **look)
+            write(x + GAP + (GOLD_MARK if gold else 0), y, _end_text(child), **look)
         axes.plot([root.x], [root.y], "o", markersize=4, color=INK)
-        _write(axes, -0.05, top + 0.22, head)
-        _write(axes, -0.05, bottom - 0.2, foot, size=8.5, color=MUTED_INK)
+        write(-0.05, top + 0.22, head)
+        write(-0.05, bottom - 0.2, foot, fontsize=8.5, color=MUTED_INK)
         return canvas
 
     def describe(self, data: Row) -> str:
         example = lattice_example(data)
-        ranked = example.ranked
-        listed = "; ".join(f"{h.text!r} {percent(h.probability)}" for h in ranked[:MOST])
-        more = f"; {len(ranked) - MOST} more" if len(ranked) > MOST else ""
-        place = f"{example.lemma!r} ({example.language})"
-        return f"Hypotheses for {place}, gold {example.gold!r}: {listed}{more}."
+        listed = [f"{one.text!r} {percent(one.probability)}" for one in example.ranked]
+        listed[MOST:] = [f"{len(listed) - MOST} more"] if len(listed) > MOST else []
+        gold = f"{data['lemma']!r} ({data['language']}), gold {example.gold!r}"
+        return f"Hypotheses for {gold}: {'; '.join(listed)}."
 
     def remark(self, data: Row) -> str:
         example = lattice_example(data)
@@ -204,23 +198,12 @@ def names_of(row: Row) -> tuple[str, str]:
 
 def lattice_example(row: Row) -> LatticeExample:
     """One row of ``hypotheses.jsonl``."""
-    tags = row["tags"]
-    return LatticeExample(
-        index=row["index"],
-        language=str(row["language"]),
-        lemma=str(row["lemma"]),
-        tags=tuple(tags.split(";") if isinstance(tags, str) else tags),
-        gold=str(row["gold"]),
-        finite=bool(row["finite"]),
-        hypotheses=tuple(
-            Hypothesis(
-                tuple(one["tokens"][:-1] if one["tokens"][-1:] == [END] else one["tokens"]),
-                one["probability"],
-                tuple(one["steps"]),
-            )
-            for one in row["hypotheses"]
-        ),
-    )
+    hypotheses = []
+    for one in row["hypotheses"]:
+        tokens = one["tokens"][:-1] if one["tokens"][-1:] == [END] else one["tokens"]
+        hypotheses.append(Hypothesis(tuple(tokens), one["probability"], tuple(one["steps"])))
+    gold, finite = str(row["gold"]), bool(row["finite"])
+    return LatticeExample(row["index"], gold, finite, tuple(hypotheses))
 
 
 def entropy(example: LatticeExample) -> float:
@@ -231,11 +214,7 @@ def entropy(example: LatticeExample) -> float:
 
 
 def build_tree(example: LatticeExample, most: int) -> Node:
-    """Merge the most probable hypotheses by their common prefixes.
-
-    Args:
-        example: its hypotheses, in any order.
-        most: how many of them to keep.
+    """Merge so many of the most probable hypotheses by their common prefixes.
 
     Raises:
         ResultsError: there is no hypothesis, one is listed twice, or two disagree on the
@@ -266,20 +245,16 @@ def build_tree(example: LatticeExample, most: int) -> Node:
             )
         step = hypothesis.steps[-1] if hypothesis.finished else 1.0
         node.children.append(Node("", step, hypothesis, mass=hypothesis.probability))
-    _sort(root)
+    for node in [root, *(child for _, child in walk(root))]:
+        node.children.sort(key=lambda child: (-child.mass, child.token))
     return root
 
 
 def place(root: Node, *, step: float, branch: float) -> int:
-    """Set the position of every node below ``root``.
+    """Set the position of every node below ``root``; returns how many lines the tree takes.
 
-    Args:
-        root: placed at zero.
-        step: length of an arrow, in inches.
-        branch: length of an arrow that leaves a branching node, where a label needs room.
-
-    Returns:
-        How many lines the tree takes.
+    Arrows are ``step`` inches long, ``branch`` inches where one leaves a branching node and has a
+    label.
     """
     line = root.y
     for child in root.children:
@@ -295,12 +270,6 @@ def walk(root: Node) -> Iterator[tuple[Node, Node]]:
     for child in root.children:
         yield root, child
         yield from walk(child)
-
-
-def _sort(node: Node) -> None:
-    node.children.sort(key=lambda child: (-child.mass, child.token))
-    for child in node.children:
-        _sort(child)
 
 
 def percent(probability: float) -> str:
@@ -330,10 +299,6 @@ def _end_text(end: Node) -> str:
     assert end.hypothesis is not None
     text = drawable(end.hypothesis.text.replace(" ", SPACE)) or "(empty)"
     return text if end.hypothesis.finished else f"{text} … (unfinished)"
-
-
-def _write(axes: Axes, x: float, y: float, text: str, *, size: float = 10, **style: Any) -> None:
-    axes.text(x, y, text, fontsize=size, va="center", **{"color": INK, **style})
 
 
 FIGURES = {"lattice": Lattice()}

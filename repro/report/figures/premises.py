@@ -3,18 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from repro.report.figures.canvas import MUTED_INK, Canvas, drawable, text_width
+from repro.report.figures.canvas import MARGIN, MUTED_INK, WORD_SIZE, Canvas, drawable, text_width
 from repro.report.figures.comparison import choose_pairs, hypothesis_of, wrong_in_words, wrong_runs
-from repro.report.figures.heatmap import (
-    FOOT,
-    MARGIN,
-    WORD_SIZE,
-    Heatmap,
-    bar_room,
-    draw_bar,
-    draw_heatmap,
-    room,
-)
+from repro.report.figures.heatmap import FOOT, Heatmap, bar_room, draw_bar, draw_heatmap, room
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 
 LONGEST = 24

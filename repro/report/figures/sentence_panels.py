@@ -2,20 +2,19 @@
 
 import math
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any, ClassVar
 
-from repro.data.segmentation import SEPARATOR, join_subwords
+from repro.data.segmentation import SEPARATOR
 from repro.data.sentence_search import sentence_key
-from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable
+from repro.report.figures.canvas import INK, MARGIN, MUTED_INK, Canvas, drawable
 from repro.report.figures.comparison import END, Panel, Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import (
     CELL,
     FOOT,
-    MARGIN,
     Heatmap,
     bar_room,
     clusters,
@@ -34,9 +33,6 @@ WIDEST = 11.0
 """Inches that the page has for a figure."""
 TITLE_LINE, TITLE_LETTER, LABEL, GAP = 0.19, 0.08, 0.22, 0.16
 
-LONGEST_SUMMARIZED, LONGEST_TRANSLATED, LONGEST_OF_MANY = 26, 14, 10
-"""Symbols of a source that fit beside and below the panels of other runs."""
-
 
 @dataclass(frozen=True)
 class SentencePanels(Figure):
@@ -44,7 +40,7 @@ class SentencePanels(Figure):
 
     Attributes:
         count: sentences that are shown, if there are so many.
-        longest: symbols of a source that fit; outputs may have four more.
+        longest: symbols of a source that fit on the page; outputs may have four more.
         repetitions: whether words that an output repeats are highlighted, as in Malaviya et al.
             (2018), Figure 2.
         excess: by how much a sentence makes the point of the figure; without one, the longest
@@ -62,15 +58,14 @@ class SentencePanels(Figure):
     missing: str = ""
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        if self.excess is None:
-            rule = f"the longest source of at most {self.longest} symbols"
-            return choose_sentences(runs, self._rank, self.count, rule)
-        rule = f"{self.point}; at most {self.longest} words"
+        rule = f"the longest source of at most {self.longest} symbols"
+        if self.excess is not None:
+            rule = f"{self.point}; at most {self.longest} words"
         data = choose_sentences(runs, self._rank, self.count, rule)
-        shown = Sentence(data["sentences"][0])
-        if shown.row[OWN] or (self._fits(shown) and self.excess(shown) > 0):
+        first = Sentence(data["sentences"][0])
+        if self.excess is None or first.row[OWN]:
             return data
-        return {MISSING: self.missing}
+        return data if self._fits(first) and self.excess(first) > 0 else {MISSING: self.missing}
 
     def draw(self, data: Row) -> Canvas:
         blocks = [Block(sentence, self.repetitions) for sentence in shown_sentences(data)]
@@ -88,9 +83,9 @@ class SentencePanels(Figure):
 
     def describe(self, data: Row) -> str:
         sentences = shown_sentences(data)
-        weights: dict[str, list[float]] = {}
+        weights: dict[str, list[float]] = defaultdict(list)
         for panel in (panel for one in sentences for panel in one.panels):
-            weights.setdefault(panel.label, []).extend(w for line in panel.weights for w in line)
+            weights[panel.label] += [weight for line in panel.weights for weight in line]
         shares = [
             f"{n}: {sum(w > 0 for w in every)} of {len(every)}" for n, every in weights.items()
         ]
@@ -100,11 +95,10 @@ class SentencePanels(Figure):
     def remark(self, data: Row) -> str:
         sentences = shown_sentences(data)
         lengths = ", ".join(f"{p.label} {len(p.words)}" for p in sentences[0].panels)
+        bullets = f"Words to which {CLUSTERED} gives equal weights bear the same bullet."
         parts = [
             f"Words of the outputs: {lengths}." if self.excess else "",
-            f"Words to which {CLUSTERED} gives equal weights bear the same bullet."
-            if has_bullets(sentences)
-            else "",
+            bullets if has_bullets(sentences) else "",
             repetitions_in_words(sentences) if self.repetitions else "",
             underflow(sentences),
         ]
@@ -121,21 +115,37 @@ class SentencePanels(Figure):
         return not fits, -size if fits else size
 
 
-@dataclass(frozen=True)
 class Block:
     """One sentence with its panels, as it is laid out; all measures are inches.
 
-    Panels are drawn side by side in as many lines as the page needs; the source words are
+    Panels are drawn side by side in as many rows as the page needs; the source words are
     written below the last panel of each column.
+
+    Attributes:
+        sentence: the sentence.
+        width: width of all columns, with margins.
     """
 
-    sentence: Sentence
-    repetitions: bool = False
-
-    @property
-    def width(self) -> float:
-        """Width of all columns, with margins."""
-        return MARGIN + self._step * self._across
+    def __init__(self, sentence: Sentence, repetitions: bool = False) -> None:
+        self.sentence, self._repetitions = sentence, repetitions
+        panels = sentence.panels
+        self._left = room([word for panel in panels for word in panel.output])
+        # Width of a column with the space behind it.
+        self._step = self._left + CELL * max(len(panel.columns) for panel in panels) + GAP
+        # Panels beside each other, so that rows are as even as they can be.
+        most = max(1, int((WIDEST - MARGIN) / self._step))
+        self._across = math.ceil(len(panels) / math.ceil(len(panels) / most))
+        self.width = MARGIN + self._step * self._across
+        # Whether the source words are written below a panel: not where one with as many follows.
+        pairs = zip_longest(panels, panels[self._across :])
+        self._named = [not below or len(below.columns) != len(p.columns) for p, below in pairs]
+        self._heights = []
+        for start in range(0, len(panels), self._across):
+            row = slice(start, start + self._across)
+            named = any(self._named[row])
+            words = room([word for panel in panels[row] for word in panel.columns])
+            most_output = max(len(panel.output) for panel in panels[row])
+            self._heights.append(LABEL + CELL * most_output + (words if named else 0.05))
 
     def height(self, width: float) -> float:
         """Height with title, source words and the space below."""
@@ -147,56 +157,21 @@ class Block:
         canvas.write(MARGIN, down + 0.06, "\n".join(title), fontsize=9, linespacing=1.25)
         down += TITLE_LINE * len(title) + 0.06
         for number, panel in enumerate(self.sentence.panels):
-            line, column = divmod(number, self._across)
+            row, column = divmod(number, self._across)
             left = MARGIN + self._left + column * self._step
-            top = down + sum(self._heights[:line]) + LABEL
-            named = self._named(number)
+            top = down + sum(self._heights[:row]) + LABEL
+            named = self._named[number]
             grid = Heatmap(panel.weights, panel.output, panel.columns, name_columns=named)
             axes = draw_heatmap(canvas, left, top, grid)
             axes.set_title(drawable(panel.label), fontsize=9, color=MUTED_INK, pad=3, loc="left")
             if panel.mapping == CLUSTERED:
                 for y, weights in enumerate(panel.weights):
                     draw_bullets(axes, y, weights)
-            if self.repetitions:
+            if self._repetitions:
                 marks = repeated_places(panel, self.sentence)
                 for tick, marked in zip(axes.get_yticklabels(), marks, strict=True):
                     tick.set_fontweight("bold" if marked else "normal")
                     tick.set_color(REPEATED if marked else INK)
-
-    @property
-    def _left(self) -> float:
-        return room([word for panel in self.sentence.panels for word in panel.output])
-
-    @property
-    def _step(self) -> float:
-        """Width of a column with the space behind it."""
-        columns = max(len(panel.columns) for panel in self.sentence.panels)
-        return self._left + CELL * columns + GAP
-
-    @property
-    def _across(self) -> int:
-        """Panels beside each other, so that lines are as even as they can be."""
-        count = len(self.sentence.panels)
-        most = max(1, int((WIDEST - MARGIN) / self._step))
-        return math.ceil(count / math.ceil(count / most))
-
-    @property
-    def _heights(self) -> list[float]:
-        """Heights of the rows of panels."""
-        panels, across = self.sentence.panels, self._across
-        heights = []
-        for start in range(0, len(panels), across):
-            line = panels[start : start + across]
-            named = any(self._named(start + n) for n in range(len(line)))
-            words = room([word for panel in line for word in panel.columns]) if named else 0.05
-            heights.append(LABEL + CELL * max(len(panel.output) for panel in line) + words)
-        return heights
-
-    def _named(self, number: int) -> bool:
-        """Return whether the source words are written below a panel."""
-        panels = self.sentence.panels
-        below = panels[number + self._across :: self._across][:1]
-        return not below or len(below[0].columns) != len(panels[number].columns)
 
     def _title(self, width: float) -> list[str]:
         reference = " ".join(self.sentence.reference)
@@ -211,7 +186,7 @@ def has_bullets(sentences: Sequence[Sentence]) -> bool:
 
 
 def underflow(sentences: Sequence[Sentence]) -> str:
-    """Says so if softmax has weights of zero."""
+    """Note that weights of softmax are zero; blank if none is."""
     panels = [p for one in sentences for p in one.panels if p.mapping == SOFT]
     zeros = any(weight == 0 for panel in panels for line in panel.weights for weight in line)
     return f"Weights of {SOFT} below the least single-precision number are zero." if zeros else ""
@@ -219,10 +194,10 @@ def underflow(sentences: Sequence[Sentence]) -> str:
 
 def repetitions_in_words(sentences: Sequence[Sentence]) -> str:
     """The words that each run says more often than the reference does."""
-    parts: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = defaultdict(list)
     for one in sentences:
         for panel in one.panels:
-            parts.setdefault(panel.label, []).extend(repeated_words(panel.words, one))
+            parts[panel.label] += repeated_words(panel.words, one)
     found = [f"{label}: {', '.join(words) if words else 'none'}" for label, words in parts.items()]
     bold = ", bold" if any(parts.values()) else ""
     return f"Words said more often than in the reference{bold}: {'; '.join(found)}."
@@ -240,8 +215,7 @@ def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:
 def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:
     """Return whether each output symbol belongs to a repeated word."""
     tokens = [token for token in panel.output if token != END]
-    words = join_subwords(tokens)
-    repeated = {*repeated_words(words, sentence)}
+    words, repeated = panel.words, {*repeated_words(panel.words, sentence)}
     ends = [not token.endswith(SEPARATOR) for token in tokens]
     word_of = list(accumulate(ends, initial=0))[: len(tokens)]
     marked = [words[number] in repeated for number in word_of]
@@ -270,21 +244,21 @@ def shorter(sentence: Sentence) -> int:
 
 
 FIGURES = {
-    "attention_to_summarized": SentencePanels(1, LONGEST_SUMMARIZED),
-    "attention_to_two_summarized": SentencePanels(2, LONGEST_SUMMARIZED),
-    "attention_to_translated": SentencePanels(1, LONGEST_TRANSLATED),
-    "attention_to_two_translated": SentencePanels(2, LONGEST_TRANSLATED, repetitions=True),
-    "attention_to_six_translated": SentencePanels(6, LONGEST_OF_MANY),
+    "attention_to_summarized": SentencePanels(1, longest=26),
+    "attention_to_two_summarized": SentencePanels(2, longest=26),
+    "attention_to_translated": SentencePanels(1, longest=14),
+    "attention_to_two_translated": SentencePanels(2, longest=14, repetitions=True),
+    "attention_to_six_translated": SentencePanels(6, longest=10),
     "longer_summary": SentencePanels(
         1,
-        LONGEST_SUMMARIZED,
+        longest=26,
         excess=longer,
         point="the summary by fusedmax exceeds the longest of the others the most",
         missing="In no stored sentence that fits, fusedmax says more than all others.",
     ),
     "shorter_summary": SentencePanels(
         1,
-        LONGEST_SUMMARIZED,
+        longest=26,
         excess=shorter,
         point="the summaries by fusedmax and oscarmax fall short of the others the most",
         missing="In no stored sentence that fits, fusedmax and oscarmax say less than all others.",

@@ -14,7 +14,8 @@ from repro.results import ResultsError
 Distribution = Sequence[tuple[float, int]]
 """Values with how often they occur, by rising value."""
 
-WHISKERS, QUARTILES = (0.05, 0.95), (0.25, 0.75)
+BOX = {"whislo": 0.05, "q1": 0.25, "med": 0.5, "q3": 0.75, "whishi": 0.95}
+"""Parts of a box, by the names of :meth:`Axes.bxp`, and the shares of sentences below them."""
 COLOURS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
 """Sets of sentences, in the order in which they are drawn."""
 _PREFIXES = {"training": "training_", "validation": ""}
@@ -91,10 +92,7 @@ def distributions(data: Row, name: str) -> dict[str, list[Distribution]]:
 
 def box_of(distribution: Distribution) -> dict[str, Any]:
     """Median, quartiles and whiskers of a box, by the names of :meth:`Axes.bxp`."""
-    low, high = (quantile(distribution, share) for share in WHISKERS)
-    first, third = (quantile(distribution, share) for share in QUARTILES)
-    median = quantile(distribution, 0.5)
-    return {"whislo": low, "q1": first, "med": median, "q3": third, "whishi": high, "fliers": []}
+    return {**{name: quantile(distribution, share) for name, share in BOX.items()}, "fliers": []}
 
 
 def quantile(distribution: Distribution, share: float) -> float:

@@ -1,7 +1,7 @@
 """Translations by several runs side by side, as in Malaviya et al. (2018), Appendix B."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, ClassVar
 
@@ -21,12 +21,8 @@ SPACE = 0.04
 """Between two words, in inches."""
 
 
-@dataclass(frozen=True)
-class Word:
-    """A word of a text, and whether it is marked."""
-
-    text: str
-    marked: bool
+Word = tuple[str, bool]
+"""A word of a text, and whether it is marked."""
 
 
 class Translations(Figure):
@@ -62,8 +58,8 @@ class Translations(Figure):
             for name, words, colour in lines:
                 page.text(MARGIN, y, drawable(name), fontsize=SIZE, color=MUTED_INK, va="center")
                 x = MARGIN + NAMES
-                for marked, group in groupby(words, key=lambda word: word.marked):
-                    text = " ".join(drawable(word.text) for word in group)
+                for marked, group in groupby(words, key=lambda word: word[1]):
+                    text = " ".join(drawable(word) for word, _ in group)
                     color = colour if marked else INK
                     page.text(x, y, text, fontsize=SIZE, color=color, va="center")
                     x += text_width(text, SIZE) + SPACE
@@ -80,10 +76,9 @@ class Translations(Figure):
 
     def remark(self, data: Row) -> str:
         sentences = shown_sentences(data)
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for panel in (panel for one in sentences for panel in one.panels):
-            repeats = sum(word == before for before, word in pairwise(panel.words))
-            counts[panel.label] = counts.get(panel.label, 0) + repeats
+            counts[panel.label] += sum(word == before for before, word in pairwise(panel.words))
         found = ", ".join(f"{label} {count}" for label, count in counts.items())
         zeros = underflow([mapped_sentence(sentences)])
         return f"Immediate repetitions: {found}. {zeros}".strip()
@@ -120,24 +115,25 @@ def common_words(one: Sequence[str], other: Sequence[str]) -> tuple[set[int], se
     return places
 
 
+def _width(word: Word) -> float:
+    return text_width(drawable(word[0]), SIZE) + SPACE
+
+
 def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
     """Every line of a sentence's texts: a name or none, its words, and the colour of marks."""
     reference = sentence.reference
     found = [common_words(reference, panel.words) for panel in sentence.panels]
     shared = set.intersection(*(places for places, _ in found))
-    texts = [("input", [Word(word, False) for word in sentence.text.split()], INK)]
-    marks = [Word(word, n not in shared) for n, word in enumerate(reference)]
-    texts.append(("reference", marks, MISSED))
+    texts = [
+        ("input", [(word, False) for word in sentence.text.split()], INK),
+        ("reference", [(word, n not in shared) for n, word in enumerate(reference)], MISSED),
+    ]
     for panel, (_, places) in zip(sentence.panels, found, strict=True):
-        marks = [Word(word, n not in places) for n, word in enumerate(panel.words)]
+        marks = [(word, n not in places) for n, word in enumerate(panel.words)]
         texts.append((panel.label, marks, MISTAKEN))
-
-    def width(word: Word) -> float:
-        return text_width(drawable(word.text), SIZE) + SPACE
-
     lines = []
     for name, words, colour in texts:
-        wrapped = in_lines(words, width, WIDTH - NAMES - 2 * MARGIN)
+        wrapped = in_lines(words, _width, WIDTH - NAMES - 2 * MARGIN)
         lines += [(name if n == 0 else "", line, colour) for n, line in enumerate(wrapped)]
     return lines
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from repro.report.figures.canvas import INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library.values import as_numbers, even_grid
+from repro.report.figures.library.values import as_numbers
 from repro.report.figures.styles import DASHES, style_of
 
 ALPHAS = (1.0, 1.25, 1.5, 2.0, 4.0)
@@ -29,7 +29,7 @@ class EntmaxCurves(Figure):
 
         from repro.mappings import entmax
 
-        leads = even_grid(-REACH, REACH, STEPS)
+        leads = torch.linspace(-REACH, REACH, STEPS + 1)
         scores = torch.stack((leads, torch.zeros_like(leads)), -1)
         curves = [
             {"alpha": alpha, "probability": as_numbers(entmax(scores, alpha)[:, 0])}

@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
 from repro.report.figures.canvas import INK, MUTED_INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.library.values import as_numbers, even_grid
+from repro.report.figures.library.values import as_numbers
 from repro.report.figures.styles import style_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class MaxOperators(Figure):
         """
         import torch
 
-        leads = even_grid(-REACH, REACH, STEPS)
+        leads = torch.linspace(-REACH, REACH, STEPS + 1)
         scores = torch.stack((leads, torch.zeros_like(leads)), -1)
         certain = torch.tensor([1.0, 0.0])
         curves = {}
@@ -97,10 +97,8 @@ class MaxOperators(Figure):
 
 def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
     for name, curve in values["curves"].items():
-        label = _TITLES[name]
-        style = style_of(name)
-        line = {"color": style.color, "ls": style.dashes, "lw": 1.7}
-        axes.plot(values["t"], curve[key], label=label, **line)
+        line = {"color": style_of(name).color, "ls": style_of(name).dashes, "lw": 1.7}
+        axes.plot(values["t"], curve[key], label=_TITLES[name], **line)
 
 
 class MapSurfaces(Figure):
@@ -117,7 +115,7 @@ class MapSurfaces(Figure):
         """``Π_Ω([t₁, t₂, 0])₂`` on a square grid; one row per ``t₂``."""
         import torch
 
-        grid = even_grid(-2.0, 2.0, 40)
+        grid = torch.linspace(-2.0, 2.0, 41)
         second, first = torch.meshgrid(grid, grid, indexing="ij")
         scores = torch.stack((first, second, torch.zeros_like(first)), -1)
         surfaces = {

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from repro.report.figures.canvas import INK, Canvas, plain_axes
 from repro.report.figures.kinds import Figure, FigureRuns, Row
+from repro.report.figures.styles import DASHES
 
 NODES, SEED = 20, 0
 ITERATIONS = 400
@@ -18,14 +19,13 @@ REPEATS = 5
 ACTIVE_SET = "active set"
 FLOOR = 1e-9
 """Smaller distances from the maximum are drawn at this one."""
-_COLORS = {ACTIVE_SET: "#117733", "vanilla": "#882255", "away": "#332288", "pairwise": "#dd7a1e"}
-_LABELS = {"vanilla": "vanilla CG", "away": "away-step CG", "pairwise": "pairwise CG"}
-_DASHES: dict[str, Any] = {
-    ACTIVE_SET: "-",
-    "vanilla": (0, (6, 2)),
-    "away": (0, (1, 1.2)),
-    "pairwise": (0, (5, 1.5, 1, 1.5)),
+_LOOKS = {
+    ACTIVE_SET: (ACTIVE_SET, "#117733", DASHES[0]),
+    "vanilla": ("vanilla CG", "#882255", DASHES[1]),
+    "away": ("away-step CG", "#332288", DASHES[2]),
+    "pairwise": ("pairwise CG", "#dd7a1e", DASHES[3]),
 }
+"""Label, colour and dashes of each solver."""
 
 
 class SolverRace(Figure):
@@ -114,9 +114,9 @@ class SolverRace(Figure):
 
 
 def _curve(axes: Axes, name: str, x: Sequence[float], y: Sequence[float]) -> None:
-    label = _LABELS.get(name, name)
-    axes.plot(x, y, color=_COLORS[name], ls=_DASHES[name], lw=1.6, label=label)
-    axes.plot(x[-1], y[-1], color=_COLORS[name], marker="o", ms=4)
+    label, color, dashes = _LOOKS[name]
+    axes.plot(x, y, color=color, ls=dashes, lw=1.6, label=label)
+    axes.plot(x[-1], y[-1], color=color, marker="o", ms=4)
 
 
 FIGURES = {"solver_race": SolverRace()}

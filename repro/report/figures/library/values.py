@@ -1,4 +1,4 @@
-"""Values that figures of the library compute: even grids, numbers as JSON holds them."""
+"""Numbers that figures of the library compute, as JSON holds them."""
 
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,6 @@ DIGITS = 6
 
 Values are computed in float32, for which runs have compiled the kernels already.
 """
-
-
-def even_grid(low: float, high: float, steps: int) -> "Tensor":
-    """``steps + 1`` numbers from ``low`` to ``high``."""
-    import torch
-
-    return torch.linspace(low, high, steps + 1)
 
 
 def as_numbers(values: "Tensor") -> list[float]:
