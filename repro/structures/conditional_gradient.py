@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.kernels import entries
+from repro.structures.kernels import conditional_gradient as kernel
 from repro.structures.kernels.codes import CONVERGED
 from repro.structures.solving import refuse
 from repro.structures.structure import Problem, Structure
@@ -90,7 +90,7 @@ def descend(problem: Problem, variant: Variant, max_iter: int, tol: float) -> De
         tol: as there.
     """
     history, marginals = np.zeros((max_iter, 3)), torch.zeros_like(problem.unary[0])
-    rounds = entries.conditional_gradient(
+    rounds = kernel.run(
         problem.code, problem.unary[0].numpy(), problem.additional[0].double().numpy(),
         VARIANTS.index(variant), tol, history, marginals.numpy(),
     )  # fmt: skip

@@ -11,9 +11,18 @@ from torch import Tensor
 
 from repro.structures.any_oracle import OracleStructure
 from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
+from repro.structures.kernels import batch as kernels
 from repro.structures.kernels import entries
 from repro.structures.kernels.batch import Found, Report
-from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, RUNNING, SEQUENCE, Array
+from repro.structures.kernels.codes import (
+    CONVERGED,
+    INFEASIBLE,
+    INVALID,
+    ROUNDING_UNIT,
+    RUNNING,
+    SEQUENCE,
+    Array,
+)
 from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State
 from repro.structures.structure import InfeasibleError, Problem, Selection, starts
 
@@ -25,8 +34,6 @@ _MORE = 1000
 interior-point method takes as long as about a thousand."""
 _ROOM = 32
 """Structures for which the active set of an oracle in Python has memory at first."""
-_UNIT = 2.0**-50
-"""Bound of a sum's rounding error, relative to its terms; eight times the unit roundoff."""
 _FEW = 500
 """A caller who allows fewer oracle calls wants a rough solution, and gets no interior point."""
 
@@ -96,7 +103,7 @@ def _solve_from(
     limits = np.stack([np.full(batch, tol), rounds.astype(np.float64)], 1)
 
     def solve_range(first: int, last: int) -> tuple[Found, int, int]:
-        found: tuple[Found, int, int] = entries.solve_range(
+        found: tuple[Found, int, int] = kernels.solve_range(
             problem.code, unary, transitions, sizes, limits, offsets, known, marginals.numpy(),
             report, first, last,
         )  # fmt: skip
@@ -133,7 +140,7 @@ def solve_with_oracle(
                 status = INFEASIBLE
             else:
                 size = float(np.abs(scores[vertex == 0]).sum())
-                entries.begin(state, vertex, best, _UNIT * (size + parts))
+                entries.begin(state, vertex, best, ROUNDING_UNIT * (size + parts))
         while status == RUNNING:
             used, lowered = state.counts[SIZE], scores.copy()
             lowered[:parts] -= state.weights[:used] @ (state.vertices[:used, :parts] == 0)
@@ -164,7 +171,7 @@ def best_vertices(problem: Problem) -> Tensor:
     unary, transitions, sizes = _arrays(problem)
 
     def map_range(first: int, last: int) -> None:
-        entries.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
+        kernels.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
 
     in_threads(map_range, problem)
     refuse(statuses)

@@ -79,12 +79,13 @@ def measure(state: State, theta: float) -> float:
 
 
 @inlined
-def respond(state: State, k: int, excess: float) -> None:
-    """Write what ``H⁻¹`` makes of the lowered scores, all but structure ``k``'s being equal.
+def find_step(state: State, k: int, excess: float) -> None:
+    """Write the step to the optimum over the active set, weights unconstrained in sign.
 
-    What all scores have in common does not change the step, but would add its rounding.
+    The lowered scores of all structures but ``k`` are equal. What all of them have in common does
+    not change the step, but would add its rounding.
     """
-    size = state.counts[SIZE]
+    size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
     if k == ALL:
         average = lowered_scores(state)
         for s in range(size):
@@ -93,13 +94,6 @@ def respond(state: State, k: int, excess: float) -> None:
     else:
         for s in range(size):
             state.step[s] = excess * state.inverse[k, s]
-
-
-@inlined
-def find_step(state: State, k: int, excess: float) -> None:
-    """Write the step to the optimum over the active set, weights unconstrained in sign."""
-    size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
-    respond(state, k, excess)
     for s in range(size):
         missing -= state.weights[s]
         solved_sum, ones_sum = solved_sum + state.step[s], ones_sum + state.ones[s]
