@@ -74,18 +74,7 @@ def respond(
     vertices: Tensor,
     response: Tensor,
 ) -> Tensor:
-    """``D θ``, which follows scores as the weights of structures do, up to a constant.
-
-    Args:
-        structure: what was solved.
-        unary: scores of unary parts.
-        additional: scores of additional parts, or None.
-        vertices: ``(B, K, V)``.
-        response: ``D``, ``(B, K, K)``.
-
-    Returns:
-        ``(B, K)`` in double precision.
-    """
+    """``D θ``, ``(B, K)`` in double precision: the weights of ``vertices``, up to a constant."""
     extra = None if additional is None else additional.double()
     theta = structure.score(vertices, unary.double(), extra)
     return (response @ theta.unsqueeze(-1)).squeeze(-1)

@@ -1,8 +1,8 @@
 """Solution of checked problems: batches, threads, and errors."""
 
 import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -99,7 +99,7 @@ def _solve_from(
     batch = problem.unary.size(0)
     marginals = torch.zeros_like(problem.unary)
     report = _empty_report(batch)
-    unary, transitions, sizes = _arrays(problem)
+    unary, transitions, sizes = problem.arrays
     limits = np.stack([np.full(batch, tol), rounds.astype(np.float64)], 1)
 
     def solve_range(first: int, last: int) -> tuple[Found, int, int]:
@@ -168,7 +168,7 @@ def best_vertices(problem: Problem) -> Tensor:
     batch = problem.unary.size(0)
     vertices = np.full((batch, problem.width), -1, np.int32)
     statuses = np.full(batch, CONVERGED)
-    unary, transitions, sizes = _arrays(problem)
+    unary, transitions, sizes = problem.arrays
 
     def map_range(first: int, last: int) -> None:
         kernels.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
@@ -213,25 +213,13 @@ def refuse(statuses: Array) -> None:
             raise kind(f"instance {wrong[0]}{more}: {reason}")
 
 
-def _arrays(problem: Problem) -> tuple[Array, Array, Array]:
-    return problem.unary.numpy(), problem.additional.numpy(), problem.sizes.numpy()
-
-
 def in_threads(work: Callable[[int, int], T], problem: Problem) -> list[T]:
     """Split a batch evenly among threads; results in order of the instances."""
     batch = problem.unary.size(0)
     values = problem.unary.size(-1)
     cost = problem.unary.numel() * values
     threads = max(1, min(torch.get_num_threads(), os.cpu_count() or 1, batch, cost // _GRAIN))
-    results: dict[int, T] = {}
-
-    def run(k: int) -> None:
-        results[k] = work(k * batch // threads, (k + 1) * batch // threads)
-
-    helpers = [threading.Thread(target=run, args=(k,)) for k in range(1, threads)]
-    for helper in helpers:
-        helper.start()
-    run(0)
-    for helper in helpers:
-        helper.join()
-    return [results[k] for k in range(threads)]
+    ends = [k * batch // threads for k in range(1, threads + 1)]
+    with ThreadPoolExecutor(max(1, threads - 1)) as helpers:
+        others = helpers.map(work, ends[:-1], ends[1:])
+        return [work(0, ends[0]), *others]

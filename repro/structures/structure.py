@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.structures.kernels.codes import MATCHING, Array
+from repro.structures.kernels.codes import Array
 
 
 class Inputs(NamedTuple):
@@ -129,9 +129,9 @@ class Problem:
         return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
 
     @property
-    def flipped(self) -> Tensor:
-        """Instances whose matchings are stored by column, as these are fewer than the rows."""
-        return (self.sizes[:, 0] > self.sizes[:, 1]) & (self.code == MATCHING)
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Unary and additional scores and sizes, as compiled code takes them."""
+        return self.unary.numpy(), self.additional.numpy(), self.sizes.numpy()
 
     @property
     def all_scores(self) -> Tensor:
