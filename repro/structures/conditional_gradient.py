@@ -91,7 +91,7 @@ def descend(problem: Problem, variant: Variant, max_iter: int, tol: float) -> De
     """
     history, marginals = np.zeros((max_iter, 3)), torch.zeros_like(problem.unary[0])
     rounds = kernel.run(
-        problem.code, problem.unary[0].numpy(), problem.additional[0].double().numpy(),
+        problem.code, problem.unary[0].numpy(), problem.additional[0].numpy(),
         VARIANTS.index(variant), tol, history, marginals.numpy(),
     )  # fmt: skip
     refuse(np.array([CONVERGED if rounds > 0 else -rounds]))

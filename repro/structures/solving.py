@@ -73,9 +73,8 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
     harder = problem.subset(stuck)
     pieces, shares = [], []
     for b, (n, m) in enumerate(harder.sizes.tolist()):
-        unary = harder.unary[b : b + 1, :n, :m]
-        chain = harder.additional[b : b + 1] if len(harder.additional) > 1 else harder.additional
-        flow = flows(trellis(unary, chain[:, : n - 1, :m, :m]))
+        one = harder.subset(np.array([b]))
+        flow = flows(trellis(one.unary[:, :n, :m], one.additional[:, : n - 1, :m, :m]))
         # An optimum uses about as many arcs as there are tags; a flow that did not get there may
         # use all of them, and the heaviest paths are then start enough.
         arcs = min(int((flow > POSITIVE).sum()), 4 * n * m)
@@ -215,11 +214,11 @@ def refuse(statuses: Array) -> None:
 
 def in_threads(work: Callable[[int, int], T], problem: Problem) -> list[T]:
     """Split a batch evenly among threads; results in order of the instances."""
-    batch = problem.unary.size(0)
-    values = problem.unary.size(-1)
-    cost = problem.unary.numel() * values
+    batch, cost = problem.unary.size(0), problem.unary.numel() * problem.unary.size(-1)
     threads = max(1, min(torch.get_num_threads(), os.cpu_count() or 1, batch, cost // _GRAIN))
+    if threads == 1:
+        return [work(0, batch)]  # a pool takes as long as a small instance
     ends = [k * batch // threads for k in range(1, threads + 1)]
-    with ThreadPoolExecutor(max(1, threads - 1)) as helpers:
+    with ThreadPoolExecutor(threads - 1) as helpers:
         others = helpers.map(work, ends[:-1], ends[1:])
         return [work(0, ends[0]), *others]

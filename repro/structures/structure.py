@@ -36,9 +36,7 @@ Solve = Callable[[Inputs], tuple[Any, ...]]
 def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
     """Call a solver with plain tensors; mapped dimensions become part of the batch.
 
-    Args:
-        solve: the solver. What it returns gets no derivative.
-        inputs: inputs of one mapped instance.
+    What the solver returns gets no derivative.
     """
     unary, additional, lengths, mask = inputs
     if not torch._C._are_functorch_transforms_active():
@@ -52,17 +50,13 @@ def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
 
 
 class _Solver(Function):
-    """The solver as a function without derivative."""
+    """The solver as a function without derivative, of the inputs and then the solver."""
 
     @staticmethod
-    def forward(
-        unary: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-        mask: Tensor | None,
-        solve: Solve,
-    ) -> tuple[Any, ...]:
-        return solve(Inputs(unary, additional, lengths, mask))
+    def forward(*arguments: Any) -> tuple[Any, ...]:
+        *inputs, solve = arguments
+        found: tuple[Any, ...] = solve(Inputs(*inputs))
+        return found
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -81,11 +75,8 @@ class _Solver(Function):
         def fold(tensor: Tensor | None, dim: int | None) -> Tensor | None:
             if tensor is None:
                 return None
-            if dim is None:
-                tensor = tensor.unsqueeze(0).expand(info.batch_size, *tensor.shape)
-            else:
-                tensor = tensor.movedim(dim, 0)
-            return tensor.flatten(0, 1)
+            each = info.batch_size, *tensor.shape
+            return (tensor.expand(each) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
 
         folded = [fold(tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=False)]
         found = _Solver.apply(*folded, solve)

@@ -69,16 +69,6 @@ def lowered_scores(state: State) -> float:
 
 
 @inlined
-def measure(state: State, theta: float) -> float:
-    """The Frank-Wolfe gap, given the best structure: how far its score is above the average."""
-    size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
-    for s in range(size):
-        uneven = max(uneven, abs(state.residual[s] - average))
-    state.values[UNEVEN] = uneven
-    return theta - dot(state.column, state.weights, size) - average
-
-
-@inlined
 def find_step(state: State, k: int, excess: float) -> None:
     """Write the step to the optimum over the active set, weights unconstrained in sign.
 
@@ -201,8 +191,13 @@ def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) 
     """
     theta, diagonal = score - state.values[OFFSET], compare(state, vertex)
     state.counts[ROUNDS] += 1
-    state.values[MOVED] = 0.0
-    state.values[GAP] = max(measure(state, theta), 0.0)
+    # The Frank-Wolfe gap is how far the best score is above the average.
+    size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
+    for s in range(size):
+        uneven = max(uneven, abs(state.residual[s] - average))
+    gap = theta - dot(state.column, state.weights, size) - average
+    state.values[MOVED], state.values[UNEVEN] = 0.0, uneven
+    state.values[GAP] = max(gap, 0.0)
     if state.values[GAP] <= max(tol, state.values[ROUNDING]):
         return CONVERGED
     if state.counts[ROUNDS] >= rounds or state.counts[STALLS] >= _PATIENCE:

@@ -186,7 +186,7 @@ def solve_range(
         marginals: ``(B, R, C)`` zeros; result.
         report: result.
         start: first instance.
-        stop: last instance but one.
+        stop: the instance behind the last one.
 
     Returns:
         The solutions, the number of structures, and of entries of the inverses.

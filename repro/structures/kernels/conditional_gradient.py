@@ -75,16 +75,6 @@ def scale(mixture: Mixture, factor: float) -> None:
     mixture.totals[SCORE] *= factor
 
 
-@allocating
-def drop(mixture: Mixture, s: int) -> None:
-    """Take a structure out of the mixture; the last one takes its place."""
-    last = int(mixture.totals[SIZE]) - 1
-    mixture.vertices[s] = mixture.vertices[last]
-    mixture.theta[s] = mixture.theta[last]
-    mixture.weights[s] = mixture.weights[last]
-    mixture.totals[SIZE] = last
-
-
 @inner
 def line_search(gain: float, curvature: float, largest: float) -> float:
     """The best step up to the largest (Eq. 8)."""
@@ -129,7 +119,10 @@ def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: in
         scale(mixture, 1.0 + length)
     move(mixture, w, mixture.theta[w], mixture.vertices[w], -length)
     if length == largest:
-        drop(mixture, w)
+        # The last structure takes the place of the one that has no weight left.
+        last = int(mixture.totals[SIZE]) - 1
+        mixture.vertices[w], mixture.theta[w] = mixture.vertices[last], mixture.theta[last]
+        mixture.weights[w], mixture.totals[SIZE] = mixture.weights[last], last
 
 
 @inner
