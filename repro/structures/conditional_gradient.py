@@ -81,14 +81,7 @@ def conditional_gradient(
 
 
 def descend(problem: Problem, variant: Variant, max_iter: int, tol: float) -> Descent:
-    """Run conditional gradient on a checked problem of one instance, in float64 on the CPU.
-
-    Args:
-        problem: as ``structure.problem`` returns it.
-        variant: as in :func:`conditional_gradient`.
-        max_iter: as there.
-        tol: as there.
-    """
+    """Run :func:`conditional_gradient` on a checked problem of one instance, in float64."""
     history, marginals = np.zeros((max_iter, 3)), torch.zeros_like(problem.unary[0])
     rounds = kernel.run(
         problem.code, problem.unary[0].numpy(), problem.additional[0].numpy(),

@@ -144,8 +144,7 @@ def solve_with_oracle(
             used, lowered = state.counts[SIZE], scores.copy()
             lowered[:parts] -= state.weights[:used] @ (state.vertices[:used, :parts] == 0)
             vertex = structure.best(lowered)
-            state = entries.with_room(state)
-            status = entries.advance(state, vertex, score(scores, vertex), tol, rounds)
+            status, state = entries.advance(state, vertex, score(scores, vertex), tol, rounds)
         used = state.counts[SIZE]
         report.statuses[b], report.counts[b] = status, used
         report.rounds[b], report.gaps[b] = state.counts[ROUNDS], state.values[GAP]

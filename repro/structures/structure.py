@@ -211,19 +211,15 @@ class Structure(ABC):
     ) -> tuple[Tensor, Tensor | None]:
         """Probabilities of unary and additional parts (Niculae et al. 2018, Eq. 4), differentiable.
 
-        The structures have probabilities in proportion to ``exp(score)``.
-
-        Args:
-            unary: as in :meth:`log_partition`.
-            additional: as there.
-            lengths: as there.
+        The structures have probabilities in proportion to ``exp(score)``. Arguments are those of
+        :meth:`log_partition`.
 
         Returns:
             Like ``unary`` and ``(B, ...)`` like ``additional``, or None without any; exactly zero
             at what does not exist, and everywhere where no structure is allowed.
 
         Raises:
-            NotImplementedError: as there.
+            NotImplementedError: marginals are intractable.
         """
         raise NotImplementedError(f"marginal inference is intractable in {type(self).__name__}")
 

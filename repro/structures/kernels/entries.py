@@ -13,18 +13,13 @@ def empty_state(*arguments: Any) -> Any:
 
 
 @on_disk
-def with_room(*arguments: Any) -> Any:
-    """Call ``gram.with_room``."""
-    return gram.with_room(*arguments)
-
-
-@on_disk
 def begin(*arguments: Any) -> Any:
     """Call ``active_set.begin``."""
     return active_set.begin(*arguments)
 
 
 @on_disk
-def advance(*arguments: Any) -> Any:
-    """Call ``active_set.advance``."""
-    return active_set.advance(*arguments)
+def advance(state: Any, *arguments: Any) -> Any:
+    """Call ``active_set.advance``; return the status and the active set, which may have grown."""
+    state = gram.with_room(state)
+    return active_set.advance(state, *arguments), state

@@ -99,21 +99,6 @@ def _masses(upper, score, bound, anchor, offset, MODE: tl.constexpr):
     return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
 
 
-@triton.jit
-def _ratio(boxes, limit, anchor, offset, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
-    """Factor of the free shares of softmax that makes them spend exactly the remaining mass."""
-    score, bound = capped(boxes.score, boxes.upper, limit, MODE)
-    spent, mass = _masses(boxes.upper, score, bound, anchor, offset, MODE)
-    if not HELD:
-        for start in range(N, boxes.scores.n, N):
-            score, upper = load_boxes(boxes.scores, boxes.uppers, start, MODE, N)
-            score, bound = capped(score, upper, limit, MODE)
-            a, b = _masses(upper, score, bound, anchor, offset, MODE)
-            spent, mass = spent + a, mass + b
-    left = tl.maximum(limit - spent, 0.0)
-    return tl.where(mass > 0.0, left / tl.where(mass > 0.0, mass, 1.0), 1.0)
-
-
 @triton.jit(do_not_specialize=["pace", "number", "slack", "count"])
 def bounded_kernel(
     scores, uppers, probs, statuses, totals, pace, number, slack, count, n,
@@ -150,10 +135,21 @@ def bounded_kernel(
     bad = (faults + nans > 0) | short | ((total > 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
-    # The threshold of every row that has a limit, and the factor of its free shares.
+    # The threshold of every row that has a limit. The free shares of softmax are then multiplied
+    # by a factor that makes them spend exactly the remaining mass.
     if MODE == 0:
         anchor, offset = softmax_threshold(boxes, limit, MODE, N, HELD)
-        ratio = _ratio(boxes, limit, anchor, offset, MODE, N, HELD)
+        finite, bound = capped(score, upper, limit, MODE)
+        spent, free_mass = _masses(upper, finite, bound, anchor, offset, MODE)
+        if not HELD:
+            for start in range(N, n, N):
+                chunk, above = load_boxes(scores, uppers, start, MODE, N)
+                finite, bound = capped(chunk, above, limit, MODE)
+                a, b = _masses(above, finite, bound, anchor, offset, MODE)
+                spent, free_mass = spent + a, free_mass + b
+        left = tl.maximum(limit - spent, 0.0)
+        some = free_mass > 0.0
+        ratio = tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
     else:
         low = tl.where(limit > 0.0, low, high)
         anchor, offset = line_threshold(boxes, limit, low, high, MODE, N, HELD)

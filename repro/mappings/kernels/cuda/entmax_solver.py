@@ -194,31 +194,6 @@ def _shares(w, unknown, step, exponent, RULE: tl.constexpr):
 
 
 @triton.jit
-def _fill(
-    held, rows, out, unknown, step, exponent, bad, empty,
-    RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
-):  # fmt: skip
-    """Write the distributions; return ``Σ p`` and ``Σ p w`` before normalisation."""
-    if HELD:
-        share = _shares(held, unknown, step, exponent, RULE)
-        total, moment = tl.sum(share, 1), tl.sum(share * held, 1)
-    else:
-        total, moment = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
-        for start in range(0, rows.n, N):
-            w = read_scaled(rows, start, N, held.dtype)
-            share = _shares(w, unknown, step, exponent, RULE)
-            total, moment = total + tl.sum(share, 1), moment + tl.sum(share * w, 1)
-    factor = normaliser(total, empty, bad)
-    for start in range(0, rows.n, N):
-        w = held
-        if not HELD:
-            w = read_scaled(rows, start, N, held.dtype)
-        share = _shares(w, unknown, step, exponent, RULE)
-        write(out, start, N, share * factor[:, None])
-    return total, moment
-
-
-@triton.jit
 def _solve(
     chunk, rows, out, order, exponent, bad, empty,
     RULE: tl.constexpr, NORM: tl.constexpr, COMPUTE: tl.constexpr,
@@ -227,7 +202,7 @@ def _solve(
     """Solve the rows of a program in a precision and write them.
 
     Returns:
-        ``Σ p``, ``Σ p w`` and ``(1 - c) / r``, in double precision.
+        ``Σ p`` and ``Σ p w`` before normalisation and ``(1 - c) / r``, in double precision.
     """
     held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
     if RULE == 0:
@@ -248,7 +223,19 @@ def _solve(
             unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
         lead = (1.0 - (unknown.to(tl.float64) - step.to(tl.float64))) / order
     exponent = exponent.to(COMPUTE)
-    total, moment = _fill(held, rows, out, unknown, step, exponent, bad, empty, RULE, N, HELD)
+    if HELD:
+        share = _shares(held, unknown, step, exponent, RULE)
+        total, moment = tl.sum(share, 1), tl.sum(share * held, 1)
+    else:
+        total, moment = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
+        for start in range(0, rows.n, N):
+            w = read_scaled(rows, start, N, COMPUTE)
+            share = _shares(w, unknown, step, exponent, RULE)
+            total, moment = total + tl.sum(share, 1), moment + tl.sum(share * w, 1)
+    factor = normaliser(total, empty, bad)
+    for start in range(0, rows.n, N):
+        w = held if HELD else read_scaled(rows, start, N, COMPUTE)
+        write(out, start, N, _shares(w, unknown, step, exponent, RULE) * factor[:, None])
     return total.to(tl.float64), moment.to(tl.float64), lead
 
 

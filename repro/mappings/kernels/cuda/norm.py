@@ -150,18 +150,18 @@ def pnorm_kernel(
     base, out = scores + numbers * n, Rows(probs + numbers * n, inside, n)
     chunk, top, bad = survey_rows(Rows(base, inside, n), N, HELD)
     empty = (top == -float("inf")) & (bad == 0)
+    top = clamped(top, NARROW)
     one = tl.full([M], 1.0, tl.float64)
-    rows = ScaledRows(base, inside, n, clamped(top, NARROW), one)
+    rows = ScaledRows(base, inside, n, top, one)
     dual = one * as_double(number)
-    held = scaled(chunk, rows.shift, one, NARROW)
+    held = scaled(chunk, top, one, NARROW)
     growth = (1.0 / _threshold(held, rows, dual, empty, N, HELD)).to(held.dtype)
     _count, total, _square = _sums(held, rows, growth, dual, N, HELD)
     factor = normaliser(total, empty, bad)
     for start in range(0, n, N):
-        if not HELD:
-            held = read_scaled(rows, start, N, held.dtype)
-        below = tl.maximum(held * growth[:, None], -1.0)
-        share = power(below, below + 1.0, (dual - 1.0).to(held.dtype)[:, None])
+        w = held if HELD else read_scaled(rows, start, N, NARROW)
+        below = tl.maximum(w * growth[:, None], -1.0)
+        share = power(below, below + 1.0, (dual - 1.0).to(NARROW)[:, None])
         write(out, start, N, share * factor[:, None])
 
 
