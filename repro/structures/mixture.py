@@ -39,10 +39,8 @@ class Mixture:
 
     def padded(self, weights: Array) -> Tensor:
         """Numbers ``(N,)`` of structures as ``(B, K)``, zero where there is none."""
-        most = int(self.selection.counts.max(initial=0))
-        table = np.zeros((len(self.selection.counts), most))
-        table[self.selection.places] = weights
-        return torch.from_numpy(table).to(self.unary.device, self.unary.dtype)
+        table = torch.from_numpy(self.selection.padded(weights))
+        return table.to(self.unary.device, self.unary.dtype)
 
     def read(
         self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None

@@ -32,10 +32,8 @@ class PaddedMixture(NamedTuple):
 def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixture:
     """Bring a selection into the form of tensors on the device of the scores ``like``."""
     counts = selection.counts
-    most = int(counts.max(initial=0))
-    weights = np.zeros((len(counts), most))
-    weights[selection.places] = selection.weights
-    inverses = np.zeros((len(counts), most, most))
+    weights = selection.padded(selection.weights)
+    inverses = np.zeros((*weights.shape, weights.shape[1]))
     instances = np.repeat(np.arange(len(counts)), counts**2)
     within = np.arange(len(instances)) - selection.squares[instances]
     inverses[instances, *np.divmod(within, counts[instances])] = selection.inverses
@@ -50,10 +48,8 @@ def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixtu
 
 def padded_vertices(structure: Structure, selection: Selection) -> Tensor:
     """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
-    counts, width = selection.counts, selection.vertices.shape[1]
-    stored = np.full((len(counts), int(counts.max(initial=0)), width), -1, np.int32)
-    stored[selection.places] = selection.vertices
-    return structure.vertices(torch.from_numpy(stored), selection.problem)
+    stored = torch.from_numpy(selection.padded(selection.vertices, fill=-1))
+    return structure.vertices(stored, selection.problem)
 
 
 def attach(

@@ -358,6 +358,13 @@ class Selection:
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         return rows, np.arange(len(rows)) - self.offsets[rows]
 
+    def padded(self, values: Array, fill: int = 0) -> Array:
+        """Numbers ``(N, ...)`` of structures as ``(B, K, ...)``, ``fill`` where there is none."""
+        shape = len(self.counts), int(self.counts.max(initial=0)), *values.shape[1:]
+        table = np.full(shape, fill, values.dtype)
+        table[self.places] = values
+        return table
+
     @property
     def squares(self) -> Array:
         """``(B + 1,)`` where the inverse of an instance begins."""
