@@ -79,7 +79,7 @@ def bounded_backward(
 
 
 @triton.jit
-def _untied(upper, score, bound, anchor, offset, MODE: tl.constexpr):
+def _shares(upper, score, bound, anchor, offset, MODE: tl.constexpr):
     """Shares of a tile that is not tight, and which entries are full."""
     if MODE == 0:
         share, full = capped_shares(score, bound, anchor, offset)
@@ -93,15 +93,15 @@ def _untied(upper, score, bound, anchor, offset, MODE: tl.constexpr):
 
 
 @triton.jit
-def _masses(upper, score, bound, anchor, offset, MODE: tl.constexpr):
-    """Full and free mass of a tile."""
-    share, full = _untied(upper, score, bound, anchor, offset, MODE)
+def _masses(upper, score, bound, anchor, offset):
+    """Full and free mass of a tile of softmax."""
+    share, full = _shares(upper, score, bound, anchor, offset, 0)
     return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
 
 
-@triton.jit(do_not_specialize=["pace", "number", "slack", "count"])
+@triton.jit(do_not_specialize=["stride", "number", "slack", "count"])
 def bounded_kernel(
-    scores, uppers, probs, statuses, totals, pace, number, slack, count, n,
+    scores, uppers, probs, statuses, totals, stride, number, slack, count, n,
     MODE: tl.constexpr, ROWS: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
@@ -119,7 +119,7 @@ def bounded_kernel(
     inside = rows < count
     NARROW: tl.constexpr = scores.dtype.element_ty
     scores, uppers = Rows(scores + rows * n, inside, n), Rows(uppers + rows * n, inside, n)
-    total = row_parameters(totals, pace, number, rows, inside, ROWS)
+    total = row_parameters(totals, stride, number, rows, inside, ROWS)
     slacks = total * 0.0 + as_double(slack)
     score, upper = load_boxes(scores, uppers, 0, MODE, N)
     boxes = Boxes(score, upper, scores, uppers)
@@ -138,14 +138,14 @@ def bounded_kernel(
     # The threshold of every row that has a limit. The free shares of softmax are then multiplied
     # by a factor that makes them spend exactly the remaining mass.
     if MODE == 0:
-        anchor, offset = softmax_threshold(boxes, limit, MODE, N, HELD)
+        anchor, offset = softmax_threshold(boxes, limit, N, HELD)
         finite, bound = capped(score, upper, limit, MODE)
-        spent, free_mass = _masses(upper, finite, bound, anchor, offset, MODE)
+        spent, free_mass = _masses(upper, finite, bound, anchor, offset)
         if not HELD:
             for start in range(N, n, N):
                 chunk, above = load_boxes(scores, uppers, start, MODE, N)
                 finite, bound = capped(chunk, above, limit, MODE)
-                a, b = _masses(above, finite, bound, anchor, offset, MODE)
+                a, b = _masses(above, finite, bound, anchor, offset)
                 spent, free_mass = spent + a, free_mass + b
         left = tl.maximum(limit - spent, 0.0)
         some = free_mass > 0.0
@@ -158,7 +158,7 @@ def bounded_kernel(
             score, upper = load_boxes(scores, uppers, start, MODE, N)
         allowed = score != -float("inf")
         finite, bound = capped(score, upper, limit, MODE)
-        share, full = _untied(upper, finite, bound, anchor, offset, MODE)
+        share, full = _shares(upper, finite, bound, anchor, offset, MODE)
         if MODE == 0:
             share = tl.where(full, share, tl.minimum(share * ratio[:, None], bound))
             full = full | (share >= bound)

@@ -150,7 +150,7 @@ def capped_shares(score, bound, anchor, offset):
 
 
 @triton.jit
-def _leaders(score, bound, anchor, offset):
+def _full_entries(score, bound, anchor, offset):
     """Mass that is full, entries that are full, and the largest score of the others."""
     _share, full = capped_shares(score, bound, anchor, offset)
     free = (bound > 0.0) & (full == 0)
@@ -167,7 +167,7 @@ def _free_sum(score, bound, anchor, offset, top):
 
 
 @triton.jit
-def softmax_threshold(boxes, limit, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
     """``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
 
     ``τ`` for a set of full entries is that of softmax over the others. It falls as entries become
@@ -179,19 +179,19 @@ def softmax_threshold(boxes, limit, MODE: tl.constexpr, N: tl.constexpr, HELD: t
     moves = limit > 0.0
     passes = 0
     while (passes <= boxes.scores.n + 1) & any_of(moves):
-        score, bound = capped(boxes.score, boxes.upper, limit, MODE)
-        spent, count, top = _leaders(score, bound, anchor, offset)
+        score, bound = capped(boxes.score, boxes.upper, limit, 0)
+        spent, count, top = _full_entries(score, bound, anchor, offset)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, MODE, N)
-                a, b, c = _leaders(score, bound, anchor, offset)
+                score, bound = load_capped(boxes, start, limit, 0, N)
+                a, b, c = _full_entries(score, bound, anchor, offset)
                 spent, count, top = spent + a, count + b, tl.maximum(top, c)
         top = clamped(top, limit.dtype)
-        score, bound = capped(boxes.score, boxes.upper, limit, MODE)
+        score, bound = capped(boxes.score, boxes.upper, limit, 0)
         total = _free_sum(score, bound, anchor, offset, top)
         if not HELD:
             for start in range(N, boxes.scores.n, N):
-                score, bound = load_capped(boxes, start, limit, MODE, N)
+                score, bound = load_capped(boxes, start, limit, 0, N)
                 total += _free_sum(score, bound, anchor, offset, top)
         left = tl.maximum((limit - spent).to(tl.float64), 1e-300)
         moved = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300)) - tl.log(left)

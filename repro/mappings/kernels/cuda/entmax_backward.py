@@ -132,9 +132,9 @@ def _differentiate(
         tl.store(drifts, drift.to(drifts.dtype.element_ty), mask=probs.inside)
 
 
-@triton.jit(do_not_specialize=["pace", "number", "count"])
+@triton.jit(do_not_specialize=["stride", "number", "count"])
 def backward_kernel(
-    probs, grads, out, numbers, pace, number, drifts, count, n,
+    probs, grads, out, numbers, stride, number, drifts, count, n,
     RULE: tl.constexpr, ROWS: tl.constexpr, LARGE: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
@@ -150,7 +150,7 @@ def backward_kernel(
     NARROW: tl.constexpr = probs.dtype.element_ty
     probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
     out, drifts = Rows(out + rows * n, inside, n), drifts + rows
-    order = row_parameters(numbers, pace, number, rows, inside, ROWS)
+    order = row_parameters(numbers, stride, number, rows, inside, ROWS)
     share, grad = _load(probs, grads, 0, N, NARROW)
     large = any_of(order > 1.0) if ROWS else LARGE
     if large:

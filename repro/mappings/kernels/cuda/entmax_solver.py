@@ -239,9 +239,9 @@ def _solve(
     return total.to(tl.float64), moment.to(tl.float64), lead
 
 
-@triton.jit(do_not_specialize=["pace", "number", "ignored", "count"])
+@triton.jit(do_not_specialize=["stride", "number", "ignored", "count"])
 def forward_kernel(
-    scores, probs, numbers, pace, number, targets, losses, ignored, count, n,
+    scores, probs, numbers, stride, number, targets, losses, ignored, count, n,
     RULE: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
     LOSS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
@@ -264,7 +264,7 @@ def forward_kernel(
     NARROW: tl.constexpr = probs.dtype.element_ty
     out = Rows(probs + rows * n, inside, n)
     chunk, top, bad = survey_rows(Rows(scores + rows * n, inside, n), N, HELD)
-    parameter = row_parameters(numbers, pace, number, rows, inside, ROWS)
+    parameter = row_parameters(numbers, stride, number, rows, inside, ROWS)
     if NORM:
         wrong = (parameter > 1.0) == 0
         alpha = tl.where(wrong, 1.5, parameter)

@@ -16,7 +16,7 @@ def bits(number: float) -> int:
 
 
 def numbers_of(parameter: float | Tensor, rows: Tensor) -> tuple[Tensor, int, int]:
-    """Arguments ``numbers``, ``pace`` and ``number`` of a kernel; see ``rows.py``.
+    """Arguments ``numbers``, ``stride`` and ``number`` of a kernel; see ``rows.py``.
 
     Args:
         parameter: a number, or a tensor with one value or one for each row.

@@ -248,9 +248,9 @@ def _normmax_sums(share, grad, size, alpha):
     )
 
 
-@triton.jit(do_not_specialize=["pace", "number", "count"])
+@triton.jit(do_not_specialize=["stride", "number", "count"])
 def normmax_backward_kernel(
-    probs, grads, out, numbers, pace, number, drifts, count, n,
+    probs, grads, out, numbers, stride, number, drifts, count, n,
     ROWS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) g``; with ``ROWS`` also the gradients of the ``α``.
@@ -259,7 +259,7 @@ def normmax_backward_kernel(
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
-    exact = row_parameters(numbers, pace, number, rows, inside, ROWS)
+    exact = row_parameters(numbers, stride, number, rows, inside, ROWS)
     alpha = exact.to(probs.dtype.element_ty)
     probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
     out = Rows(out + rows * n, inside, n)

@@ -5,7 +5,7 @@ A program has ``M`` rows. A row is held in a tile of ``N`` entries (``HELD``), o
 
 Arguments of kernels are matrices of ``count`` rows of ``n`` entries: ``scores`` or ``probs``, the
 incoming gradients ``grads``, and results, which are ``probs`` or ``out``. A parameter is given as
-``numbers``, one for each row and ``pace`` apart (``ROWS``; 1.5 where there is no row), or as
+``numbers``, one for each row and ``stride`` apart (``ROWS``; 1.5 where there is no row), or as
 ``number``, the bits of one for all rows; its gradients, one for each row, are ``drifts``.
 """
 
@@ -40,10 +40,10 @@ class ScaledRows(NamedTuple):
 
 
 @triton.jit
-def row_parameters(numbers, pace, number, rows, inside, ROWS: tl.constexpr):
+def row_parameters(numbers, stride, number, rows, inside, ROWS: tl.constexpr):
     """A parameter of the rows in double precision."""
     if ROWS:
-        parameter = tl.load(numbers + rows * pace, mask=inside, other=1.5).to(tl.float64)
+        parameter = tl.load(numbers + rows * stride, mask=inside, other=1.5).to(tl.float64)
     else:
         parameter = tl.full(rows.shape, 0.0, tl.float64) + as_double(number)
     return parameter
