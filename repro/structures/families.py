@@ -54,7 +54,7 @@ class LinearChain(Structure):
         return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Stored as they are."""
+        """Return the tags as they are stored; see the base class."""
         return stored.to(torch.int64)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:

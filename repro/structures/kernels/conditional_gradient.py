@@ -83,7 +83,7 @@ def line_search(gain: float, curvature: float, largest: float) -> float:
 
 @allocating
 def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> None:
-    """Towards a structure."""
+    """Move weight from all structures of the mixture to one."""
     slots = vertex.shape[0]
     curvature = slots - 2.0 * overlap(mixture.marginals, vertex) + mixture.totals[NORM]
     step = line_search(gain, curvature, 1.0)

@@ -35,7 +35,7 @@ def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor
     step = policy.workspace_rows(rows.size(1), _WORKSPACE_BYTES)
     for first in range(0, rows.size(0), step):
         part = slice(first, first + step)
-        # Sparsemax of the levels, in the precision of the scores, is the projection of Prop. 2, 3.
+        # The levels' projection onto the simplex, which is sparsemax, in the precision of probs.
         solve(_levels(rows[part], groups[part], lam, ranks), 1.0, probs=probs[part])
     return probs.view(scores.shape), groups.view(scores.shape)
 
