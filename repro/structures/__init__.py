@@ -2,9 +2,7 @@
 
 from repro.structures.active_set import ConvergenceWarning, Solution, sparsemap
 from repro.structures.any_oracle import MapOracle
-from repro.structures.arborescence import Arborescence
-from repro.structures.linear_chain import LinearChain
-from repro.structures.matching import Matching
+from repro.structures.families import Arborescence, LinearChain, Matching
 from repro.structures.structure import InfeasibleError, Structure
 
 __all__ = [

@@ -94,7 +94,7 @@ class OracleStructure(Structure):
         return self.vertices(torch.from_numpy(found), problem).to(unary.device)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Chosen parts are stored as 0, others as -1; rows that do not exist stay -1."""
+        """Turn stored parts, 0 if chosen and else -1, into 0/1 vectors; see the base class."""
         return stored.to(torch.int64) + 1
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:

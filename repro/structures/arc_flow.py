@@ -192,45 +192,36 @@ class _Factors:
 
     With ``W`` the ratios of flows and reduced costs, it has diagonal blocks ``I + diag(W 1)`` for
     tails and ``I + diag(Wᵀ 1)`` for heads, ``W`` between tails and heads of a step, and ``I``
-    between the heads of a step and the tails of the next.
+    between the heads of a step and the tails of the next: blocks of tails and heads alternate, and
+    each is linked to the next one only.
     """
 
     def __init__(self, chains: Trellis, ratio: Tensor) -> None:
         ratio = torch.where(chains.arcs, ratio, 0)
-        tails, heads = 1 + ratio.sum(-1), 1 + ratio.sum(-2)
+        own = torch.diag_embed(torch.stack((1 + ratio.sum(-1), 1 + ratio.sum(-2)), 2).flatten(1, 2))
+        joins = torch.diag_embed(chains.nodes[:, 1:].to(ratio.dtype))
+        links = torch.stack((ratio, joins), 2).flatten(1, 2)
         # What is left of a nearly singular block is rounding of the diagonal's size.
-        tails, heads = tails * (1 + 2.0**-50), heads * (1 + 2.0**-50)
-        self.join = torch.diag_embed(chains.nodes.to(ratio.dtype))
-        self.blocks: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-        past: Tensor | None = None
-        own_tails, own_heads = torch.diag_embed(tails), torch.diag_embed(heads)
-        for i in range(ratio.size(1)):
-            block = own_tails[:, i] if past is None else own_tails[:, i] - past.mT @ past
-            tail = cholesky_ex(block)[0]
-            across = solve_triangular(tail, ratio[:, i], upper=False)
-            head = cholesky_ex(own_heads[:, i] - across.mT @ across)[0]
-            past = solve_triangular(head, self.join[:, i + 1], upper=False)
-            self.blocks.append((tail, across, head, past))
+        own = own * (1 + 2.0**-50)
+        self.blocks: list[tuple[Tensor, Tensor]] = []
+        for block, link in zip(own.unbind(1), links.unbind(1), strict=True):
+            if self.blocks:
+                block = block - self.blocks[-1][1].mT @ self.blocks[-1][1]
+            lower = cholesky_ex(block)[0]
+            self.blocks.append((lower, solve_triangular(lower, link, upper=False)))
 
-    def solve(self, tails: Tensor, heads: Tensor) -> tuple[Tensor, Tensor]:
+    def solve(self, tails: Tensor, heads: Tensor) -> tuple[Tensor, ...]:
         """Multipliers of tails and heads for right-hand sides ``(B, n-1, m, k)``; like these."""
-        forward: list[tuple[Tensor, Tensor]] = []
-        for i, (tail, across, head, _) in enumerate(self.blocks):
-            right = tails[:, i]
-            if forward:
-                right = right - self.blocks[i - 1][3].mT @ forward[-1][1]
-            first = solve_triangular(tail, right, upper=False)
-            right = heads[:, i] - across.mT @ first
-            forward.append((first, solve_triangular(head, right, upper=False)))
-        found: list[tuple[Tensor, Tensor]] = []
-        for i in reversed(range(len(forward))):
-            tail, across, head, past = self.blocks[i]
-            first, second = forward[i]
-            right = second - past @ found[-1][0] if found else second
-            last = solve_triangular(head.mT, right, upper=True)
-            found.append((solve_triangular(tail.mT, first - across @ last, upper=True), last))
-        found.reverse()
-        return torch.stack([t for t, _ in found], 1), torch.stack([h for _, h in found], 1)
+        sides = torch.stack((tails, heads), 2).flatten(1, 2).unbind(1)
+        halves: list[Tensor] = []
+        for k, (lower, _) in enumerate(self.blocks):
+            side = sides[k] - self.blocks[k - 1][1].mT @ halves[-1] if k else sides[k]
+            halves.append(solve_triangular(lower, side, upper=False))
+        found: list[Tensor] = []
+        for (lower, across), half in zip(reversed(self.blocks), reversed(halves), strict=True):
+            side = half - across @ found[-1] if found else half
+            found.append(solve_triangular(lower.mT, side, upper=True))
+        return torch.stack(found[::-1], 1).unflatten(1, (-1, 2)).unbind(2)
 
 
 def paths(flow: Tensor, slots: int) -> tuple[Tensor, Tensor]:

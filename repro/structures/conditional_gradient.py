@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.structures.kernels import entries
+from repro.structures.kernels import conditional_gradient as kernel
 from repro.structures.kernels.codes import CONVERGED
 from repro.structures.solving import refuse
 from repro.structures.structure import Problem, Structure
@@ -81,17 +81,10 @@ def conditional_gradient(
 
 
 def descend(problem: Problem, variant: Variant, max_iter: int, tol: float) -> Descent:
-    """Run conditional gradient on a checked problem of one instance, in float64 on the CPU.
-
-    Args:
-        problem: as ``structure.problem`` returns it.
-        variant: as in :func:`conditional_gradient`.
-        max_iter: as there.
-        tol: as there.
-    """
+    """Run :func:`conditional_gradient` on a checked problem of one instance, in float64."""
     history, marginals = np.zeros((max_iter, 3)), torch.zeros_like(problem.unary[0])
-    rounds = entries.conditional_gradient(
-        problem.code, problem.unary[0].numpy(), problem.additional[0].double().numpy(),
+    rounds = kernel.run(
+        problem.code, problem.unary[0].numpy(), problem.additional[0].numpy(),
         VARIANTS.index(variant), tol, history, marginals.numpy(),
     )  # fmt: skip
     refuse(np.array([CONVERGED if rounds > 0 else -rounds]))

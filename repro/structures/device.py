@@ -15,7 +15,7 @@ References:
     Niculae et al. (2018), Algorithm 2; Nocedal & Wright (1999), §16.4.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -49,15 +49,9 @@ def _indicator(index: Tensor, size: int) -> Tensor:
 
 
 def viterbi(unary: Tensor, transitions: Tensor | None, inside: Tensor) -> Tensor:
-    """The best tag sequences, every step over the whole batch.
+    """The best tags ``(B, n)``, 0 past the length; every step is over the whole batch.
 
-    Args:
-        unary: ``(B, n, m)``.
-        transitions: ``(B, n-1, m, m)`` from row to column, or None.
-        inside: which positions count, ``(B, n)``.
-
-    Returns:
-        Tags, ``(B, n)``; 0 past the length.
+    Arguments are those of :class:`SequenceScores`; transitions are from row to column.
     """
     if transitions is None:
         return unary.argmax(-1) * inside
@@ -110,10 +104,9 @@ class ActiveSets:
     def where(self, rows: Tensor, other: "ActiveSets") -> "ActiveSets":
         """The mixtures of another state in some instances ``(B,)``."""
         chosen = {}
-        for field in fields(self):
-            own = getattr(self, field.name)
+        for name, own in vars(self).items():
             mask = rows.view(-1, *[1] * (own.dim() - 1))
-            chosen[field.name] = torch.where(mask, getattr(other, field.name), own)
+            chosen[name] = torch.where(mask, getattr(other, name), own)
         return ActiveSets(**chosen)
 
 
@@ -180,26 +173,8 @@ def solve(
             when all instances have finished.
     """
     positions, tags = scores.unary.shape[1:]
-    # The best sequence alone, and some free slots.
-    first = scores.best()
-    value, rounding = scores.score(first), scores.rounding(first)
-    batch, room = len(first), SLOTS if slots is None else slots
-    nothing = scores.unary.new_zeros(batch, room)
-    state = ActiveSets(
-        tags=first.new_zeros(batch, room, positions),
-        weights=nothing.clone(),
-        active=torch.zeros_like(nothing, dtype=torch.bool),
-        gram=nothing.new_zeros(batch, room, room),
-        scores=nothing.clone(),
-        gap=torch.where(scores.inside.any(-1), torch.inf, 0.0).to(nothing),
-        limit=rounding.clamp(min=tol),
-        iterations=first.new_zeros(batch),
-        stalls=first.new_zeros(batch),
-        finished=(value == -torch.inf) | ~scores.inside.any(-1),
-    )
-    state.tags[:, 0], state.scores[:, 0] = first, value
-    state.gram[:, 0, 0] = scores.inside.sum(-1)
-    state.weights[:, 0], state.active[:, 0] = 1, True
+    state = _alone(scores, scores.best(), SLOTS if slots is None else slots)
+    state.limit.clamp_(min=tol)
     chained = scores.transitions is not None and positions > 1
     for step in range(max_iter):
         if slots is None and step % CHECK_EVERY == 0:
@@ -216,13 +191,33 @@ def solve(
     return state
 
 
+def _alone(scores: SequenceScores, tags: Tensor, room: int) -> ActiveSets:
+    """Mixtures of one sequence each, ``(B, n)``, in the first of some slots."""
+    batch, positions = tags.shape
+    value, empty = scores.score(tags), ~scores.inside.any(-1)
+    nothing = scores.unary.new_zeros(batch, room)
+    state = ActiveSets(
+        tags=tags.new_zeros(batch, room, positions),
+        weights=nothing.clone(),
+        active=torch.zeros_like(nothing, dtype=torch.bool),
+        gram=nothing.new_zeros(batch, room, room),
+        scores=nothing.clone(),
+        gap=torch.where(empty, 0.0, torch.inf).to(nothing),
+        limit=scores.rounding(tags),
+        iterations=tags.new_zeros(batch),
+        stalls=tags.new_zeros(batch),
+        finished=(value == -torch.inf) | empty,
+    )
+    state.tags[:, 0], state.scores[:, 0] = tags, value
+    state.gram[:, 0, 0] = scores.inside.sum(-1)
+    state.weights[:, 0], state.active[:, 0] = 1, True
+    return state
+
+
 def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> ActiveSets:
     """Replace the mixtures of unfinished instances by near-optimal ones.
 
-    Args:
-        scores: scores of the instances.
-        state: mixtures so far; widened.
-        read_back: whether the host may wait for the number of sequences.
+    The host waits for the number of sequences if ``read_back``; else there are as many as can be.
     """
     inside, transitions = scores.inside, scores.transitions
     assert transitions is not None
@@ -242,25 +237,15 @@ def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> Acti
     usable = weights.isfinite().all(-1) & ~state.finished
     weights = torch.where(usable.unsqueeze(-1), weights, 0)
     count = int((weights > 0).sum(-1).max()) if read_back else weights.size(-1)
-    # The heaviest sequence alone in the first slot; the others are added one by one.
-    size = inside.sum(-1)
-    fresh = replace(
-        state,
-        tags=torch.zeros_like(state.tags),
-        weights=torch.zeros_like(state.weights),
-        active=torch.zeros_like(state.active),
-        gram=torch.zeros_like(state.gram),
-        scores=torch.zeros_like(state.scores),
-        stalls=torch.zeros_like(state.stalls),
-    )
-    fresh.tags[:, 0], fresh.scores[:, 0] = found[:, 0], scores.score(found[:, 0])
-    fresh.gram[:, 0, 0], fresh.active[:, 0] = size, True
+    # The heaviest sequence comes first; the others are added one by one.
+    fresh = _alone(scores, found[:, 0], room)
     fresh.weights[:, 0] = weights[:, 0]
+    fresh.gap, fresh.limit = state.gap, state.limit
+    fresh.iterations, fresh.finished = state.iterations, state.finished
     for k in range(1, count):
         factors = torch.linalg.lu_factor_ex(systems(fresh))[:2]
-        next_, share = found[:, k], weights[:, k]
-        shared, value = _shared(scores, fresh, next_), scores.score(next_)
-        _add(fresh, factors, Newcomer(next_, shared, value, size, share), share > 0)
+        new = _newcomer(scores, fresh, found[:, k], weights[:, k])
+        _add(fresh, factors, new, new.share > 0)
     return state.where(usable, fresh)
 
 
@@ -289,15 +274,13 @@ def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
     _remove(state, blocking, running & ~arrived)
     state.iterations += running
     found = scores.best(scores.marginals(state.tags, state.weights))
-    shared = _shared(scores, state, found)
-    value = scores.score(found)
-    gap = value - (shared * state.weights).sum(-1) - level
+    new = _newcomer(scores, state, found, torch.zeros_like(level))
+    gap = new.score - (new.shared * state.weights).sum(-1) - level
     state.gap = torch.where(arrived, gap, state.gap)
     state.stalls += running & (step == 0)
     open_ = arrived & (gap > state.limit)
     state.finished = state.finished | (arrived & ~open_) | (state.stalls > PATIENCE)
-    newcomer = Newcomer(found, shared, value, scores.inside.sum(-1), torch.zeros_like(value))
-    _add(state, factors, newcomer, open_ & ~state.finished)
+    _add(state, factors, new, open_ & ~state.finished)
 
 
 def systems(state: ActiveSets) -> Tensor:
@@ -324,18 +307,12 @@ def _remove(state: ActiveSets, slot: Tensor, where: Tensor) -> None:
     state.weights = state.weights.masked_fill(~state.active, 0).clamp(min=0)
 
 
-def _shared(scores: SequenceScores, state: ActiveSets, tags: Tensor) -> Tensor:
-    """Count the tags that a sequence shares with each slot's, ``(B, K)``; 0 for free slots."""
-    same = (state.tags == tags.unsqueeze(1)) & scores.inside.unsqueeze(1)
-    return (same.sum(-1) * state.active).to(state.weights.dtype)
-
-
-class Newcomer(NamedTuple):
+class _Newcomer(NamedTuple):
     """A sequence for each instance that is to join its active set.
 
     Attributes:
         tags: ``(B, n)``.
-        shared: tags in common with the sequences in the slots, ``(B, K)``.
+        shared: tags in common with the sequences in the slots, ``(B, K)``; 0 for free slots.
         score: ``(B,)``.
         size: number of its tags, ``(B,)``.
         share: weight that it brings, ``(B,)``.
@@ -348,7 +325,14 @@ class Newcomer(NamedTuple):
     share: Tensor
 
 
-def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: Newcomer, where: Tensor) -> None:
+def _newcomer(scores: SequenceScores, state: ActiveSets, tags: Tensor, share: Tensor) -> _Newcomer:
+    """Compare sequences ``(B, n)`` that bring weights ``(B,)`` with the active sets."""
+    same = (state.tags == tags.unsqueeze(1)) & scores.inside.unsqueeze(1)
+    shared = (same.sum(-1) * state.active).to(state.weights.dtype)
+    return _Newcomer(tags, shared, scores.score(tags), scores.inside.sum(-1), share)
+
+
+def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: _Newcomer, where: Tensor) -> None:
     """Take a sequence into a free slot of some instances.
 
     A dependent one has the tags of an affine combination of active ones. Weight moves between both
@@ -410,7 +394,20 @@ def solve_on_device(
         ValueError: scores are NaN or +inf.
         InfeasibleError: an instance has no allowed sequence.
     """
-    scores = _scores(problem, unary.device)
+    device, batch = unary.device, len(unary)
+    given = problem.unary.to(device)
+    inside = torch.arange(given.size(1), device=device) < problem.sizes[:, :1].to(device)
+    wrong = (~(given < torch.inf) & inside.unsqueeze(-1)).flatten(1).any(-1)
+    pairs = None
+    if problem.additional.numel():
+        pairs = problem.additional.to(device).double().expand(batch, -1, -1, -1)
+        later = inside[:, 1:, None, None]
+        wrong = wrong | (~(pairs < torch.inf) & later).flatten(1).any(-1)
+    if wrong.any():
+        raise ValueError(f"instance {int(wrong.nonzero()[0])}: a score is NaN or +inf")
+    # Scores of each item are lowered by their largest.
+    largest = given.amax(-1, keepdim=True).clamp(min=-1e300)
+    scores = SequenceScores(given - largest, pairs, inside)
     with torch.no_grad():
         state = solve(scores, rounds, tol)
         # Bring the active slots to the front, and cut off what no instance needs.
@@ -449,21 +446,3 @@ def solve_on_device(
     weights = held + (change - change.detach())
     marginals = scores.marginals(tags.clamp(min=0), weights)
     return selection, marginals.to(unary.dtype), weights.to(unary.dtype)
-
-
-def _scores(problem: Problem, device: torch.device) -> SequenceScores:
-    """The checked scores on the device; those of each item are lowered by their largest."""
-    unary = problem.unary.to(device)
-    lengths = problem.sizes[:, :1].to(device)
-    inside = torch.arange(unary.size(1), device=device) < lengths
-    pairs = None
-    if problem.additional.numel():
-        pairs = problem.additional.to(device).double().expand(unary.size(0), -1, -1, -1)
-    wrong = (~(unary < torch.inf) & inside.unsqueeze(-1)).flatten(1).any(-1)
-    if pairs is not None:
-        later = inside[:, 1:, None, None]
-        wrong = wrong | (~(pairs < torch.inf) & later).flatten(1).any(-1)
-    if wrong.any():
-        raise ValueError(f"instance {int(wrong.nonzero()[0])}: a score is NaN or +inf")
-    largest = unary.amax(-1, keepdim=True)
-    return SequenceScores(unary - largest.clamp(min=-1e300), pairs, inside)

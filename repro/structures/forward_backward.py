@@ -31,13 +31,9 @@ def log_add(first: Tensor, second: Tensor) -> Tensor:
 
 
 def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Gradients of a batch of log-partition functions: the marginals.
+    """Gradients of ``log_partition``, from points (groups of scores) to ``(B,)``: the marginals.
 
     They stay attached if a point requires a gradient and gradients are enabled.
-
-    Args:
-        log_partition: from the points to ``(B,)``.
-        points: scores, one tensor per group.
     """
     attached = torch.is_grad_enabled() and any(point.requires_grad for point in points)
     with torch.enable_grad():
@@ -104,10 +100,7 @@ def sequence_marginals(
 ) -> tuple[Tensor, Tensor | None]:
     r"""Probabilities of tags and of pairs of neighbouring tags, differentiable.
 
-    Args:
-        unary: as in :func:`sequence_log_partition`.
-        transitions: as there.
-        lengths: as there.
+    Arguments are those of :func:`sequence_log_partition`.
 
     Returns:
         ``(B, n, m)`` and ``(B, n-1, m, m)`` (None without transitions), in the dtypes of the

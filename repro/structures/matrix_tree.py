@@ -91,12 +91,7 @@ def tree_marginals(
 ) -> Tensor:
     r"""Probability of every arc under ``p(y) ∝ exp(score of y)``, differentiable.
 
-    It is the gradient of :func:`tree_log_partition`.
-
-    Args:
-        scores: as there.
-        lengths: as there.
-        single_root: as there.
+    It is the gradient of :func:`tree_log_partition`, whose arguments it takes.
 
     Returns:
         Like ``scores``; every column of a word sums to one, all else is exactly zero. All zeros

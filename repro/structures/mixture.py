@@ -16,7 +16,7 @@ from torch.autograd import Function
 
 from repro.mappings._arguments import under_vmap
 from repro.structures import padded_mixture
-from repro.structures.kernels import entries
+from repro.structures.kernels import mixture as kernels
 from repro.structures.kernels.codes import PARTS, Array
 from repro.structures.structure import Selection, Structure
 
@@ -39,71 +39,57 @@ class Mixture:
 
     def padded(self, weights: Array) -> Tensor:
         """Numbers ``(N,)`` of structures as ``(B, K)``, zero where there is none."""
-        most = int(self.selection.counts.max(initial=0))
-        table = np.zeros((len(self.selection.counts), most))
-        table[self.selection.places] = weights
-        return torch.from_numpy(table).to(self.unary.device, self.unary.dtype)
+        table = torch.from_numpy(self.selection.padded(weights))
+        return table.to(self.unary.device, self.unary.dtype)
 
     def read(
         self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None
     ) -> Array:
         """Sum for each structure its parts of two arrays and its own weight."""
-        selection = self.selection
-        pulled = np.zeros(len(selection.vertices))
+        selection, problem = self.selection, self.selection.problem
+        offsets, vertices, sizes = selection.offsets, selection.vertices, problem.sizes.numpy()
+        pulled = np.zeros(len(vertices))
         if weights is not None:
-            pulled += _array(weights)[self.selection.places]
-        problem, offsets, sizes = selection.problem, selection.offsets, selection.problem.sizes
+            pulled += _array(weights)[selection.places]
         if unary is not None:
             grads = _array(unary).reshape(problem.unary.shape)
-            entries.read_unary(
-                problem.code, sizes.numpy(), offsets, selection.vertices, grads, pulled
-            )
+            kernels.read_unary(problem.code, sizes, offsets, vertices, grads, pulled)
         if additional is not None:
             grads = _array(additional)
             if problem.code == PARTS:
                 behind, columns = _behind(selection, grads.shape[-1])
                 rows = grads.reshape(-1, grads.shape[-1], 1)
-                entries.read_unary(PARTS, columns, offsets, behind, rows, pulled)
+                kernels.read_unary(PARTS, columns, offsets, behind, rows, pulled)
             else:
                 several = grads.reshape(-1, *grads.shape[-3:])
-                entries.read_transitions(
-                    sizes.numpy(), offsets, selection.vertices, several, pulled
-                )
+                kernels.read_transitions(sizes, offsets, vertices, several, pulled)
         return pulled
 
     def respond(self, pulled: Array) -> Array:
         """``D p``."""
-        selection = self.selection
-        found: Array = entries.respond(
-            selection.offsets, selection.squares, selection.inverses, pulled
-        )
+        held = self.selection
+        found: Array = kernels.respond(held.offsets, held.squares, held.inverses, pulled)
         return found
 
     def write_unary(self, weights: Array) -> Tensor:
         """Sum up what structures give to unary parts."""
-        selection = self.selection
-        problem = selection.problem
-        out = np.zeros(problem.unary.shape)
-        entries.write_unary(
-            problem.code, problem.sizes.numpy(), selection.offsets, selection.vertices, weights, out
-        )
+        held, problem = self.selection, self.selection.problem
+        out, sizes = np.zeros(problem.unary.shape), problem.sizes.numpy()
+        kernels.write_unary(problem.code, sizes, held.offsets, held.vertices, weights, out)
         return torch.from_numpy(out).to(self.unary.device, self.unary.dtype)
 
     def write_additional(self, weights: Array) -> Tensor | None:
         """Sum up what structures give to additional parts; ``None`` where there are none."""
         if self.additional is None:
             return None
-        out, selection = torch.zeros(self.additional.shape, dtype=torch.float64), self.selection
-        if out.numel() and selection.problem.code == PARTS:
-            behind, columns = _behind(selection, out.shape[-1])
+        out, held = torch.zeros(self.additional.shape, dtype=torch.float64), self.selection
+        if out.numel() and held.problem.code == PARTS:
+            behind, columns = _behind(held, out.shape[-1])
             rows = out.numpy().reshape(-1, out.shape[-1], 1)
-            entries.write_unary(PARTS, columns, selection.offsets, behind, weights, rows)
+            kernels.write_unary(PARTS, columns, held.offsets, behind, weights, rows)
         elif out.numel():
-            sizes = selection.problem.sizes.numpy()
-            several = out.numpy().reshape(-1, *out.shape[-3:])
-            entries.write_transitions(
-                sizes, selection.offsets, selection.vertices, weights, several
-            )
+            sizes, several = held.problem.sizes.numpy(), out.numpy().reshape(-1, *out.shape[-3:])
+            kernels.write_transitions(sizes, held.offsets, held.vertices, weights, several)
         return out.to(self.additional.device, self.additional.dtype)
 
     def push_batched(

@@ -32,10 +32,8 @@ class PaddedMixture(NamedTuple):
 def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixture:
     """Bring a selection into the form of tensors on the device of the scores ``like``."""
     counts = selection.counts
-    most = int(counts.max(initial=0))
-    weights = np.zeros((len(counts), most))
-    weights[selection.places] = selection.weights
-    inverses = np.zeros((len(counts), most, most))
+    weights = selection.padded(selection.weights)
+    inverses = np.zeros((*weights.shape, weights.shape[1]))
     instances = np.repeat(np.arange(len(counts)), counts**2)
     within = np.arange(len(instances)) - selection.squares[instances]
     inverses[instances, *np.divmod(within, counts[instances])] = selection.inverses
@@ -50,10 +48,8 @@ def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixtu
 
 def padded_vertices(structure: Structure, selection: Selection) -> Tensor:
     """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
-    counts, width = selection.counts, selection.vertices.shape[1]
-    stored = np.full((len(counts), int(counts.max(initial=0)), width), -1, np.int32)
-    stored[selection.places] = selection.vertices
-    return structure.vertices(torch.from_numpy(stored), selection.problem)
+    stored = torch.from_numpy(selection.padded(selection.vertices, fill=-1))
+    return structure.vertices(stored, selection.problem)
 
 
 def attach(
@@ -74,18 +70,7 @@ def respond(
     vertices: Tensor,
     response: Tensor,
 ) -> Tensor:
-    """``D θ``, which follows scores as the weights of structures do, up to a constant.
-
-    Args:
-        structure: what was solved.
-        unary: scores of unary parts.
-        additional: scores of additional parts, or None.
-        vertices: ``(B, K, V)``.
-        response: ``D``, ``(B, K, K)``.
-
-    Returns:
-        ``(B, K)`` in double precision.
-    """
+    """``D θ``, ``(B, K)`` in double precision: the weights of ``vertices``, up to a constant."""
     extra = None if additional is None else additional.double()
     theta = structure.score(vertices, unary.double(), extra)
     return (response @ theta.unsqueeze(-1)).squeeze(-1)

@@ -1,8 +1,8 @@
 """Solution of checked problems: batches, threads, and errors."""
 
 import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
@@ -11,9 +11,18 @@ from torch import Tensor
 
 from repro.structures.any_oracle import OracleStructure
 from repro.structures.arc_flow import POSITIVE, flows, paths, trellis
+from repro.structures.kernels import batch as kernels
 from repro.structures.kernels import entries
 from repro.structures.kernels.batch import Found, Report
-from repro.structures.kernels.codes import CONVERGED, INFEASIBLE, INVALID, RUNNING, SEQUENCE, Array
+from repro.structures.kernels.codes import (
+    CONVERGED,
+    INFEASIBLE,
+    INVALID,
+    ROUNDING_UNIT,
+    RUNNING,
+    SEQUENCE,
+    Array,
+)
 from repro.structures.kernels.gram import GAP, ROUNDS, SIZE, State
 from repro.structures.structure import InfeasibleError, Problem, Selection, starts
 
@@ -25,8 +34,6 @@ _MORE = 1000
 interior-point method takes as long as about a thousand."""
 _ROOM = 32
 """Structures for which the active set of an oracle in Python has memory at first."""
-_UNIT = 2.0**-50
-"""Bound of a sum's rounding error, relative to its terms; eight times the unit roundoff."""
 _FEW = 500
 """A caller who allows fewer oracle calls wants a rough solution, and gets no interior point."""
 
@@ -66,9 +73,8 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
     harder = problem.subset(stuck)
     pieces, shares = [], []
     for b, (n, m) in enumerate(harder.sizes.tolist()):
-        unary = harder.unary[b : b + 1, :n, :m]
-        chain = harder.additional[b : b + 1] if len(harder.additional) > 1 else harder.additional
-        flow = flows(trellis(unary, chain[:, : n - 1, :m, :m]))
+        one = harder.subset(np.array([b]))
+        flow = flows(trellis(one.unary[:, :n, :m], one.additional[:, : n - 1, :m, :m]))
         # An optimum uses about as many arcs as there are tags; a flow that did not get there may
         # use all of them, and the heaviest paths are then start enough.
         arcs = min(int((flow > POSITIVE).sum()), 4 * n * m)
@@ -92,11 +98,11 @@ def _solve_from(
     batch = problem.unary.size(0)
     marginals = torch.zeros_like(problem.unary)
     report = _empty_report(batch)
-    unary, transitions, sizes = _arrays(problem)
+    unary, transitions, sizes = problem.arrays
     limits = np.stack([np.full(batch, tol), rounds.astype(np.float64)], 1)
 
     def solve_range(first: int, last: int) -> tuple[Found, int, int]:
-        found: tuple[Found, int, int] = entries.solve_range(
+        found: tuple[Found, int, int] = kernels.solve_range(
             problem.code, unary, transitions, sizes, limits, offsets, known, marginals.numpy(),
             report, first, last,
         )  # fmt: skip
@@ -133,13 +139,12 @@ def solve_with_oracle(
                 status = INFEASIBLE
             else:
                 size = float(np.abs(scores[vertex == 0]).sum())
-                entries.begin(state, vertex, best, _UNIT * (size + parts))
+                entries.begin(state, vertex, best, ROUNDING_UNIT * (size + parts))
         while status == RUNNING:
             used, lowered = state.counts[SIZE], scores.copy()
             lowered[:parts] -= state.weights[:used] @ (state.vertices[:used, :parts] == 0)
             vertex = structure.best(lowered)
-            state = entries.with_room(state)
-            status = entries.advance(state, vertex, score(scores, vertex), tol, rounds)
+            status, state = entries.advance(state, vertex, score(scores, vertex), tol, rounds)
         used = state.counts[SIZE]
         report.statuses[b], report.counts[b] = status, used
         report.rounds[b], report.gaps[b] = state.counts[ROUNDS], state.values[GAP]
@@ -161,10 +166,10 @@ def best_vertices(problem: Problem) -> Tensor:
     batch = problem.unary.size(0)
     vertices = np.full((batch, problem.width), -1, np.int32)
     statuses = np.full(batch, CONVERGED)
-    unary, transitions, sizes = _arrays(problem)
+    unary, transitions, sizes = problem.arrays
 
     def map_range(first: int, last: int) -> None:
-        entries.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
+        kernels.map_range(problem.code, unary, transitions, sizes, vertices, statuses, first, last)
 
     in_threads(map_range, problem)
     refuse(statuses)
@@ -206,25 +211,13 @@ def refuse(statuses: Array) -> None:
             raise kind(f"instance {wrong[0]}{more}: {reason}")
 
 
-def _arrays(problem: Problem) -> tuple[Array, Array, Array]:
-    return problem.unary.numpy(), problem.additional.numpy(), problem.sizes.numpy()
-
-
 def in_threads(work: Callable[[int, int], T], problem: Problem) -> list[T]:
     """Split a batch evenly among threads; results in order of the instances."""
-    batch = problem.unary.size(0)
-    values = problem.unary.size(-1)
-    cost = problem.unary.numel() * values
+    batch, cost = problem.unary.size(0), problem.unary.numel() * problem.unary.size(-1)
     threads = max(1, min(torch.get_num_threads(), os.cpu_count() or 1, batch, cost // _GRAIN))
-    results: dict[int, T] = {}
-
-    def run(k: int) -> None:
-        results[k] = work(k * batch // threads, (k + 1) * batch // threads)
-
-    helpers = [threading.Thread(target=run, args=(k,)) for k in range(1, threads)]
-    for helper in helpers:
-        helper.start()
-    run(0)
-    for helper in helpers:
-        helper.join()
-    return [results[k] for k in range(threads)]
+    if threads == 1:
+        return [work(0, batch)]  # a pool takes as long as a small instance
+    ends = [k * batch // threads for k in range(1, threads + 1)]
+    with ThreadPoolExecutor(threads - 1) as helpers:
+        others = helpers.map(work, ends[:-1], ends[1:])
+        return [work(0, ends[0]), *others]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from repro.structures.kernels.codes import MATCHING, Array
+from repro.structures.kernels.codes import Array
 
 
 class Inputs(NamedTuple):
@@ -36,9 +36,7 @@ Solve = Callable[[Inputs], tuple[Any, ...]]
 def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
     """Call a solver with plain tensors; mapped dimensions become part of the batch.
 
-    Args:
-        solve: the solver. What it returns gets no derivative.
-        inputs: inputs of one mapped instance.
+    What the solver returns gets no derivative.
     """
     unary, additional, lengths, mask = inputs
     if not torch._C._are_functorch_transforms_active():
@@ -52,17 +50,13 @@ def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
 
 
 class _Solver(Function):
-    """The solver as a function without derivative."""
+    """The solver as a function without derivative, of the inputs and then the solver."""
 
     @staticmethod
-    def forward(
-        unary: Tensor,
-        additional: Tensor | None,
-        lengths: Tensor | None,
-        mask: Tensor | None,
-        solve: Solve,
-    ) -> tuple[Any, ...]:
-        return solve(Inputs(unary, additional, lengths, mask))
+    def forward(*arguments: Any) -> tuple[Any, ...]:
+        *inputs, solve = arguments
+        found: tuple[Any, ...] = solve(Inputs(*inputs))
+        return found
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -81,11 +75,8 @@ class _Solver(Function):
         def fold(tensor: Tensor | None, dim: int | None) -> Tensor | None:
             if tensor is None:
                 return None
-            if dim is None:
-                tensor = tensor.unsqueeze(0).expand(info.batch_size, *tensor.shape)
-            else:
-                tensor = tensor.movedim(dim, 0)
-            return tensor.flatten(0, 1)
+            each = info.batch_size, *tensor.shape
+            return (tensor.expand(each) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
 
         folded = [fold(tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=False)]
         found = _Solver.apply(*folded, solve)
@@ -129,9 +120,9 @@ class Problem:
         return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
 
     @property
-    def flipped(self) -> Tensor:
-        """Instances whose matchings are stored by column, as these are fewer than the rows."""
-        return (self.sizes[:, 0] > self.sizes[:, 1]) & (self.code == MATCHING)
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Unary and additional scores and sizes, as compiled code takes them."""
+        return self.unary.numpy(), self.additional.numpy(), self.sizes.numpy()
 
     @property
     def all_scores(self) -> Tensor:
@@ -220,19 +211,15 @@ class Structure(ABC):
     ) -> tuple[Tensor, Tensor | None]:
         """Probabilities of unary and additional parts (Niculae et al. 2018, Eq. 4), differentiable.
 
-        The structures have probabilities in proportion to ``exp(score)``.
-
-        Args:
-            unary: as in :meth:`log_partition`.
-            additional: as there.
-            lengths: as there.
+        The structures have probabilities in proportion to ``exp(score)``. Arguments are those of
+        :meth:`log_partition`.
 
         Returns:
             Like ``unary`` and ``(B, ...)`` like ``additional``, or None without any; exactly zero
             at what does not exist, and everywhere where no structure is allowed.
 
         Raises:
-            NotImplementedError: as there.
+            NotImplementedError: marginals are intractable.
         """
         raise NotImplementedError(f"marginal inference is intractable in {type(self).__name__}")
 
@@ -370,6 +357,13 @@ class Selection:
         """Instance and position of each structure in a padded array."""
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         return rows, np.arange(len(rows)) - self.offsets[rows]
+
+    def padded(self, values: Array, fill: int = 0) -> Array:
+        """Numbers ``(N, ...)`` of structures as ``(B, K, ...)``, ``fill`` where there is none."""
+        shape = len(self.counts), int(self.counts.max(initial=0)), *values.shape[1:]
+        table = np.full(shape, fill, values.dtype)
+        table[self.places] = values
+        return table
 
     @property
     def squares(self) -> Array:

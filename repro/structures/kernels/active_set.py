@@ -69,22 +69,13 @@ def lowered_scores(state: State) -> float:
 
 
 @inlined
-def measure(state: State, theta: float) -> float:
-    """The Frank-Wolfe gap, given the best structure: how far its score is above the average."""
-    size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
-    for s in range(size):
-        uneven = max(uneven, abs(state.residual[s] - average))
-    state.values[UNEVEN] = uneven
-    return theta - dot(state.column, state.weights, size) - average
+def find_step(state: State, k: int, excess: float) -> None:
+    """Write the step to the optimum over the active set, weights unconstrained in sign.
 
-
-@inlined
-def respond(state: State, k: int, excess: float) -> None:
-    """Write what ``H⁻¹`` makes of the lowered scores, all but structure ``k``'s being equal.
-
-    What all scores have in common does not change the step, but would add its rounding.
+    The lowered scores of all structures but ``k`` are equal. What all of them have in common does
+    not change the step, but would add its rounding.
     """
-    size = state.counts[SIZE]
+    size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
     if k == ALL:
         average = lowered_scores(state)
         for s in range(size):
@@ -93,13 +84,6 @@ def respond(state: State, k: int, excess: float) -> None:
     else:
         for s in range(size):
             state.step[s] = excess * state.inverse[k, s]
-
-
-@inlined
-def find_step(state: State, k: int, excess: float) -> None:
-    """Write the step to the optimum over the active set, weights unconstrained in sign."""
-    size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
-    respond(state, k, excess)
     for s in range(size):
         missing -= state.weights[s]
         solved_sum, ones_sum = solved_sum + state.step[s], ones_sum + state.ones[s]
@@ -207,8 +191,13 @@ def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) 
     """
     theta, diagonal = score - state.values[OFFSET], compare(state, vertex)
     state.counts[ROUNDS] += 1
-    state.values[MOVED] = 0.0
-    state.values[GAP] = max(measure(state, theta), 0.0)
+    # The Frank-Wolfe gap is how far the best score is above the average.
+    size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
+    for s in range(size):
+        uneven = max(uneven, abs(state.residual[s] - average))
+    gap = theta - dot(state.column, state.weights, size) - average
+    state.values[MOVED], state.values[UNEVEN] = 0.0, uneven
+    state.values[GAP] = max(gap, 0.0)
     if state.values[GAP] <= max(tol, state.values[ROUNDING]):
         return CONVERGED
     if state.counts[ROUNDS] >= rounds or state.counts[STALLS] >= _PATIENCE:

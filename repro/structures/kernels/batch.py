@@ -8,9 +8,9 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, allocating, inner
+from repro.structures.kernels._compile import Array, allocating, inner, on_disk
 from repro.structures.kernels.active_set import ALL, advance, begin, insert, settle
-from repro.structures.kernels.codes import INFEASIBLE, INVALID, RUNNING
+from repro.structures.kernels.codes import INFEASIBLE, INVALID, ROUNDING_UNIT, RUNNING
 from repro.structures.kernels.gram import (
     GAP,
     OFFSET,
@@ -32,8 +32,6 @@ from repro.structures.kernels.oracle import (
     scratch,
 )
 
-_UNIT = 2.0**-50
-
 
 @inner
 def lower(slots: Array, state: State, reduced: Array) -> None:
@@ -47,15 +45,6 @@ def lower(slots: Array, state: State, reduced: Array) -> None:
             reduced[i, vertex[i]] -= weight
 
 
-@inner
-def fits(vertex: Array, slots: Array) -> bool:
-    """Return whether all values of a structure (perhaps of other scores) exist in these scores."""
-    outside = 0
-    for i in range(slots.shape[0]):
-        outside += vertex[i] < 0 or vertex[i] >= slots.shape[1]
-    return outside == 0
-
-
 @allocating
 def add_known(state: State, slots: Array, transitions: Array, known: Array, shares: Array) -> State:
     """Start from a mixture of known structures, as far as they are allowed.
@@ -65,8 +54,10 @@ def add_known(state: State, slots: Array, transitions: Array, known: Array, shar
     state.weights[0], total = 0.0, 0.0
     for k in range(known.shape[0]):
         vertex = known[k, : slots.shape[0]]
-        score = -float("inf")
-        if fits(vertex, slots):
+        score, outside = -float("inf"), 0
+        for i in range(slots.shape[0]):
+            outside += vertex[i] < 0 or vertex[i] >= slots.shape[1]
+        if outside == 0:
             score, _ = score_of(slots, transitions, vertex)
         if score > -float("inf"):
             if full(state):
@@ -87,7 +78,7 @@ def iterate(
     code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
     space: Scratch, vertex: Array, reduced: Array,
 ) -> int:  # fmt: skip
-    """Run oracle and active set in turn while there is room; see :func:`descend`."""
+    """Run oracle and active set in turn until the gap is small, while there is room."""
     status = RUNNING
     while status == RUNNING and not full(state):
         lower(slots, state, reduced)
@@ -95,37 +86,6 @@ def iterate(
         score, _ = score_of(slots, transitions, vertex)
         status = advance(state, vertex, score, tol, rounds)
     return status
-
-
-@allocating
-def descend(
-    code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
-    space: Scratch,
-) -> tuple[int, State]:  # fmt: skip
-    """Run oracle and active set in turn until the gap is small."""
-    vertex, reduced, status = np.empty(slots.shape[0], np.int32), np.empty_like(slots), RUNNING
-    while status == RUNNING:
-        state = with_room(state)
-        status = iterate(
-            code, slots, transitions, tol, rounds, state, space, vertex, reduced
-        )  # fmt: skip
-    return status, state
-
-
-@allocating
-def solve_slots(
-    code: int, slots: Array, transitions: Array, known: Array, shares: Array, limits: Array,
-    state: State, space: Scratch,
-) -> tuple[int, State]:  # fmt: skip
-    """Solve one instance whose scores are loaded; see :func:`descend`."""
-    vertex, tol, rounds = np.empty(slots.shape[0], np.int32), limits[0], int(limits[1])
-    if not best_vertex(code, slots, transitions, space, vertex):
-        return INFEASIBLE, state
-    score, size = score_of(slots, transitions, vertex)
-    begin(state, vertex, score, _UNIT * (size + slots.shape[0]))
-    if known.shape[0] > 0:
-        state = add_known(state, slots, transitions, known, shares)
-    return descend(code, slots, transitions, tol, rounds, state, space)
 
 
 Found = namedtuple("Found", ("vertices", "weights", "inverses"))
@@ -147,22 +107,14 @@ def reserved(array: Array, used: int, wanted: int) -> Array:
 
 
 @inner
-def below_infinity(scores: Array) -> bool:
-    """Return whether no score is NaN or +inf."""
-    wrong = 0
-    for a in range(scores.shape[0]):
-        for b in range(scores.shape[1]):
-            wrong += not scores[a, b] < float("inf")
-    return wrong == 0
-
-
-@inner
 def readable(code: int, scores: Array, transitions: Array, flipped: bool, slots: Array) -> bool:
     """Load the unary scores of an instance; False where any score is NaN or +inf."""
+    wrong = 0
     for i in range(min(transitions.shape[0], slots.shape[0] - 1)):
-        if not below_infinity(transitions[i]):
-            return False
-    return load(code, scores, flipped, slots)
+        for a in range(transitions.shape[1]):
+            for b in range(transitions.shape[2]):
+                wrong += not transitions[i, a, b] < float("inf")
+    return wrong == 0 and load(code, scores, flipped, slots)
 
 
 @allocating
@@ -172,12 +124,23 @@ def solve_instance(
 ) -> tuple[int, State]:  # fmt: skip
     """Solve one instance; the active set holds nothing where that is impossible."""
     n, m, flipped = extent(code, sizes)
-    slots = np.empty((n, m))
-    state = empty_state(state.theta.shape[0], n, n)
+    slots, vertex, status = np.empty((n, m)), np.empty(n, np.int32), RUNNING
+    state, space = empty_state(state.theta.shape[0], n, n), scratch(code, n, m)
     if not readable(code, scores, transitions, flipped, slots):
         return INVALID, state
-    space = scratch(code, n, m)
-    return solve_slots(code, slots, transitions, known, shares, limits, state, space)
+    if not best_vertex(code, slots, transitions, space, vertex):
+        return INFEASIBLE, state
+    score, size = score_of(slots, transitions, vertex)
+    begin(state, vertex, score, ROUNDING_UNIT * (size + n))
+    if known.shape[0] > 0:
+        state = add_known(state, slots, transitions, known, shares)
+    reduced, tol, rounds = np.empty_like(slots), limits[0], int(limits[1])
+    while status == RUNNING:
+        state = with_room(state)
+        status = iterate(
+            code, slots, transitions, tol, rounds, state, space, vertex, reduced
+        )  # fmt: skip
+    return status, state
 
 
 @allocating
@@ -187,12 +150,11 @@ def store(state: State, found: Found, used: int, squares: int) -> Found:
     vertices = reserved(found.vertices, used, size)
     weights = reserved(found.weights, used, size)
     inverses = reserved(found.inverses, squares, size * size)
+    weights[used : used + size] = state.weights[:size]
+    vertices[used : used + size, :width] = state.vertices[:size]
+    vertices[used : used + size, width:] = -1
     for s in range(size):
-        weights[used + s] = state.weights[s]
-        for i in range(vertices.shape[1]):
-            vertices[used + s, i] = state.vertices[s, i] if i < width else -1
-        for t in range(size):
-            inverses[squares + s * size + t] = state.inverse[s, t]
+        inverses[squares + s * size : squares + (s + 1) * size] = state.inverse[s, :size]
     return Found(vertices, weights, inverses)
 
 
@@ -206,7 +168,7 @@ def add_marginals(code: int, sizes: Array, state: State, marginals: Array) -> No
             marginals[row, column] += state.weights[s]
 
 
-@allocating
+@on_disk
 def solve_range(
     code: int, unary: Array, transitions: Array, sizes: Array, limits: Array, offsets: Array,
     known: Found, marginals: Array, report: Report, start: int, stop: int,
@@ -224,7 +186,7 @@ def solve_range(
         marginals: ``(B, R, C)`` zeros; result.
         report: result.
         start: first instance.
-        stop: last instance but one.
+        stop: the instance behind the last one.
 
     Returns:
         The solutions, the number of structures, and of entries of the inverses.
@@ -249,7 +211,7 @@ def solve_range(
     return found, used, squares
 
 
-@allocating
+@on_disk
 def map_range(
     code: int, unary: Array, transitions: Array, sizes: Array, vertices: Array, statuses: Array,
     start: int, stop: int,

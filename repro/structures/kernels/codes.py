@@ -13,5 +13,8 @@ MATCHING = 3
 PARTS = 4
 """Any set of parts: a slot for each part, with the value 0 where it is chosen and -1 elsewhere."""
 
+ROUNDING_UNIT = 2.0**-50
+"""Bound of a sum's rounding error, relative to its terms; eight times the unit roundoff."""
+
 RUNNING, CONVERGED, EXHAUSTED, INFEASIBLE, INVALID = range(5)
 """Status of a solution: exhausted means that iterations, or the precision of floats, ran out."""

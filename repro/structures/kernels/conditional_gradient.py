@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, allocating, inner
+from repro.structures.kernels._compile import Array, allocating, inner, on_disk
 from repro.structures.kernels.codes import INFEASIBLE, INVALID
 from repro.structures.kernels.gram import shared_parts
 from repro.structures.kernels.oracle import best_vertex, extent, load, position, score_of, scratch
@@ -75,16 +75,6 @@ def scale(mixture: Mixture, factor: float) -> None:
     mixture.totals[SCORE] *= factor
 
 
-@allocating
-def drop(mixture: Mixture, s: int) -> None:
-    """Take a structure out of the mixture; the last one takes its place."""
-    last = int(mixture.totals[SIZE]) - 1
-    mixture.vertices[s] = mixture.vertices[last]
-    mixture.theta[s] = mixture.theta[last]
-    mixture.weights[s] = mixture.weights[last]
-    mixture.totals[SIZE] = last
-
-
 @inner
 def line_search(gain: float, curvature: float, largest: float) -> float:
     """The best step up to the largest (Eq. 8)."""
@@ -93,7 +83,7 @@ def line_search(gain: float, curvature: float, largest: float) -> float:
 
 @allocating
 def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> None:
-    """Towards a structure."""
+    """Move weight from all structures of the mixture to one."""
     slots = vertex.shape[0]
     curvature = slots - 2.0 * overlap(mixture.marginals, vertex) + mixture.totals[NORM]
     step = line_search(gain, curvature, 1.0)
@@ -129,7 +119,10 @@ def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: in
         scale(mixture, 1.0 + length)
     move(mixture, w, mixture.theta[w], mixture.vertices[w], -length)
     if length == largest:
-        drop(mixture, w)
+        # The last structure takes the place of the one that has no weight left.
+        last = int(mixture.totals[SIZE]) - 1
+        mixture.vertices[w], mixture.theta[w] = mixture.vertices[last], mixture.theta[last]
+        mixture.weights[w], mixture.totals[SIZE] = mixture.weights[last], last
 
 
 @inner
@@ -142,38 +135,7 @@ def squared_norm(marginals: Array) -> float:
     return total
 
 
-@allocating
-def run_slots(
-    code: int, slots: Array, transitions: Array, offset: float, variant: int, tol: float,
-    history: Array,
-) -> tuple[int, Mixture]:  # fmt: skip
-    """Run a variant on slots; see :func:`run`. The offset is added to the objective."""
-    rounds = history.shape[0]
-    n, m, room = slots.shape[0], slots.shape[1], rounds + 2
-    mixture = Mixture(
-        np.empty((room, n), np.int32), np.empty(room), np.empty(room), np.zeros((n, m)), np.zeros(3)
-    )
-    space, vertex = scratch(code, *slots.shape), np.empty(slots.shape[0], np.int32)
-    if not best_vertex(code, slots, transitions, space, vertex):
-        return -INFEASIBLE, mixture
-    move(mixture, 0, score_of(slots, transitions, vertex)[0], vertex, 1.0)
-    reduced = np.empty_like(slots)
-    for k in range(rounds):
-        reduced[:] = slots - mixture.marginals
-        best_vertex(code, reduced, transitions, space, vertex)
-        mixture.totals[NORM] = squared_norm(mixture.marginals)
-        best = score_of(reduced, transitions, vertex)[0]
-        gain = best - mixture.totals[SCORE] + mixture.totals[NORM]
-        history[k, 0] = offset + mixture.totals[SCORE] - mixture.totals[NORM] / 2.0
-        history[k, 1], history[k, 2] = gain, mixture.totals[SIZE]
-        if gain <= tol:
-            return k + 1, mixture
-        if k + 1 < rounds:
-            step(mixture, vertex, score_of(slots, transitions, vertex)[0], gain, variant)
-    return rounds, mixture
-
-
-@allocating
+@on_disk
 def run(
     code: int, scores: Array, transitions: Array, variant: int, tol: float, history: Array,
     marginals: Array,
@@ -187,15 +149,18 @@ def run(
         variant: one of the three.
         tol: gap at which the solution is good enough.
         history: ``(rounds, 3)``; result: objective, gap and number of structures of each iterate.
-        marginals: ``(R, C)``; result.
+        marginals: ``(R, C)`` zeros; result.
 
     Returns:
         The number of iterates; less the status where there is none: infeasible or invalid.
     """
     n, m, flipped = extent(code, np.array(scores.shape))
-    slots = np.empty((n, m))
+    slots, vertex, space = np.empty((n, m)), np.empty(n, np.int32), scratch(code, n, m)
     if not load(code, scores, flipped, slots):
         return -INVALID
+    if not best_vertex(code, slots, transitions, space, vertex):
+        return -INFEASIBLE
+    # The largest score of every slot, which was taken off it, is added to the objective.
     offset = 0.0
     for i in range(n):
         largest = -float("inf")
@@ -204,9 +169,25 @@ def run(
             if slots[i, a] > -float("inf"):
                 largest = max(largest, scores[row, column])
         offset += largest
-    rounds, mixture = run_slots(code, slots, transitions, offset, variant, tol, history)
-    marginals[:] = 0.0
-    for i in range(n if rounds > 0 else 0):
+    rounds, reduced = history.shape[0], np.empty_like(slots)
+    room = rounds + 2
+    mixture = Mixture(
+        np.empty((room, n), np.int32), np.empty(room), np.empty(room), np.zeros((n, m)), np.zeros(3)
+    )
+    move(mixture, 0, score_of(slots, transitions, vertex)[0], vertex, 1.0)
+    for k in range(rounds):
+        reduced[:] = slots - mixture.marginals
+        best_vertex(code, reduced, transitions, space, vertex)
+        mixture.totals[NORM] = squared_norm(mixture.marginals)
+        best = score_of(reduced, transitions, vertex)[0]
+        gain = best - mixture.totals[SCORE] + mixture.totals[NORM]
+        history[k, 0] = offset + mixture.totals[SCORE] - mixture.totals[NORM] / 2.0
+        history[k, 1], history[k, 2] = gain, mixture.totals[SIZE]
+        if gain <= tol or k + 1 == rounds:
+            rounds = k + 1
+            break
+        step(mixture, vertex, score_of(slots, transitions, vertex)[0], gain, variant)
+    for i in range(n):
         for a in range(m):
             row, column = position(code, flipped, i, a)
             marginals[row, column] = mixture.marginals[i, a]

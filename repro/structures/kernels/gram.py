@@ -67,18 +67,10 @@ def with_room(state: State) -> State:
         return state
     size = state.counts[SIZE]
     larger = empty_state(2 * size, state.vertices.shape[1], state.counts[SLOTS])
-    for s in range(size):
-        for i in range(state.vertices.shape[1]):
-            larger.vertices[s, i] = state.vertices[s, i]
-        for t in range(size):
-            larger.gram[s, t] = state.gram[s, t]
-            larger.inverse[s, t] = state.inverse[s, t]
-        larger.theta[s], larger.weights[s] = state.theta[s], state.weights[s]
-        larger.ones[s] = state.ones[s]
-    for k in range(state.counts.shape[0]):
-        larger.counts[k] = state.counts[k]
-    for k in range(state.values.shape[0]):
-        larger.values[k] = state.values[k]
+    larger.vertices[:size], larger.theta[:size] = state.vertices, state.theta
+    larger.weights[:size], larger.ones[:size] = state.weights, state.ones
+    larger.gram[:size, :size], larger.inverse[:size, :size] = state.gram, state.inverse
+    larger.counts[:], larger.values[:] = state.counts, state.values
     return larger
 
 

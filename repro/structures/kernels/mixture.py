@@ -7,12 +7,12 @@ response of their weights (``D``), and what it adds to the parts (``A``).
 
 import numpy as np
 
-from repro.structures.kernels._compile import Array, allocating, inner
+from repro.structures.kernels._compile import Array, on_disk
 from repro.structures.kernels.gram import dot
 from repro.structures.kernels.oracle import extent, position
 
 
-@inner
+@on_disk
 def read_unary(
     code: int, sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
 ) -> None:
@@ -26,7 +26,7 @@ def read_unary(
                     pulled[s] += grads[b, row, column]
 
 
-@inner
+@on_disk
 def write_unary(
     code: int, sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
 ) -> None:
@@ -40,7 +40,7 @@ def write_unary(
                     out[b, row, column] += weights[s]
 
 
-@inner
+@on_disk
 def read_transitions(
     sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
 ) -> None:
@@ -52,7 +52,7 @@ def read_transitions(
                 pulled[s] += grads[b if several else 0, i, vertices[s, i], vertices[s, i + 1]]
 
 
-@inner
+@on_disk
 def write_transitions(
     sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
 ) -> None:
@@ -64,7 +64,7 @@ def write_transitions(
                 out[b if several else 0, i, vertices[s, i], vertices[s, i + 1]] += weights[s]
 
 
-@allocating
+@on_disk
 def respond(offsets: Array, squares: Array, inverses: Array, pulled: Array) -> Array:
     """``D p`` for each instance, ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``."""
     weights, ones = np.empty_like(pulled), np.empty_like(pulled)

@@ -29,7 +29,7 @@ from repro.mappings import (
 )
 from repro.mappings._grouped import FusedFunction, OscarFunction
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.cuda import bounded, grouped, launch, norm, policy, thresholds
+from repro.mappings.kernels.cuda import bounded, entmax_solver, grouped, launch, norm, policy
 from repro.mappings.kernels.cuda import entmax as kernels
 
 assert os.environ["TRITON_INTERPRET"] == "1"
@@ -170,13 +170,13 @@ def test_entmax_above_two_against_fifty_digits(alpha, dtype, bound):
 def test_steps_above_two(monkeypatch, alpha, dtype):
     """Rows end early: a handful of steps where bisection takes 60."""
     steps = []
-    evaluate = thresholds._gap_and_cut
+    evaluate = entmax_solver._gap_and_cut
 
     def counted(*arguments):
         steps.append(1)
         return evaluate(*arguments)
 
-    monkeypatch.setattr(thresholds, "_gap_and_cut", counted)
+    monkeypatch.setattr(entmax_solver, "_gap_and_cut", counted)
     kernels.entmax_forward(drawn(200, dtype, 1), alpha - 1)
     assert 2 < len(steps) <= 12
 

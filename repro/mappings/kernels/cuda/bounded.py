@@ -1,67 +1,230 @@
-"""Launchers of the kernels of distributions under upper bounds: rows, grids and memory."""
+"""Launchers and kernels of distributions under upper bounds.
+
+Floor of the forward pass: two reads (one for a budget), one write, and a byte for the KKT status of
+every entry, 13 bytes in single precision; of the backward pass two reads, a byte and a write.
+"""
 
 import torch
+import triton
+import triton.language as tl
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
-from repro.mappings.kernels.cuda.bounded_rows import bounded_backward_kernel, bounded_kernel
-from repro.mappings.kernels.cuda.launch import (
-    Numbers,
-    bits,
-    extent,
-    numbers_of,
-    rows_of,
-    run_tiles,
+from repro.mappings.kernels.cuda.boxes import (
+    Boxes,
+    capped,
+    capped_shares,
+    line_threshold,
+    load_boxes,
+    softmax_threshold,
+    survey_boxes,
+)
+from repro.mappings.kernels.cuda.launch import bits, numbers_of, run_tiles
+from repro.mappings.kernels.cuda.rows import (
+    Rows,
+    as_double,
+    read,
+    read_where,
+    row_parameters,
+    write,
 )
 
 Solution = tuple[Tensor, Tensor, Tensor]
-"""Distributions, places of their entries, and room for a number of faults that nobody reads."""
-_CSOFTMAX, _CSPARSEMAX, _BUDGET = 0, 1, 2
+"""Distributions, KKT status of their entries, and room for a number of faults, not written."""
+_INTERIOR = tl.constexpr(1)
+_AT_UPPER = tl.constexpr(2)
 
 
 def bounded_forward(scores: Tensor, upper: Tensor, order: float, slack: float) -> Solution:
     """``p`` of constrained softmax (order 0) or sparsemax (order 1) along the last axis."""
-    mode = _CSOFTMAX if order == 0.0 else _CSPARSEMAX
-    return _forward(scores, rows_of(upper), numbers_of(1.0), slack, mode)
+    return _forward(scores, upper.contiguous(), 1.0, slack, mode=int(order))
 
 
-def budget_forward(scores: Tensor, total: float) -> Solution:
-    """``p`` of a budget along the last axis."""
-    return _forward(scores, None, numbers_of(total), 0.0, _BUDGET)
+def budget_forward(scores: Tensor, total: float | Tensor) -> Solution:
+    """``p`` of a budget along the last axis; a tensor has a total for each row, or one for all."""
+    return _forward(scores, None, total, 0.0, mode=2)
 
 
-def budget_forward_rows(scores: Tensor, totals: Tensor) -> Solution:
-    """``p`` of a budget along the last axis, with a total for each row, or one for all."""
-    return _forward(scores, None, numbers_of(totals), 0.0, _BUDGET)
+budget_forward_rows = budget_forward
 
 
 def _forward(
-    scores: Tensor, upper: Tensor | None, numbers: Numbers, slack: float, mode: int
+    scores: Tensor, upper: Tensor | None, total: float | Tensor, slack: float, mode: int
 ) -> Solution:
-    rows = rows_of(scores)
-    probs, places = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
+    rows = scores.contiguous()
+    probs, status = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.uint8)
     arrays = 1 if upper is None else 2
-    tile = policy.tile(rows.size(-1), arrays * rows.element_size(), policy.POWERS)
     run_tiles(
-        bounded_kernel, tile, rows, rows if upper is None else upper, probs, places,
-        *numbers.arguments(rows), bits(slack), MODE=mode, ROWS=numbers.each is not None,
+        bounded_kernel, policy.POWERS, arrays * rows.element_size(), rows,
+        rows if upper is None else upper, probs, status, *numbers_of(total, rows), bits(slack),
+        MODE=mode, ROWS=isinstance(total, Tensor),
     )  # fmt: skip
-    faults = scores.new_empty((), dtype=torch.int64)
-    return probs, places, faults
+    return probs, status, scores.new_empty((), dtype=torch.int64)
 
 
 def bounded_backward(
-    probs: Tensor, place: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+    probs: Tensor, status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of the scores, of the bounds and of the totals; the last two empty if unwanted."""
-    rows, places, grads = rows_of(probs), rows_of(place), rows_of(grad)
-    count, length = extent(rows)
+    rows = probs.contiguous()
     out = torch.empty_like(rows)
     uppers = torch.empty_like(rows) if to_upper else rows.new_empty(0)
-    totals = rows.new_empty(count if to_total else 0)
-    tile = policy.tile(length, 2 * rows.element_size(), policy.POWERS)
+    totals = rows.new_empty(rows.numel() // rows.size(-1) if to_total else 0)
     run_tiles(
-        bounded_backward_kernel, tile, rows, places, grads, out, uppers, totals,
+        bounded_backward_kernel, policy.POWERS, 2 * rows.element_size(), rows,
+        status.contiguous(), grad.contiguous(), out, uppers, totals,
         ORDER=int(order), UPPER=to_upper, TOTAL=to_total,
     )  # fmt: skip
     return out, uppers, totals
+
+
+@triton.jit
+def _shares(upper, score, bound, anchor, offset, MODE: tl.constexpr):
+    """Shares of a tile that is not tight, and which entries are full."""
+    if MODE == 0:
+        share, full = capped_shares(score, bound, anchor, offset)
+        share = tl.where(full, bound, share)
+        full = full | (upper == 0.0)
+    else:
+        distance = (score - anchor[:, None]) - offset[:, None]
+        share = tl.minimum(tl.maximum(distance, 0.0), bound)
+        full = (distance > 0.0) & (upper >= 0.0) & (share >= upper)
+    return share, full
+
+
+@triton.jit
+def _masses(upper, score, bound, anchor, offset):
+    """Full and free mass of a tile of softmax."""
+    share, full = _shares(upper, score, bound, anchor, offset, 0)
+    return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
+
+
+@triton.jit(do_not_specialize=["stride", "number", "slack", "count"])
+def bounded_kernel(
+    scores, uppers, probs, statuses, totals, stride, number, slack, count, n,
+    MODE: tl.constexpr, ROWS: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Distributions under bounds, and the KKT status of their entries.
+
+    Beside the arguments that ``rows.py`` describes:
+
+        uppers: bounds; not read for a budget.
+        statuses: result, bytes.
+        totals: what the rows sum to, ``numbers`` of ``rows.py``.
+        slack: the bits of how much bounds may be off.
+        MODE: see ``boxes.py``.
+    """
+    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
+    inside = rows < count
+    NARROW: tl.constexpr = scores.dtype.element_ty
+    scores, uppers = Rows(scores + rows * n, inside, n), Rows(uppers + rows * n, inside, n)
+    total = row_parameters(totals, stride, number, rows, inside, ROWS)
+    slacks = total * 0.0 + as_double(slack)
+    score, upper = load_boxes(scores, uppers, 0, MODE, N)
+    boxes = Boxes(score, upper, scores, uppers)
+    slack, mass = slacks.to(NARROW), total.to(NARROW)
+    available, low, high, choices, faults, nans = survey_boxes(score, upper, slack, mass)
+    if not HELD:
+        for start in range(N, n, N):
+            chunk, bound = load_boxes(scores, uppers, start, MODE, N)
+            a, b, c, d, e, f = survey_boxes(chunk, bound, slack, mass)
+            available, choices, faults, nans = available + a, choices + d, faults + e, nans + f
+            low, high = tl.minimum(low, b), tl.maximum(high, c)
+    short = (available < total - slacks) & (choices > 0)
+    bad = (faults + nans > 0) | short | ((total > 0.0) == 0)
+    tight = available <= total
+    limit = tl.where(bad | tight, 0.0, total).to(NARROW)
+    # The threshold of every row that has a limit. The free shares of softmax are then multiplied
+    # by a factor that makes them spend exactly the remaining mass.
+    if MODE == 0:
+        anchor, offset = softmax_threshold(boxes, limit, N, HELD)
+        finite, bound = capped(score, upper, limit, MODE)
+        spent, free_mass = _masses(upper, finite, bound, anchor, offset)
+        if not HELD:
+            for start in range(N, n, N):
+                chunk, above = load_boxes(scores, uppers, start, MODE, N)
+                finite, bound = capped(chunk, above, limit, MODE)
+                a, b = _masses(above, finite, bound, anchor, offset)
+                spent, free_mass = spent + a, free_mass + b
+        left = tl.maximum(limit - spent, 0.0)
+        some = free_mass > 0.0
+        ratio = tl.where(some, left / tl.where(some, free_mass, 1.0), 1.0)
+    else:
+        low = tl.where(limit > 0.0, low, high)
+        anchor, offset = line_threshold(boxes, limit, low, high, MODE, N, HELD)
+    for start in range(0, n, N):
+        if not HELD:
+            score, upper = load_boxes(scores, uppers, start, MODE, N)
+        allowed = score != -float("inf")
+        finite, bound = capped(score, upper, limit, MODE)
+        share, full = _shares(upper, finite, bound, anchor, offset, MODE)
+        if MODE == 0:
+            share = tl.where(full, share, tl.minimum(share * ratio[:, None], bound))
+            full = full | (share >= bound)
+        share = tl.where(tight[:, None], tl.maximum(upper, 0.0), share)
+        full = allowed & (upper >= 0.0) & (full | tight[:, None])
+        free = allowed & (full == 0) & (share > 0.0)
+        share = tl.where(bad[:, None], float("nan"), tl.where(allowed, share, 0.0))
+        status = tl.where(full, _AT_UPPER, tl.where(free, _INTERIOR, 0))
+        status = tl.where(bad[:, None], 0, status)
+        write(Rows(probs + rows * n, inside, n), start, N, share)
+        write(Rows(statuses + rows * n, inside, n), start, N, status)
+
+
+@triton.jit
+def _load(probs, statuses, grads, start, ORDER: tl.constexpr, N: tl.constexpr):
+    """``s`` of a chunk, the status, and ``g`` where it counts, which is where ``p`` is no zero."""
+    status = read(statuses, start, N, 0)
+    free = status == _INTERIOR
+    slope = (
+        read_where(probs, free, start, N) if ORDER == 0 else free.to(probs.base.dtype.element_ty)
+    )
+    return slope, status, read_where(grads, status > 0, start, N)
+
+
+@triton.jit
+def _weighted(slope, grads):
+    """``Σ s g``, where a ``g`` that does not count may be anything."""
+    return tl.sum(tl.where(slope > 0.0, slope * grads, 0.0), 1)
+
+
+@triton.jit(do_not_specialize=["count"])
+def bounded_backward_kernel(
+    probs, statuses, grads, out, uppers, totals, count, n,
+    ORDER: tl.constexpr, UPPER: tl.constexpr, TOTAL: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """``s (g - m)``; ``g - m`` for bounds that are met, and ``m`` for the total.
+
+    Beside the arguments that ``rows.py`` describes:
+
+        statuses: bytes.
+        uppers: gradients of the bounds, written with ``UPPER``.
+        totals: gradients of the totals, one per row, written with ``TOTAL``.
+        ORDER: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.
+        UPPER: write gradients of the bounds.
+        TOTAL: write gradients of the totals.
+    """
+    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
+    inside = rows < count
+    probs, statuses = Rows(probs + rows * n, inside, n), Rows(statuses + rows * n, inside, n)
+    grads, out = Rows(grads + rows * n, inside, n), Rows(out + rows * n, inside, n)
+    slope, status, grad = _load(probs, statuses, grads, 0, ORDER, N)
+    total, weighted = tl.sum(slope, 1), _weighted(slope, grad)
+    if not HELD:
+        for start in range(N, n, N):
+            slope, status, grad = _load(probs, statuses, grads, start, ORDER, N)
+            total, weighted = total + tl.sum(slope, 1), weighted + _weighted(slope, grad)
+    spends = total > 0.0
+    mean = tl.where(spends, weighted / tl.where(spends, total, 1.0), 0.0)
+    for start in range(0, n, N):
+        if not HELD:
+            slope, status, grad = _load(probs, statuses, grads, start, ORDER, N)
+        moved = grad - mean[:, None]
+        write(out, start, N, tl.where(slope > 0.0, slope * moved, 0.0))
+        if UPPER:
+            full = (status == _AT_UPPER) & spends[:, None]
+            write(Rows(uppers + rows * n, inside, n), start, N, tl.where(full, moved, 0.0))
+    if TOTAL:
+        tl.store(totals + rows, mean, mask=inside)

@@ -1,4 +1,4 @@
-"""Projections under upper bounds: bounds, what rows allow, and the threshold, without sorting.
+"""Thresholds under upper bounds, without sorting: of projections and of softmax.
 
 The threshold ``τ`` is kept as a sum ``a + δ`` of two numbers, and ``(z - a) - δ`` is what is
 compared: leading scores may be used up and ``τ`` lie far below them, where a single number in the
@@ -6,60 +6,56 @@ precision of the scores would be too coarse. Modes: 0 is constrained softmax, 1 
 sparsemax, 2 a budget, whose bounds are all one.
 """
 
+from typing import Any, NamedTuple
+
 import triton
 import triton.language as tl
 
-from repro.mappings.kernels.cuda.rows import any_of, largest_of, read
-from repro.mappings.kernels.cuda.thresholds import epsilon
+from repro.mappings.kernels.cuda.rows import any_of, clamped, epsilon, largest_of, read
 
 _PASSES = tl.constexpr(256)
 
 
-@triton.jit
-def load_bounds(uppers, scores, inside, start, n, MODE: tl.constexpr, N: tl.constexpr):
-    """Bounds of a chunk, as they are; zero where the score forbids the entry."""
-    if MODE == 2:
-        upper = tl.full(scores.shape, 1.0, scores.dtype)
-    else:
-        upper = read(uppers, inside, start, n, N, 0.0)
-    return tl.where(scores == -float("inf"), 0.0, upper)
+class Boxes(NamedTuple):
+    """The rows of a program with their bounds.
+
+    Attributes:
+        score: first chunk of the scores.
+        upper: first chunk of the bounds, zero where the score forbids the entry.
+        scores: rows of all scores.
+        uppers: rows of all bounds.
+    """
+
+    score: Any
+    upper: Any
+    scores: Any
+    uppers: Any
 
 
 @triton.jit
-def _tile_survey(scores, upper, slack, total):
+def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
+    """Scores and bounds of a chunk, as they are; bounds are zero where the score forbids."""
+    score = read(scores, start, N, -float("inf"))
+    upper = tl.full(score.shape, 1.0, score.dtype) if MODE == 2 else read(uppers, start, N, 0.0)
+    return score, tl.where(score == -float("inf"), 0.0, upper)
+
+
+@triton.jit
+def survey_boxes(score, upper, slack, total):
     """Survey a tile: sum of bounds, lowest and highest threshold, allowed entries, faults, NaN."""
-    largest = largest_of(scores.dtype)
-    allowed = scores != -float("inf")
-    nan = scores != scores
+    largest = largest_of(score.dtype)
+    allowed = score != -float("inf")
+    nan = score != score
     wrong = (upper != upper) | (upper < -slack[:, None])
     bound = tl.where(upper > 0.0, upper, 0.0)
     usable = allowed & (bound > 0.0) & (nan == 0)
-    score = tl.minimum(scores, largest)
+    score = tl.minimum(score, largest)
     available = tl.sum(bound.to(tl.float64), 1)
     low = tl.min(tl.where(usable, score - tl.minimum(bound, total[:, None]), largest), 1)
     high = tl.max(tl.where(usable, score, -largest), 1)
     count = tl.sum(allowed.to(tl.int32), 1)
     faults = tl.sum((wrong & allowed).to(tl.int32), 1)
     return available, low, high, count, faults, tl.sum(nan.to(tl.int32), 1)
-
-
-@triton.jit
-def survey_boxes(
-    base, uppers, inside, n, slack, total,
-    MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
-):  # fmt: skip
-    """The first chunk of scores and bounds, and the survey of whole rows."""
-    score = read(base, inside, 0, n, N, -float("inf"))
-    upper = load_bounds(uppers, score, inside, 0, n, MODE, N)
-    available, low, high, count, faults, nans = _tile_survey(score, upper, slack, total)
-    if not HELD:
-        for start in range(N, n, N):
-            more = read(base, inside, start, n, N, -float("inf"))
-            bound = load_bounds(uppers, more, inside, start, n, MODE, N)
-            a, b, c, d, e, f = _tile_survey(more, bound, slack, total)
-            available, count, faults, nans = available + a, count + d, faults + e, nans + f
-            low, high = tl.minimum(low, b), tl.maximum(high, c)
-    return score, upper, available, low, high, count, faults, nans
 
 
 @triton.jit
@@ -70,6 +66,13 @@ def capped(scores, upper, limit, MODE: tl.constexpr):
     if MODE != 0:
         bound = tl.minimum(bound, limit[:, None])
     return score, bound
+
+
+@triton.jit
+def load_capped(boxes, start, limit, MODE: tl.constexpr, N: tl.constexpr):
+    """Finite scores and usable bounds of a chunk; see :func:`capped`."""
+    score, upper = load_boxes(boxes.scores, boxes.uppers, start, MODE, N)
+    return capped(score, upper, limit, MODE)
 
 
 @triton.jit
@@ -90,59 +93,41 @@ def _line(score, bound, anchor, offset):
 
 
 @triton.jit
-def _line_of_rows(
-    held, bounds, base, uppers, inside, n, limit, anchor, offset,
-    MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
-):  # fmt: skip
-    """Excess of whole rows over the limit, free mass, entries that move, and the next corner."""
-    score, bound = capped(held, bounds, limit, MODE)
-    spent, mass, left, right, below, above = _line(score, bound, anchor, offset)
-    if not HELD:
-        for start in range(N, n, N):
-            more = read(base, inside, start, n, N, -float("inf"))
-            upper = load_bounds(uppers, more, inside, start, n, MODE, N)
-            score, bound = capped(more, upper, limit, MODE)
-            a, b, c, d, e, f = _line(score, bound, anchor, offset)
-            spent, mass, left, right = spent + a, mass + b, left + c, right + d
-            below, above = tl.maximum(below, e), tl.minimum(above, f)
-    excess = mass - (limit - spent)
-    count = tl.where(excess > 0.0, right, left)
-    return excess, mass, count, tl.where(excess > 0.0, above, below)
-
-
-@triton.jit
-def _moved(anchor, offset, step):
-    """``(a + δ) + step`` as a sum of two numbers, exact to twice their digits."""
-    small = offset + step
-    total = anchor + small
-    part = total - anchor
-    return total, (anchor - (total - part)) + (small - part)
-
-
-@triton.jit
 def line_threshold(
-    held, bounds, base, uppers, inside, n, limit, low, high,
-    MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
-):  # fmt: skip
+    boxes, limit, low, high, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+):
     """``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
 
     Newton's method on a line of many corners, in a bracket. On a plateau it moves on to the next
     corner; a step out of the bracket is replaced by bisection.
     """
-    tolerance = 4.0 * epsilon(held.dtype)
-    anchor, offset = tl.maximum(high - 1.0, low), tl.zeros(low.shape, held.dtype)
+    tolerance = 4.0 * epsilon(low.dtype)
+    anchor, offset = tl.maximum(high - 1.0, low), tl.zeros(low.shape, low.dtype)
     moves = low < high
     passes = 0
     while (passes < _PASSES) & any_of(moves):
-        excess, mass, count, corner = _line_of_rows(
-            held, bounds, base, uppers, inside, n, limit, anchor, offset, MODE, N, HELD
-        )
+        score, bound = capped(boxes.score, boxes.upper, limit, MODE)
+        spent, mass, left, right, below, above = _line(score, bound, anchor, offset)
+        if not HELD:
+            for start in range(N, boxes.scores.n, N):
+                score, bound = load_capped(boxes, start, limit, MODE, N)
+                a, b, c, d, e, f = _line(score, bound, anchor, offset)
+                spent, mass, left, right = spent + a, mass + b, left + c, right + d
+                below, above = tl.maximum(below, e), tl.minimum(above, f)
+        # What the rows spend beyond their limit, the entries that move, and the next corner.
+        excess = mass - (limit - spent)
+        count = tl.where(excess > 0.0, right, left)
+        corner = tl.where(excess > 0.0, above, below)
         done = tl.abs(excess) <= tolerance * tl.maximum(mass, tl.minimum(limit, 1.0))
         low = tl.where(moves & (excess > 0.0), tl.maximum(low, anchor), low)
         high = tl.where(moves & (excess < 0.0), tl.minimum(high, anchor), high)
         flat = count < 0.5
-        following, rest = _moved(anchor, offset, excess / tl.maximum(count, 1.0))
-        following, rest = tl.where(flat, corner, following), tl.where(flat, 0.0, rest)
+        # (a + δ) + step as a sum of two numbers, exact to twice their digits.
+        small = offset + excess / tl.maximum(count, 1.0)
+        total = anchor + small
+        part = total - anchor
+        rest = (anchor - (total - part)) + (small - part)
+        following, rest = tl.where(flat, corner, total), tl.where(flat, 0.0, rest)
         same = (following == anchor) & (rest == offset)
         wild = (done == 0) & ((following < low) | (following > high) | same)
         following = tl.where(wild, 0.5 * low + 0.5 * high, following)
@@ -152,5 +137,69 @@ def line_threshold(
         settled = done | ((following == anchor) & (rest == offset))
         anchor, offset = tl.where(goes, following, anchor), tl.where(goes, rest, offset)
         moves = moves & (settled == 0)
+        passes += 1
+    return anchor, offset
+
+
+@triton.jit
+def capped_shares(score, bound, anchor, offset):
+    """``exp(z - τ)`` where the bound is not zero, zero elsewhere, and whether the bound is met."""
+    distance = (score - anchor[:, None]) - offset[:, None]
+    share = tl.where(bound > 0.0, tl.exp(tl.minimum(distance, 80.0)), 0.0)
+    return share, (bound > 0.0) & (share >= bound)
+
+
+@triton.jit
+def _full_entries(score, bound, anchor, offset):
+    """Mass that is full, entries that are full, and the largest score of the others."""
+    _share, full = capped_shares(score, bound, anchor, offset)
+    free = (bound > 0.0) & (full == 0)
+    top = tl.max(tl.where(free, score, -float("inf")), 1)
+    return tl.sum(tl.where(full, bound, 0.0), 1), tl.sum(full.to(tl.int32), 1), top
+
+
+@triton.jit
+def _free_sum(score, bound, anchor, offset, top):
+    """``Σ exp(z - top)`` over the entries that are not full."""
+    _share, full = capped_shares(score, bound, anchor, offset)
+    free = (bound > 0.0) & (full == 0)
+    return tl.sum(tl.where(free, tl.exp(tl.minimum(score - top[:, None], 0.0)), 0.0), 1)
+
+
+@triton.jit
+def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
+    """``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
+
+    ``τ`` for a set of full entries is that of softmax over the others. It falls as entries become
+    full, and none ever stops being full, so it is final once their number is.
+    """
+    anchor = tl.full(limit.shape, largest_of(limit.dtype), limit.dtype)
+    offset = tl.zeros(limit.shape, limit.dtype)
+    before = tl.full(limit.shape, -1, tl.int32)
+    moves = limit > 0.0
+    passes = 0
+    while (passes <= boxes.scores.n + 1) & any_of(moves):
+        score, bound = capped(boxes.score, boxes.upper, limit, 0)
+        spent, count, top = _full_entries(score, bound, anchor, offset)
+        if not HELD:
+            for start in range(N, boxes.scores.n, N):
+                score, bound = load_capped(boxes, start, limit, 0, N)
+                a, b, c = _full_entries(score, bound, anchor, offset)
+                spent, count, top = spent + a, count + b, tl.maximum(top, c)
+        top = clamped(top, limit.dtype)
+        score, bound = capped(boxes.score, boxes.upper, limit, 0)
+        total = _free_sum(score, bound, anchor, offset, top)
+        if not HELD:
+            for start in range(N, boxes.scores.n, N):
+                score, bound = load_capped(boxes, start, limit, 0, N)
+                total += _free_sum(score, bound, anchor, offset, top)
+        left = tl.maximum((limit - spent).to(tl.float64), 1e-300)
+        moved = top.to(tl.float64) + tl.log(tl.maximum(total.to(tl.float64), 1e-300)) - tl.log(left)
+        idle = (total == 0.0) | (limit - spent <= 0.0)
+        moves = moves & (idle == 0) & ((count > before) | (passes == 0))
+        near = moved.to(limit.dtype)
+        anchor = tl.where(moves, near, anchor)
+        offset = tl.where(moves, (moved - near.to(tl.float64)).to(limit.dtype), offset)
+        before = tl.where(moves, count, before)
         passes += 1
     return anchor, offset

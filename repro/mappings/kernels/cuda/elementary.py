@@ -51,6 +51,13 @@ def logarithm(below, height):
 
 
 @triton.jit
+def logarithms(probs):
+    """``log p`` where ``p`` is positive, zero elsewhere."""
+    held = tl.where(probs > 0.0, probs, 1.0)
+    return logarithm(held - 1.0, held)
+
+
+@triton.jit
 def power(below, height, exponent):
     """``height^exponent`` for ``exponent >= 0`` and ``height = 1 + below`` from 0 to 1; 0 at 0."""
     positive = height > 0.0
@@ -73,12 +80,6 @@ def expm1(x):
     near = tl.abs(x) < _SWITCH
     series = tl.where(near, x, 0.0)
     return tl.where(near, series * _exp_series(series, 1), tl.exp(x) - 1.0)
-
-
-@triton.jit
-def log1p(x):
-    """``log(1 + x)`` for ``x > -1``, accurate where ``x`` is small."""
-    return logarithm(x, 1.0 + x)
 
 
 @triton.jit

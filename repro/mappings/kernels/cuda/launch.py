@@ -1,27 +1,12 @@
-"""Shared steps of the launchers: rows, grids, and numbers in full precision."""
+"""Shared steps of the launchers: grids, tiles, and numbers in full precision."""
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from repro.mappings.kernels.cuda import policy
-
-
-def rows_of(tensor: Tensor) -> Tensor:
-    """The tensor with vectors along the last axis one after the other in memory.
-
-    Its shape stays: kernels take a pointer and what :func:`extent` returns, and a view of their
-    result takes as long as half of a launch.
-    """
-    return tensor.contiguous()
-
-
-def extent(rows: Tensor) -> tuple[int, int]:
-    """Number of vectors along the last axis, and their length, which is at least one."""
-    length = rows.size(-1)
-    return rows.numel() // length, length
 
 
 def bits(number: float) -> int:
@@ -30,9 +15,21 @@ def bits(number: float) -> int:
     return int(packed)
 
 
+def numbers_of(parameter: float | Tensor, rows: Tensor) -> tuple[Tensor, int, int]:
+    """Arguments ``numbers``, ``stride`` and ``number`` of a kernel; see ``rows.py``.
+
+    Args:
+        parameter: a number, or a tensor with one value or one for each row.
+        rows: in the place of a tensor that is not read.
+    """
+    if isinstance(parameter, Tensor):
+        return parameter.contiguous(), int(parameter.numel() > 1), 0
+    return rows, 0, bits(parameter)
+
+
 def run(
     kernel: Any,
-    programs: int | tuple[int, int],
+    grid: tuple[int, int],
     first: Tensor,
     *arguments: Any,
     warps: int,
@@ -43,7 +40,6 @@ def run(
     Multiplications and additions may be fused; no kernel depends on either rounding. Loads are
     never moved before stores, as loops are not pipelined.
     """
-    grid = (programs, 1) if isinstance(programs, int) else programs
     if 0 in grid:
         return
     options = {
@@ -57,12 +53,30 @@ def run(
 
 
 def run_tiles(
-    kernel: Any, tile: policy.Tile, rows: Tensor, *arguments: Any, **flags: bool | int
+    kernel: Any,
+    work: policy.Work,
+    itemsize: int,
+    rows: Tensor,
+    *arguments: Any,
+    single: bool = False,
+    **flags: bool | int,
 ) -> None:
-    """Launch a kernel of tiles for all rows; the extent of the rows is its last argument."""
-    count, length = extent(rows)
+    """Launch a kernel of tiles for all rows, whose number and length are its last arguments.
+
+    Args:
+        kernel: to launch.
+        work: kind of kernel.
+        itemsize: bytes of an entry of all arrays that are held, in the widest precision.
+        rows: contiguous vectors along the last axis, which is not empty.
+        arguments: further arguments before the number of rows.
+        single: one row per program, whatever its length.
+        flags: constants of the kernel.
+    """
+    length = rows.size(-1)
+    count = rows.numel() // length
+    tile = policy.tile(length, itemsize, work, single=single)
     run(
-        kernel, programs_for(count, tile.rows), rows, *arguments, count, length, **flags,
+        kernel, (-(-count // tile.rows), 1), rows, *arguments, count, length, **flags,
         M=tile.rows, N=tile.entries, HELD=tile.held, warps=tile.warps,
     )  # fmt: skip
 
@@ -70,27 +84,3 @@ def run_tiles(
 def start(kernel: Any, grid: tuple[int, int], arguments: tuple[Any, ...], named: Any) -> None:
     """Start a kernel on the current device."""
     kernel[grid](*arguments, **named)
-
-
-def programs_for(count: int, each: int) -> int:
-    """Number of programs that ``count`` rows take, ``each`` at a time."""
-    return -(-count // each)
-
-
-class Numbers(NamedTuple):
-    """A parameter of the rows: one for each, ``pace`` apart, or the bits of one for all."""
-
-    each: Tensor | None
-    pace: int
-    bits: int
-
-    def arguments(self, rows: Tensor) -> tuple[Tensor, int, int]:
-        """Arguments of a kernel; the rows are in the place of a tensor that is not read."""
-        return rows if self.each is None else self.each, self.pace, self.bits
-
-
-def numbers_of(parameter: float | Tensor) -> Numbers:
-    """A parameter for kernels; a tensor has one value, or one for each row."""
-    if isinstance(parameter, Tensor):
-        return Numbers(parameter.contiguous(), int(parameter.numel() > 1), 0)
-    return Numbers(None, 0, bits(parameter))

@@ -24,11 +24,12 @@ import triton
 import triton.language as tl
 
 from repro.mappings.kernels.cuda.rows import (
+    Rows,
     as_double,
+    cells,
     clamped,
     largest_of,
     read,
-    row_numbers,
     survey_rows,
     write,
 )
@@ -85,17 +86,17 @@ def _column(values, columns, at):
 
 
 @triton.jit
-def _load(base, inside, top, lam, start, n, RANKS: tl.constexpr, N: tl.constexpr):
+def _load(rows, top, lam, start, RANKS: tl.constexpr, N: tl.constexpr):
     """The ``y`` of a chunk relative to the largest score, its columns, and which entries count.
 
     Scores too low to matter are raised: sums keep their digits.
     """
-    scores = read(base, inside, start, n, N, -float("inf"))
+    scores = read(rows, start, N, -float("inf"))
     columns = (start + tl.arange(0, N))[None, :]
     present = scores > -float("inf")
     value = tl.minimum(scores, largest_of(scores.dtype)).to(tl.float64) - top[:, None]
     if RANKS:
-        value = tl.maximum(value, -2.0 - lam * n) + lam * columns
+        value = tl.maximum(value, -2.0 - lam * rows.n) + lam * columns
     else:
         value = tl.maximum(value, -1.0 - 4.0 * lam)
     return tl.where(present, value, 0.0), columns, present
@@ -108,18 +109,15 @@ def _force(kind, up, down):
 
 
 @triton.jit
-def _decide(
-    base, levels, codes, inside, top, lam, up, down, n,
-    RANKS: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
-):  # fmt: skip
+def _decide(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
     """Pass from the left: which side of the level of its part every entry is on."""
     infinite = float("inf")
-    level_before, derivative_before = tl.zeros([M], tl.float64), tl.zeros([M], tl.float64)
-    for start in range(0, n, N):
-        y, columns, present = _load(base, inside, top, lam, start, n, RANKS, N)
-        kind = read(codes, inside, start, n, N, 0) & _KIND
+    level_before, derivative_before = tl.zeros_like(top), tl.zeros_like(top)
+    for start in range(0, rows.n, N):
+        y, columns, present = _load(rows, top, lam, start, RANKS, N)
+        kind = read(codes, start, N, 0) & _KIND
         starts = kind > 0
-        level = read(levels, inside, start, n, N, 0.0)
+        level = read(levels, start, N, 0.0)
         level, begun = tl.associative_scan(
             (tl.where(starts, level, 0.0), tl.where(starts, columns, -1)), 1, _latest
         )
@@ -131,36 +129,33 @@ def _decide(
         shift, low, high = tl.associative_scan((moved, low, high), 1, _clipped_sum)
         derivative = tl.minimum(tl.maximum(derivative_before[:, None] + shift, low), high)
         tie = _ROUNDING * (1.0 + tl.abs(level))
-        last = columns == n - 1
+        last = columns == rows.n - 1
         above = derivative < tl.where(last, 0.0, -down) - tie
         below = last | (derivative >= up)
         side = tl.where(above, _ABOVE, tl.where(below, _BELOW, 0))
         side = tl.where(present | last, side, 0)
-        write(codes, inside, start, n, N, kind | side)
+        write(codes, start, N, kind | side)
         level_before = _column(level, columns, start + N - 1)
         derivative_before = _column(derivative, columns, start + N - 1)
 
 
 @triton.jit
-def _cut(
-    base, levels, codes, inside, top, lam, up, down, n,
-    RANKS: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
-):  # fmt: skip
+def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
     """Pass from the right: cut parts where sides change; return the number of cuts.
 
     Neighbours' codes are read while they may be written, which only adds the start that their
     sides tell as well.
     """
-    cuts = tl.zeros([M], tl.int32)
-    side_after, sum_after = tl.zeros([M], tl.int32), tl.zeros([M], tl.float64)
+    n = rows.n
+    cuts = tl.zeros(top.shape, tl.int32)
+    side_after, sum_after = tl.zeros(top.shape, tl.int32), tl.zeros_like(top)
     count_after = sum_after
     chunks = tl.cdiv(n, N)
     for k in range(chunks):
         start = (chunks - 1 - k) * N
-        y, columns, present = _load(base, inside, top, lam, start, n, RANKS, N)
-        code = read(codes, inside, start, n, N, 0)
-        valid = inside[:, None] & (columns < n)
-        pointers = codes[:, None] + columns
+        y, columns, present = _load(rows, top, lam, start, RANKS, N)
+        code = read(codes, start, N, 0)
+        pointers, valid = cells(codes, start, N)
         left = tl.load(pointers - 1, mask=valid & (columns > 0), other=0) & _SIDES
         right_kind = tl.load(pointers + 1, mask=valid & (columns < n - 1), other=0) & _KIND
         kind, side = code & _KIND, code & _SIDES
@@ -171,55 +166,22 @@ def _cut(
         own = tl.where(side > 0, side, arriving)
         new = valid & (kind == 0) & (left > 0) & (left != own)
         kind = tl.where(new, tl.where(left == _ABOVE, _FALLS, _RISES), kind)
-        write(codes, inside, start, n, N, kind | side)
+        write(codes, start, N, kind | side)
         turns = (right_kind == 0) & (side > 0) & (arriving > 0) & (side != arriving)
         right_kind = tl.where(turns, tl.where(side == _ABOVE, _FALLS, _RISES), right_kind)
         closes = (right_kind > 0) | (columns >= n - 1)
         held = tl.where(columns < n, y + _force(right_kind, up, down), 0.0)
-        total, count, closed = tl.associative_scan(
-            (held, (present & valid).to(tl.float64), closes.to(tl.int32)),
-            1,
-            _segment_sum,
-            reverse=True,
-        )
+        parts = held, (present & valid).to(tl.float64), closes.to(tl.int32)
+        total, count, closed = tl.associative_scan(parts, 1, _segment_sum, reverse=True)
         total = tl.where(closed > 0, total, total + sum_after[:, None])
         count = tl.where(closed > 0, count, count + count_after[:, None])
         mean = (total - _force(kind, up, down)) / tl.maximum(count, 1.0)
-        tl.store(levels[:, None] + columns, mean, mask=valid & (kind > 0))
+        tl.store(levels.base[:, None] + columns, mean, mask=valid & (kind > 0))
         cuts += tl.sum(new.to(tl.int32), 1)
         sum_after, count_after = _column(total, columns, start), _column(count, columns, start)
         leaving = tl.where(passed > 0, passed, arriving)
         side_after = _column(leaving, columns, start)
     return tl.sum(cuts, 0)
-
-
-@triton.jit
-def _fill(
-    base, levels, codes, places, level_out, group_out, inside, bad, n,
-    RANKS: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
-):  # fmt: skip
-    """Write the level of every entry and the first entry of its segment."""
-    level_before, group_before = tl.zeros([M], tl.float64), tl.zeros([M], tl.int32)
-    for start in range(0, n, N):
-        columns = (start + tl.arange(0, N))[None, :]
-        valid = inside[:, None] & (columns < n)
-        starts = (read(codes, inside, start, n, N, 0) & _KIND) > 0
-        level = tl.where(starts, read(levels, inside, start, n, N, 0.0), 0.0)
-        group = tl.where(starts, columns, -1)
-        level, group = tl.associative_scan((level, group), 1, _latest)
-        level = tl.where(group >= 0, level, level_before[:, None])
-        group = tl.where(group >= 0, group, group_before[:, None])
-        level_before = _column(level, columns, start + N - 1)
-        group_before = _column(group, columns, start + N - 1)
-        allowed = read(base, inside, start, n, N, 0.0) != -float("inf")
-        value = tl.where(bad[:, None], float("nan"), tl.where(allowed, level, -float("inf")))
-        at = columns
-        if RANKS:
-            at = read(places, inside, start, n, N, 0)
-        # The outputs may be the workspace: nobody writes before all have read.
-        tl.debug_barrier()
-        tl.store(level_out[:, None] + at, value, mask=valid)
-        tl.store(group_out[:, None] + at, group, mask=valid)
 
 
 @triton.jit(do_not_specialize=["number", "count"])
@@ -241,29 +203,49 @@ def level_set_kernel(
         group_out: the first entries of constant segments; may be ``groups`` without ``RANKS``.
         number: the bits of ``λ``.
     """
-    rows = row_numbers(M)
+    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
-    base, levels, groups = scores + rows * n, levels + rows * n, groups + rows * n
+    scores, codes = Rows(scores + rows * n, inside, n), Rows(groups + rows * n, inside, n)
+    levels, places = Rows(levels + rows * n, inside, n), Rows(places + rows * n, inside, n)
+    level_out, group_out = level_out + rows * n, group_out + rows * n
     lam = as_double(number)
     up, down = lam, lam
     if RANKS:
         up, down = lam + float("inf"), 0.0 * lam
-    _scores, top, bad = survey_rows(base, inside, n, N, HELD)
-    top = clamped(top, scores.dtype.element_ty).to(tl.float64)
+    _scores, top, bad = survey_rows(scores, N, HELD)
+    top = clamped(top, scores.base.dtype.element_ty).to(tl.float64)
     # Parts may be cut at any level. The first is one below the largest score; means follow.
     for start in range(0, n, N):
         first = ((start + tl.arange(0, N)) == 0)[None, :] & inside[:, None]
-        write(groups, inside, start, n, N, tl.where(first, _FIRST, 0))
-        write(levels, inside, start, n, N, tl.where(first, -1.0, 0.0))
+        write(codes, start, N, tl.where(first, _FIRST, 0))
+        write(levels, start, N, tl.where(first, -1.0, 0.0))
     cuts, rounds = 1, 0
     while (cuts > 0) | (rounds < 2):
         tl.debug_barrier()
-        _decide(base, levels, groups, inside, top, lam, up, down, n, RANKS, M, N)
+        _decide(scores, levels, codes, top, lam, up, down, RANKS, N)
         tl.debug_barrier()
-        cuts = _cut(base, levels, groups, inside, top, lam, up, down, n, RANKS, M, N)
+        cuts = _cut(scores, levels, codes, top, lam, up, down, RANKS, N)
         rounds += 1
     tl.debug_barrier()
-    _fill(
-        base, levels, groups, places + rows * n, level_out + rows * n, group_out + rows * n,
-        inside, bad, n, RANKS, M, N,
-    )  # fmt: skip
+    # Write the level of every entry and the first entry of its segment.
+    level_before, group_before = tl.zeros([M], tl.float64), tl.zeros([M], tl.int32)
+    for start in range(0, n, N):
+        columns = (start + tl.arange(0, N))[None, :]
+        valid = inside[:, None] & (columns < n)
+        starts = (read(codes, start, N, 0) & _KIND) > 0
+        level = tl.where(starts, read(levels, start, N, 0.0), 0.0)
+        group = tl.where(starts, columns, -1)
+        level, group = tl.associative_scan((level, group), 1, _latest)
+        level = tl.where(group >= 0, level, level_before[:, None])
+        group = tl.where(group >= 0, group, group_before[:, None])
+        level_before = _column(level, columns, start + N - 1)
+        group_before = _column(group, columns, start + N - 1)
+        allowed = read(scores, start, N, 0.0) != -float("inf")
+        value = tl.where(bad[:, None], float("nan"), tl.where(allowed, level, -float("inf")))
+        at = columns
+        if RANKS:
+            at = read(places, start, N, 0)
+        # The outputs may be the workspace: nobody writes before all have read.
+        tl.debug_barrier()
+        tl.store(level_out[:, None] + at, value, mask=valid)
+        tl.store(group_out[:, None] + at, group, mask=valid)

@@ -1,11 +1,12 @@
-"""Tag sequences: the structures of a linear chain."""
+"""Families of structures with a compiled oracle: tag sequences, dependency trees, matchings."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from repro.structures.forward_backward import sequence_log_partition, sequence_marginals
-from repro.structures.kernels.codes import SEQUENCE
+from repro.structures.kernels.codes import ARBORESCENCE, MATCHING, SEQUENCE, SINGLE_ROOT
+from repro.structures.matrix_tree import tree_log_partition, tree_marginals
 from repro.structures.structure import (
     NO_TRANSITIONS,
     Inputs,
@@ -14,6 +15,8 @@ from repro.structures.structure import (
     checked_lengths,
     checked_unary,
     gathered,
+    no_additional,
+    weighted_parts,
 )
 
 
@@ -51,7 +54,7 @@ class LinearChain(Structure):
         return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Stored as they are."""
+        """Return the tags as they are stored; see the base class."""
         return stored.to(torch.int64)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
@@ -117,3 +120,90 @@ def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
     batch = torch.arange(vertex.size(0), device=vertex.device)
     items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
+
+
+class Arborescence(Structure):
+    """A tree over ``n`` words and a root (Niculae et al. 2018, §2.2, "Non-projective ...").
+
+    Unary parts ``(B, n + 1, n + 1)``: the arc from the head (row) to the modifier (column), where
+    0 is the root. Column 0 and the diagonal are not arcs; their scores are ignored and their
+    marginals are zero. Vertices ``(B, n + 1)`` hold the head of each word, and -1 at the root.
+    ``lengths`` counts words. The oracle is Chu-Liu and Edmonds' algorithm.
+
+    Args:
+        single_root: whether exactly one word hangs on the root.
+    """
+
+    def __init__(self, single_root: bool = False) -> None:
+        self.single_root = single_root
+
+    def checked(self, inputs: Inputs) -> Problem:
+        """Check scores ``(B, n + 1, n + 1)``; see the base class."""
+        unary, additional, lengths, mask = inputs
+        no_additional(additional, "Arborescence")
+        scores = checked_unary(unary, mask, "B n+1 n+1")
+        batch, rows, columns = scores.shape
+        if rows != columns or rows == 0:
+            raise ValueError(f"arcs (B, n+1, n+1) expected, got {tuple(scores.shape)}")
+        words = checked_lengths(lengths, batch, (rows - 1,))
+        code = SINGLE_ROOT if self.single_root else ARBORESCENCE
+        sizes = (words + 1).expand(batch, 2).contiguous()
+        return Problem(code, scores, NO_TRANSITIONS, sizes, rows - 1)
+
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Put the root, which has no head, before the words."""
+        root = stored.new_full((*stored.shape[:-1], 1), -1)
+        return torch.cat([root, stored], dim=-1).to(torch.int64)
+
+    def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
+        """Sum of the scores of arcs; see the base class."""
+        no_additional(additional, "Arborescence")
+        return gathered(unary.transpose(-1, -2), vertex)
+
+    def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
+        """Add weights up at the arcs; see the base class."""
+        return weighted_parts(like.transpose(-1, -2), vertices, weights).transpose(-1, -2)
+
+    def log_partition(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> Tensor:
+        """Compute the log-partition function by the Matrix-Tree theorem; see the base class."""
+        no_additional(additional, "Arborescence")
+        return tree_log_partition(unary, lengths, self.single_root)
+
+    def marginals(
+        self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, None]:
+        """Compute the marginals by the Matrix-Tree theorem; see the base class."""
+        no_additional(additional, "Arborescence")
+        return tree_marginals(unary, lengths, self.single_root), None
+
+
+class Matching(Structure):
+    """``min(n, m)`` pairs of ``n`` rows and ``m`` columns (Niculae et al. 2018, §2.2).
+
+    Unary parts ``(B, n, m)``: a row and a column are partners. Each has one partner at most, and
+    each of the smaller side exactly one. Vertices ``(B, n)`` hold the column of each row, or -1.
+    ``lengths`` is ``(B, 2)``. The oracle finds shortest augmenting paths.
+    """
+
+    def checked(self, inputs: Inputs) -> Problem:
+        """Check scores ``(B, n, m)``; see the base class."""
+        unary, additional, lengths, mask = inputs
+        no_additional(additional, "Matching")
+        scores = checked_unary(unary, mask, "B n m")
+        batch, n, m = scores.shape
+        sizes = checked_lengths(lengths, batch, (n, m)).contiguous()
+        return Problem(MATCHING, scores, NO_TRANSITIONS, sizes, min(n, m))
+
+    def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
+        """Turn rows of columns into columns of rows where the columns were fewer."""
+        batch, several, width = stored.shape
+        rows = problem.unary.size(1)
+        slots = torch.arange(width).expand(stored.shape)
+        flipped = (problem.sizes[:, 0] > problem.sizes[:, 1]).view(-1, 1, 1)
+        places = torch.where(flipped, stored.to(torch.int64), slots)
+        values = torch.where(flipped, slots, stored.to(torch.int64))
+        places = torch.where(stored >= 0, places, rows)
+        vertices = torch.full((batch, several, rows + 1), -1)
+        return vertices.scatter_(-1, places, values)[..., :rows]

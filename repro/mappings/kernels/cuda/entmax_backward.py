@@ -1,0 +1,173 @@
+"""Kernels of the derivatives of α-entmax and of its losses.
+
+Floor: two reads and one write of every entry, 12 bytes in single precision; the incoming gradient
+is read only where there is mass.
+
+Above ``α = 2`` the slopes ``s = p^{2-α}`` overflow, and where one of them dominates, a gradient
+less its mean weighted by ``s`` loses all digits. There, in double precision, slopes in the mean are
+relative to that of the smallest share, gradients to the gradient of its entry, and ``s`` is
+multiplied by its root twice; what exceeds the largest number of the type is set to it.
+"""
+
+import triton
+import triton.language as tl
+
+from repro.mappings.kernels.cuda.elementary import growth_curvature, logarithm, logarithms
+from repro.mappings.kernels.cuda.rows import (
+    Rows,
+    any_of,
+    largest_of,
+    read,
+    read_where,
+    row_parameters,
+    write,
+)
+
+_HIGHEST = tl.constexpr(700.0)
+"""Keeps the root of a slope finite in double precision."""
+
+
+@triton.jit
+def _load(probs, grads, start, N: tl.constexpr, COMPUTE: tl.constexpr):
+    """Shares of a chunk, and gradients where there is mass, in a precision."""
+    share = read(probs, start, N, 0.0).to(COMPUTE)
+    return share, read_where(grads, share > 0.0, start, N).to(COMPUTE)
+
+
+@triton.jit
+def _slopes(share, order, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
+    """``s = p^{1-r}`` on the support, or ``(p / floor)^{1-r}``; of rules 1, 2 and all others."""
+    if RULE == 1:
+        slope = (share > 0.0).to(share.dtype)
+    elif RULE == 2:
+        slope = tl.sqrt(tl.maximum(share, 0.0))
+    else:
+        if RELATIVE:
+            least = floor[:, None]
+            held = tl.where(share > 0.0, share, least)
+            logs = logarithm((held - least) / least, held / least)
+        else:
+            logs = logarithms(share)
+        power = tl.exp((1.0 - order).to(share.dtype)[:, None] * logs)
+        slope = tl.where(share > 0.0, power, 0.0)
+    return slope
+
+
+@triton.jit
+def _smallest(share, grad):
+    """The smallest positive share of every row, infinite without mass, and its gradient."""
+    held = tl.where(share > 0.0, share, float("inf"))
+    floor = tl.min(held, 1)
+    # Among equal shares any will do: they have the same slope.
+    return floor, tl.max(tl.where(held == floor[:, None], grad, -float("inf")), 1)
+
+
+@triton.jit
+def _references(share, grad, probs, grads, order, N: tl.constexpr, HELD: tl.constexpr):
+    """Reference of slopes and gradients: above ``r = 1`` the smallest share."""
+    floor, reference = _smallest(share, grad)
+    if not HELD:
+        for start in range(N, probs.n, N):
+            share, grad = _load(probs, grads, start, N, floor.dtype)
+            lower, other = _smallest(share, grad)
+            reference = tl.where(lower < floor, other, reference)
+            floor = tl.minimum(floor, lower)
+    relative = (order > 1.0) & (floor < float("inf"))
+    return tl.where(relative, floor, 1.0), tl.where(relative, reference, 0.0)
+
+
+@triton.jit
+def _differentiate(
+    share, grad, probs, grads, out, drifts, order,
+    RULE: tl.constexpr, ROWS: tl.constexpr, RELATIVE: tl.constexpr,
+    N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Write the gradients of the rows of a program; in double precision if slopes are relative."""
+    if RELATIVE:
+        share, grad = share.to(tl.float64), grad.to(tl.float64)
+    floor = tl.full(order.shape, 1.0, share.dtype)
+    reference = floor - 1.0
+    if RELATIVE:
+        floor, reference = _references(share, grad, probs, grads, order, N, HELD)
+    # The mean of g less its reference, weighted by s; zero in a row without mass.
+    slope = _slopes(share, order, floor, RULE, RELATIVE)
+    total = tl.sum(slope, 1)
+    weighted = tl.sum(slope * (grad - reference[:, None]), 1)
+    if not HELD:
+        for start in range(N, probs.n, N):
+            share, grad = _load(probs, grads, start, N, floor.dtype)
+            slope = _slopes(share, order, floor, RULE, RELATIVE)
+            total += tl.sum(slope, 1)
+            weighted += tl.sum(slope * (grad - reference[:, None]), 1)
+    mean = weighted / tl.where(total > 0.0, total, 1.0)
+    drift = tl.zeros(order.shape, floor.dtype)
+    for start in range(0, probs.n, N):
+        if not HELD:
+            share, grad = _load(probs, grads, start, N, floor.dtype)
+        centred = (grad - reference[:, None]) - mean[:, None]
+        if RELATIVE:
+            root = 0.5 * (1.0 - order)[:, None] * logarithms(share)
+            root = tl.exp(tl.minimum(root, _HIGHEST))
+            moved = centred * root * root
+            # Not tl.clamp: a NaN is kept.
+            largest = largest_of(out.base.dtype.element_ty)
+            moved = tl.where(moved > largest, largest, moved)
+            moved = tl.where(moved < -largest, -largest, moved)
+        else:
+            moved = _slopes(share, order, floor, RULE, RELATIVE) * centred
+        write(out, start, N, tl.where(share > 0.0, moved, 0.0))
+        if ROWS:
+            # Σ (∂p/∂r) g, by the drift of p at a fixed threshold. Above r = 1 its part in s, which
+            # may overflow, is left out: Σ s times these gradients is zero.
+            logs = logarithms(share)
+            theta = -order.to(share.dtype)[:, None] * logs
+            if RELATIVE:
+                above = (order > 1.0)[:, None]
+                curve = logs * logs * growth_curvature(tl.where(above, 0.0, theta))
+                curve = tl.where(above, -(1.0 + theta) / (order * order)[:, None], curve)
+            else:
+                curve = logs * logs * growth_curvature(theta)
+            drift += tl.sum(tl.where(share > 0.0, -share * curve * centred, 0.0), 1)
+    if ROWS:
+        tl.store(drifts, drift.to(drifts.dtype.element_ty), mask=probs.inside)
+
+
+@triton.jit(do_not_specialize=["stride", "number", "count"])
+def backward_kernel(
+    probs, grads, out, numbers, stride, number, drifts, count, n,
+    RULE: tl.constexpr, ROWS: tl.constexpr, LARGE: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """``J g`` with ``J = diag(s) - s sᵀ / Σs``; with ``ROWS`` also the gradients of the orders.
+
+    Beside the arguments that ``rows.py`` describes:
+
+        RULE: see ``entmax_solver.py``.
+        LARGE: the order of all rows is above one; not used with ``ROWS``.
+    """
+    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
+    inside = rows < count
+    NARROW: tl.constexpr = probs.dtype.element_ty
+    probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
+    out, drifts = Rows(out + rows * n, inside, n), drifts + rows
+    order = row_parameters(numbers, stride, number, rows, inside, ROWS)
+    share, grad = _load(probs, grads, 0, N, NARROW)
+    large = any_of(order > 1.0) if ROWS else LARGE
+    if large:
+        _differentiate(share, grad, probs, grads, out, drifts, order, RULE, ROWS, True, N, HELD)
+    else:
+        _differentiate(share, grad, probs, grads, out, drifts, order, RULE, ROWS, False, N, HELD)
+
+
+@triton.jit(do_not_specialize=["ignored"])
+def loss_backward_kernel(probs, targets, grads, out, ignored, n, N: tl.constexpr):
+    """``g (p - e_y)``, zero where the target is ignored; one row and chunk per program."""
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * N + tl.arange(0, N)
+    valid = columns < n
+    target = tl.load(targets + row)
+    grad = tl.load(grads + row)
+    share = tl.load(probs + row * n + columns, mask=valid, other=0.0)
+    hot = (columns == target).to(share.dtype)
+    moved = tl.where(target == ignored, 0.0, grad * (share - hot))
+    tl.store(out + row * n + columns, moved, mask=valid)

@@ -1,0 +1,302 @@
+"""The kernel of α-entmax, of its losses, and of α-normmax, without sorting.
+
+Floor: one read and one write of every entry, 8 bytes in single precision.
+
+For rows of scaled scores ``w = r (z - max z)`` the unknown is ``c`` in ``(0, 1]`` with
+``Σ [w + c]_+^{1/r} = 1``. Its norm of order ``1 / r`` is convex and increasing in ``c`` for
+``r <= 1``: Newton's method started at ``c = 1`` descends to the root and never passes it (see
+``_threshold.py``). Entries below ``-c``, so all that lie more than ``1 / r`` under the maximum,
+never count. A row stops by itself, whatever the others do. The root for some of the entries is an
+upper bound of ``c``: for rows that are not held it is found first.
+
+Rules: 1 is sparsemax, 2 is 1.5-entmax, 3 is normmax with ``α = 2`` (the same roots, not squared);
+0 is any other order, whose unknown is ``level = -log(c) / r``; 4 is an order above one.
+"""
+
+import triton
+import triton.language as tl
+
+from repro.mappings.kernels.cuda.elementary import expm1, logarithm, power
+from repro.mappings.kernels.cuda.rows import (
+    Rows,
+    ScaledRows,
+    any_of,
+    clamped,
+    epsilon,
+    normaliser,
+    read_scaled,
+    row_parameters,
+    scaled,
+    survey_rows,
+    write,
+)
+
+_PASSES = tl.constexpr(64)
+_BRACKETED_PASSES = tl.constexpr(100)
+"""Bound on the steps above ``r = 1``: at worst every other one halves the bracket."""
+_SMALLEST_ORDER = tl.constexpr(1e-20)
+"""Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
+
+
+@triton.jit
+def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
+    """Sums over a tile that a Newton step needs, at ``c``, or at ``1 / c`` for rules 0 and 4."""
+    if RULE == 0:
+        below = tl.maximum(w * unknown[:, None], -1.0)
+        height = below + 1.0
+        slope = power(below, height, (slowness - 1.0)[:, None])
+        second = tl.sum(slope, 1)
+        first = tl.sum(slope * height, 1)
+    elif RULE == 4:
+        # The slope has a negative exponent: it is derived from the share, which is bounded.
+        below = tl.maximum(w * unknown[:, None], -1.0)
+        height = below + 1.0
+        share = power(below, height, slowness[:, None])
+        first = tl.sum(share, 1)
+        second = tl.sum(share / tl.where(height > 0.0, height, 1.0), 1)
+    else:
+        kept = tl.maximum(w + unknown[:, None], 0.0)
+        first = tl.sum(kept, 1)
+        second = tl.sum((kept > 0.0).to(w.dtype) if RULE == 1 else kept * kept, 1)
+    return first, second
+
+
+@triton.jit
+def _sums(held, rows, unknown, slowness, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+    """Sums over whole rows that a Newton step needs; see :func:`_tile_sums`."""
+    if HELD:
+        first, second = _tile_sums(held, unknown, slowness, RULE)
+    else:
+        first, second = tl.zeros(unknown.shape, held.dtype), tl.zeros(unknown.shape, held.dtype)
+        for start in range(0, rows.n, N):
+            w = read_scaled(rows, start, N, held.dtype)
+            more, again = _tile_sums(w, unknown, slowness, RULE)
+            first, second = first + more, second + again
+    return first, second
+
+
+@triton.jit
+def _excess(first, second, RULE: tl.constexpr):
+    """Amount by which a Newton step lowers ``c``."""
+    if RULE == 1:
+        excess = (first - 1.0) / tl.maximum(second, 1.0)
+    else:
+        norm = tl.sqrt(second)
+        excess = norm * (norm - 1.0) / tl.maximum(first, 1e-30)
+    return excess
+
+
+@triton.jit
+def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
+    """``c`` for rules 1 to 3, descending from an upper bound, and the step left to take."""
+    tolerance = 4.0 * epsilon(held.dtype)
+    first, second = _sums(held, rows, c, c, RULE, N, HELD)
+    excess = _excess(first, second, RULE)
+    moves = excess > tolerance * c
+    passes = 0
+    while (passes < _PASSES) & any_of(moves):
+        c = tl.where(moves, c - excess, c)
+        first, second = _sums(held, rows, c, c, RULE, N, HELD)
+        excess = _excess(first, second, RULE)
+        moves = moves & (excess > tolerance * c)
+        passes += 1
+    return c, excess
+
+
+@triton.jit
+def _growth(order, level):
+    """``1 / c``, kept finite."""
+    return tl.exp(tl.minimum(order * level, 80.0))
+
+
+@triton.jit
+def _gap_and_cut(level, order, total, slope):
+    """``level - log Σ``, negative before the root, and the share of ``c`` that Newton takes off."""
+    total = tl.maximum(total.to(tl.float64), 1e-30)
+    gap = level - tl.log(total)
+    cut = -expm1(order * gap) * total / tl.maximum(slope.to(tl.float64), 1e-30)
+    return gap, tl.minimum(cut, 1.0 - 1e-12)
+
+
+@triton.jit
+def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr):
+    """Level where ``r <= 1``, ascending from a lower bound, and the cut of ``c`` left to take."""
+    tolerance = 4.0 * epsilon(held.dtype)
+    slowness = (1.0 / order).to(held.dtype)
+    growth = _growth(order, level).to(held.dtype)
+    first, second = _sums(held, rows, growth, slowness, 0, N, HELD)
+    gap, cut = _gap_and_cut(level, order, first, second)
+    moves = (order <= 1.0) & (gap < -tolerance)
+    passes = 0
+    while (passes < _PASSES) & any_of(moves):
+        following = level - logarithm(-cut, 1.0 - cut) / order
+        moves = moves & (following > level)
+        level = tl.where(moves, following, level)
+        growth = _growth(order, level).to(held.dtype)
+        first, second = _sums(held, rows, growth, slowness, 0, N, HELD)
+        gap, cut = _gap_and_cut(level, order, first, second)
+        moves = moves & (gap < -tolerance)
+        passes += 1
+    return level, cut
+
+
+@triton.jit
+def _bracketed_level(
+    held, rows, order, level, NARROW: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
+):
+    """Level of every row with ``r > 1``; the other rows keep theirs.
+
+    ``h(level) = level - log Σ`` is not convex there: its slope is infinite where an entry gets its
+    first mass. Newton's step is taken if it stays in the bracket of the root and the residual has
+    halved since the last step; else the bracket is halved. Since ``h`` has a slope of at least one,
+    the residual also bounds the distance to the root. All shares rise with ``c``, so it bounds
+    the error of each of them as well: steps end when a result in ``NARROW`` cannot show more.
+    """
+    tolerance = (4.0 if NARROW == tl.float64 else 0.0625) * epsilon(NARROW)  # noqa: SIM300
+    slowness = (1.0 / order).to(held.dtype)
+    low = tl.zeros(level.shape, tl.float64)
+    tried, high, last = low, low + tl.log(low + rows.n), low + float("inf")
+    moves = order > 1.0
+    passes = 0
+    while (passes < _BRACKETED_PASSES) & any_of(moves):
+        growth = _growth(order, tried).to(held.dtype)
+        first, second = _sums(held, rows, growth, slowness, 4, N, HELD)
+        gap, cut = _gap_and_cut(tried, order, first, second)
+        low = tl.maximum(low, tl.where(gap < 0.0, tried, tried - gap))
+        high = tl.minimum(high, tl.where(gap < 0.0, tried - gap, tried))
+        newton = tried - logarithm(-cut, 1.0 - cut) / order
+        fast = (newton > low) & (newton < high) & (tl.abs(gap) < 0.5 * last)
+        following = tl.where(fast, newton, 0.5 * (low + high))
+        moves = moves & (tl.abs(gap) > tolerance) & (following > low) & (following < high)
+        tried, last = tl.where(moves, following, tried), tl.abs(gap)
+        passes += 1
+    return tl.where(order > 1.0, tried, level)
+
+
+@triton.jit
+def _shares(w, unknown, step, exponent, RULE: tl.constexpr):
+    """The distribution up to a factor.
+
+    The last step acts on the small differences ``w + c``, whose digits are finer than those of
+    ``c``: they matter where many entries are tied close to the threshold.
+    """
+    if RULE == 0:
+        below = tl.maximum(w * unknown[:, None], -1.0)
+        positive = below > -1.0
+        lowered = tl.where(positive, (below + 1.0) - step[:, None], 0.0)
+        share = power(below - step[:, None], tl.maximum(lowered, 0.0), exponent[:, None])
+    else:
+        kept = w + unknown[:, None]
+        share = tl.where(kept > 0.0, tl.maximum(kept - step[:, None], 0.0), 0.0)
+        if RULE == 2:
+            share = share * share
+    return share
+
+
+@triton.jit
+def _solve(
+    chunk, rows, out, order, exponent, bad, empty,
+    RULE: tl.constexpr, NORM: tl.constexpr, COMPUTE: tl.constexpr,
+    N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Solve the rows of a program in a precision and write them.
+
+    Returns:
+        ``Σ p`` and ``Σ p w`` before normalisation and ``(1 - c) / r``, in double precision.
+    """
+    held = scaled(chunk, rows.shift, rows.scale, COMPUTE)
+    if RULE == 0:
+        level = tl.zeros(order.shape, tl.float64)
+        level, cut = _newton_level(held, rows, order, level, N, True)
+        if not HELD:
+            level, cut = _newton_level(held, rows, order, level, N, False)
+        # Orders above one are computed in double precision; those of normmax are below.
+        if COMPUTE == tl.float64 and not NORM:  # noqa: SIM300
+            level = _bracketed_level(held, rows, order, level, out.base.dtype.element_ty, N, HELD)
+        step = tl.where(order > 1.0, 0.0, cut).to(COMPUTE)
+        unknown = _growth(order, level).to(COMPUTE)
+        lead = -expm1(-order * level) / order
+    else:
+        unknown = tl.full(order.shape, 1.0, COMPUTE)
+        unknown, step = _rational_threshold(held, rows, unknown, RULE, N, True)
+        if not HELD:
+            unknown, step = _rational_threshold(held, rows, unknown, RULE, N, False)
+        lead = (1.0 - (unknown.to(tl.float64) - step.to(tl.float64))) / order
+    exponent = exponent.to(COMPUTE)
+    if HELD:
+        share = _shares(held, unknown, step, exponent, RULE)
+        total, moment = tl.sum(share, 1), tl.sum(share * held, 1)
+    else:
+        total, moment = tl.zeros(order.shape, COMPUTE), tl.zeros(order.shape, COMPUTE)
+        for start in range(0, rows.n, N):
+            w = read_scaled(rows, start, N, COMPUTE)
+            share = _shares(w, unknown, step, exponent, RULE)
+            total, moment = total + tl.sum(share, 1), moment + tl.sum(share * w, 1)
+    factor = normaliser(total, empty, bad)
+    for start in range(0, rows.n, N):
+        w = held if HELD else read_scaled(rows, start, N, COMPUTE)
+        write(out, start, N, _shares(w, unknown, step, exponent, RULE) * factor[:, None])
+    return total.to(tl.float64), moment.to(tl.float64), lead
+
+
+@triton.jit(do_not_specialize=["stride", "number", "ignored", "count"])
+def forward_kernel(
+    scores, probs, numbers, stride, number, targets, losses, ignored, count, n,
+    RULE: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
+    LOSS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
+):  # fmt: skip
+    """Distributions, and losses ``max_Ω(z) - z_y`` where they are asked for.
+
+    Where the last exponent is below one, powers are not Lipschitz: single precision would leave few
+    digits of the smallest entries, and double precision is used in any case.
+
+    Beside the arguments that ``rows.py`` describes:
+
+        probs: its precision is that of the computation.
+        targets, losses: classes, or ``ignored``, and what is written, NaN where a target is no
+            class; used with ``LOSS``.
+        RULE: see above.
+        NORM: α-normmax, whose number is ``α``; else α-entmax, whose number is ``r = α - 1``.
+        WIDE: compute in double precision whatever the scores are.
+    """
+    rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
+    inside = rows < count
+    NARROW: tl.constexpr = probs.dtype.element_ty
+    out = Rows(probs + rows * n, inside, n)
+    chunk, top, bad = survey_rows(Rows(scores + rows * n, inside, n), N, HELD)
+    parameter = row_parameters(numbers, stride, number, rows, inside, ROWS)
+    if NORM:
+        wrong = (parameter > 1.0) == 0
+        alpha = tl.where(wrong, 1.5, parameter)
+        order, exponent = 1.0 - 1.0 / alpha, 1.0 / (alpha - 1.0)
+        scale = order * 0.0 + 1.0
+    else:
+        wrong = (parameter >= 0.0) == 0
+        order = tl.where(parameter > _SMALLEST_ORDER, parameter, _SMALLEST_ORDER)
+        scale, exponent = order, 1.0 / order
+    bad = bad | wrong
+    empty = (top == -float("inf")) & (bad == 0)
+    top = clamped(top, scores.dtype.element_ty)
+    scaled_rows = ScaledRows(scores + rows * n, inside, n, top, scale)
+    wide = any_of(exponent < 1.0) if ROWS else WIDE
+    if wide:
+        total, moment, lead = _solve(
+            chunk, scaled_rows, out, order, exponent, bad, empty, RULE, NORM, tl.float64, N, HELD
+        )
+    else:
+        total, moment, lead = _solve(
+            chunk, scaled_rows, out, order, exponent, bad, empty, RULE, NORM, NARROW, N, HELD
+        )
+    if LOSS:
+        # With p^r = w + c on the support, <p, z> - Ω(p) is (Σ p w + (1 - c) / r) / (1 + r).
+        target = tl.load(targets + rows, mask=inside, other=0).to(tl.int64)
+        known = (target >= 0) & (target < n)
+        score = tl.load(scores + rows * n + target, mask=inside & known, other=0.0)
+        distance = tl.minimum(score.to(tl.float64) - top.to(tl.float64), 0.0)
+        mean = moment / tl.where(empty, 1.0, total)
+        loss = tl.maximum((mean + lead) / (1.0 + order) - distance, 0.0)
+        loss = tl.where(bad | empty, float("nan"), loss)
+        loss = tl.where(score == -float("inf"), float("inf"), loss)
+        loss = tl.where(known, loss, float("nan"))
+        loss = tl.where(target == ignored, 0.0, loss)
+        tl.store(losses + rows, loss.to(losses.dtype.element_ty), mask=inside)
