@@ -54,9 +54,7 @@ BINARY = {
     ),
     "masks": (
         lambda a, b: simd.where(
-            simd.both(simd.either(a > 0.0, b > 0.0), a < b), a, simd.where(
-                simd.excluding(a < 0.0, b < 0.0), b, 1.0
-            )
+            ((a > 0.0) | (b > 0.0)) & (a < b), a, simd.where((a < 0.0) & ~(b < 0.0), b, 1.0)
         ),
         lambda a, b: np.where(
             ((a > 0) | (b > 0)) & (a < b), a, np.where((a < 0) & ~(b < 0), b, 1)

@@ -23,7 +23,6 @@ from repro.mappings.kernels.cpu.simd import (
     BITS,
     compress,
     count,
-    either,
     expand,
     highest,
     load,
@@ -160,28 +159,24 @@ def candidate(entries, top, order):
 @inline
 def head_vectors(row):
     """Four vectors of lane-wise maxima, and the number of NaNs, of a row."""
-    size, width, lowest = row.shape[0], width_of(row), row.dtype.type(-np.inf)
-    a = b = c = d = splat(lowest)
+    size, width, lowest = row.shape[0], width_of(row), -np.inf
+    a = b = c = d = splat(row.dtype.type(lowest))
     bad = unordered(a, b)
     whole = size // (_HEAD_VECTORS * width) * (_HEAD_VECTORS * width)
     for j in range(0, whole, _HEAD_VECTORS * width):
         x, y = load(row, j), load(row, j + width)
         z, u = load(row, j + 2 * width), load(row, j + 3 * width)
-        bad = either(bad, either(unordered(x, y), unordered(z, u)))
+        bad |= unordered(x, y) | unordered(z, u)
         a, b, c, d = maximum(x, a), maximum(y, b), maximum(z, c), maximum(u, d)
-    left = size - whole
+    j, left = whole, size - whole
     if left > 0:
-        x, y = (
-            load_first(row, whole, left, lowest),
-            load_first(row, whole + width, left - width, lowest),
-        )
-        bad, a, b = either(bad, unordered(x, y)), maximum(x, a), maximum(y, b)
+        x = load_first(row, j, left, lowest)
+        y = load_first(row, j + width, left - width, lowest)
+        bad, a, b = bad | unordered(x, y), maximum(x, a), maximum(y, b)
     if left > 2 * width:
-        z, u = (
-            load_first(row, whole + 2 * width, left - 2 * width, lowest),
-            load_first(row, whole + 3 * width, left - 3 * width, lowest),
-        )
-        bad, c, d = either(bad, unordered(z, u)), maximum(z, c), maximum(u, d)
+        z = load_first(row, j + 2 * width, left - 2 * width, lowest)
+        u = load_first(row, j + 3 * width, left - 3 * width, lowest)
+        bad, c, d = bad | unordered(z, u), maximum(z, c), maximum(u, d)
     return a, b, c, d, count(bad)
 
 
@@ -249,16 +244,12 @@ def set_limits(block, c, slowness, rounding):
 def gather(row, limit, lists, end):
     """Append the entries of a row above a limit to a list; return its end."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    whole = size // width * width
-    for j in range(0, whole, width):
-        entries = load(row, j)
+    for j in range(0, size, width):
+        entries = load_first(row, j, size - j, -np.inf)
         above = entries > limit
         store(lists, end, compress(entries, above))
         end += count(above)
-    entries = load_first(row, whole, size - whole, row.dtype.type(-np.inf))
-    above = entries > limit
-    store(lists, end, compress(entries, above))
-    return end + count(above)
+    return end
 
 
 @inline
@@ -316,25 +307,21 @@ def pack(block, source, columns, stride):
 def scatter(row, limit, packed, taken, out):
     """Write what is packed where a row's entries are above the limit, and zeros."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    whole, nothing, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
-    for j in range(0, whole, width):
-        above = load(row, j) > limit
+    zero, skips = splat(row.dtype.type(0)), size > TILED
+    for j in range(0, size, width):
+        above = load_first(row, j, size - j, -np.inf) > limit
         found = count(above)
         # In short rows a branch is mispredicted too often.
         if skips and found == 0:
-            store(out, j, nothing)
+            store_first(out, j, size - j, zero)
         else:
-            store(out, j, expand(packed, taken, above))
+            store_first(out, j, size - j, expand(packed, taken, above))
             taken += found
-    above = load_first(row, whole, size - whole, row.dtype.type(-np.inf)) > limit
-    store_first(out, whole, size - whole, expand(packed, taken, above))
 
 
 @inline
 def fill(row, value):
     """Write one value into all entries."""
-    size, width, value = row.shape[0], width_of(row), splat(row.dtype.type(value))
-    whole = size // width * width
-    for j in range(0, whole, width):
-        store(row, j, value)
-    store_first(row, whole, size - whole, value)
+    size, width = row.shape[0], width_of(row)
+    for j in range(0, size, width):
+        store_first(row, j, size - j, splat(row.dtype.type(value)))

@@ -24,7 +24,6 @@ from repro.mappings.kernels.cpu.csoftmax import solve_csoftmax, write_csoftmax
 from repro.mappings.kernels.cpu.csparsemax import solve_csparsemax, write_csparsemax
 from repro.mappings.kernels.cpu.parallel import run
 from repro.mappings.kernels.cpu.simd import (
-    both,
     load,
     load_first,
     load_first_as,
@@ -104,10 +103,10 @@ def _solve(problem, block, pending, base, first, stop, fallback):
     )
     top, room = survey(block, columns)
     wanted, rounding = load(block.totals, 0), rows.shape[1] * np.finfo(rows.dtype).eps
-    usual = both(top > -math.inf, top < math.inf)
+    usual = (top > -math.inf) & (top < math.inf)
     if not fallback:
-        usual = both(usual, both(load(block.unusual, 0) == 0.0, wanted > 0.0))
-        usual = both(usual, room > wanted * (_CLEAR + rounding))
+        usual = usual & (load(block.unusual, 0) == 0.0) & (wanted > 0.0)
+        usual = usual & (room > wanted * (_CLEAR + rounding))
     tolerance = _TOLERANCE
     if rows.itemsize == 8:
         tolerance = np.finfo(np.float64).eps * (4.0 + math.sqrt(rows.shape[1]))

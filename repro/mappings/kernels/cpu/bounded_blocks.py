@@ -18,9 +18,7 @@ from repro.mappings.kernels.cpu.blocks import (
 )
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
-    either,
     load,
     load_first_as,
     maximum,
@@ -108,9 +106,9 @@ def _take_row(block, row, upper, slack, at, end):
     for j in range(0, end, width):
         score = load_first_as(block.w, row, j, size - j, lowest)
         bound = load_first_as(block.w, upper, j, size - j, row.dtype.type(0))
-        usual = either(both(bound >= -slack, score < math.inf), score == -math.inf)
+        usual = ((bound >= -slack) & (score < math.inf)) | (score == -math.inf)
         unusual += width - count(usual)
-        allowed = both(bound >= 0.0, score > -math.inf)
+        allowed = (bound >= 0.0) & (score > -math.inf)
         store(block.scores, at + j, where(allowed, minimum(score, largest), -math.inf))
         store(block.bounds, at + j, where(allowed, bound, 0.0))
     return unusual

@@ -20,9 +20,7 @@ from repro.mappings.kernels.cpu.bounded_blocks import write_bounded
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
-    either,
     highest,
     load,
     magnitude,
@@ -48,7 +46,7 @@ _TOLERANCE = 1.2e-7
 def _exponentials(score, bound, top):
     """``e``, zero where the bound is zero or ``e`` would be too small."""
     height, lowest = score - top, math.log(np.finfo(np.float32).tiny)
-    counted = both(height > lowest, bound > 0.0)
+    counted = (height > lowest) & (bound > 0.0)
     return where(counted, exponential(minimum(maximum(height, lowest), _HIGHEST)), 0.0)
 
 
@@ -95,16 +93,16 @@ def _find_ratio(block, columns, top, usual, tolerance):
     for _ in range(_PASSES):
         missing, left = _missing(block, columns, ratio)
         following = ratio + missing / maximum(left, _SMALLEST)
-        moves = both(moves, both(following > ratio * least, left > _SMALLEST))
+        moves = moves & (following > ratio * least) & (left > _SMALLEST)
         if count(moves) > 0:
             ratio = where(moves, following, ratio)
             continue
-        solved = both(usual, magnitude(missing) <= tolerance)
+        solved = usual & (magnitude(missing) <= tolerance)
         if count(solved) == count(usual) or endings == _ENDINGS:
             break
-        ratio = where(either(solved, left <= _SMALLEST), ratio, following)
+        ratio = where(solved | (left <= _SMALLEST), ratio, following)
         endings += 1
-    return ratio, both(solved, ratio <= _FAR)
+    return ratio, solved & (ratio <= _FAR)
 
 
 @inline
@@ -113,7 +111,7 @@ def _highest_free(block, columns, ratio):
     width, best = width_of(block.w), splat(block.w.dtype.type(-math.inf))
     for k in range(0, columns * width, width):
         u = load(block.u, k)
-        free = both(ratio * load(block.few_w, k) < u, u > 0.0)
+        free = (ratio * load(block.few_w, k) < u) & (u > 0.0)
         best = maximum(where(free, load(block.w, k), -math.inf), best)
     return highest(best)
 
@@ -143,5 +141,5 @@ def write_csoftmax(block, k, at, probs, place):
     for j in range(0, size, width):
         score, u = load(block.scores, at + j), load(block.bounds, at + j)
         share = ratio * _exponentials(score, u, top)
-        full = both(share >= u, score > -math.inf)
+        full = (share >= u) & (score > -math.inf)
         write_bounded(j, size, where(share < u, share, u), full, share > 0.0, probs, place)

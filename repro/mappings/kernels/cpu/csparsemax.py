@@ -29,11 +29,8 @@ from repro.mappings.kernels.cpu.bounded_blocks import write_bounded
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 from repro.mappings.kernels.cpu.simd import (
-    both,
     compress,
     count,
-    either,
-    excluding,
     highest,
     load,
     magnitude,
@@ -84,7 +81,7 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
         above, bound = (load(w, k) - base) - tau, load(u, k)
         kept = maximum(above, 0.0)
         kept = where(kept < bound, kept, bound)
-        free += where(both(above > 0.0, above < bound), zero + 1.0, zero)
+        free += where((above > 0.0) & (above < bound), zero + 1.0, zero)
         larger = mass + kept
         lost += (mass - larger) + kept
         mass = larger
@@ -172,8 +169,8 @@ def _outward(tau, positive, search, size):
 def _inward(low, high, more, less, newton, fast):
     """A point in the bracket: Newton's, if the last was good; on the chord; the middle."""
     chord = low + (high - low) * (more / (more - less))
-    chord = where(both(low < chord, chord < high), chord, 0.5 * (low + high))
-    return where(both(fast, both(low < newton, newton < high)), newton, chord)
+    chord = where((low < chord) & (chord < high), chord, 0.5 * (low + high))
+    return where(fast & (low < newton) & (newton < high), newton, chord)
 
 
 @inline
@@ -191,12 +188,12 @@ def _move(tau, residual, free, search, enough):
     low, high = where(positive, tau, search.low), where(positive, search.high, tau)
     outer, reach = _outward(tau, positive, search, size)
     inner = _inward(low, high, more, less, newton, size <= _SLOW * search.last)
-    found = both(low > -math.inf, either(high < search.ceiling, search.loose))
+    found = (low > -math.inf) & ((high < search.ceiling) | search.loose)
     following = where(found, inner, outer)
     settled = size <= enough
-    inside = both(low < following, following < high)
-    goes = both(excluding(search.moves, settled), inside)
-    end = where(both(free > 0.0, settled), newton, tau)
+    inside = (low < following) & (following < high)
+    goes = search.moves & ~settled & inside
+    end = where((free > 0.0) & settled, newton, tau)
     tau = where(search.moves, where(goes, following, end), tau)
     return tau, _Search(
         low, high, more, less, side, size, reach, goes,
@@ -227,7 +224,7 @@ def _list_undecided(block, at, size, base, low, high, margin):
         score, bound = load(block.scores, j), load(block.bounds, j)
         height = score - base
         full = height - high >= bound + margin
-        kept = excluding(height - low > -margin, full)
+        kept = (height - low > -margin) & ~full
         store(block.few_scores, end, compress(score, kept))
         store(block.few_bounds, end, compress(bound, kept))
         end += count(kept)
@@ -273,7 +270,7 @@ def _lowest_above(block, columns, total, high):
         between = 0
         for k in range(0, columns * width, width):
             w = load(block.w, k)
-            between += count(both(both(w > low, w < high), load(block.u, k) > 0.0))
+            between += count((w > low) & (w < high) & (load(block.u, k) > 0.0))
         if between == 0:
             return high
         # The middle one in the order of the row stands for the median.
@@ -312,7 +309,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
     tau, flatness, least, tight = _start(block, columns, size, top, room, total)
     search = _Search(
         zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual,
-        zero, flatness, least, excluding(usual, tight),
+        zero, flatness, least, usual & ~tight,
     )  # fmt: skip
     base, near, rest, solved = top, top, tau, usual
     for _ in range(_BASES):
@@ -335,7 +332,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
             # What the rounding of entries may leave is accepted from a second look on.
             enough = tolerance * strict * (1.0 + 0.25 * sqrt(free)) + rounding
             ends = magnitude(residual) <= enough
-            solved, strict = both(usual, ends), 1.0
+            solved, strict = usual & ends, 1.0
             if count(solved) == count(usual):
                 break
             rest = where(ends, rest, rest + residual / maximum(free, 1.0))
@@ -362,4 +359,4 @@ def write_csparsemax(block, k, at, probs, place):
         kept = maximum(above, 0.0)
         inside = above > 0.0
         share = where(kept < u, kept, u)
-        write_bounded(j, size, share, both(inside, above >= u), inside, probs, place)
+        write_bounded(j, size, share, inside & (above >= u), inside, probs, place)

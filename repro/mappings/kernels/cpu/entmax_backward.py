@@ -18,12 +18,15 @@ For ``r > 1`` slopes grow without bound as ``p`` falls, overflow, and are so far
 import math
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from repro.mappings.kernels.cpu.blocks import width_of
-from repro.mappings.kernels.cpu.compile import INLINE, inline
-from repro.mappings.kernels.cpu.elementary import logarithm, power
+from repro.mappings.kernels.cpu.compile import inline
+from repro.mappings.kernels.cpu.elementary import (
+    for_each_format,
+    logarithm,
+    polynomial,
+    power,
+)
 from repro.mappings.kernels.cpu.simd import (
     count,
     load,
@@ -99,30 +102,12 @@ def _root_row(probs, grads, out):
     store_first(out, whole, size - whole, where(last > 0.0, last * (last_grad - mean), 0.0))
 
 
-def _near_curvature(theta):
+@for_each_format
+def _near_curvature(number):
     """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and a quarter."""
-    raise NotImplementedError("callable from kernels only")
-
-
-def _curvature_series(real):
-    series = tuple(real(1 / math.factorial(k + 2)) for k in range(_CURVATURE_TERMS - 1, -1, -1))
-
-    def near_curvature(theta):
-        near = theta * series[0] + series[1]
-        for k in range(2, len(series)):
-            near = near * theta + series[k]
-        return near
-
-    return near_curvature
-
-
-_CURVATURES = {real: _curvature_series(getattr(np, str(real))) for real in
-               (types.float32, types.float64)}  # fmt: skip
-
-
-@overload(_near_curvature, jit_options=INLINE)
-def _near_curvature_of_type(theta):
-    return _CURVATURES[theta.real]
+    factorials = [math.factorial(k + 2) for k in range(_CURVATURE_TERMS - 1, -1, -1)]
+    series = polynomial(number.real, [1 / factorial for factorial in factorials])
+    return lambda theta: series(theta)
 
 
 @inline

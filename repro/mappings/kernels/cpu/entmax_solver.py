@@ -45,7 +45,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from repro.mappings.kernels.cpu.blocks import (
     LINE,
@@ -63,7 +62,7 @@ from repro.mappings.kernels.cpu.blocks import (
     take_heads,
     width_of,
 )
-from repro.mappings.kernels.cpu.compile import INLINE, inline
+from repro.mappings.kernels.cpu.compile import chosen_by_type, inline
 from repro.mappings.kernels.cpu.elementary import (
     exponential,
     logarithm,
@@ -72,10 +71,7 @@ from repro.mappings.kernels.cpu.elementary import (
     rough_power,
 )
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
-    either,
-    excluding,
     highest,
     join,
     load,
@@ -226,7 +222,7 @@ def descend(block, columns, c, linear, enough):
     for _ in range(_PASSES):
         step, excess = newton_step(block, columns, c, linear)
         lower = (c - step) + above
-        moves = both(excess > enough, lower < c)
+        moves = (excess > enough) & (lower < c)
         if count(moves) == 0:
             break
         c = where(moves, lower, c)
@@ -287,7 +283,7 @@ def solve_rational(problem, block, turns, turn, base, first, stop):
     c, step = descend(block, columns, c, linear, 0.0)
     mass, moment, nearest = _rational_totals(block, columns, c, step, linear)
     # Entries that are tied next to the threshold may have lost small shares.
-    settled = both(magnitude(mass - 1.0) <= 2.0 * rounding, nearest > 2.0 * rounding)
+    settled = (magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
     store(block.totals, 0, mass)
     store(block.moments, 0, moment)
     store(block.scales, 0, where(settled, 1.0 / mass, c - c))
@@ -345,13 +341,9 @@ def _excess(total, rise, order):
     return logarithm(-1.0 * rise * c, c) - order * logarithm(share - 1.0, share)
 
 
+@chosen_by_type
 def _precise_excess(total, rise, order):
     """:func:`_excess` of vectors of either precision, computed in double."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(_precise_excess, jit_options=INLINE)
-def _precise_excess_of_type(total, rise, order):
     if total.real == types.float64:
         return lambda total, rise, order: _excess(total, rise, order)
 
@@ -422,23 +414,16 @@ def _newton_cut(total, slope, excess):
     return minimum(cut, _LARGEST_CUT)
 
 
-def _rough_step(total, slope, rise, order):
+@inline
+def _rough_step(block, columns, rise, order, slowness):
     """The share of ``c`` that a step from rough sums takes away, and the excess."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(_rough_step, jit_options=INLINE)
-def _rough_step_of_type(total, slope, rise, order):
-    def wide(total, slope, rise, order):
-        excess = _excess(total, rise, order)
-        return _newton_cut(total, slope, excess), excess
-
-    def narrow(total, slope, rise, order):
+    total, slope = _rough_sums(block, columns, rise, slowness)
+    if is_narrow(block):
         # Five digits are enough for r <= 1, and one power is quicker than logarithms.
         excess = 1.0 - rough_power(1.0 / total, order) * (rise + 1.0)
         return minimum(total * excess / slope, _LARGEST_CUT), excess
-
-    return wide if total.real == types.float64 else narrow
+    excess = _excess(total, rise, order)
+    return _newton_cut(total, slope, excess), excess
 
 
 @inline
@@ -452,10 +437,10 @@ def _advance(block, rise, cut, excess, order, bracket):
     growth, reached = rise + 1.0, newton + 1.0
     low, high = where(excess > 0.0, growth, low), where(excess > 0.0, high, growth)
     size = magnitude(excess)
-    taken = both(both(low < reached, reached < high), size < _HALVED * last)
+    taken = (low < reached) & (reached < high) & (size < _HALVED * last)
     middle = sqrt(low) * sqrt(high)
-    stuck = excluding(both(steep, either(middle <= low, middle >= high)), taken)
-    following = where(either(taken, order <= 1.0), newton, middle - 1.0)
+    stuck = steep & ((middle <= low) | (middle >= high)) & ~taken
+    following = where(taken | (order <= 1.0), newton, middle - 1.0)
     return where(stuck, rise, following), (low, high, size), stuck
 
 
@@ -482,8 +467,7 @@ def _bound(block, columns, order, slowness):
     """A lower bound of ``1 / c - 1`` from the heads of the rows."""
     rise = _start(block, columns, order)
     for _ in range(_HEAD_STEPS):
-        total, slope = _rough_sums(block, columns, rise, slowness)
-        cut, _ = _rough_step(total, slope, rise, order)
+        cut, _ = _rough_step(block, columns, rise, order, slowness)
         newton = (rise + cut) / (1.0 - cut)
         rise = where(order > 1.0, rise, maximum(newton, 0.0))
     return maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
@@ -495,11 +479,10 @@ def _descend_roughly(block, columns, rise, order, slowness, usual):
     bracket, moves = _new_bracket(order, columns * width_of(block.w)), usual
     enough = where(order > 0.5, _ROUGH_EXCESS * order, order - order + _ROUGH_STEP)
     for _ in range(_PASSES):
-        total, slope = _rough_sums(block, columns, rise, slowness)
-        cut, excess = _rough_step(total, slope, rise, order)
+        cut, excess = _rough_step(block, columns, rise, order, slowness)
         following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
         rise = where(moves, following, rise)
-        moves = excluding(both(moves, magnitude(excess) > enough), stuck)
+        moves = moves & (magnitude(excess) > enough) & ~stuck
         if count(moves) == 0:
             break
     return rise
@@ -559,19 +542,19 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
             total, rest, slope = _sums(block, columns, rise, slowness)
             excess = _precise_excess(total, rise, order) + order * rest / total
             cut = _newton_cut(total, slope, excess)
-            moves = both(moves, magnitude(excess) > enough)
+            moves = moves & (magnitude(excess) > enough)
             if count(moves) == 0:
                 break
             following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
             rise = where(moves, following, rise)
-            moves = excluding(moves, stuck)
+            moves = moves & ~stuck
         cut = where(steep, 0.0, cut)
         found, rest, less, moment = _take_last_step(block, columns, rise, cut, slowness)
         # The sum of the shares is c^{-1/r} unless the last step has met a kink.
         change = less / total
         left = excess - order * change * (1.0 + 0.5 * change)
-        off = excluding(usual, magnitude(left) <= kink * order)
-        off = excluding(off, steep)
+        off = usual & ~(magnitude(left) <= kink * order)
+        off = off & ~steep
         store(block.totals, 0, found)
         store(block.rests, 0, rest)
         store(block.moments, 0, moment)
@@ -582,8 +565,8 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
         rise = where(off, maximum((rise + cut) / (1.0 - cut), 0.0), rise)
     if is_narrow(block):
         return off
-    kinked = both(usual, magnitude(excess) > _KINKED * order)
-    return either(off, both(steep, either(kinked, _tied_rows(block, columns, rise))))
+    kinked = usual & (magnitude(excess) > _KINKED * order)
+    return off | (steep & (kinked | _tied_rows(block, columns, rise)))
 
 
 # Ties
@@ -596,7 +579,7 @@ def _tied_rows(block, columns, rise):
     for k in range(0, columns * width, width):
         w = load(block.w, k)
         height = (w * rise + w) + 1.0
-        tied = both(height > _TIED_BELOW, height < _TIED_ABOVE)
+        tied = (height > _TIED_BELOW) & (height < _TIED_ABOVE)
         found = where(tied, 1.0, found)
     return max_along_row(block, found) > 0.0
 
@@ -607,7 +590,7 @@ def _lowest_kept(block, columns, c):
     width, lowest = width_of(block.w), splat(block.w.dtype.type(0))
     for k in range(0, columns * width, width):
         w = load(block.w, k)
-        lowest = where(both(w + c > _TIED_BELOW * c, w < lowest), w, lowest)
+        lowest = where((w + c > _TIED_BELOW * c) & (w < lowest), w, lowest)
     return -highest(-1.0 * lowest)
 
 
@@ -618,7 +601,7 @@ def _move_down(block, columns, distance):
     for k in range(0, columns * width, width):
         w = load(block.w, k) - distance
         store(block.w, k, w)
-        lowest = where(both(w > 0.0, w < lowest), w, lowest)
+        lowest = where((w > 0.0) & (w < lowest), w, lowest)
     return -highest(-1.0 * lowest)
 
 
@@ -672,13 +655,6 @@ def order_of(problem, i):
 
 
 @inline
-def _is_gentle(problem, i):
-    """Whether single precision may be enough for a row."""
-    order = order_of(problem, i)
-    return order >= _LOWEST_ORDER and order <= 1.0
-
-
-@inline
 def _take_orders(problem, block, first, last):
     """Write ``r`` of each row, a number in any case that suits the precision."""
     low, high = (_LOWEST_ORDER, 1.0) if is_narrow(block) else (_SMALLEST_ORDER, _LARGEST_ORDER)
@@ -701,14 +677,14 @@ def solve_powers(problem, block, turns, turn, base, first, stop):
         rise = _bound(block, columns, order, slowness)
     set_limits(block, 1.0 / (1.0 + rise), slowness, np.finfo(rows.dtype).eps)
     columns = take_candidates(block, rows, first, last)
-    usual = both(load(block.bads, 0) == 0.0, load(block.peaks, 0) > -np.inf)
+    usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
     off = _solve_powers(block, columns, rise, order, slowness, usual)
     if count(off) > 0 and not block.in_lanes and block.orders[0] > 1.0:
         _solve_tied(block, columns, np.float64(block.orders[0]))
-        off = excluding(off, off)
+        off = off & ~off
     total = load(block.totals, 0)
     scale = 1.0 / total
-    store(block.scales, 0, where(both(off, usual), 0.0, scale))
+    store(block.scales, 0, where(off & usual, 0.0, scale))
     store(block.rests, 0, scale * ((1.0 - total * scale) - scale * load(block.rests, 0)))
     pack(block, block.shares, columns, stride_of(rows))
     wrong = 0
@@ -732,37 +708,6 @@ def solve_powers(problem, block, turns, turn, base, first, stop):
 
 
 @inline
-def _solve_single(solve, problem, narrow, turns, first, stop):
-    """Solve rows in single precision; those with other orders have their turn in double."""
-    gentle = 0
-    for i in range(first, stop):
-        turns[i - first] = NARROW if _is_gentle(problem, i) else WIDE
-        gentle += turns[i - first] == NARROW
-    return solve(problem, narrow, turns, NARROW, first, first, stop) if gentle > 0 else 0
-
-
-@inline
-def _solve_double(solve, problem, narrow, turns, first, stop):
-    """Leave rows in double precision to blocks of that precision."""
-    turns[:] = WIDE
-    return 0
-
-
-def _begin(solve, problem, narrow, turns, first, stop):
-    """Give rows their turns; solve those in single precision for which that is enough."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(_begin, jit_options=INLINE)
-def _begin_in_precision(solve, problem, narrow, turns, first, stop):
-    single = problem.types[0].dtype == types.float32
-    begin = _solve_single if single else _solve_double
-    return lambda solve, problem, narrow, turns, first, stop: begin(
-        solve, problem, narrow, turns, first, stop
-    )
-
-
-@inline
 def solve_rows(solve, problem, narrow, wide, wide_row, turns, start, stop):
     """Solve rows in blocks; return the number of bad targets.
 
@@ -781,7 +726,15 @@ def solve_rows(solve, problem, narrow, wide, wide_row, turns, start, stop):
     wrong, group = 0, turns.shape[0]
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        wrong += _begin(solve, problem, narrow, turns, first, last)
+        turns[:] = WIDE
+        if is_narrow(narrow):
+            gentle = 0
+            for i in range(first, last):
+                order = order_of(problem, i)
+                if _LOWEST_ORDER <= order <= 1.0:
+                    turns[i - first], gentle = NARROW, gentle + 1
+            if gentle > 0:
+                wrong += solve(problem, narrow, turns, NARROW, first, first, last)
         for i in range(first, last, rows_in(wide)):
             end, waiting = min(i + rows_in(wide), last), 0
             for k in range(i, end):

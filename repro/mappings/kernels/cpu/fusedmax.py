@@ -43,11 +43,8 @@ from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.entmax_solver import descend
 from repro.mappings.kernels.cpu.segments import sweep, trace_back
 from repro.mappings.kernels.cpu.simd import (
-    both,
     compress,
     count,
-    either,
-    excluding,
     expand,
     highest,
     load,
@@ -245,7 +242,7 @@ def _ascend(tile, bonuses, columns, level, enough, insides, bests):
         mass, size = _gains(tile, bonuses, columns, level, insides, bests)
         step = (mass - 1.0) / size
         higher = (level + step) - below
-        moves = both(mass > 1.0 + enough, higher > level)
+        moves = (mass > 1.0 + enough) & (higher > level)
         if count(moves) == 0:
             break
         level = where(moves, higher, level)
@@ -266,12 +263,12 @@ def _trace_back_set(tile, bonuses, columns, level, lam, insides, bests):
     after = linked = zero > zero
     for k in range((columns - 1) * width, -1, -width):
         before = load(bests, k)
-        member = either(after, load(insides, k + width) > before)
-        joined = both(member, load(insides, k) + load(bonuses, k) > before)
+        member = after | (load(insides, k + width) > before)
+        joined = member & (load(insides, k) + load(bonuses, k) > before)
         inner = where(joined, zero + lam, zero) + where(after, zero + lam, zero)
         store(tile, k, where(member, (load(tile, k) - level) + inner, -1.0))
         store(bonuses, k, where(joined, zero + 1.0, zero))
-        linked, after = either(linked, joined), joined
+        linked, after = linked | joined, joined
     return linked
 
 
@@ -356,12 +353,12 @@ def _cut(heights, links, columns, zero, lam, differences):
     for k in range((columns - 1) * width, -1, -width):
         bound = where(after, where(upper, zero - lam, zero + lam), zero)
         here = load(differences, k) > bound
-        split = both(after, either(excluding(here, upper), excluding(upper, here)))
+        split = after & ((here & ~upper) | (upper & ~here))
         move = where(split, where(here, zero + lam, zero - lam), zero)
         store(heights, k, load(heights, k) - move)
         store(heights, k + width, load(heights, k + width) + move)
         store(links, k + width, where(split, zero, load(links, k + width)))
-        after, upper, any_cut = load(links, k) > 0.0, here, either(any_cut, split)
+        after, upper, any_cut = load(links, k) > 0.0, here, any_cut | split
     return any_cut
 
 
@@ -399,7 +396,7 @@ def _solve_tile(tile, rows, first, last, lam):
     block.orders[:] = 1.0
     columns = take_heads(block, rows, first, last)
     peak = load(block.peaks, 0)
-    undone = either(either(peak == math.inf, peak == -math.inf), load(block.bads, 0) > 0.0)
+    undone = (peak == math.inf) | (peak == -math.inf) | (load(block.bads, 0) > 0.0)
     centre(block, columns)
     c, _ = descend(block, columns, one, True, _COARSE)
     store(block.limits, 0, c * -_LOOSER - 4.0 * lam)
@@ -411,15 +408,15 @@ def _solve_tile(tile, rows, first, last, lam):
     linked = _trace_back_set(heights, bonuses, columns, level, lam, insides, bests)
     if count(linked) > 0:
         zero = level - level
-        undone = either(undone, _split(heights, bonuses, columns, lam, zero, insides, bests))
+        undone = undone | _split(heights, bonuses, columns, lam, zero, insides, bests)
         for k in range(0, columns * width, width):
             store(heights, k, load(insides, k))
     excess, size = _share_out(heights, bonuses, tile.ranks, columns, step)
     _settle(heights, columns, excess / size)
     rounding = np.finfo(rows.dtype).eps
     # A step back means that T is above the root, where what is tied at the threshold is missing.
-    near = both(magnitude(excess) <= 2.0 * rounding, step >= -0.25 * rounding)
-    store(block.scales, 0, where(excluding(near, undone), one, 0.0))
+    near = (magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
+    store(block.scales, 0, where(near & ~undone, one, 0.0))
     for j in range(0, columns, width):
         transpose(heights, j * width, width, block.lists, j, stride)
         transpose(tile.ranks, j * width, width, tile.rank_lists, j, stride)

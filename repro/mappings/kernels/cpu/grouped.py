@@ -16,7 +16,6 @@ from repro.mappings.kernels.cpu.oscarmax import new_workspace, solve_oscarmax
 from repro.mappings.kernels.cpu.parallel import Kernel, run
 from repro.mappings.kernels.cpu.simd import (
     count,
-    excluding,
     load,
     load_first,
     load_first_as,
@@ -93,7 +92,7 @@ def _write_own(probs, groups, grads, spans, found, mean, places, out):
         grad = load_first(grads, j, size - j, nothing)
         store_first(out, j, size - j, where(here, grad - mean, zero))
         named = load_first_as(probs, groups, j, size - j, np.int32(0))
-        others = excluding(here, named == numbered(zero) + probs.dtype.type(j))
+        others = here & ~(named == numbered(zero) + probs.dtype.type(j))
         store_positions(places, listed, j, others)
         listed += count(others)
     return listed

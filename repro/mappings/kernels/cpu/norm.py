@@ -34,7 +34,6 @@ from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
 from repro.mappings.kernels.cpu.elementary import power
 from repro.mappings.kernels.cpu.parallel import run
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
     load,
     magnitude,
@@ -99,11 +98,11 @@ def _find_root(block, columns, exponent, plain, squared, usual):
         mass, slope = _residual(block, columns, c, exponent, plain, squared)
         low, high = where(mass < 1.0, c, low), where(mass < 1.0, high, c)
         newton = (1.0 - mass) / slope
-        moves = both(moves, magnitude(newton) > _ROUNDING * c)
+        moves = moves & (magnitude(newton) > _ROUNDING * c)
         if count(moves) == 0:
             break
         reached = c + newton
-        safe = both(both(low <= reached, reached <= high), 2.0 * magnitude(newton) <= last)
+        safe = (low <= reached) & (reached <= high) & (2.0 * magnitude(newton) <= last)
         step = where(safe, newton, 0.5 * (low + high) - c)
         last = where(moves, magnitude(step), last)
         c = where(moves, c + step, c)
@@ -123,7 +122,7 @@ def _solve(rows, exponent, exponents, squared, probs, block, first, stop):
     e = load(block.leads, 0)
     set_limits(block, e - e + 1.0, e - e + 1.0, np.finfo(rows.dtype).eps)
     columns = take_candidates(block, rows, first, last)
-    usual = both(load(block.bads, 0) == 0.0, load(block.peaks, 0) > -np.inf)
+    usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
     c = _find_root(block, columns, e, plain, squared, usual)
     _, total, _ = _sums(block, columns, c, e, plain)
     store(block.scales, 0, 1.0 / total)

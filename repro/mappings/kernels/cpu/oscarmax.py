@@ -20,17 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from repro.mappings.kernels.cpu.blocks import candidate, width_of
-from repro.mappings.kernels.cpu.compile import INLINE, allocating, inline
+from repro.mappings.kernels.cpu.compile import allocating, chosen_by_type, inline
 from repro.mappings.kernels.cpu.fusedmax import blank, height_of
 from repro.mappings.kernels.cpu.segments import pool
 from repro.mappings.kernels.cpu.simd import (
-    both,
     compress,
     count,
-    either,
     load,
     load_first,
     maximum,
@@ -206,8 +203,8 @@ def _by_comparison(heights, size, ranks, order):
         for j in range(k):
             rank += where(numbers <= heights[j], zero + 1.0, zero)
         for j in range(k, min(k + step, size)):
-            tied = both(numbers <= heights[j], lane > j - k)
-            rank += where(either(numbers < heights[j], tied), zero + 1.0, zero)
+            tied = (numbers <= heights[j]) & (lane > j - k)
+            rank += where((numbers < heights[j]) | tied, zero + 1.0, zero)
         for j in range(k + step, size):
             rank += where(numbers < heights[j], zero + 1.0, zero)
         store(ranks, k, rank)
@@ -215,13 +212,9 @@ def _by_comparison(heights, size, ranks, order):
         order[np.int64(ranks[k])] = k
 
 
+@chosen_by_type
 def _magnitude_bits(height):
     """An integer that is larger for lower heights, which are at most zero."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(_magnitude_bits, jit_options=INLINE)
-def _magnitude_bits_of_type(height):
     single = height == types.float32
     real, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
     return lambda height: np.int64(real(abs(height)).view(integer))
