@@ -51,43 +51,24 @@ _HEAD_VECTORS = 4
 
 
 class Block(NamedTuple):
-    """Workspace for rows that are solved together.
+    """Workspace for rows that are solved together."""
 
-    Attributes:
-        w: candidates, column by column.
-        shares: room for a number for each candidate.
-        lists: candidates, row by row.
-        packed: results, row by row, in the precision of the rows.
-        ends: where the list of each row ends.
-        peaks: the largest entry of each row, perhaps infinite.
-        tops: the largest entry of each row, finite.
-        bads: the number of NaNs found in each row.
-        orders: a parameter of each row.
-        limits: entries above this are candidates.
-        scales: factors of the results.
-        rests: what the factors, or the sums, lack by rounding.
-        totals: sums of the results before that.
-        moments: other sums.
-        leads: further numbers of the rows.
-        in_lanes: whether this is a tile.
-    """
-
-    w: Any
-    shares: Any
-    lists: Any
-    packed: Any
-    ends: Any
-    peaks: Any
-    tops: Any
-    bads: Any
-    orders: Any
-    limits: Any
-    scales: Any
-    rests: Any
-    totals: Any
-    moments: Any
-    leads: Any
-    in_lanes: bool
+    w: Any  # candidates, column by column
+    shares: Any  # room for a number for each candidate
+    lists: Any  # candidates, row by row
+    packed: Any  # results, row by row, in the precision of the rows
+    ends: Any  # where the list of each row ends
+    peaks: Any  # the largest entry of each row, perhaps infinite
+    tops: Any  # the largest entry of each row, finite
+    bads: Any  # the number of NaNs found in each row
+    orders: Any  # a parameter of each row
+    limits: Any  # entries above this are candidates
+    scales: Any  # factors of the results
+    rests: Any  # what the factors, or the sums, lack by rounding
+    totals: Any  # sums of the results before that
+    moments: Any  # other sums
+    leads: Any  # further numbers of the rows
+    in_lanes: bool  # whether this is a tile
 
 
 @inline
@@ -151,6 +132,19 @@ def max_along_row(block, vector):
 
 
 @inline
+def number_of_row(common, each, i):
+    """A row's own number, or that of all rows where there is none for each."""
+    return each[i] if each.shape[0] > 0 else common
+
+
+@inline
+def compensated_add(total, lost, term):
+    """A sum with one more term, which is not larger, and what rounding has taken from it."""
+    larger = total + term
+    return larger, lost + ((total - larger) + term)
+
+
+@inline
 def candidate(entries, top, order):
     """``w = r (z - max z)``, at most zero: ``+inf`` ties with the largest number."""
     return minimum((entries - top) * order, 0.0)
@@ -203,7 +197,10 @@ def take_heads(block, rows, first, last):
         store(block.w, 2 * step, c)
         store(block.w, 3 * step, d)
         block.bads[:] = bad
-    columns = _fill_line(block, columns)
+    # Whole lines are filled up with what gets no mass.
+    heads, columns = columns, (columns + LINE - 1) // LINE * LINE
+    for k in range(heads * width, columns * width, width):
+        store(block.w, k, splat(block.w.dtype.type(-np.inf)))
     top = load(block.w, 0)
     for k in range(width, columns * width, width):
         top = maximum(load(block.w, k), top)
@@ -212,16 +209,6 @@ def take_heads(block, rows, first, last):
     largest = np.finfo(rows.dtype).max
     store(block.tops, 0, maximum(minimum(top, largest), -largest))
     return columns
-
-
-@inline
-def _fill_line(block, columns):
-    """Fill the block up to whole lines with what gets no mass; return the columns."""
-    width = width_of(block.w)
-    filled = (columns + LINE - 1) // LINE * LINE
-    for k in range(columns * width, filled * width, width):
-        store(block.w, k, splat(block.w.dtype.type(-np.inf)))
-    return filled
 
 
 @inline
@@ -241,15 +228,21 @@ def set_limits(block, c, slowness, rounding):
 
 
 @inline
+def append(entries, limit, lists, end):
+    """Append what is above a limit to a list; return its end."""
+    above = entries > limit
+    store(lists, end, compress(entries, above))
+    return end + count(above)
+
+
+@inline
 def gather(row, limit, lists, end):
     """Append the entries of a row above a limit to a list; return its end."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    for j in range(0, size, width):
-        entries = load_first(row, j, size - j, -np.inf)
-        above = entries > limit
-        store(lists, end, compress(entries, above))
-        end += count(above)
-    return end
+    whole = size // width * width
+    for j in range(0, whole, width):
+        end = append(load(row, j), limit, lists, end)
+    return append(load_first(row, whole, size - whole, -np.inf), limit, lists, end)
 
 
 @inline
@@ -287,19 +280,15 @@ def turn(block, lists, stride, columns, nothing, target):
 @inline
 def pack(block, source, columns, stride):
     """Write columns row by row in the precision of the rows, times the scales."""
-    width = width_of(source)
+    width, lists, length = width_of(source), source, columns * width_of(source)
     if block.in_lanes:
+        lists, length = block.lists, columns
         for j in range(0, columns, width):
-            transpose(source, j * width, width, block.lists, j, stride)
-        for k in range(width):
-            scale, rest, at = block.scales[k], block.rests[k], k * stride
-            for j in range(at, at + columns, width):
-                value = load(block.lists, j)
-                store(block.packed, j, value * scale + value * rest)
-    else:
-        scale, rest = block.scales[0], block.rests[0]
-        for j in range(0, columns * width, width):
-            value = load(source, j)
+            transpose(source, j * width, width, lists, j, stride)
+    for k in range(rows_in(block)):
+        scale, rest, start = block.scales[k], block.rests[k], k * stride
+        for j in range(start, start + length, width):
+            value = load(lists, j)
             store(block.packed, j, value * scale + value * rest)
 
 
@@ -307,16 +296,18 @@ def pack(block, source, columns, stride):
 def scatter(row, limit, packed, taken, out):
     """Write what is packed where a row's entries are above the limit, and zeros."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    zero, skips = splat(row.dtype.type(0)), size > TILED
-    for j in range(0, size, width):
-        above = load_first(row, j, size - j, -np.inf) > limit
+    whole, zero, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
+    for j in range(0, whole, width):
+        above = load(row, j) > limit
         found = count(above)
         # In short rows a branch is mispredicted too often.
         if skips and found == 0:
-            store_first(out, j, size - j, zero)
+            store(out, j, zero)
         else:
-            store_first(out, j, size - j, expand(packed, taken, above))
+            store(out, j, expand(packed, taken, above))
             taken += found
+    above = load_first(row, whole, size - whole, -np.inf) > limit
+    store_first(out, whole, size - whole, expand(packed, taken, above))
 
 
 @inline

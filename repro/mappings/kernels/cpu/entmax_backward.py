@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import width_of
+from repro.mappings.kernels.cpu.blocks import number_of_row, width_of
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import (
     for_each_format,
@@ -28,7 +28,6 @@ from repro.mappings.kernels.cpu.elementary import (
     power,
 )
 from repro.mappings.kernels.cpu.simd import (
-    count,
     load,
     load_first,
     maximum,
@@ -39,6 +38,7 @@ from repro.mappings.kernels.cpu.simd import (
     total,
     where,
     wide_total,
+    zeros_like,
 )
 from repro.mappings.kernels.cpu.support import rows_together, take_support, write_support
 
@@ -54,43 +54,35 @@ _HIGHEST = 700.0
 
 
 @inline
-def slope_of(share, order):
+def _sparsemax_slope(share):
+    return where(share > 0.0, 1.0, 0.0)
+
+
+@inline
+def _entmax15_slope(share):
+    return sqrt(maximum(share, 0.0))
+
+
+@inline
+def _slope(share, order):
     """``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if order == 1.0:
-        return where(share > 0.0, share - share + 1.0, 0.0)
+        return _sparsemax_slope(share)
     if order == 0.5:
-        return sqrt(maximum(share, 0.0))
-    return power(share - 1.0, share, share - share + (1.0 - order))
+        return _entmax15_slope(share)
+    return power(share - 1.0, share, zeros_like(share) + (1.0 - order))
 
 
 @inline
-def _flat_row(probs, grads, out):
-    """Sparsemax: on the support ``g`` less its mean."""
-    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
+def _dense_row(probs, grads, out, slope_of):
+    """Gradients of a short row of sparsemax or 1.5-entmax."""
+    size, width = probs.shape[0], width_of(probs)
     whole = size // width * width
-    last = load_first(probs, whole, size - whole, zero) > 0.0
-    last_grad = load_first(grads, whole, size - whole, zero)
-    found, weighted = count(last), where(last, last_grad, 0.0)
-    for j in range(0, whole, width):
-        positive = load(probs, j) > 0.0
-        found += count(positive)
-        weighted += where(positive, load(grads, j), 0.0)
-    mean = total(weighted) / probs.dtype.type(max(found, 1))
-    for j in range(0, whole, width):
-        store(out, j, where(load(probs, j) > 0.0, load(grads, j) - mean, 0.0))
-    store_first(out, whole, size - whole, where(last, last_grad - mean, 0.0))
-
-
-@inline
-def _root_row(probs, grads, out):
-    """1.5-entmax, with ``s = √p``."""
-    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
-    whole = size // width * width
-    last = slope_of(load_first(probs, whole, size - whole, zero), 0.5)
-    last_grad = load_first(grads, whole, size - whole, zero)
+    last = slope_of(load_first(probs, whole, size - whole, 0.0))
+    last_grad = load_first(grads, whole, size - whole, 0.0)
     slopes, weighted = last, last * where(last > 0.0, last_grad, 0.0)
     for j in range(0, whole, width):
-        slope = slope_of(load(probs, j), 0.5)
+        slope = slope_of(load(probs, j))
         store(out, j, slope)
         slopes += slope
         weighted += slope * where(slope > 0.0, load(grads, j), 0.0)
@@ -111,46 +103,39 @@ def _near_curvature(number):
 
 
 @inline
-def _order_terms(share, slope, grad, order, mean):
-    """Contributions of entries to the gradient of their order."""
-    positive = share > 0.0
-    share = where(positive, share, 1.0)
-    logs = logarithm(share - 1.0, share)
-    theta = logs * -order
-    near = share * logs * logs * _near_curvature(where(theta < _NEAR, theta, _NEAR))
-    far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
-    return where(positive, where(theta < _NEAR, near, far) * (mean - grad), 0.0)
-
-
-@inline
 def _listed_row(support, k, order, wants_order):
     """Gradients of the ``k``-th row's entries for ``r <= 1``; returns that of the order."""
     width, real = width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, order = splat(real(0)), real(order)
-    mass = weighted = 0.0
+    mass = weighted = moved = 0.0
     for first in range(start, end, _CHUNK):
         part = tilt = zero
         for j in range(first, min(first + _CHUNK, end), width):
-            slope = slope_of(load(support.shares, j), order)
+            slope = _slope(load(support.shares, j), order)
             store(support.slopes, j, slope)
             part += slope
             tilt += slope * load(support.grads, j)
         mass, weighted = mass + wide_total(part), weighted + wide_total(tilt)
-    mean, moved = real(weighted / mass if mass > 0.0 else 0.0), 0.0
+    mean = real(weighted / mass if mass > 0.0 else 0.0)
     for j in range(start, end, width):
         store(support.results, j, load(support.slopes, j) * (load(support.grads, j) - mean))
     if wants_order:
         for j in range(start, end, width):
-            share, slope, grad = (
-                load(support.shares, j), load(support.slopes, j), load(support.grads, j),
-            )  # fmt: skip
-            moved += wide_total(_order_terms(share, slope, grad, order, mean))
+            share, slope = load(support.shares, j), load(support.slopes, j)
+            positive = share > 0.0
+            share = where(positive, share, 1.0)
+            logs = logarithm(share - 1.0, share)
+            theta = logs * -order
+            near = share * logs * logs * _near_curvature(where(theta < _NEAR, theta, _NEAR))
+            far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
+            terms = where(theta < _NEAR, near, far) * (mean - load(support.grads, j))
+            moved += wide_total(where(positive, terms, 0.0))
     return moved
 
 
 @inline
-def _steep_row(support, k, order):
+def _row_above_2(support, k, order):
     """Gradients of the ``k``-th row's entries for ``r > 1``; returns that of the order."""
     width, floor, reference = width_of(support.shares), math.inf, 0.0
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
@@ -179,13 +164,7 @@ def _steep_row(support, k, order):
         # Since the slopes' mean of the gradients is zero, the term in ``s`` adds nothing.
         terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
         moved += where(positive, terms, 0.0)
-    _scale_steep(support, start, end, order, (1.0 - order) * math.log(floor))
-    return total(moved) / (order * order)
-
-
-@inline
-def _scale_steep(support, start, end, order, log_factor):
-    """Write the results, given the logarithm of the largest slope."""
+    log_factor = (1.0 - order) * math.log(floor)
     limit = np.float64(np.finfo(support.results.dtype).max)
     for j in range(start, end):
         grad = support.grads[j]
@@ -193,15 +172,10 @@ def _scale_steep(support, start, end, order, log_factor):
             result = support.slopes[j] * (grad * math.exp(log_factor))
         else:
             log_size = math.log(abs(grad)) + (1.0 - order) * math.log(support.shares[j])
-            size_of_it = limit if log_size >= math.log(limit) else math.exp(log_size)
-            result = math.copysign(size_of_it, grad)
+            size = limit if log_size >= math.log(limit) else math.exp(log_size)
+            result = math.copysign(size, grad)
         support.results[j] = min(max(result, -limit), limit)
-
-
-@inline
-def order_of_row(order, orders, i):
-    """``r`` of a row."""
-    return orders[i] if orders.shape[0] > 0 else order
+    return total(moved) / (order * order)
 
 
 @inline
@@ -225,27 +199,27 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
     if dense:
         for i in range(start, stop):
             if order == 1.0:
-                _flat_row(probs[i], grads[i], out[i])
+                _dense_row(probs[i], grads[i], out[i], _sparsemax_slope)
             else:
-                _root_row(probs[i], grads[i], out[i])
+                _dense_row(probs[i], grads[i], out[i], _entmax15_slope)
         if not wants_order:
             return
     for first in range(start, stop, group):
         last = min(first + group, stop)
         for i in range(first, last):
-            if order_of_row(order, orders, i) > 1.0:
-                take_support(wide, i - first, probs[i], grads[i])
-                narrow.starts[i - first + 1] = narrow.starts[i - first]
+            k = i - first
+            wide.starts[k + 1], narrow.starts[k + 1] = wide.starts[k], narrow.starts[k]
+            if number_of_row(order, orders, i) > 1.0:
+                take_support(wide, k, probs[i], grads[i])
             else:
-                take_support(narrow, i - first, probs[i], grads[i])
-                wide.starts[i - first + 1] = wide.starts[i - first]
+                take_support(narrow, k, probs[i], grads[i])
         for i in range(first, last):
-            r, k = order_of_row(order, orders, i), i - first
-            moved = _steep_row(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
+            k, r = i - first, number_of_row(order, orders, i)
+            moved = _row_above_2(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
             if wants_order:
                 order_grads[i] = moved
         for i in range(first, last):
-            if order_of_row(order, orders, i) > 1.0:
+            if number_of_row(order, orders, i) > 1.0:
                 write_support(wide, i - first, probs[i], out[i])
             elif not dense:
                 write_support(narrow, i - first, probs[i], out[i])
@@ -254,14 +228,11 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
 @inline
 def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
     """``g (p - e_y)`` of rows, zero where the target is ignored."""
-    size, width = probs.shape[1], width_of(probs)
-    whole = size // width * width
+    size = probs.shape[1]
     for i in range(start, stop):
-        row, target = out[i], targets[i]
-        grad = grads[i] if target != ignored else probs.dtype.type(0)
-        for j in range(0, whole, width):
-            store(row, j, load(probs[i], j) * grad)
-        last = load_first(probs[i], whole, size - whole, probs.dtype.type(0))
-        store_first(row, whole, size - whole, last * grad)
-        if target != ignored:
-            row[target] -= grad
+        kept = targets[i] != ignored
+        grad = grads[i] if kept else probs.dtype.type(0)
+        for j in range(0, size, width_of(probs)):
+            store_first(out[i], j, size - j, load_first(probs[i], j, size - j, 0.0) * grad)
+        if kept:
+            out[i, targets[i]] -= grad

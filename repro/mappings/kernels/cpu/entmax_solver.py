@@ -51,8 +51,10 @@ from repro.mappings.kernels.cpu.blocks import (
     along_row,
     candidate,
     centre,
+    compensated_add,
     fill,
     max_along_row,
+    number_of_row,
     pack,
     rows_in,
     scatter,
@@ -75,7 +77,6 @@ from repro.mappings.kernels.cpu.simd import (
     highest,
     join,
     load,
-    load_as,
     load_first_as,
     lower_half,
     magnitude,
@@ -88,6 +89,7 @@ from repro.mappings.kernels.cpu.simd import (
     upper_half,
     where,
     wide_total,
+    zeros_like,
 )
 
 _PASSES = 100
@@ -108,14 +110,12 @@ _LARGEST_CUT = 1.0 - 1e-6
 """A step that takes all of ``c`` away only seems to: its slope has five digits."""
 _LARGEST_ORDER = 1e9
 """Stands for larger ``r``: all mass is on entries as large as the largest."""
-_STEEP_EXCESS = 1e-12
+_EXCESS_ABOVE_2 = 1e-12
 """Excess at the end for ``r > 1``; the normalization takes it away."""
 _HALVED = 0.5
 """For ``r > 1`` a Newton step is only taken after one that left less than this of the excess."""
 _RATIONAL_START = 0.3
 """Above this ``r`` steps on heads begin at the root of 1.5-entmax or sparsemax."""
-_HEAD_STEPS = 1
-"""Newton steps with powers on heads; one more leaves out no more entries."""
 _BOUND_ROUNDING = 1e-4
 """By which bounds from rough powers are loosened."""
 _UNSCREENED = 64
@@ -142,25 +142,21 @@ DONE, NARROW, WIDE, ALONE = range(4)
 
 
 class Problem(NamedTuple):
-    """Arguments of the kernel.
+    """Arguments of the kernel."""
 
-    Attributes:
-        rows: scores, shape (rows, n).
-        order: ``r`` of all rows.
-        orders: ``r`` of each row, or empty.
-        targets: classes, or empty where no losses are wanted.
-        ignored: the target of rows without a loss.
-        probs: room for distributions, shape (rows, n).
-        losses: room for losses, or empty.
-    """
+    rows: Any  # scores, shape (rows, n)
+    order: Any  # ``r`` of all rows
+    orders: Any  # ``r`` of each row, or empty
+    targets: Any  # classes, or empty where no losses are wanted
+    ignored: Any  # the target of rows without a loss
+    probs: Any  # room for distributions, shape (rows, n)
+    losses: Any  # room for losses, or empty
 
-    rows: Any
-    order: Any
-    orders: Any
-    targets: Any
-    ignored: Any
-    probs: Any
-    losses: Any
+
+@inline
+def order_of(problem, i):
+    """``r`` of a row."""
+    return number_of_row(problem.order, problem.orders, i)
 
 
 @inline
@@ -173,54 +169,44 @@ def is_narrow(block):
 
 
 @inline
-def _linear_sums(block, columns, c):
-    """``Σ [w + c]_+`` and how many are positive."""
-    width, zero = width_of(block.w), c - c
-    mass = size = more = larger = zero
-    for k in range(0, columns * width, LINE * width):
-        a, b = maximum(load(block.w, k) + c, 0.0), maximum(load(block.w, k + width) + c, 0.0)
-        mass += a + b
-        size += where(a > 0.0, zero + 1.0, zero) + where(b > 0.0, zero + 1.0, zero)
-        a = maximum(load(block.w, k + 2 * width) + c, 0.0)
-        b = maximum(load(block.w, k + 3 * width) + c, 0.0)
-        more += a + b
-        larger += where(a > 0.0, zero + 1.0, zero) + where(b > 0.0, zero + 1.0, zero)
-    return along_row(block, mass + more), along_row(block, size + larger)
+def _is_positive(height):
+    return where(height > 0.0, 1.0, 0.0)
 
 
 @inline
-def _square_sums(block, columns, c):
-    """``Σ [w + c]_+`` and the sum of the squares."""
-    width, zero = width_of(block.w), c - c
-    mass = squares = more = larger = zero
-    for k in range(0, columns * width, LINE * width):
-        a, b = maximum(load(block.w, k) + c, 0.0), maximum(load(block.w, k + width) + c, 0.0)
-        mass += a + b
-        squares += a * a + b * b
-        a = maximum(load(block.w, k + 2 * width) + c, 0.0)
-        b = maximum(load(block.w, k + 3 * width) + c, 0.0)
-        more += a + b
-        larger += a * a + b * b
-    return along_row(block, mass + more), along_row(block, squares + larger)
+def _squared(height):
+    return height * height
 
 
 @inline
-def newton_step(block, columns, c, linear):
-    """Newton's step in ``c`` for ``r = 1`` or ``½``, and the excess of the norm."""
-    if linear:
-        mass, size = _linear_sums(block, columns, c)
-        return (mass - 1.0) / size, mass - 1.0
-    mass, squares = _square_sums(block, columns, c)
-    norm = sqrt(squares)
-    return norm * (norm - 1.0) / mass, norm - 1.0
+def _rational_sums(block, columns, c, term):
+    """``Σ h`` and ``Σ term(h)`` of the heights ``h = [w + c]_+``."""
+    w, width = block.w, width_of(block.w)
+    mass = more = terms = others = zeros_like(c)
+    for k in range(0, columns * width, LINE * width):
+        a, b = maximum(load(w, k) + c, 0.0), maximum(load(w, k + width) + c, 0.0)
+        mass += a + b
+        terms += term(a) + term(b)
+        a, b = maximum(load(w, k + 2 * width) + c, 0.0), maximum(load(w, k + 3 * width) + c, 0.0)
+        more += a + b
+        others += term(a) + term(b)
+    return along_row(block, mass + more), along_row(block, terms + others)
 
 
 @inline
 def descend(block, columns, c, linear, enough):
     """``c`` of every row with little excess, above the root, and the step that is left."""
-    step, above = c - c, 2.0 * np.finfo(block.w.dtype).eps
+    step, above = zeros_like(c), 2.0 * np.finfo(block.w.dtype).eps
     for _ in range(_PASSES):
-        step, excess = newton_step(block, columns, c, linear)
+        if linear:
+            mass, size = _rational_sums(block, columns, c, _is_positive)
+            excess = mass - 1.0
+            step = excess / size
+        else:
+            mass, squares = _rational_sums(block, columns, c, _squared)
+            norm = sqrt(squares)
+            excess = norm - 1.0
+            step = norm * excess / mass
         lower = (c - step) + above
         moves = (excess > enough) & (lower < c)
         if count(moves) == 0:
@@ -240,14 +226,12 @@ def _rational_share(w, c, step, linear):
 def _rational_totals(block, columns, c, step, linear):
     """``Σ p``, compensated, ``Σ p w``, and the distance of the nearest entry from the threshold."""
     width = width_of(block.w)
-    mass = moment = lost = c - c
+    mass = moment = lost = zeros_like(c)
     nearest = mass + 1.0
     for k in range(0, columns * width, width):
         w = load(block.w, k)
         share = _rational_share(w, c, step, linear)
-        larger = mass + share
-        lost += (mass - larger) + share
-        mass = larger
+        mass, lost = compensated_add(mass, lost, share)
         moment += share * w
         nearest = minimum(magnitude((w + c) - step), nearest)
     nearest = -1.0 * max_along_row(block, -1.0 * nearest)
@@ -255,21 +239,20 @@ def _rational_totals(block, columns, c, step, linear):
 
 
 @inline
-def _write_rational(block, row, k, linear, step, out):
-    """Write the distribution of the ``k``-th row, computed from its scores."""
-    size, width, lowest = row.shape[0], width_of(block.w), row.dtype.type(-np.inf)
-    top, order, c, scale = block.tops[k], block.orders[k], block.shares[k], block.scales[k]
-    whole = size // width * width
-    for j in range(0, whole, width):
-        w = candidate(load_as(block.w, row, j), top, order)
-        store(out, j, _rational_share(w, c, step, linear) * scale)
-    w = candidate(load_first_as(block.w, row, whole, size - whole, lowest), top, order)
-    store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
+def _write_rational(problem, block, i, k):
+    """Write the distribution of row ``i``, the ``k``-th of the block, computed from its scores."""
+    row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
+    size, width = row.shape[0], width_of(block.w)
+    c, step, order, scale = block.shares[k], block.leads[k], block.orders[k], block.scales[k]
+    for j in range(0, size, width):
+        w = candidate(load_first_as(block.w, row, j, size - j, -np.inf), block.tops[k], order)
+        store_first(out, j, size - j, _rational_share(w, c, step, linear) * scale)
+    block.leads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
 
 
 @inline
-def solve_rational(problem, block, turns, turn, base, first, stop):
-    """Sparsemax or 1.5-entmax of the rows of a block whose turn it is."""
+def solve_rational(problem, block, states, state, first, stop):
+    """Sparsemax or 1.5-entmax of the rows of a block that are in a state."""
     rows, last, linear = problem.rows, stop - 1, problem.order == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
     block.orders[:] = dtype(problem.order)
@@ -282,44 +265,54 @@ def solve_rational(problem, block, turns, turn, base, first, stop):
     columns = take_candidates(block, rows, first, last)
     c, step = descend(block, columns, c, linear, 0.0)
     mass, moment, nearest = _rational_totals(block, columns, c, step, linear)
-    # Entries that are tied next to the threshold may have lost small shares.
-    settled = (magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
+    scale = 1.0 / mass
+    if is_narrow(block):
+        # Entries that are tied next to the threshold may have lost small shares.
+        settled = (magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
+        scale = where(settled, scale, 0.0)
     store(block.totals, 0, mass)
     store(block.moments, 0, moment)
-    store(block.scales, 0, where(settled, 1.0 / mass, c - c))
+    store(block.scales, 0, scale)
     store(block.leads, 0, step)
     store(block.shares, 0, c)
+    return _write_rows(problem, block, states, state, first, stop, _write_rational)
+
+
+@inline
+def _write_rows(problem, block, states, state, first, stop, write):
+    """Write the rows of a block that are in a state, or leave them to a block of their own.
+
+    Returns:
+        The number of bad targets.
+    """
     wrong = 0
     for k in range(stop - first):
         i = first + k
-        if turns[i - base] != turn:
+        if states[k] != state:
             continue
-        if block.bads[k] > 0.0 or block.peaks[k] == -np.inf:
-            fill(problem.probs[i], math.nan if block.bads[k] > 0.0 else 0.0)
+        bad = block.bads[k] > 0.0 or not order_of(problem, i) >= 0.0
+        if bad or block.peaks[k] == -np.inf:
+            fill(problem.probs[i], math.nan if bad else 0.0)
             block.moments[k] = math.nan
-        elif is_narrow(block) and not block.scales[k] > 0.0:
-            turns[i - base] = ALONE
+        elif block.scales[k] == 0.0 and (is_narrow(block) or block.in_lanes):
+            states[k] = ALONE
             continue
         else:
-            block.scales[k] = dtype(1.0) / block.totals[k]
-            _write_rational(block, rows[i], k, linear, block.leads[k], problem.probs[i])
-        turns[i - base] = DONE
-        c_left = np.float64(block.shares[k]) - block.leads[k]
-        block.leads[k] = dtype((1.0 - c_left) / problem.order)
-        wrong += _judge(problem, block, i, k)
+            write(problem, block, i, k)
+        states[k] = DONE
+        if problem.losses.shape[0] > 0:
+            wrong += _write_loss(problem, block, i, k)
     return wrong
 
 
 @inline
-def _judge(problem, block, i, k):
-    """Write the loss of a row, if losses are wanted; one if its target is no class."""
-    if problem.losses.shape[0] == 0:
-        return 0
-    row, target, loss, wrong = problem.rows[i], problem.targets[i], math.nan, 0
+def _write_loss(problem, block, i, k):
+    """Write the loss of row ``i``, the ``k``-th of a block; return whether its target is bad."""
+    row, target, loss, wrong = problem.rows[i], problem.targets[i], math.nan, False
     if target == problem.ignored:
         loss = 0.0
     elif target < 0 or target >= row.shape[0]:
-        wrong = 1
+        wrong = True
     elif row[target] == -np.inf:
         loss = math.inf
     else:
@@ -356,27 +349,6 @@ def _precise_excess(total, rise, order):
 
 
 @inline
-def _rough_sums(block, columns, rise, slowness):
-    """``Σ h^{1/r}`` and ``Σ h^{1/r - 1}`` of the heights ``h``, to five digits, at least one."""
-    width, growth = width_of(block.w), rise + 1.0
-    mass = slope = rise - rise
-    for k in range(0, columns * width, width):
-        height = load(block.w, k) * growth + 1.0
-        positive = height > 0.0
-        height = where(positive, height, 1.0)
-        share = where(positive, rough_power(height, slowness), 0.0)
-        mass += share
-        slope += share * reciprocal(height)
-    return maximum(along_row(block, mass), 1.0), maximum(along_row(block, slope), 1.0)
-
-
-@inline
-def _height_below(w, rise):
-    """``h - 1``, at least -1; rounded once where there are fused operations."""
-    return maximum(w * rise + w, -1.0)
-
-
-@inline
 def _compensated(block, mass, lost):
     """A sum along each row, given what its terms have lost, and the rest that rounding leaves."""
     if block.in_lanes:
@@ -390,15 +362,14 @@ def _compensated(block, mass, lost):
 def _sums(block, columns, rise, slowness):
     """``Σ h^{1/r}`` and its rest, and ``Σ h^{1/r - 1}`` to five digits; keeps ``h^{1/r}``."""
     width = width_of(block.w)
-    mass = lost = slope = rise - rise
+    mass = lost = slope = zeros_like(rise)
     for k in range(0, columns * width, width):
-        below = _height_below(load(block.w, k), rise)
+        w = load(block.w, k)
+        below = maximum(w * rise + w, -1.0)  # rounded once where there are fused operations
         height = below + 1.0
         share = power(below, height, slowness)
         store(block.shares, k, share)
-        larger = mass + share
-        lost += (mass - larger) + share
-        mass = larger
+        mass, lost = compensated_add(mass, lost, share)
         slope += share * reciprocal(where(height > 0.0, height, 1.0))
     total, rest = _compensated(block, mass, lost)
     return maximum(total, 1.0), rest, maximum(along_row(block, slope), 1.0)
@@ -416,60 +387,63 @@ def _newton_cut(total, slope, excess):
 
 @inline
 def _rough_step(block, columns, rise, order, slowness):
-    """The share of ``c`` that a step from rough sums takes away, and the excess."""
-    total, slope = _rough_sums(block, columns, rise, slowness)
+    """The share of ``c`` that a step takes away, and the excess, from powers of five digits."""
+    width, growth = width_of(block.w), rise + 1.0
+    total = slope = zeros_like(rise)
+    for k in range(0, columns * width, width):
+        height = load(block.w, k) * growth + 1.0
+        positive = height > 0.0
+        height = where(positive, height, 1.0)
+        share = where(positive, rough_power(height, slowness), 0.0)
+        total += share
+        slope += share * reciprocal(height)
+    total, slope = maximum(along_row(block, total), 1.0), maximum(along_row(block, slope), 1.0)
     if is_narrow(block):
         # Five digits are enough for r <= 1, and one power is quicker than logarithms.
-        excess = 1.0 - rough_power(1.0 / total, order) * (rise + 1.0)
+        excess = 1.0 - rough_power(1.0 / total, order) * growth
         return minimum(total * excess / slope, _LARGEST_CUT), excess
     excess = _excess(total, rise, order)
     return _newton_cut(total, slope, excess), excess
 
 
 @inline
+def _new_bracket(order, size):
+    """Bounds of ``1 / c`` that hold for so many entries, and the excess before."""
+    zero, high = zeros_like(order), exponential(minimum(order * math.log(size), -_DEEPEST))
+    return zero + 0.5, 2.0 * high, zero + math.inf
+
+
+@inline
 def _advance(block, rise, cut, excess, order, bracket):
     """``1 / c - 1`` after a step, the bracket after it, and where there is no way to go."""
     low, high, last = bracket
-    newton = maximum((rise + cut) / (1.0 - cut), 0.0)
-    steep = order > 1.0
-    if is_narrow(block) or count(steep) == 0:
-        return newton, bracket, steep
+    newton, above_2 = maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
+    if is_narrow(block) or count(above_2) == 0:
+        return newton, bracket, above_2
     growth, reached = rise + 1.0, newton + 1.0
     low, high = where(excess > 0.0, growth, low), where(excess > 0.0, high, growth)
     size = magnitude(excess)
     taken = (low < reached) & (reached < high) & (size < _HALVED * last)
     middle = sqrt(low) * sqrt(high)
-    stuck = steep & ((middle <= low) | (middle >= high)) & ~taken
-    following = where(taken | (order <= 1.0), newton, middle - 1.0)
+    stuck = above_2 & ((middle <= low) | (middle >= high)) & ~taken
+    following = where(taken | ~above_2, newton, middle - 1.0)
     return where(stuck, rise, following), (low, high, size), stuck
 
 
 @inline
-def _new_bracket(order, size):
-    """Bounds of ``1 / c`` that hold for so many entries."""
-    one = order - order + 1.0
-    high = exponential(minimum(order * math.log(size), -_DEEPEST))
-    return one * 0.5, 2.0 * high, one * math.inf
-
-
-@inline
-def _start(block, columns, order):
-    """``1 / c - 1`` where steps begin: for larger ``r`` the root of a curve without powers."""
-    rise = order - order
-    if count(order > _RATIONAL_START) == 0:
-        return rise
-    c, _ = descend(block, columns, rise + 1.0, count(order > 1.0) > 0, _COARSE)
-    return where(order > _RATIONAL_START, 1.0 / c - 1.0, rise)
-
-
-@inline
 def _bound(block, columns, order, slowness):
-    """A lower bound of ``1 / c - 1`` from the heads of the rows."""
-    rise = _start(block, columns, order)
-    for _ in range(_HEAD_STEPS):
-        cut, _ = _rough_step(block, columns, rise, order, slowness)
-        newton = (rise + cut) / (1.0 - cut)
-        rise = where(order > 1.0, rise, maximum(newton, 0.0))
+    """A lower bound of ``1 / c - 1`` from the heads of the rows.
+
+    Steps begin, for larger ``r``, at the root of a curve without powers; one Newton step with
+    powers follows, as a second leaves out no more entries.
+    """
+    rise = zeros_like(order)
+    rational, above_2 = order > _RATIONAL_START, order > 1.0
+    if count(rational) > 0:
+        c, _ = descend(block, columns, rise + 1.0, count(above_2) > 0, _COARSE)
+        rise = where(rational, 1.0 / c - 1.0, rise)
+    cut, _ = _rough_step(block, columns, rise, order, slowness)
+    rise = where(above_2, rise, maximum((rise + cut) / (1.0 - cut), 0.0))
     return maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
 
 
@@ -477,7 +451,7 @@ def _bound(block, columns, order, slowness):
 def _descend_roughly(block, columns, rise, order, slowness, usual):
     """``1 / c - 1`` after the last rough step."""
     bracket, moves = _new_bracket(order, columns * width_of(block.w)), usual
-    enough = where(order > 0.5, _ROUGH_EXCESS * order, order - order + _ROUGH_STEP)
+    enough = where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
     for _ in range(_PASSES):
         cut, excess = _rough_step(block, columns, rise, order, slowness)
         following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
@@ -489,31 +463,27 @@ def _descend_roughly(block, columns, rise, order, slowness, usual):
 
 
 @inline
-def _lowered(w, share, rise, cut, slowness):
-    """A share after the last step: two terms of the power's series.
-
-    NaN where a step back is longer than a height, which the rounding of ``c`` may have made zero.
-    """
-    height = (w * rise + w) + 1.0
-    relative = cut * reciprocal(where(height > 0.0, height, 1.0))
-    less = slowness * relative * (1.0 - 0.5 * (slowness - 1.0) * relative)
-    share = where(height + cut > 0.0, maximum(share - share * less, 0.0), math.nan)
-    return where(height > cut, share, 0.0)
-
-
-@inline
 def _take_last_step(block, columns, rise, cut, slowness):
-    """Lower all shares; return their sum and its rest, by how much it fell, and ``Σ p w``."""
+    """Lower all shares by two terms of the power's series.
+
+    A share is NaN where a step back is longer than a height, which the rounding of ``c`` may have
+    made zero.
+
+    Returns:
+        The sum of the shares and its rest, by how much it fell, and ``Σ p w``.
+    """
     width = width_of(block.w)
-    mass = moment = lost = less = rise - rise
+    mass = moment = lost = less = zeros_like(rise)
     for k in range(0, columns * width, width):
         w, before = load(block.w, k), load(block.shares, k)
-        share = _lowered(w, before, rise, cut, slowness)
+        height = (w * rise + w) + 1.0
+        part = cut * reciprocal(where(height > 0.0, height, 1.0))
+        fall = slowness * part * (1.0 - 0.5 * (slowness - 1.0) * part)
+        share = where(height + cut > 0.0, maximum(before - before * fall, 0.0), math.nan)
+        share = where(height > cut, share, 0.0)
         store(block.shares, k, share)
         less += before - share
-        larger = mass + share
-        lost += (mass - larger) + share
-        mass = larger
+        mass, lost = compensated_add(mass, lost, share)
         moment += share * w
     found, rest = _compensated(block, mass, lost)
     return found, rest, along_row(block, less), along_row(block, moment)
@@ -526,14 +496,13 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
     Returns:
         The rows that are not settled.
     """
-    eps, steep = np.finfo(block.w.dtype).eps, order > 1.0
-    enough = where(steep, _STEEP_EXCESS * order, 0.5 * math.sqrt(eps))
-    kink = where(order > 0.5, _SHARP_KINK, order - order + _KINK)
-    endings = 1
+    above_2 = order > 1.0
+    enough = where(above_2, _EXCESS_ABOVE_2 * order, 0.5 * math.sqrt(np.finfo(block.w.dtype).eps))
+    kink, endings = where(order > 0.5, _SHARP_KINK, _KINK), 1
     if not is_narrow(block):
-        kink, endings = order - order + _WIDE_KINK, _ENDINGS
+        kink, endings = zeros_like(order) + _WIDE_KINK, _ENDINGS
     rise = _descend_roughly(block, columns, rise, order, slowness, usual)
-    off, excess = usual, rise
+    unsettled, excess = usual, rise
     for _ in range(endings):
         bracket = _new_bracket(order, columns * width_of(block.w))
         total = slope = cut = rise
@@ -542,56 +511,44 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
             total, rest, slope = _sums(block, columns, rise, slowness)
             excess = _precise_excess(total, rise, order) + order * rest / total
             cut = _newton_cut(total, slope, excess)
-            moves = moves & (magnitude(excess) > enough)
+            moves &= magnitude(excess) > enough
             if count(moves) == 0:
                 break
             following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
             rise = where(moves, following, rise)
-            moves = moves & ~stuck
-        cut = where(steep, 0.0, cut)
+            moves &= ~stuck
+        cut = where(above_2, 0.0, cut)
         found, rest, less, moment = _take_last_step(block, columns, rise, cut, slowness)
         # The sum of the shares is c^{-1/r} unless the last step has met a kink.
         change = less / total
         left = excess - order * change * (1.0 + 0.5 * change)
-        off = usual & ~(magnitude(left) <= kink * order)
-        off = off & ~steep
+        unsettled = usual & ~(magnitude(left) <= kink * order) & ~above_2
         store(block.totals, 0, found)
         store(block.rests, 0, rest)
         store(block.moments, 0, moment)
         store(block.leads, 0, (rise + cut) / (rise + 1.0) / order)
         store(block.scales, 0, 1.0 / (rise + 1.0))
-        if count(off) == 0:
+        if count(unsettled) == 0:
             break
-        rise = where(off, maximum((rise + cut) / (1.0 - cut), 0.0), rise)
+        rise = where(unsettled, maximum((rise + cut) / (1.0 - cut), 0.0), rise)
     if is_narrow(block):
-        return off
+        return unsettled
     kinked = usual & (magnitude(excess) > _KINKED * order)
-    return off | (steep & (kinked | _tied_rows(block, columns, rise)))
+    return unsettled | (above_2 & (kinked | _has_ties(block, columns, rise)))
 
 
 # Ties
 
 
 @inline
-def _tied_rows(block, columns, rise):
+def _has_ties(block, columns, rise):
     """Rows of which a height has few digits."""
-    width, found = width_of(block.w), rise - rise
+    width, found = width_of(block.w), zeros_like(rise)
     for k in range(0, columns * width, width):
         w = load(block.w, k)
         height = (w * rise + w) + 1.0
-        tied = (height > _TIED_BELOW) & (height < _TIED_ABOVE)
-        found = where(tied, 1.0, found)
+        found = where((height > _TIED_BELOW) & (height < _TIED_ABOVE), 1.0, found)
     return max_along_row(block, found) > 0.0
-
-
-@inline
-def _lowest_kept(block, columns, c):
-    """The lowest entry that is not clearly below the threshold."""
-    width, lowest = width_of(block.w), splat(block.w.dtype.type(0))
-    for k in range(0, columns * width, width):
-        w = load(block.w, k)
-        lowest = where((w + c > _TIED_BELOW * c) & (w < lowest), w, lowest)
-    return -highest(-1.0 * lowest)
 
 
 @inline
@@ -609,7 +566,7 @@ def _move_down(block, columns, distance):
 def _raised(block, columns, rise, slowness):
     """Write ``(w + rise)^{1/r}``; return the sum and that of ``p w``."""
     width, rise = width_of(block.w), splat(block.w.dtype.type(rise))
-    mass = moment = rise - rise
+    mass = moment = zeros_like(rise)
     for k in range(0, columns * width, width):
         w = load(block.w, k)
         height = w + rise
@@ -627,8 +584,11 @@ def _solve_tied(block, columns, order):
     Entries are taken relative to the lowest with mass, which is next to the threshold or just above
     it, and the logarithm of its height is halved.
     """
-    slowness, c = block.w.dtype.type(1.0 / order), load(block.scales, 0)
-    anchor = _lowest_kept(block, columns, c)
+    width, c, anchors = width_of(block.w), load(block.scales, 0), zeros_like(load(block.w, 0))
+    for k in range(0, columns * width, width):
+        w = load(block.w, k)
+        anchors = where((w + c > _TIED_BELOW * c) & (w < anchors), w, anchors)
+    anchor, slowness = -highest(-1.0 * anchors), block.w.dtype.type(1.0 / order)
     low, high = _DEEPEST, _SHALLOWEST + math.log(-anchor)
     above, middle, halvings, lifting = _move_down(block, columns, anchor), low, 0, True
     while halvings < _HALVINGS:
@@ -649,66 +609,44 @@ def _solve_tied(block, columns, order):
 
 
 @inline
-def order_of(problem, i):
-    """``r`` of a row."""
-    return problem.orders[i] if problem.orders.shape[0] > 0 else problem.order
+def _write_powers(problem, block, i, k):
+    """Write the distribution of row ``i``, the ``k``-th of the block."""
+    start = k * stride_of(problem.rows) if block.in_lanes else 0
+    scatter(problem.rows[i], block.limits[k], block.packed, start, problem.probs[i])
 
 
 @inline
-def _take_orders(problem, block, first, last):
-    """Write ``r`` of each row, a number in any case that suits the precision."""
+def solve_powers(problem, block, states, state, first, stop):
+    """α-entmax at any order of the rows of a block that are in a state."""
+    rows, last = problem.rows, stop - 1
     low, high = (_LOWEST_ORDER, 1.0) if is_narrow(block) else (_SMALLEST_ORDER, _LARGEST_ORDER)
     for k in range(block.orders.shape[0]):
-        order = order_of(problem, min(first + k, last))
-        order = min(max(order, low), high) if order >= 0.0 else 1.0
-        block.orders[k] = block.w.dtype.type(order)
-
-
-@inline
-def solve_powers(problem, block, turns, turn, base, first, stop):
-    """α-entmax at any order of the rows of a block whose turn it is."""
-    rows, last = problem.rows, stop - 1
-    _take_orders(problem, block, first, last)
+        r = order_of(problem, min(first + k, last))
+        # Rows in other states, and NaN, get some number that suits the precision.
+        block.orders[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
     columns = take_heads(block, rows, first, last)
     order = load(block.orders, 0)
-    slowness, rise = 1.0 / order, order - order
+    slowness, rise = 1.0 / order, zeros_like(order)
     if rows.shape[1] > _UNSCREENED or count(order > _UNSCREENED_ORDER) > 0:
         centre(block, columns)
         rise = _bound(block, columns, order, slowness)
     set_limits(block, 1.0 / (1.0 + rise), slowness, np.finfo(rows.dtype).eps)
     columns = take_candidates(block, rows, first, last)
     usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
-    off = _solve_powers(block, columns, rise, order, slowness, usual)
-    if count(off) > 0 and not block.in_lanes and block.orders[0] > 1.0:
+    unsettled = _solve_powers(block, columns, rise, order, slowness, usual)
+    if count(unsettled) > 0 and not block.in_lanes and block.orders[0] > 1.0:
         _solve_tied(block, columns, np.float64(block.orders[0]))
-        off = off & ~off
+        unsettled &= ~unsettled
     total = load(block.totals, 0)
     scale = 1.0 / total
-    store(block.scales, 0, where(off & usual, 0.0, scale))
+    store(block.scales, 0, where(unsettled & usual, 0.0, scale))
     store(block.rests, 0, scale * ((1.0 - total * scale) - scale * load(block.rests, 0)))
     pack(block, block.shares, columns, stride_of(rows))
-    wrong = 0
-    for k in range(stop - first):
-        i = first + k
-        if turns[i - base] != turn:
-            continue
-        bad = block.bads[k] > 0.0 or not order_of(problem, i) >= 0.0
-        if bad or block.peaks[k] == -np.inf:
-            fill(problem.probs[i], math.nan if bad else 0.0)
-            block.moments[k] = math.nan
-        elif block.scales[k] == 0.0 and (is_narrow(block) or block.in_lanes):
-            turns[i - base] = ALONE
-            continue
-        else:
-            at = k * stride_of(rows) if block.in_lanes else 0
-            scatter(rows[i], block.limits[k], block.packed, at, problem.probs[i])
-        turns[i - base] = DONE
-        wrong += _judge(problem, block, i, k)
-    return wrong
+    return _write_rows(problem, block, states, state, first, stop, _write_powers)
 
 
 @inline
-def solve_rows(solve, problem, narrow, wide, wide_row, turns, start, stop):
+def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
     """Solve rows in blocks; return the number of bad targets.
 
     Which blocks a row goes through depends on itself alone, so that its result does as well.
@@ -719,29 +657,28 @@ def solve_rows(solve, problem, narrow, wide, wide_row, turns, start, stop):
         narrow: a block in the precision of the rows.
         wide: a tile in double precision; for long rows, a row block.
         wide_row: a row block in double precision.
-        turns: room for a number for each row of ``narrow``: what it is to be solved by.
+        states: room for the state of each row of ``narrow``.
         start: first row.
         stop: end of the rows.
     """
-    wrong, group = 0, turns.shape[0]
+    wrong, group, many = 0, states.shape[0], rows_in(wide)
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        turns[:] = WIDE
+        states[:], singles = WIDE, 0
         if is_narrow(narrow):
-            gentle = 0
             for i in range(first, last):
-                order = order_of(problem, i)
-                if _LOWEST_ORDER <= order <= 1.0:
-                    turns[i - first], gentle = NARROW, gentle + 1
-            if gentle > 0:
-                wrong += solve(problem, narrow, turns, NARROW, first, first, last)
-        for i in range(first, last, rows_in(wide)):
-            end, waiting = min(i + rows_in(wide), last), 0
+                if _LOWEST_ORDER <= order_of(problem, i) <= 1.0:
+                    states[i - first], singles = NARROW, singles + 1
+            if singles > 0:
+                wrong += solve(problem, narrow, states, NARROW, first, last)
+        for i in range(first, last, many):
+            end = min(i + many, last)
+            waiting = 0
             for k in range(i, end):
-                waiting += turns[k - first] == WIDE
+                waiting += states[k - first] == WIDE
             if waiting > 0:
-                wrong += solve(problem, wide, turns, WIDE, first, i, end)
+                wrong += solve(problem, wide, states[i - first :], WIDE, i, end)
         for i in range(first, last):
-            if turns[i - first] == ALONE:
-                wrong += solve(problem, wide_row, turns, ALONE, first, i, i + 1)
+            if states[i - first] == ALONE:
+                wrong += solve(problem, wide_row, states[i - first :], ALONE, i, i + 1)
     return wrong

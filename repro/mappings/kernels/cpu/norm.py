@@ -21,6 +21,7 @@ from repro.mappings.kernels.cpu.blocks import (
     along_row,
     fill,
     new_block,
+    number_of_row,
     pack,
     rows_in,
     scatter,
@@ -40,6 +41,7 @@ from repro.mappings.kernels.cpu.simd import (
     maximum,
     store,
     where,
+    zeros_like,
 )
 from repro.mappings.kernels.cpu.support import new_support, take_support, write_support
 
@@ -64,7 +66,7 @@ def _raised(below, height, exponent, plain):
 def _sums(block, columns, c, exponent, plain):
     """``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; keeps ``ρ^e``."""
     width, growth = width_of(block.w), 1.0 / c
-    lower = first = upper = c - c
+    lower = first = upper = zeros_like(c)
     for k in range(0, columns * width, width):
         below = maximum(load(block.w, k) * growth, -1.0)
         height = below + 1.0
@@ -92,13 +94,14 @@ def _residual(block, columns, c, exponent, plain, squared):
 @inline
 def _find_root(block, columns, exponent, plain, squared, usual):
     """``c`` of every row, by Newton's method in a bracket from its upper end."""
-    c = exponent - exponent + 1.0
-    low, high, last, moves = c - c, c, c, usual
+    low = zeros_like(exponent)
+    c = high = last = low + 1.0
+    moves = usual
     for _ in range(_PASSES):
         mass, slope = _residual(block, columns, c, exponent, plain, squared)
         low, high = where(mass < 1.0, c, low), where(mass < 1.0, high, c)
         newton = (1.0 - mass) / slope
-        moves = moves & (magnitude(newton) > _ROUNDING * c)
+        moves &= magnitude(newton) > _ROUNDING * c
         if count(moves) == 0:
             break
         reached = c + newton
@@ -110,39 +113,32 @@ def _find_root(block, columns, exponent, plain, squared, usual):
 
 
 @inline
-def _solve(rows, exponent, exponents, squared, probs, block, first, stop):
-    """Normmax or sq-pnorm-max of the rows of a block."""
-    last, plain = stop - 1, exponent
-    block.orders[:] = 1.0
-    for k in range(block.leads.shape[0]):
-        e = exponents[min(first + k, last)] if exponents.shape[0] > 0 else exponent
-        plain = e if k == 0 or plain == e else math.nan
-        block.leads[k] = e if e > 0.0 else 1.0
-    take_heads(block, rows, first, last)
-    e = load(block.leads, 0)
-    set_limits(block, e - e + 1.0, e - e + 1.0, np.finfo(rows.dtype).eps)
-    columns = take_candidates(block, rows, first, last)
-    usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
-    c = _find_root(block, columns, e, plain, squared, usual)
-    _, total, _ = _sums(block, columns, c, e, plain)
-    store(block.scales, 0, 1.0 / total)
-    pack(block, block.shares, columns, stride_of(rows))
-    for k in range(stop - first):
-        i = first + k
-        e = exponents[i] if exponents.shape[0] > 0 else exponent
-        bad = block.bads[k] > 0.0 or not e > 0.0
-        if bad or block.peaks[k] == -np.inf:
-            fill(probs[i], math.nan if bad else 0.0)
-        else:
-            scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
-
-
-@inline
 def _solve_rows(rows, exponent, exponents, squared, probs, block, start, stop):
-    group = rows_in(block)
-    for first in range(start, stop, group):
-        end = min(first + group, stop)
-        _solve(rows, exponent, exponents, squared, probs, block, first, end)
+    """Normmax or sq-pnorm-max of rows, ``e`` being their exponent."""
+    block.orders[:] = 1.0
+    for first in range(start, stop, rows_in(block)):
+        last, plain = min(first + rows_in(block), stop) - 1, exponent
+        for k in range(block.leads.shape[0]):
+            e = number_of_row(exponent, exponents, min(first + k, last))
+            plain = e if k == 0 or plain == e else math.nan
+            block.leads[k] = e if e > 0.0 else 1.0
+        take_heads(block, rows, first, last)
+        e = load(block.leads, 0)
+        one = zeros_like(e) + 1.0
+        set_limits(block, one, one, np.finfo(rows.dtype).eps)
+        columns = take_candidates(block, rows, first, last)
+        usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
+        c = _find_root(block, columns, e, plain, squared, usual)
+        _, total, _ = _sums(block, columns, c, e, plain)
+        store(block.scales, 0, 1.0 / total)
+        pack(block, block.shares, columns, stride_of(rows))
+        for i in range(first, last + 1):
+            k = i - first
+            bad = block.bads[k] > 0.0 or not number_of_row(exponent, exponents, i) > 0.0
+            if bad or block.peaks[k] == -np.inf:
+                fill(probs[i], math.nan if bad else 0.0)
+            else:
+                scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
 
 
 @kernel
@@ -247,7 +243,7 @@ def _differentiate(probs, grads, order, orders, squared, out, order_grads, suppo
         if size > 0 and squared:
             _squared_row(shares, vector, size, order, slopes)
         elif size > 0:
-            alpha = orders[i] if orders.shape[0] > 0 else order
+            alpha = number_of_row(order, orders, i)
             top, total = _slopes(shares, size, alpha, slopes)
             if order_grads.shape[0] > 0:
                 moved = _order_gradient(shares, vector, size, alpha, slopes, top, total)

@@ -19,6 +19,7 @@ from repro.mappings.kernels.cpu.simd import (
     splat,
     store,
     store_first,
+    zeros_like,
 )
 
 _TOGETHER = 16
@@ -26,23 +27,14 @@ _TOGETHER = 16
 
 
 class Support(NamedTuple):
-    """Lists of the entries with mass of some rows, each filled up to whole vectors with zeros.
+    """Lists of the entries with mass of some rows, each filled up to whole vectors with zeros."""
 
-    Attributes:
-        shares: their probabilities.
-        grads: what belongs to them in a second array, such as incoming gradients.
-        slopes: room for a number for each.
-        results: room for a number for each, in the precision of the rows.
-        starts: where the list of each row begins.
-        sizes: entries of each row.
-    """
-
-    shares: Any
-    grads: Any
-    slopes: Any
-    results: Any
-    starts: Any
-    sizes: Any
+    shares: Any  # their probabilities
+    grads: Any  # what belongs to them in a second array, such as incoming gradients
+    slopes: Any  # room for a number for each
+    results: Any  # room for a number for each, in the precision of the rows
+    starts: Any  # where the list of each row begins
+    sizes: Any  # entries of each row
 
 
 @inline
@@ -70,7 +62,7 @@ def take_support(support, k, probs, grads):
     Where a long row has none, its grads are not read.
     """
     size, width, end = probs.shape[0], width_of(probs), support.starts[k]
-    whole, zero, skips = size // width * width, probs.dtype.type(0), size > TILED
+    whole, skips = size // width * width, size > TILED
     for j in range(0, whole, width):
         share = load(probs, j)
         positive = share > 0.0
@@ -80,14 +72,14 @@ def take_support(support, k, probs, grads):
         store(support.shares, end, compress(share, positive))
         store(support.grads, end, compress(load(grads, j), positive))
         end += found
-    share = load_first(probs, whole, size - whole, zero)
-    grad = load_first(grads, whole, size - whole, grads.dtype.type(0))
+    share = load_first(probs, whole, size - whole, 0.0)
+    grad = load_first(grads, whole, size - whole, 0.0)
     positive = share > 0.0
     store(support.shares, end, compress(share, positive))
     store(support.grads, end, compress(grad, positive))
     end += count(positive)
-    store(support.shares, end, splat(zero))
-    store(support.grads, end, splat(zero))
+    store(support.shares, end, zeros_like(share))
+    store(support.grads, end, zeros_like(grad))
     support.sizes[k] = end - support.starts[k]
     support.starts[k + 1] = support.starts[k] + (support.sizes[k] + width - 1) // width * width
 
@@ -105,5 +97,5 @@ def write_support(support, k, probs, out):
         else:
             store(out, j, expand(support.results, taken, positive))
             taken += found
-    positive = load_first(probs, whole, size - whole, probs.dtype.type(0)) > 0.0
+    positive = load_first(probs, whole, size - whole, 0.0) > 0.0
     store_first(out, whole, size - whole, expand(support.results, taken, positive))
