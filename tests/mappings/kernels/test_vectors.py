@@ -211,7 +211,7 @@ def test_transposed_squares(real):
 
 @njit
 def doubled(array, like, out):
-    store(out, 1, simd.load_as(like, array, 0) * 2.0)
+    store(out, 1, simd.load_first_as(like, array, 0, like.shape[0], 9.0) * 2.0)
 
 
 @njit
@@ -224,7 +224,7 @@ def halves(array, out):
 def test_single_precision_in_vectors_of_double():
     width = width_of(np.float64)
     array, out = sample(np.float32), np.full(width + 2, GUARD, np.float32)
-    doubled(array, np.empty(0), out)
+    doubled(array, np.empty(width), out)
     assert (out[1:-1] == 2 * array[:width]).all()
     assert out[0] == out[-1] == GUARD
     back = np.empty_like(array)

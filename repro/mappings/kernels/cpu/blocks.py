@@ -6,8 +6,8 @@ rows is a sum of vectors. In a *row block* (one long row) lanes run along the ro
 vectors is summed across lanes as well. Solvers are written once: they loop over the columns and
 call :func:`along_row`. A number of each row is a vector, in a row block with equal lanes.
 
-Screening: the lane-wise maxima of a row, its *heads*, are some of its entries, so a threshold for
-them is a lower bound of the row's threshold. Only entries above it are gathered and solved for.
+Screening: the lane-wise maxima of a row are some of its entries, so a threshold for them is a lower
+bound of the row's threshold. Only entries above it are gathered and solved for.
 This costs one more read of the row, from the cache; without it, solving 400 columns takes 1.2 to 5
 times as long.
 
@@ -46,7 +46,7 @@ OUT = -2.0
 """A candidate that gets no mass: below -1, and finite."""
 _LOOSER = 1.0 + 1e-6
 """Limits are loosened by more than their rounding."""
-_HEAD_VECTORS = 4
+_MAXIMA = 4
 """Vectors of maxima of a long row; more of them make better limits, and cost registers."""
 
 
@@ -151,13 +151,13 @@ def candidate(entries, top, order):
 
 
 @inline
-def head_vectors(row):
+def lane_maxima(row):
     """Four vectors of lane-wise maxima, and the number of NaNs, of a row."""
     size, width, lowest = row.shape[0], width_of(row), -np.inf
     a = b = c = d = splat(row.dtype.type(lowest))
     bad = unordered(a, b)
-    whole = size // (_HEAD_VECTORS * width) * (_HEAD_VECTORS * width)
-    for j in range(0, whole, _HEAD_VECTORS * width):
+    whole = size // (_MAXIMA * width) * (_MAXIMA * width)
+    for j in range(0, whole, _MAXIMA * width):
         x, y = load(row, j), load(row, j + width)
         z, u = load(row, j + 2 * width), load(row, j + 3 * width)
         bad |= unordered(x, y) | unordered(z, u)
@@ -175,7 +175,7 @@ def head_vectors(row):
 
 
 @inline
-def take_heads(block, rows, first, last):
+def take_lane_maxima(block, rows, first, last):
     """Fill the block with the heads of rows; return how many columns there are.
 
     Behind ``last`` it is taken once more. Also writes peaks, tops and bads.
@@ -184,22 +184,22 @@ def take_heads(block, rows, first, last):
     if block.in_lanes:
         columns = step
         for k in range(width):
-            a, b, c, d, bad = head_vectors(rows[min(first + k, last)])
+            a, b, c, d, bad = lane_maxima(rows[min(first + k, last)])
             store(block.lists, k * stride, maximum(maximum(a, b), maximum(c, d)))
             block.bads[k] = bad
         for j in range(0, step, width):
             transpose(block.lists, j, stride, block.w, j * width, width)
     else:
-        columns = _HEAD_VECTORS * step // width
-        a, b, c, d, bad = head_vectors(rows[first])
+        columns = _MAXIMA * step // width
+        a, b, c, d, bad = lane_maxima(rows[first])
         store(block.w, 0, a)
         store(block.w, step, b)
         store(block.w, 2 * step, c)
         store(block.w, 3 * step, d)
         block.bads[:] = bad
     # Whole lines are filled up with what gets no mass.
-    heads, columns = columns, (columns + LINE - 1) // LINE * LINE
-    for k in range(heads * width, columns * width, width):
+    maxima, columns = columns, (columns + LINE - 1) // LINE * LINE
+    for k in range(maxima * width, columns * width, width):
         store(block.w, k, splat(block.w.dtype.type(-np.inf)))
     top = load(block.w, 0)
     for k in range(width, columns * width, width):
@@ -256,7 +256,7 @@ def take_candidates(block, rows, first, last):
             block.ends[k] = gather(row, block.limits[k], block.lists, k * stride)
             columns = max(columns, block.ends[k] - k * stride)
         columns = (columns + LINE - 1) // LINE * LINE
-        turn(block, block.lists, stride, columns, -np.inf, block.w)
+        transpose_lists(block, block.lists, stride, columns, -np.inf, block.w)
     else:
         end = gather(rows[first], block.limits[0], block.w, 0)
         columns = (end + LINE * width - 1) // (LINE * width) * LINE
@@ -267,7 +267,7 @@ def take_candidates(block, rows, first, last):
 
 
 @inline
-def turn(block, lists, stride, columns, nothing, target):
+def transpose_lists(block, lists, stride, columns, nothing, target):
     """Write lists of rows, filled up to the columns, as columns."""
     width, nothing = width_of(target), splat(target.dtype.type(nothing))
     for k in range(width):

@@ -29,7 +29,7 @@ from repro.mappings.kernels.cpu.blocks import (
     along_row,
     compensated_add,
     stride_of,
-    turn,
+    transpose_lists,
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import inline
@@ -225,8 +225,8 @@ def _keep_undecided(block, size, stride, base, search):
         columns = max(columns, end - at)
     if block.in_lanes:
         columns = (columns + LINE - 1) // LINE * LINE
-        turn(block, block.few_scores, stride, columns, -math.inf, block.few_w)
-        turn(block, block.few_bounds, stride, columns, 0.0, block.few_u)
+        transpose_lists(block, block.few_scores, stride, columns, -math.inf, block.few_w)
+        transpose_lists(block, block.few_bounds, stride, columns, 0.0, block.few_u)
     else:
         store(block.few_scores, columns, splat(real(-math.inf)))
         store(block.few_bounds, columns, splat(real(0)))

@@ -10,8 +10,8 @@ lies between them are problems of their own, in which each neighbour outside low
 *Short rows* are solved in tiles. With ``λ`` added to both ends of the row, every run of ``S`` has
 two ends that cost ``λ``; in ``T = t + 2 λ`` the maximum is that of ``Σ_S (x_j - T)`` and ``2 λ``
 for each entry of ``S`` that comes next after another. One pass over the candidates finds it, and
-the size of ``S``, which is Newton's step towards ``τ``, from the threshold of the heads' sparsemax,
-a lower bound. Then the runs of ``S`` are split: if the levels of a run are not all equal, some are
+the size of ``S``, which is Newton's step towards ``τ``, from a lower bound: the threshold of
+sparsemax for the lane maxima. Then the runs of ``S`` are split: if the levels of a run are not all equal, some are
 above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
 ``Σ (v_j - m) - λ |∂|``. As the upper side of a split is known, the heights beside it are moved by
 ``λ`` towards each other, and the parts do not see each other any more.
@@ -32,11 +32,11 @@ from repro.mappings.kernels.cpu.blocks import (
     candidate,
     centre,
     fill,
-    head_vectors,
+    lane_maxima,
     new_block,
     stride_of,
-    take_heads,
-    turn,
+    take_lane_maxima,
+    transpose_lists,
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import allocating, inline
@@ -167,7 +167,7 @@ def _take(tile, rows, first, last):
         tile.lasts[k] = rows.dtype.type(seen - 1)
         columns = max(columns, block.ends[k] - k * stride)
     columns = (columns + LINE - 1) // LINE * LINE
-    turn(block, block.lists, stride, columns, lowest, block.w)
+    transpose_lists(block, block.lists, stride, columns, lowest, block.w)
     for j in range(0, columns, width):
         transpose(ranks, j, stride, tile.ranks, j * width, width)
     return columns
@@ -323,7 +323,7 @@ def _solve_tile(tile, rows, first, last, lam):
     block = tile.block
     width, stride, one = width_of(block.w), stride_of(rows), splat(rows.dtype.type(1))
     block.orders[:] = 1.0
-    columns = take_heads(block, rows, first, last)
+    columns = take_lane_maxima(block, rows, first, last)
     peak = load(block.peaks, 0)
     undone = (peak == math.inf) | (peak == -math.inf) | (load(block.bads, 0) > 0.0)
     centre(block, columns)
@@ -382,7 +382,7 @@ def height_of(row, j, top):
 @inline
 def blank(row, probs, groups):
     """Fill a row with zeros, or NaN; return its largest entry, and whether that is all."""
-    a, b, c, d, bad = head_vectors(row)
+    a, b, c, d, bad = lane_maxima(row)
     top = highest(maximum(maximum(a, b), maximum(c, d)))
     fill(probs, math.nan if bad > 0 else 0.0)
     groups[:] = 0

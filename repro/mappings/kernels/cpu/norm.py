@@ -28,7 +28,7 @@ from repro.mappings.kernels.cpu.blocks import (
     set_limits,
     stride_of,
     take_candidates,
-    take_heads,
+    take_lane_maxima,
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
@@ -122,7 +122,7 @@ def _solve_rows(rows, exponent, exponents, squared, probs, block, start, stop):
             e = number_of_row(exponent, exponents, min(first + k, last))
             plain = e if k == 0 or plain == e else math.nan
             block.leads[k] = e if e > 0.0 else 1.0
-        take_heads(block, rows, first, last)
+        take_lane_maxima(block, rows, first, last)
         e = load(block.leads, 0)
         one = zeros_like(e) + 1.0
         set_limits(block, one, one, np.finfo(rows.dtype).eps)

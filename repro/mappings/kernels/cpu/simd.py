@@ -391,12 +391,6 @@ def _converted(builder: Any, value: Any, origin: Any, target: Any) -> Any:
     return (builder.fpext if target.bitwidth > origin.bitwidth else builder.fptrunc)(value, kind)
 
 
-def _load(builder: Any, sig: Any, array: Any, index: Any) -> Any:
-    address, align = _address(builder, array, index, sig.return_type.lanes)
-    found = builder.load(address, align=align)
-    return _converted(builder, found, sig.args[-2].dtype, sig.return_type.real)
-
-
 def _load_first(builder: Any, sig: Any, array: Any, index: Any, many: Any, other: Any) -> Any:
     lanes = sig.return_type.lanes
     address, align = _address(builder, array, index, lanes)
@@ -418,13 +412,8 @@ def _load_first(builder: Any, sig: Any, array: Any, index: Any, many: Any, other
 @_operation(lambda array, index: Vector(array.dtype)(array, types.int64))
 def load(builder, sig, array, index):
     """Load the vector that begins at an index of an array with one axis."""
-    return _load(builder, sig, array, index)
-
-
-@_operation(lambda like, array, index: Vector(like.dtype)(like, array, types.int64))
-def load_as(builder, sig, like, array, index):
-    """A vector in the type of one array, of the elements of another from an index on."""
-    return _load(builder, sig, array, index)
+    address, align = _address(builder, array, index, sig.return_type.lanes)
+    return builder.load(address, align=align)
 
 
 @_operation(
