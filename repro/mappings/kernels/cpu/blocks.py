@@ -7,9 +7,8 @@ vectors is summed across lanes as well. Solvers are written once: they loop over
 call :func:`along_row`. A number of each row is a vector, in a row block with equal lanes.
 
 Screening: the lane-wise maxima of a row are some of its entries, so a threshold for them is a lower
-bound of the row's threshold. Only entries above it are gathered and solved for.
-This costs one more read of the row, from the cache; without it, solving 400 columns takes 1.2 to 5
-times as long.
+bound of the row's threshold. Only entries above it are gathered and solved for. This costs one more
+read of the row, from the cache; without it, solving 400 columns takes 1.2 to 5 times as long.
 
 The precision of a block is that of the rows or double. Gathered entries are converted.
 """
@@ -36,6 +35,7 @@ from repro.mappings.kernels.cpu.simd import (
     transpose,
     unordered,
     wide_total,
+    zeros_like,
 )
 
 TILED = 512
@@ -46,6 +46,11 @@ OUT = -2.0
 """A candidate that gets no mass: below -1, and finite."""
 _LOOSER = 1.0 + 1e-6
 """Limits are loosened by more than their rounding."""
+_TOGETHER = 16
+"""Short rows of which entries with mass are listed before the first of them is differentiated.
+
+Vectors that were stored piece by piece can be loaded only when they have reached the cache.
+"""
 _MAXIMA = 4
 """Vectors of maxima of a long row; more of them make better limits, and cost registers."""
 
@@ -139,7 +144,7 @@ def number_of_row(common, each, i):
 
 @inline
 def compensated_add(total, lost, term):
-    """A sum with one more term, which is not larger, and what rounding has taken from it."""
+    """A sum with one more term, and what rounding takes from it if the term is not larger."""
     larger = total + term
     return larger, lost + ((total - larger) + term)
 
@@ -176,7 +181,7 @@ def lane_maxima(row):
 
 @inline
 def take_lane_maxima(block, rows, first, last):
-    """Fill the block with the heads of rows; return how many columns there are.
+    """Fill the block with lane-wise maxima of rows; return how many columns there are.
 
     Behind ``last`` it is taken once more. Also writes peaks, tops and bads.
     """
@@ -313,6 +318,69 @@ def scatter(row, limit, packed, taken, out):
 @inline
 def fill(row, value):
     """Write one value into all entries."""
-    size, width = row.shape[0], width_of(row)
-    for j in range(0, size, width):
-        store_first(row, j, size - j, splat(row.dtype.type(value)))
+    size, width, value = row.shape[0], width_of(row), splat(row.dtype.type(value))
+    whole = size // width * width
+    for j in range(0, whole, width):
+        store(row, j, value)
+    store_first(row, whole, size - whole, value)
+
+
+# Entries with mass, listed for a backward pass: most rows have few of them
+
+
+class Support(NamedTuple):
+    """Lists of the entries with mass of some rows, each filled up to whole vectors with zeros."""
+
+    shares: Any  # their probabilities
+    grads: Any  # what belongs to them in a second array, such as incoming gradients
+    slopes: Any  # room for a number for each
+    results: Any  # room for a number for each, in the precision of the rows
+    starts: Any  # where the list of each row begins
+    sizes: Any  # entries of each row
+
+
+@inline
+def rows_together(rows):
+    """How many rows are listed together."""
+    return _TOGETHER if rows.shape[1] <= TILED else 1
+
+
+@allocating
+def new_support(rows, like):
+    """Lists in the precision of an array."""
+    width, group = width_of(rows), rows_together(rows)
+    room = group * (rows.shape[1] + width) + 2 * width
+    lists = np.empty((3, room), like.dtype)
+    return Support(
+        lists[0], lists[1], lists[2], np.empty(room, rows.dtype),
+        np.zeros(group + 1, np.int64), np.zeros(group, np.int64),
+    )  # fmt: skip
+
+
+@inline
+def take_support(support, k, probs, grads):
+    """List the entries with mass of the ``k``-th row.
+
+    Where a long row has none, its grads are not read.
+    """
+    size, width, end = probs.shape[0], width_of(probs), support.starts[k]
+    whole, skips = size // width * width, size > TILED
+    for j in range(0, whole, width):
+        share = load(probs, j)
+        positive = share > 0.0
+        found = count(positive)
+        if skips and found == 0:
+            continue
+        store(support.shares, end, compress(share, positive))
+        store(support.grads, end, compress(load(grads, j), positive))
+        end += found
+    share = load_first(probs, whole, size - whole, 0.0)
+    grad = load_first(grads, whole, size - whole, 0.0)
+    positive = share > 0.0
+    store(support.shares, end, compress(share, positive))
+    store(support.grads, end, compress(grad, positive))
+    end += count(positive)
+    store(support.shares, end, zeros_like(share))
+    store(support.grads, end, zeros_like(grad))
+    support.sizes[k] = end - support.starts[k]
+    support.starts[k + 1] = support.starts[k] + (support.sizes[k] + width - 1) // width * width

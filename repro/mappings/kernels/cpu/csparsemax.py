@@ -268,15 +268,8 @@ def _lowest_above(block, columns, total, high):
 def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback):
     """Write ``τ`` of the usual rows as a number and a small rest, and whether they are solved.
 
-    Args:
-        block: filled with rows and bounds.
-        rows: all rows, for their length and type.
-        columns: of the block.
-        top: the largest scores with a positive bound.
-        room: sums of the bounds.
-        usual: which rows can be solved.
-        tolerance: residual at which a row is solved, but for rounding.
-        fallback: whether there is no other way for rows that are not solved in the end.
+    ``top`` is the largest score with a positive bound, ``room`` the sum of the bounds; a row is
+    solved at a residual of ``tolerance``, but for rounding. In the fallback there is no other way.
     """
     size, total, zero = rows.shape[1], load(block.totals, 0), zeros_like(top)
     tau, search = _start(block, columns, size, top, room, total, usual)

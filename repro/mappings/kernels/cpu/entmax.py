@@ -4,13 +4,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu.blocks import TILED, new_block, rows_in
+from repro.mappings.kernels.cpu.blocks import TILED, new_block, new_support, rows_in
 from repro.mappings.kernels.cpu.compile import allocating, kernel, matrix, vector
 from repro.mappings.kernels.cpu.entmax_backward import backward_rows, loss_backward_rows
 from repro.mappings.kernels.cpu.entmax_powers import solve_powers
 from repro.mappings.kernels.cpu.entmax_solver import Problem, solve_rational, solve_rows
 from repro.mappings.kernels.cpu.parallel import run
-from repro.mappings.kernels.cpu.support import new_support
 
 _RATIONAL = (1.0, 0.5)
 """Orders ``r = α - 1`` at which no powers are needed."""

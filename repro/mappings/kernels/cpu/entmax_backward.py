@@ -19,7 +19,13 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import number_of_row, width_of
+from repro.mappings.kernels.cpu.blocks import (
+    number_of_row,
+    rows_together,
+    scatter,
+    take_support,
+    width_of,
+)
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import (
     for_each_format,
@@ -28,6 +34,7 @@ from repro.mappings.kernels.cpu.elementary import (
     power,
 )
 from repro.mappings.kernels.cpu.simd import (
+    count,
     load,
     load_first,
     maximum,
@@ -40,7 +47,6 @@ from repro.mappings.kernels.cpu.simd import (
     wide_total,
     zeros_like,
 )
-from repro.mappings.kernels.cpu.support import rows_together, take_support, write_support
 
 _DENSE = 512
 """Rows up to this length are read whole at ``r = 1`` and ``½``: listing entries takes longer."""
@@ -54,35 +60,43 @@ _HIGHEST = 700.0
 
 
 @inline
-def _sparsemax_slope(share):
-    return where(share > 0.0, 1.0, 0.0)
-
-
-@inline
-def _entmax15_slope(share):
-    return sqrt(maximum(share, 0.0))
-
-
-@inline
 def _slope(share, order):
     """``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if order == 1.0:
-        return _sparsemax_slope(share)
+        return where(share > 0.0, 1.0, 0.0)
     if order == 0.5:
-        return _entmax15_slope(share)
+        return sqrt(maximum(share, 0.0))
     return power(share - 1.0, share, zeros_like(share) + (1.0 - order))
 
 
 @inline
-def _dense_row(probs, grads, out, slope_of):
-    """Gradients of a short row of sparsemax or 1.5-entmax."""
+def _sparsemax_row(probs, grads, out):
+    """Sparsemax: on the support ``g`` less its mean."""
     size, width = probs.shape[0], width_of(probs)
     whole = size // width * width
-    last = slope_of(load_first(probs, whole, size - whole, 0.0))
+    last = load_first(probs, whole, size - whole, 0.0) > 0.0
+    last_grad = load_first(grads, whole, size - whole, 0.0)
+    found, weighted = count(last), where(last, last_grad, 0.0)
+    for j in range(0, whole, width):
+        positive = load(probs, j) > 0.0
+        found += count(positive)
+        weighted += where(positive, load(grads, j), 0.0)
+    mean = total(weighted) / probs.dtype.type(max(found, 1))
+    for j in range(0, whole, width):
+        store(out, j, where(load(probs, j) > 0.0, load(grads, j) - mean, 0.0))
+    store_first(out, whole, size - whole, where(last, last_grad - mean, 0.0))
+
+
+@inline
+def _entmax15_row(probs, grads, out):
+    """1.5-entmax, with ``s = √p``."""
+    size, width = probs.shape[0], width_of(probs)
+    whole = size // width * width
+    last = _slope(load_first(probs, whole, size - whole, 0.0), 0.5)
     last_grad = load_first(grads, whole, size - whole, 0.0)
     slopes, weighted = last, last * where(last > 0.0, last_grad, 0.0)
     for j in range(0, whole, width):
-        slope = slope_of(load(probs, j))
+        slope = _slope(load(probs, j), 0.5)
         store(out, j, slope)
         slopes += slope
         weighted += slope * where(slope > 0.0, load(grads, j), 0.0)
@@ -182,26 +196,17 @@ def _row_above_2(support, k, order):
 def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, start, stop):
     """Gradients of rows, and of their orders where there is room for them.
 
-    Args:
-        probs: distributions, shape (rows, n).
-        grads: incoming gradients, shape (rows, n).
-        order: ``r`` of all rows.
-        orders: ``r`` of each row, or empty.
-        out: room for the gradients of the scores.
-        order_grads: room for those of the orders, or empty.
-        narrow: lists in the precision of the rows.
-        wide: lists in double precision.
-        start: first row.
-        stop: end of the rows.
+    There is one ``order``, or one for each row in ``orders``. Entries with mass are listed in the
+    precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
     """
     wants_order, group = order_grads.shape[0] > 0, rows_together(probs)
     dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
     if dense:
         for i in range(start, stop):
             if order == 1.0:
-                _dense_row(probs[i], grads[i], out[i], _sparsemax_slope)
+                _sparsemax_row(probs[i], grads[i], out[i])
             else:
-                _dense_row(probs[i], grads[i], out[i], _entmax15_slope)
+                _entmax15_row(probs[i], grads[i], out[i])
         if not wants_order:
             return
     for first in range(start, stop, group):
@@ -219,20 +224,24 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
             if wants_order:
                 order_grads[i] = moved
         for i in range(first, last):
+            k = i - first
             if number_of_row(order, orders, i) > 1.0:
-                write_support(wide, i - first, probs[i], out[i])
+                scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
             elif not dense:
-                write_support(narrow, i - first, probs[i], out[i])
+                scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
 
 
 @inline
 def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
     """``g (p - e_y)`` of rows, zero where the target is ignored."""
-    size = probs.shape[1]
+    size, width = probs.shape[1], width_of(probs)
+    whole = size // width * width
     for i in range(start, stop):
         kept = targets[i] != ignored
         grad = grads[i] if kept else probs.dtype.type(0)
-        for j in range(0, size, width_of(probs)):
-            store_first(out[i], j, size - j, load_first(probs[i], j, size - j, 0.0) * grad)
+        for j in range(0, whole, width):
+            store(out[i], j, load(probs[i], j) * grad)
+        last = load_first(probs[i], whole, size - whole, 0.0)
+        store_first(out[i], whole, size - whole, last * grad)
         if kept:
             out[i, targets[i]] -= grad

@@ -58,8 +58,11 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 PASSES = 100
+"""Newton's method needs two to ten passes, halving up to 70."""
 COARSE = 1e-2
+"""Excess mass of lane maxima: a limit need not be close to its root."""
 LOWEST_ORDER = 0.04
+"""Below this ``r`` float32 loses digits: what is left of ``c`` has the power ``1 / r > 25``."""
 UNSCREENED = 64
 """Rows up to this length are solved without screening: at 50 columns it costs sparsemax 31 %,
 1.5-entmax 39 %, α = 1.25 10 %."""
@@ -98,17 +101,10 @@ def is_narrow(block):
 def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
     """Solve rows in blocks; return the number of bad targets.
 
-    Which blocks a row goes through depends on itself alone, so that its result does as well.
-
-    Args:
-        solve: the solver of a block, :func:`solve_rational` or :func:`solve_powers`.
-        problem: what is to be solved.
-        narrow: a block in the precision of the rows.
-        wide: a tile in double precision; for long rows, a row block.
-        wide_row: a row block in double precision.
-        states: room for the state of each row of ``narrow``.
-        start: first row.
-        stop: end of the rows.
+    Which blocks a row goes through depends on itself alone, so that its result does as well:
+    ``narrow``, in the precision of the rows; ``wide``, in double precision, a tile unless rows are
+    long; ``wide_row``, a row block in double precision. There is a state for each row of
+    ``narrow``; ``solve`` is :func:`solve_rational` or ``solve_powers``.
     """
     wrong, group, many = 0, states.shape[0], rows_in(wide)
     for first in range(start, stop, group):
@@ -256,11 +252,14 @@ def _rational_totals(block, columns, c, step, linear):
 def _write_rational(problem, block, i, k):
     """Write the distribution of row ``i``, the ``k``-th of the block, computed from its scores."""
     row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
-    size, width = row.shape[0], width_of(block.w)
-    c, step, order, scale = block.shares[k], block.leads[k], block.orders[k], block.scales[k]
-    for j in range(0, size, width):
-        w = candidate(load_first_as(block.w, row, j, size - j, -np.inf), block.tops[k], order)
-        store_first(out, j, size - j, _rational_share(w, c, step, linear) * scale)
+    size, width, top, order = row.shape[0], width_of(block.w), block.tops[k], block.orders[k]
+    c, step, scale = block.shares[k], block.leads[k], block.scales[k]
+    whole = size // width * width
+    for j in range(0, whole, width):
+        w = candidate(load_first_as(block.w, row, j, width, -np.inf), top, order)
+        store(out, j, _rational_share(w, c, step, linear) * scale)
+    w = candidate(load_first_as(block.w, row, whole, size - whole, -np.inf), top, order)
+    store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
     block.leads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
 
 

@@ -11,8 +11,8 @@ lies between them are problems of their own, in which each neighbour outside low
 two ends that cost ``λ``; in ``T = t + 2 λ`` the maximum is that of ``Σ_S (x_j - T)`` and ``2 λ``
 for each entry of ``S`` that comes next after another. One pass over the candidates finds it, and
 the size of ``S``, which is Newton's step towards ``τ``, from a lower bound: the threshold of
-sparsemax for the lane maxima. Then the runs of ``S`` are split: if the levels of a run are not all equal, some are
-above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
+sparsemax for the lane maxima. Then the runs of ``S`` are split: if the levels of a run are not all
+equal, some are above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
 ``Σ (v_j - m) - λ |∂|``. As the upper side of a split is known, the heights beside it are moved by
 ``λ`` towards each other, and the parts do not see each other any more.
 
@@ -91,21 +91,21 @@ class Tile(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Workspace for one row in double precision; the first five are those of ``segments.py``."""
+    """Workspace for one row in double precision."""
 
-    times: Any
+    times: Any  # the first five are those of ``segments.py``
     knots_at: Any
     knots: Any
     lows: Any
     highs: Any
-    heights: Any
-    gaps: Any
-    levels: Any
-    sizes: Any
-    ones: Any
-    jumps: Any
-    places: Any
-    segments: Any
+    heights: Any  # listed entries relative to the largest
+    gaps: Any  # whether allowed entries lie before each, and behind the last
+    levels: Any  # means of segments
+    sizes: Any  # their lengths
+    ones: Any  # a weight for each entry
+    jumps: Any  # where the level of a piece rises and falls
+    places: Any  # positions of the listed entries
+    segments: Any  # their segments
 
 
 @allocating

@@ -16,10 +16,12 @@ from repro.mappings.kernels.cpu.oscarmax import new_workspace, solve_oscarmax
 from repro.mappings.kernels.cpu.parallel import Kernel, run
 from repro.mappings.kernels.cpu.simd import (
     count,
+    load,
     load_first,
     load_first_as,
     numbered,
     splat,
+    store,
     store_first,
     store_positions,
     total,
@@ -73,15 +75,19 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
 def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, start, stop):
     """``J g`` of rows: of vectors of entries with mass only, most rows having few."""
     size, width, zero = probs.shape[1], width_of(probs), splat(probs.dtype.type(0))
+    whole = size // width * width
     for i in range(start, stop):
-        row, incoming, found, support = probs[i], grads[i], 0, 0
-        for j in range(0, size, width):
-            here = count(load_first(row, j, size - j, 0.0) > 0.0)
-            store_first(out[i], j, size - j, zero)
+        row, incoming, found, support, summed = probs[i], grads[i], 0, 0, zero
+        for j in range(0, whole, width):
+            here = count(load(row, j) > 0.0)
+            store(out[i], j, zero)
             spans[found] = j
             found += here > 0
             support += here
-        summed = zero
+        here = count(load_first(row, whole, size - whole, 0.0) > 0.0)
+        store_first(out[i], whole, size - whole, zero)
+        spans[found] = whole
+        found, support = found + (here > 0), support + here
         for k in range(found):
             j = spans[k]
             here = load_first(row, j, size - j, 0.0) > 0.0

@@ -21,6 +21,7 @@ from repro.mappings.kernels.cpu.blocks import (
     along_row,
     fill,
     new_block,
+    new_support,
     number_of_row,
     pack,
     rows_in,
@@ -29,6 +30,7 @@ from repro.mappings.kernels.cpu.blocks import (
     stride_of,
     take_candidates,
     take_lane_maxima,
+    take_support,
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
@@ -43,7 +45,6 @@ from repro.mappings.kernels.cpu.simd import (
     where,
     zeros_like,
 )
-from repro.mappings.kernels.cpu.support import new_support, take_support, write_support
 
 _PASSES = 100
 """Newton's method needs about six passes, halving 53."""
@@ -79,26 +80,22 @@ def _sums(block, columns, c, exponent, plain):
 
 
 @inline
-def _residual(block, columns, c, exponent, plain, squared):
-    """Left side of the equation, which is one at the root, and its derivative in ``c``."""
-    lower, first, upper = _sums(block, columns, c, exponent, plain)
-    inverse = 1.0 / maximum(upper, 1.0)
-    if not squared:
-        norm = 1.0 / power(inverse - 1.0, inverse, 1.0 / (exponent + 1.0))
-        return c * norm, norm * first / upper
-    norm = power(inverse - 1.0, inverse, (exponent - 1.0) / (exponent + 1.0))
-    curved = exponent * lower - (exponent - 1.0) * first * first / upper
-    return c * first * norm, curved * norm
-
-
-@inline
 def _find_root(block, columns, exponent, plain, squared, usual):
     """``c`` of every row, by Newton's method in a bracket from its upper end."""
     low = zeros_like(exponent)
     c = high = last = low + 1.0
     moves = usual
     for _ in range(_PASSES):
-        mass, slope = _residual(block, columns, c, exponent, plain, squared)
+        # The left side of the equation, which is one at the root, and its derivative in c.
+        lower, first, upper = _sums(block, columns, c, exponent, plain)
+        inverse = 1.0 / maximum(upper, 1.0)
+        if squared:
+            norm = power(inverse - 1.0, inverse, (exponent - 1.0) / (exponent + 1.0))
+            curved = exponent * lower - (exponent - 1.0) * first * first / upper
+            mass, slope = c * first * norm, curved * norm
+        else:
+            norm = 1.0 / power(inverse - 1.0, inverse, 1.0 / (exponent + 1.0))
+            mass, slope = c * norm, norm * first / upper
         low, high = where(mass < 1.0, c, low), where(mass < 1.0, high, c)
         newton = (1.0 - mass) / slope
         moves &= magnitude(newton) > _ROUNDING * c
@@ -189,11 +186,15 @@ def _squared_row(shares, vector, count, order, slopes):
 
 
 @inline
-def _slopes(shares, count, alpha, slopes):
-    """Write ``p^{2-α} ‖p‖_α^{α-1} / (α - 1)``; return the largest share and ``Σ (p / max p)^α``."""
-    top = total = 0.0
+def _normmax_row(shares, vector, count, alpha, slopes, wants_alpha):
+    """``J v`` of normmax on the support, written over ``v``; returns ``<∂p/∂α, v>``, if wanted.
+
+    ``J = (I - p 1ᵀ) diag(d) (I - 1 pᵀ)`` with ``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)``.
+    """
+    top = total = along = moved = alpha_grad = 0.0
     for k in range(count):
         top = max(top, shares[k])
+        along += shares[k] * vector[k]
     for k in range(count):
         relative = shares[k] / top
         slopes[k] = _raise_share(relative, 2.0 - alpha)
@@ -201,37 +202,24 @@ def _slopes(shares, count, alpha, slopes):
     scale = top * total ** ((alpha - 1.0) / alpha) / (alpha - 1.0)
     for k in range(count):
         slopes[k] *= scale
-    return top, total
-
-
-@inline
-def _normed_row(shares, vector, count, slopes):
-    """``J v`` of normmax on the support, ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) v``."""
-    along = moved = 0.0
-    for k in range(count):
-        along += shares[k] * vector[k]
+    if wants_alpha:
+        # Shares drift at a fixed threshold, which moves, and are normalized.
+        norm, lowered, drift = top * total ** (1.0 / alpha), 0.0, 0.0
+        for k in range(count):
+            height = shares[k] / norm
+            lowered += shares[k] * height ** (alpha - 1.0) * math.log(height) / alpha
+        for k in range(count):
+            logs = math.log(shares[k] / norm)
+            change = slopes[k] * lowered - shares[k] * logs / (alpha - 1.0)
+            moved += change
+            drift += change * vector[k]
+        alpha_grad, moved = drift - moved * along, 0.0
     for k in range(count):
         vector[k] = slopes[k] * (vector[k] - along)
         moved += vector[k]
     for k in range(count):
         vector[k] -= shares[k] * moved
-
-
-@inline
-def _order_gradient(shares, vector, count, alpha, slopes, top, total):
-    """``<∂p/∂α, v>`` of normmax: drift, the threshold's move, normalisation."""
-    size, lowered = top * total ** (1.0 / alpha), 0.0
-    for k in range(count):
-        height = shares[k] / size
-        lowered += shares[k] * height ** (alpha - 1.0) * math.log(height) / alpha
-    along = moved = drift = 0.0
-    for k in range(count):
-        logs = math.log(shares[k] / size)
-        change = slopes[k] * lowered - shares[k] * logs / (alpha - 1.0)
-        along += shares[k] * vector[k]
-        moved += change
-        drift += change * vector[k]
-    return drift - moved * along
+    return alpha_grad
 
 
 @inline
@@ -244,13 +232,10 @@ def _differentiate(probs, grads, order, orders, squared, out, order_grads, suppo
             _squared_row(shares, vector, size, order, slopes)
         elif size > 0:
             alpha = number_of_row(order, orders, i)
-            top, total = _slopes(shares, size, alpha, slopes)
-            if order_grads.shape[0] > 0:
-                moved = _order_gradient(shares, vector, size, alpha, slopes, top, total)
-            _normed_row(shares, vector, size, slopes)
+            moved = _normmax_row(shares, vector, size, alpha, slopes, order_grads.shape[0] > 0)
         for k in range(size):
             support.results[k] = vector[k]
-        write_support(support, 0, probs[i], out[i])
+        scatter(probs[i], 0.0, support.results, 0, out[i])
         if order_grads.shape[0] > 0:
             order_grads[i] = moved
 

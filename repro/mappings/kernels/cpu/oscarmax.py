@@ -134,15 +134,9 @@ def _value(mass, level, size, lam):
 
 @inline
 def _lowest(heights, size, lam, floor, masses, levels):
-    """A level that no entry of the support is below.
+    """A level that no entry of the support is below, given one that is too low, the floor.
 
-    Args:
-        heights: scores less the largest; all that are above the floor, filled up to whole vectors.
-        size: how many.
-        lam: ``λ``.
-        floor: no entry of the support is below.
-        masses: room for ``LEVELS`` numbers.
-        levels: room for as many.
+    Heights are the scores above it less the largest, filled up to whole vectors.
     """
     real, tau, found = heights.dtype.type, -math.inf, 0.0
     for k in range(LEVELS):

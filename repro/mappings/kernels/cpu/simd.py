@@ -18,8 +18,8 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-_FEATURES = config.CPU_FEATURES or binding.get_host_cpu_features().flatten()
-FEATURES = set(_FEATURES.split(","))
+_HOST = binding.get_host_cpu_features().flatten()
+FEATURES = set((_HOST if config.CPU_FEATURES is None else config.CPU_FEATURES).split(","))
 """Instruction sets of the processor that code is compiled for."""
 BITS = 512 if "+avx512f" in FEATURES else 256 if "+avx" in FEATURES else 128
 """Width of a vector in bits: that of the widest registers."""
@@ -395,17 +395,9 @@ def _load_first(builder: Any, sig: Any, array: Any, index: Any, many: Any, other
     lanes = sig.return_type.lanes
     address, align = _address(builder, array, index, lanes)
     kind = address.type.pointee
-    with builder.if_else(builder.icmp_signed(">=", many, _WORD(lanes))) as (whole, partial):
-        with whole:
-            loads = [(builder.load(address, align=align), builder.block)]
-        with partial:
-            name = f"llvm.masked.load.{_suffix(kind)}.p0"
-            mask, others = _first(builder, lanes, many), _spread(builder, kind, other)
-            found = _call(builder, name, kind, address, _HALF(align), mask, others)
-            loads.append((found, builder.block))
-    found = builder.phi(kind)
-    for load in loads:
-        found.add_incoming(*load)
+    name = f"llvm.masked.load.{_suffix(kind)}.p0"
+    mask, others = _first(builder, lanes, many), _spread(builder, kind, other)
+    found = _call(builder, name, kind, address, _HALF(align), mask, others)
     return _converted(builder, found, sig.args[-4].dtype, sig.return_type.real)
 
 
@@ -422,9 +414,9 @@ def load(builder, sig, array, index):
     )
 )
 def load_first(builder, sig, array, index, many, other):
-    """Load the first ``many`` lanes of a vector; ``other`` in the remaining lanes, if any.
+    """Load the first ``many`` lanes of a vector; ``other`` in the remaining lanes.
 
-    Only these elements are read. Most vectors of a row are whole and read without a mask.
+    Only these elements are read.
     """
     return _load_first(builder, sig, array, index, many, other)
 
@@ -449,16 +441,12 @@ def store(builder, sig, array, index, vector):
 
 @_operation(lambda array, index, many, vector: types.void(array, types.int64, types.int64, vector))
 def store_first(builder, sig, array, index, many, vector):
-    """Write the first ``many`` lanes; mostly these are all, and no mask is needed."""
+    """Write the first ``many`` lanes."""
     lanes = vector.type.count
     address, align = _address(builder, array, index, lanes)
     value = _converted(builder, vector, sig.args[-1].real, sig.args[0].dtype)
-    with builder.if_else(builder.icmp_signed(">=", many, _WORD(lanes))) as (whole, partial):
-        with whole:
-            builder.store(value, address, align=align)
-        with partial:
-            name, mask = f"llvm.masked.store.{_suffix(value.type)}.p0", _first(builder, lanes, many)
-            _call(builder, name, ir.VoidType(), value, address, _HALF(align), mask)
+    name, mask = f"llvm.masked.store.{_suffix(value.type)}.p0", _first(builder, lanes, many)
+    _call(builder, name, ir.VoidType(), value, address, _HALF(align), mask)
 
 
 # Exchanges of lanes
