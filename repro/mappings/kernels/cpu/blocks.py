@@ -6,10 +6,9 @@ rows is a sum of vectors. In a *row block* (one long row) lanes run along the ro
 vectors is summed across lanes as well. Solvers are written once: they loop over the columns and
 call :func:`along_row`. A number of each row is a vector, in a row block with equal lanes.
 
-Screening: the lane-wise maxima of a row, its *heads*, are some of its entries, so a threshold for
-them is a lower bound of the row's threshold. Only entries above it are gathered and solved for.
-This costs one more read of the row, from the cache; without it, solving 400 columns takes 1.2 to 5
-times as long.
+Screening: the lane-wise maxima of a row are some of its entries, so a threshold for them is a lower
+bound of the row's threshold. Only entries above it are gathered and solved for. This costs one more
+read of the row, from the cache; without it, solving 400 columns takes 1.2 to 5 times as long.
 
 The precision of a block is that of the rows or double. Gathered entries are converted.
 """
@@ -23,7 +22,6 @@ from repro.mappings.kernels.cpu.simd import (
     BITS,
     compress,
     count,
-    either,
     expand,
     highest,
     load,
@@ -37,6 +35,7 @@ from repro.mappings.kernels.cpu.simd import (
     transpose,
     unordered,
     wide_total,
+    zeros_like,
 )
 
 TILED = 512
@@ -47,48 +46,34 @@ OUT = -2.0
 """A candidate that gets no mass: below -1, and finite."""
 _LOOSER = 1.0 + 1e-6
 """Limits are loosened by more than their rounding."""
-_HEAD_VECTORS = 4
+_TOGETHER = 16
+"""Short rows of which entries with mass are listed before the first of them is differentiated.
+
+Vectors that were stored piece by piece can be loaded only when they have reached the cache.
+"""
+_MAXIMA = 4
 """Vectors of maxima of a long row; more of them make better limits, and cost registers."""
 
 
 class Block(NamedTuple):
-    """Workspace for rows that are solved together.
+    """Workspace for rows that are solved together."""
 
-    Attributes:
-        w: candidates, column by column.
-        shares: room for a number for each candidate.
-        lists: candidates, row by row.
-        packed: results, row by row, in the precision of the rows.
-        ends: where the list of each row ends.
-        peaks: the largest entry of each row, perhaps infinite.
-        tops: the largest entry of each row, finite.
-        bads: the number of NaNs found in each row.
-        orders: a parameter of each row.
-        limits: entries above this are candidates.
-        scales: factors of the results.
-        rests: what the factors, or the sums, lack by rounding.
-        totals: sums of the results before that.
-        moments: other sums.
-        leads: further numbers of the rows.
-        in_lanes: whether this is a tile.
-    """
-
-    w: Any
-    shares: Any
-    lists: Any
-    packed: Any
-    ends: Any
-    peaks: Any
-    tops: Any
-    bads: Any
-    orders: Any
-    limits: Any
-    scales: Any
-    rests: Any
-    totals: Any
-    moments: Any
-    leads: Any
-    in_lanes: bool
+    w: Any  # candidates, column by column
+    shares: Any  # room for a number for each candidate
+    lists: Any  # candidates, row by row
+    packed: Any  # results, row by row, in the precision of the rows
+    ends: Any  # where the list of each row ends
+    peaks: Any  # the largest entry of each row, perhaps infinite
+    tops: Any  # the largest entry of each row, finite
+    bads: Any  # the number of NaNs found in each row
+    orders: Any  # a parameter of each row
+    limits: Any  # entries above this are candidates
+    scales: Any  # factors of the results
+    rests: Any  # what the factors, or the sums, lack by rounding
+    totals: Any  # sums of the results before that
+    moments: Any  # other sums
+    leads: Any  # further numbers of the rows
+    in_lanes: bool  # whether this is a tile
 
 
 @inline
@@ -152,42 +137,51 @@ def max_along_row(block, vector):
 
 
 @inline
+def number_of_row(common, each, i):
+    """A row's own number, or that of all rows where there is none for each."""
+    return each[i] if each.shape[0] > 0 else common
+
+
+@inline
+def compensated_add(total, lost, term):
+    """A sum with one more term, and what rounding takes from it if the term is not larger."""
+    larger = total + term
+    return larger, lost + ((total - larger) + term)
+
+
+@inline
 def candidate(entries, top, order):
     """``w = r (z - max z)``, at most zero: ``+inf`` ties with the largest number."""
     return minimum((entries - top) * order, 0.0)
 
 
 @inline
-def head_vectors(row):
+def lane_maxima(row):
     """Four vectors of lane-wise maxima, and the number of NaNs, of a row."""
-    size, width, lowest = row.shape[0], width_of(row), row.dtype.type(-np.inf)
-    a = b = c = d = splat(lowest)
+    size, width, lowest = row.shape[0], width_of(row), -np.inf
+    a = b = c = d = splat(row.dtype.type(lowest))
     bad = unordered(a, b)
-    whole = size // (_HEAD_VECTORS * width) * (_HEAD_VECTORS * width)
-    for j in range(0, whole, _HEAD_VECTORS * width):
+    whole = size // (_MAXIMA * width) * (_MAXIMA * width)
+    for j in range(0, whole, _MAXIMA * width):
         x, y = load(row, j), load(row, j + width)
         z, u = load(row, j + 2 * width), load(row, j + 3 * width)
-        bad = either(bad, either(unordered(x, y), unordered(z, u)))
+        bad |= unordered(x, y) | unordered(z, u)
         a, b, c, d = maximum(x, a), maximum(y, b), maximum(z, c), maximum(u, d)
-    left = size - whole
+    j, left = whole, size - whole
     if left > 0:
-        x, y = (
-            load_first(row, whole, left, lowest),
-            load_first(row, whole + width, left - width, lowest),
-        )
-        bad, a, b = either(bad, unordered(x, y)), maximum(x, a), maximum(y, b)
+        x = load_first(row, j, left, lowest)
+        y = load_first(row, j + width, left - width, lowest)
+        bad, a, b = bad | unordered(x, y), maximum(x, a), maximum(y, b)
     if left > 2 * width:
-        z, u = (
-            load_first(row, whole + 2 * width, left - 2 * width, lowest),
-            load_first(row, whole + 3 * width, left - 3 * width, lowest),
-        )
-        bad, c, d = either(bad, unordered(z, u)), maximum(z, c), maximum(u, d)
+        z = load_first(row, j + 2 * width, left - 2 * width, lowest)
+        u = load_first(row, j + 3 * width, left - 3 * width, lowest)
+        bad, c, d = bad | unordered(z, u), maximum(z, c), maximum(u, d)
     return a, b, c, d, count(bad)
 
 
 @inline
-def take_heads(block, rows, first, last):
-    """Fill the block with the heads of rows; return how many columns there are.
+def take_lane_maxima(block, rows, first, last):
+    """Fill the block with lane-wise maxima of rows; return how many columns there are.
 
     Behind ``last`` it is taken once more. Also writes peaks, tops and bads.
     """
@@ -195,20 +189,23 @@ def take_heads(block, rows, first, last):
     if block.in_lanes:
         columns = step
         for k in range(width):
-            a, b, c, d, bad = head_vectors(rows[min(first + k, last)])
+            a, b, c, d, bad = lane_maxima(rows[min(first + k, last)])
             store(block.lists, k * stride, maximum(maximum(a, b), maximum(c, d)))
             block.bads[k] = bad
         for j in range(0, step, width):
             transpose(block.lists, j, stride, block.w, j * width, width)
     else:
-        columns = _HEAD_VECTORS * step // width
-        a, b, c, d, bad = head_vectors(rows[first])
+        columns = _MAXIMA * step // width
+        a, b, c, d, bad = lane_maxima(rows[first])
         store(block.w, 0, a)
         store(block.w, step, b)
         store(block.w, 2 * step, c)
         store(block.w, 3 * step, d)
         block.bads[:] = bad
-    columns = _fill_line(block, columns)
+    # Whole lines are filled up with what gets no mass.
+    maxima, columns = columns, (columns + LINE - 1) // LINE * LINE
+    for k in range(maxima * width, columns * width, width):
+        store(block.w, k, splat(block.w.dtype.type(-np.inf)))
     top = load(block.w, 0)
     for k in range(width, columns * width, width):
         top = maximum(load(block.w, k), top)
@@ -217,16 +214,6 @@ def take_heads(block, rows, first, last):
     largest = np.finfo(rows.dtype).max
     store(block.tops, 0, maximum(minimum(top, largest), -largest))
     return columns
-
-
-@inline
-def _fill_line(block, columns):
-    """Fill the block up to whole lines with what gets no mass; return the columns."""
-    width = width_of(block.w)
-    filled = (columns + LINE - 1) // LINE * LINE
-    for k in range(columns * width, filled * width, width):
-        store(block.w, k, splat(block.w.dtype.type(-np.inf)))
-    return filled
 
 
 @inline
@@ -246,19 +233,21 @@ def set_limits(block, c, slowness, rounding):
 
 
 @inline
+def append(entries, limit, lists, end):
+    """Append what is above a limit to a list; return its end."""
+    above = entries > limit
+    store(lists, end, compress(entries, above))
+    return end + count(above)
+
+
+@inline
 def gather(row, limit, lists, end):
     """Append the entries of a row above a limit to a list; return its end."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
     whole = size // width * width
     for j in range(0, whole, width):
-        entries = load(row, j)
-        above = entries > limit
-        store(lists, end, compress(entries, above))
-        end += count(above)
-    entries = load_first(row, whole, size - whole, row.dtype.type(-np.inf))
-    above = entries > limit
-    store(lists, end, compress(entries, above))
-    return end + count(above)
+        end = append(load(row, j), limit, lists, end)
+    return append(load_first(row, whole, size - whole, -np.inf), limit, lists, end)
 
 
 @inline
@@ -272,7 +261,7 @@ def take_candidates(block, rows, first, last):
             block.ends[k] = gather(row, block.limits[k], block.lists, k * stride)
             columns = max(columns, block.ends[k] - k * stride)
         columns = (columns + LINE - 1) // LINE * LINE
-        turn(block, block.lists, stride, columns, -np.inf, block.w)
+        transpose_lists(block, block.lists, stride, columns, -np.inf, block.w)
     else:
         end = gather(rows[first], block.limits[0], block.w, 0)
         columns = (end + LINE * width - 1) // (LINE * width) * LINE
@@ -283,7 +272,7 @@ def take_candidates(block, rows, first, last):
 
 
 @inline
-def turn(block, lists, stride, columns, nothing, target):
+def transpose_lists(block, lists, stride, columns, nothing, target):
     """Write lists of rows, filled up to the columns, as columns."""
     width, nothing = width_of(target), splat(target.dtype.type(nothing))
     for k in range(width):
@@ -296,19 +285,15 @@ def turn(block, lists, stride, columns, nothing, target):
 @inline
 def pack(block, source, columns, stride):
     """Write columns row by row in the precision of the rows, times the scales."""
-    width = width_of(source)
+    width, lists, length = width_of(source), source, columns * width_of(source)
     if block.in_lanes:
+        lists, length = block.lists, columns
         for j in range(0, columns, width):
-            transpose(source, j * width, width, block.lists, j, stride)
-        for k in range(width):
-            scale, rest, at = block.scales[k], block.rests[k], k * stride
-            for j in range(at, at + columns, width):
-                value = load(block.lists, j)
-                store(block.packed, j, value * scale + value * rest)
-    else:
-        scale, rest = block.scales[0], block.rests[0]
-        for j in range(0, columns * width, width):
-            value = load(source, j)
+            transpose(source, j * width, width, lists, j, stride)
+    for k in range(rows_in(block)):
+        scale, rest, start = block.scales[k], block.rests[k], k * stride
+        for j in range(start, start + length, width):
+            value = load(lists, j)
             store(block.packed, j, value * scale + value * rest)
 
 
@@ -316,17 +301,17 @@ def pack(block, source, columns, stride):
 def scatter(row, limit, packed, taken, out):
     """Write what is packed where a row's entries are above the limit, and zeros."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
-    whole, nothing, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
+    whole, zero, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
     for j in range(0, whole, width):
         above = load(row, j) > limit
         found = count(above)
         # In short rows a branch is mispredicted too often.
         if skips and found == 0:
-            store(out, j, nothing)
+            store(out, j, zero)
         else:
             store(out, j, expand(packed, taken, above))
             taken += found
-    above = load_first(row, whole, size - whole, row.dtype.type(-np.inf)) > limit
+    above = load_first(row, whole, size - whole, -np.inf) > limit
     store_first(out, whole, size - whole, expand(packed, taken, above))
 
 
@@ -338,3 +323,64 @@ def fill(row, value):
     for j in range(0, whole, width):
         store(row, j, value)
     store_first(row, whole, size - whole, value)
+
+
+# Entries with mass, listed for a backward pass: most rows have few of them
+
+
+class Support(NamedTuple):
+    """Lists of the entries with mass of some rows, each filled up to whole vectors with zeros."""
+
+    shares: Any  # their probabilities
+    grads: Any  # what belongs to them in a second array, such as incoming gradients
+    slopes: Any  # room for a number for each
+    results: Any  # room for a number for each, in the precision of the rows
+    starts: Any  # where the list of each row begins
+    sizes: Any  # entries of each row
+
+
+@inline
+def rows_together(rows):
+    """How many rows are listed together."""
+    return _TOGETHER if rows.shape[1] <= TILED else 1
+
+
+@allocating
+def new_support(rows, like):
+    """Lists in the precision of an array."""
+    width, group = width_of(rows), rows_together(rows)
+    room = group * (rows.shape[1] + width) + 2 * width
+    lists = np.empty((3, room), like.dtype)
+    return Support(
+        lists[0], lists[1], lists[2], np.empty(room, rows.dtype),
+        np.zeros(group + 1, np.int64), np.zeros(group, np.int64),
+    )  # fmt: skip
+
+
+@inline
+def take_support(support, k, probs, grads):
+    """List the entries with mass of the ``k``-th row.
+
+    Where a long row has none, its grads are not read.
+    """
+    size, width, end = probs.shape[0], width_of(probs), support.starts[k]
+    whole, skips = size // width * width, size > TILED
+    for j in range(0, whole, width):
+        share = load(probs, j)
+        positive = share > 0.0
+        found = count(positive)
+        if skips and found == 0:
+            continue
+        store(support.shares, end, compress(share, positive))
+        store(support.grads, end, compress(load(grads, j), positive))
+        end += found
+    share = load_first(probs, whole, size - whole, 0.0)
+    grad = load_first(grads, whole, size - whole, 0.0)
+    positive = share > 0.0
+    store(support.shares, end, compress(share, positive))
+    store(support.grads, end, compress(grad, positive))
+    end += count(positive)
+    store(support.shares, end, zeros_like(share))
+    store(support.grads, end, zeros_like(grad))
+    support.sizes[k] = end - support.starts[k]
+    support.starts[k + 1] = support.starts[k] + (support.sizes[k] + width - 1) // width * width

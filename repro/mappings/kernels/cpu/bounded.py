@@ -16,15 +16,14 @@ from torch import Tensor
 from repro.mappings.kernels.cpu.blocks import TILED, fill, stride_of, width_of
 from repro.mappings.kernels.cpu.bounded_blocks import (
     new_bounded_block,
-    survey,
     take_bounded,
+    write_bounded,
 )
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
-from repro.mappings.kernels.cpu.csoftmax import solve_csoftmax, write_csoftmax
-from repro.mappings.kernels.cpu.csparsemax import solve_csparsemax, write_csparsemax
+from repro.mappings.kernels.cpu.csoftmax import csoftmax_share, solve_csoftmax
+from repro.mappings.kernels.cpu.csparsemax import csparsemax_share, solve_csparsemax
 from repro.mappings.kernels.cpu.parallel import run
 from repro.mappings.kernels.cpu.simd import (
-    both,
     load,
     load_first,
     load_first_as,
@@ -48,25 +47,15 @@ _ONE = torch.ones(1, dtype=torch.float64)
 
 
 class Problem(NamedTuple):
-    """Arguments of the kernel.
+    """Arguments of the kernel."""
 
-    Attributes:
-        rows: scores, shape (rows, n).
-        uppers: bounds, one row for all or one for each.
-        totals: what rows sum to, one for all or one for each.
-        order: 0 for csoftmax, 1 for csparsemax and budget.
-        slack: how far bounds may be negative, and sum to less than the total.
-        probs: room for results, shape (rows, n).
-        place: room for the places of the entries, shape (rows, n).
-    """
-
-    rows: Any
-    uppers: Any
-    totals: Any
-    order: Any
-    slack: Any
-    probs: Any
-    place: Any
+    rows: Any  # scores, shape (rows, n)
+    uppers: Any  # bounds, one row for all or one for each
+    totals: Any  # what rows sum to, one for all or one for each
+    order: Any  # 0 for csoftmax, 1 for csparsemax and budget
+    slack: Any  # how far bounds may be negative, and sum to less than the total
+    probs: Any  # room for results, shape (rows, n)
+    place: Any  # room for the places of the entries, shape (rows, n)
 
 
 @inline
@@ -75,10 +64,10 @@ def _settle(problem, i):
     row, probs, place = problem.rows[i], problem.probs[i], problem.place[i]
     uppers = problem.uppers[i if problem.uppers.shape[0] > 1 else 0]
     wanted = problem.totals[i if problem.totals.shape[0] > 1 else 0]
-    room, wrong, bad, present = 0.0, False, False, False
+    room, wrong, bad, present, zero = 0.0, False, False, False, row.dtype.type(0)
     for j in range(row.shape[0]):
-        upper = uppers[j] if row[j] != -math.inf else row.dtype.type(0)
-        room += np.float64(max(upper, row.dtype.type(0)))
+        upper = uppers[j] if row[j] != -math.inf else zero
+        room += np.float64(max(upper, zero))
         wrong |= math.isnan(upper) or upper < -problem.slack
         bad |= math.isnan(row[j])
         present |= row[j] > -math.inf
@@ -90,24 +79,23 @@ def _settle(problem, i):
     elif tight:
         for j in range(row.shape[0]):
             allowed = row[j] > -math.inf
-            probs[j] = max(uppers[j], row.dtype.type(0)) if allowed else 0.0
+            probs[j] = max(uppers[j], zero) if allowed else 0.0
             place[j] = _AT_UPPER if allowed and uppers[j] >= 0.0 else 0
     return fault or bad or tight, fault
 
 
 @inline
-def _solve(problem, block, pending, base, first, stop, fallback):
-    """Solve the rows of a block; those that are solved are not pending any more."""
+def _solve(problem, block, first, stop, fallback):
+    """Solve the rows of a block, all if there is no fallback after it; mark what is solved."""
     rows = problem.rows
-    columns = take_bounded(
+    columns, top, room = take_bounded(
         block, rows, problem.uppers, problem.totals, problem.slack, first, stop - 1
     )
-    top, room = survey(block, columns)
     wanted, rounding = load(block.totals, 0), rows.shape[1] * np.finfo(rows.dtype).eps
-    usual = both(top > -math.inf, top < math.inf)
+    usual = (top > -math.inf) & (top < math.inf)
     if not fallback:
-        usual = both(usual, both(load(block.unusual, 0) == 0.0, wanted > 0.0))
-        usual = both(usual, room > wanted * (_CLEAR + rounding))
+        usual &= (load(block.unusual, 0) == 0.0) & (wanted > 0.0)
+        usual &= room > wanted * (_CLEAR + rounding)
     tolerance = _TOLERANCE
     if rows.itemsize == 8:
         tolerance = np.finfo(np.float64).eps * (4.0 + math.sqrt(rows.shape[1]))
@@ -115,30 +103,28 @@ def _solve(problem, block, pending, base, first, stop, fallback):
         solve_csoftmax(block, columns, top, usual, tolerance, fallback)
     else:
         solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback)
-    for k in range(stop - first):
-        i, at = first + k, k * stride_of(rows)
+    for i in range(first, stop):
+        k, at = i - first, (i - first) * stride_of(rows)
         if fallback or block.solved[k] > 0.0:
-            pending[i - base] = False
             if problem.order == 0.0:
-                write_csoftmax(block, k, at, problem.probs[i], problem.place[i])
+                write_bounded(block, k, at, csoftmax_share, problem.probs[i], problem.place[i])
             else:
-                write_csparsemax(block, k, at, problem.probs[i], problem.place[i])
+                write_bounded(block, k, at, csparsemax_share, problem.probs[i], problem.place[i])
 
 
 @inline
-def _solve_rows(problem, block, wide_row, pending, start, stop):
-    """Solve rows; return how many are faulty."""
-    faults, group = 0, pending.shape[0]
+def _solve_rows(problem, block, wide_row, group, start, stop):
+    """Solve rows in groups; return how many are faulty."""
+    faults = 0
     for first in range(start, stop, group):
         last = min(first + group, stop)
-        pending[:] = True
-        _solve(problem, block, pending, first, first, last, False)
+        _solve(problem, block, first, last, False)
         for i in range(first, last):
-            if pending[i - first]:
+            if not block.solved[i - first] > 0.0:
                 settled, fault = _settle(problem, i)
                 faults += fault
                 if not settled:
-                    _solve(problem, wide_row, pending, first, i, i + 1, True)
+                    _solve(problem, wide_row, i, i + 1, True)
     return faults
 
 
@@ -152,12 +138,9 @@ def _bounded_rows(
         rows.dtype.type(slack), matrix(probs, kind, stop, size),
         matrix(place, np.uint8(0), stop, size),
     )  # fmt: skip
-    block, wide_row = (
-        new_bounded_block(rows, rows, short),
-        new_bounded_block(rows, np.empty(0), False),
-    )
-    pending = np.empty(width_of(rows) if short else 1, np.bool_)
-    return _solve_rows(problem, block, wide_row, pending, start, stop)
+    block = new_bounded_block(rows, rows, short)
+    wide_row = new_bounded_block(rows, np.empty(0), False)
+    return _solve_rows(problem, block, wide_row, width_of(rows) if short else 1, start, stop)
 
 
 # Derivatives: ``s (g - m)`` on the free entries, with ``s = p`` (csoftmax) or 1 (csparsemax), ``m``
@@ -165,48 +148,45 @@ def _bounded_rows(
 
 
 @inline
-def _place_of(like, place, start, left):
+def _places(like, place, start, left):
     """Places as numbers."""
-    return load_first_as(like, place, start, left, place.dtype.type(0))
+    return load_first_as(like, place, start, left, 0)
 
 
 @inline
 def _slope(probs, place, start, left, order):
-    zero = probs.dtype.type(0)
-    share = splat(probs.dtype.type(1)) if order == 1.0 else load_first(probs, start, left, zero)
-    return where(_place_of(probs, place, start, left) == _INTERIOR, share, 0.0)
+    share = load_first(probs, start, left, 0.0) if order == 0.0 else splat(probs.dtype.type(1))
+    return where(_places(probs, place, start, left) == _INTERIOR, share, 0.0)
 
 
 @inline
 def _mean(probs, place, grads, order):
     """The mean of ``g`` weighted by ``s``, and whether any entry is free."""
-    size, zero, sums, weighted = probs.shape[0], probs.dtype.type(0), 0.0, 0.0
+    size, sums, weighted = probs.shape[0], 0.0, 0.0
     for start in range(0, size, _CHUNK):
-        part = tilt = splat(zero)
+        part = tilt = splat(probs.dtype.type(0))
         for j in range(start, min(start + _CHUNK, size), width_of(probs)):
             slope = _slope(probs, place, j, size - j, order)
-            grad = load_first(grads, j, size - j, zero)
             part += slope
-            tilt += slope * where(slope > 0.0, grad, 0.0)
+            tilt += slope * where(slope > 0.0, load_first(grads, j, size - j, 0.0), 0.0)
         sums, weighted = sums + total(part), weighted + total(tilt)
     return (weighted / sums if sums > 0.0 else 0.0), sums > 0.0
 
 
 @inline
 def _differentiate(probs, place, grads, order, out, upper_grads, total_grads, start, stop):
-    size, zero, width = probs.shape[1], probs.dtype.type(0), width_of(probs)
+    size, width = probs.shape[1], width_of(probs)
     for i in range(start, stop):
         mean, moves = _mean(probs[i], place[i], grads[i], order)
         level = probs.dtype.type(mean)
         for j in range(0, size, width):
             slope = _slope(probs[i], place[i], j, size - j, order)
-            moved = slope * (load_first(grads[i], j, size - j, zero) - level)
+            moved = slope * (load_first(grads[i], j, size - j, 0.0) - level)
             store_first(out[i], j, size - j, where(slope > 0.0, moved, 0.0))
         if upper_grads.shape[0] > 0:
-            full = _AT_UPPER if moves else _NOWHERE
             for j in range(0, size, width):
-                moved = load_first(grads[i], j, size - j, zero) - level
-                met = _place_of(probs, place[i], j, size - j) == full
+                moved = load_first(grads[i], j, size - j, 0.0) - level
+                met = _places(probs, place[i], j, size - j) == (_AT_UPPER if moves else _NOWHERE)
                 store_first(upper_grads[i], j, size - j, where(met, moved, 0.0))
         if total_grads.shape[0] > 0:
             total_grads[i] = mean

@@ -18,9 +18,7 @@ from repro.mappings.kernels.cpu.blocks import (
 )
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
-    either,
     load,
     load_first_as,
     maximum,
@@ -34,49 +32,27 @@ from repro.mappings.kernels.cpu.simd import (
 
 
 class BoundedBlock(NamedTuple):
-    """Workspace for rows under bounds that are solved together.
+    """Workspace for rows under bounds that are solved together."""
 
-    Attributes:
-        w: scores, column by column.
-        u: their bounds.
-        scores: scores, row by row.
-        bounds: their bounds.
-        few_w: undecided scores, column by column; in a tile they replace ``w``.
-        few_u: their bounds.
-        few_scores: undecided scores, row by row.
-        few_bounds: their bounds.
-        ends: where the lists of ``few_scores`` end.
-        unusual: entries of each row that need checks.
-        totals: sums that the rows are to have.
-        near: a number next to the threshold of each row, or another result.
-        rest: the threshold less that number, or another result.
-        low: lower bounds of thresholds.
-        high: upper bounds of thresholds.
-        met: sums of bounds that are met, for certain.
-        more: what they lose by rounding.
-        solved: positive for rows with a solution.
-        in_lanes: whether this is a tile.
-    """
-
-    w: Any
-    u: Any
-    scores: Any
-    bounds: Any
-    few_w: Any
-    few_u: Any
-    few_scores: Any
-    few_bounds: Any
-    ends: Any
-    unusual: Any
-    totals: Any
-    near: Any
-    rest: Any
-    low: Any
-    high: Any
-    met: Any
-    more: Any
-    solved: Any
-    in_lanes: bool
+    w: Any  # scores, column by column
+    u: Any  # their bounds
+    scores: Any  # scores, row by row
+    bounds: Any  # their bounds
+    few_w: Any  # undecided scores, column by column; in a tile they replace ``w``
+    few_u: Any  # their bounds
+    few_scores: Any  # undecided scores, row by row
+    few_bounds: Any  # their bounds
+    ends: Any  # where the lists of ``few_scores`` end
+    unusual: Any  # entries of each row that need checks
+    totals: Any  # sums that the rows are to have
+    near: Any  # a number next to the threshold of each row, or another result
+    rest: Any  # the threshold less that number, or another result
+    low: Any  # lower bounds of thresholds
+    high: Any  # upper bounds of thresholds
+    met: Any  # sums of bounds that are met, for certain
+    more: Any  # what they lose by rounding
+    solved: Any  # positive for rows with a solution
+    in_lanes: bool  # whether this is a tile
 
 
 @allocating
@@ -98,64 +74,61 @@ def new_bounded_block(rows, like, in_lanes):
 
 
 @inline
-def _take_row(block, row, upper, slack, at, end):
-    """Copy a row and its bounds, and fill them up; return the number of entries that need checks.
-
-    Bounds are not negative, forbidden entries are ``-inf``, and infinite ones the largest number.
-    """
-    size, width, unusual = row.shape[0], width_of(block.w), 0
-    lowest, largest = row.dtype.type(-math.inf), np.finfo(row.dtype).max
-    for j in range(0, end, width):
-        score = load_first_as(block.w, row, j, size - j, lowest)
-        bound = load_first_as(block.w, upper, j, size - j, row.dtype.type(0))
-        usual = either(both(bound >= -slack, score < math.inf), score == -math.inf)
-        unusual += width - count(usual)
-        allowed = both(bound >= 0.0, score > -math.inf)
-        store(block.scores, at + j, where(allowed, minimum(score, largest), -math.inf))
-        store(block.bounds, at + j, where(allowed, bound, 0.0))
-    return unusual
-
-
-@inline
 def take_bounded(block, rows, uppers, totals, slack, first, last):
-    """Fill a block with rows and their bounds; return how many columns there are.
+    """Fill a block with rows and their bounds.
 
     Behind ``last`` it is taken once more. Totals, and bounds, are one for each row or one for all.
+    In the block bounds are not negative, forbidden entries are ``-inf``, and infinite ones the
+    largest number. Also counts the entries of each row that need checks.
+
+    Returns:
+        How many columns there are, the largest scores with a positive bound, and the sums of the
+        bounds.
     """
     width, stride, size = width_of(block.w), stride_of(rows), rows.shape[1]
+    largest = np.finfo(rows.dtype).max
     line = max(width, LINE) if block.in_lanes else LINE * width
     end = (size + line - 1) // line * line
     for k in range(width if block.in_lanes else 1):
         i = min(first + k, last)
-        upper = uppers[i if uppers.shape[0] > 1 else 0]
-        block.unusual[k] = _take_row(block, rows[i], upper, slack, k * stride, end)
-        block.totals[k] = totals[i if totals.shape[0] > 1 else 0]
+        row, upper, unusual = rows[i], uppers[i if uppers.shape[0] > 1 else 0], 0
+        for j in range(0, end, width):
+            score = load_first_as(block.w, row, j, size - j, -math.inf)
+            bound = load_first_as(block.w, upper, j, size - j, 0.0)
+            usual = ((bound >= -slack) & (score < math.inf)) | (score == -math.inf)
+            unusual += width - count(usual)
+            allowed = (bound >= 0.0) & (score > -math.inf)
+            score = where(allowed, minimum(score, largest), -math.inf)
+            store(block.scores, k * stride + j, score)
+            store(block.bounds, k * stride + j, where(allowed, bound, 0.0))
+        block.unusual[k], block.totals[k] = unusual, totals[i if totals.shape[0] > 1 else 0]
     if not block.in_lanes:
         block.unusual[:], block.totals[:] = block.unusual[0], block.totals[0]
-        return end // width
-    for j in range(0, end, width):
-        transpose(block.scores, j, stride, block.w, j * width, width)
-        transpose(block.bounds, j, stride, block.u, j * width, width)
-    return (size + LINE - 1) // LINE * LINE
-
-
-@inline
-def survey(block, columns):
-    """The largest scores with a positive bound, and the sums of the bounds."""
-    width = width_of(block.w)
-    top = splat(block.w.dtype.type(-math.inf))
-    room = splat(block.w.dtype.type(0))
+        columns = end // width
+    else:
+        columns = (size + LINE - 1) // LINE * LINE
+        for j in range(0, end, width):
+            transpose(block.scores, j, stride, block.w, j * width, width)
+            transpose(block.bounds, j, stride, block.u, j * width, width)
+    top, room = splat(block.w.dtype.type(-math.inf)), splat(block.w.dtype.type(0))
     for k in range(0, columns * width, width):
         bound = load(block.u, k)
         top = maximum(where(bound > 0.0, load(block.w, k), -math.inf), top)
         room += bound
-    return max_along_row(block, top), along_row(block, room)
+    return columns, max_along_row(block, top), along_row(block, room)
 
 
 @inline
-def write_bounded(j, size, share, full, inside, probs, place):
-    """Write a vector of shares, at most ``size - j`` of them, and where they lie."""
-    zero = share - share
-    store_first(probs, j, size - j, share)
-    places = where(full, zero + 2.0, where(inside, zero + 1.0, zero))
-    store_first(place, j, size - j, places)
+def write_bounded(block, k, start, share_of, probs, place):
+    """Write the shares of the ``k``-th row of a block, whose list begins at ``start``, and places.
+
+    Places are 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
+    """
+    size, width = probs.shape[0], width_of(block.w)
+    near, rest = splat(block.near[k]), splat(block.rest[k])
+    for j in range(0, size, width):
+        score, bound = load(block.scores, start + j), load(block.bounds, start + j)
+        share, reaches = share_of(score, bound, near, rest)
+        full = reaches & (share >= bound)
+        store_first(probs, j, size - j, where(share < bound, share, bound))
+        store_first(place, j, size - j, where(full, 2.0, where(share > 0.0, 1.0, 0.0)))

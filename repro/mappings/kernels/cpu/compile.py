@@ -4,26 +4,24 @@ A kernel is what Python calls: it takes addresses of contiguous tensors, allocat
 makes one call into a loop that counts no references. Everything below it is inlined.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from numba import carray, njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from repro.compilation import MERGED, compiled_on_disk
 
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 _INLINED: Any = _OPTIONS | MERGED | {"forceinline": True}
-INLINE: Any = _INLINED | {"_nrt": False}
-"""Options of overloads that kernels call.
+_UNCOUNTED: Any = _INLINED | {"_nrt": False}
 
-Without ``forceinline`` vectors are passed through memory, which costs 17 to 20 %.
-"""
-
-inline = njit(**INLINE)
+inline = njit(**_UNCOUNTED)
 """Compiles a function that kernels call. Sums are taken in the order that is written.
 
-References to arrays are not counted, which would take longer than a short row: such a function can
-neither allocate nor return arrays.
+Without ``forceinline`` vectors are passed through memory, which costs 17 to 20 %. References to
+arrays are not counted, which would take longer than a short row: such a function can neither
+allocate nor return arrays.
 """
 
 allocating = njit(**_INLINED)
@@ -31,6 +29,12 @@ allocating = njit(**_INLINED)
 
 kernel = compiled_on_disk(**_OPTIONS)
 """Compiles what Python calls and keeps the code on disk."""
+
+
+def chosen_by_type(choose: Callable[..., Any]) -> Any:
+    """Make a function that kernels call, given what chooses it by the types of its arguments."""
+    overload(choose, jit_options=_UNCOUNTED, strict=False)(choose)
+    return choose
 
 
 @intrinsic

@@ -15,14 +15,11 @@ import math
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import along_row, width_of
-from repro.mappings.kernels.cpu.bounded_blocks import write_bounded
+from repro.mappings.kernels.cpu.blocks import along_row, compensated_add, width_of
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
-    either,
     highest,
     load,
     magnitude,
@@ -31,6 +28,7 @@ from repro.mappings.kernels.cpu.simd import (
     splat,
     store,
     where,
+    zeros_like,
 )
 
 _SMALLEST = 1e-20
@@ -48,40 +46,29 @@ _TOLERANCE = 1.2e-7
 def _exponentials(score, bound, top):
     """``e``, zero where the bound is zero or ``e`` would be too small."""
     height, lowest = score - top, math.log(np.finfo(np.float32).tiny)
-    counted = both(height > lowest, bound > 0.0)
+    counted = (height > lowest) & (bound > 0.0)
     return where(counted, exponential(minimum(maximum(height, lowest), _HIGHEST)), 0.0)
 
 
 @inline
-def _exponentiate(block, columns, top):
-    """Write ``e``; return ``Σ e``."""
-    width, total = width_of(block.w), top - top
-    for k in range(0, columns * width, width):
-        e = _exponentials(load(block.w, k), load(block.u, k), top)
-        store(block.few_w, k, e)
-        total += e
-    return along_row(block, total)
+def _capped(block, k, ratio):
+    """``min(ρ e, u)`` of a vector of entries, and ``e`` of those that are free."""
+    e, u = load(block.few_w, k), load(block.u, k)
+    share = ratio * e
+    free = share < u
+    return where(free, share, u), where(free, e, 0.0)
 
 
 @inline
 def _missing(block, columns, ratio):
     """By how much ``Σ min(ρ e, u)`` is less than one, and ``Σ e`` of the free entries."""
     width = width_of(block.w)
-    total = lost = left = ratio - ratio
+    total = lost = left = zeros_like(ratio)
     for k in range(0, columns * width, 2 * width):
-        e, u = load(block.few_w, k), load(block.u, k)
-        share = ratio * e
-        free = share < u
-        pair = where(free, share, u)
-        left += where(free, e, 0.0)
-        e, u = load(block.few_w, k + width), load(block.u, k + width)
-        share = ratio * e
-        free = share < u
-        pair += where(free, share, u)
-        left += where(free, e, 0.0)
-        larger = total + pair
-        lost += (total - larger) + pair
-        total = larger
+        share, free = _capped(block, k, ratio)
+        other, more = _capped(block, k + width, ratio)
+        left = left + free + more
+        total, lost = compensated_add(total, lost, share + other)
     if block.in_lanes:
         return (1.0 - total) - lost, along_row(block, left)
     return 1.0 - along_row(block, total + lost), along_row(block, left)
@@ -89,59 +76,54 @@ def _missing(block, columns, ratio):
 
 @inline
 def _find_ratio(block, columns, top, usual, tolerance):
-    """``ρ`` of the usual rows, and which are solved."""
-    ratio, moves, endings, solved = 1.0 / _exponentiate(block, columns, top), usual, 0, usual
+    """``ρ`` of the usual rows, and which are solved; writes ``e``."""
+    width, mass = width_of(block.w), zeros_like(top)
+    for k in range(0, columns * width, width):
+        e = _exponentials(load(block.w, k), load(block.u, k), top)
+        store(block.few_w, k, e)
+        mass += e
+    ratio, moves, endings, solved = 1.0 / along_row(block, mass), usual, 0, usual
     least = 1.0 + 4.0 * np.finfo(block.w.dtype).eps
     for _ in range(_PASSES):
         missing, left = _missing(block, columns, ratio)
         following = ratio + missing / maximum(left, _SMALLEST)
-        moves = both(moves, both(following > ratio * least, left > _SMALLEST))
+        moves = moves & (following > ratio * least) & (left > _SMALLEST)
         if count(moves) > 0:
             ratio = where(moves, following, ratio)
             continue
-        solved = both(usual, magnitude(missing) <= tolerance)
+        solved = usual & (magnitude(missing) <= tolerance)
         if count(solved) == count(usual) or endings == _ENDINGS:
             break
-        ratio = where(either(solved, left <= _SMALLEST), ratio, following)
+        ratio = where(solved | (left <= _SMALLEST), ratio, following)
         endings += 1
-    return ratio, both(solved, ratio <= _FAR)
-
-
-@inline
-def _highest_free(block, columns, ratio):
-    """The largest score of the free entries of a row block."""
-    width, best = width_of(block.w), splat(block.w.dtype.type(-math.inf))
-    for k in range(0, columns * width, width):
-        u = load(block.u, k)
-        free = both(ratio * load(block.few_w, k) < u, u > 0.0)
-        best = maximum(where(free, load(block.w, k), -math.inf), best)
-    return highest(best)
+    return ratio, solved & (ratio <= _FAR)
 
 
 @inline
 def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
     """Write the base, ``ρ`` and whether it has been found; ``fallback`` if no other way is left."""
     tolerance, base = max(tolerance, _TOLERANCE if block.w.itemsize == 4 else 0.0), top
+    width, lowest = width_of(block.w), splat(block.w.dtype.type(-math.inf))
     while True:
         ratio, solved = _find_ratio(block, columns, base, usual, tolerance)
         if not fallback or count(solved) > 0:
             break
-        lower = _highest_free(block, columns, ratio)
+        # The largest score of a free entry is the next base.
+        best = lowest
+        for k in range(0, columns * width, width):
+            u = load(block.u, k)
+            free = (ratio * load(block.few_w, k) < u) & (u > 0.0)
+            best = maximum(where(free, load(block.w, k), -math.inf), best)
+        lower = highest(best)
         if not lower < highest(base) or lower == -math.inf:
             break
         base = splat(lower)
     store(block.near, 0, base)
     store(block.rest, 0, ratio)
-    store(block.solved, 0, where(solved, base - base + 1.0, 0.0))
+    store(block.solved, 0, where(solved, 1.0, 0.0))
 
 
 @inline
-def write_csoftmax(block, k, at, probs, place):
-    """Write the ``k``-th row of a block, whose list begins at ``at``."""
-    size, width = probs.shape[0], width_of(block.w)
-    top, ratio = splat(block.near[k]), splat(block.rest[k])
-    for j in range(0, size, width):
-        score, u = load(block.scores, at + j), load(block.bounds, at + j)
-        share = ratio * _exponentials(score, u, top)
-        full = both(share >= u, score > -math.inf)
-        write_bounded(j, size, where(share < u, share, u), full, share > 0.0, probs, place)
+def csoftmax_share(score, bound, base, ratio):
+    """A share without its bound, and whether it may be at its bound."""
+    return ratio * _exponentials(score, bound, base), score > -math.inf

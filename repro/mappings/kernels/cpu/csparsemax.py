@@ -24,16 +24,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.mappings.kernels.cpu.blocks import LINE, along_row, stride_of, turn, width_of
-from repro.mappings.kernels.cpu.bounded_blocks import write_bounded
+from repro.mappings.kernels.cpu.blocks import (
+    LINE,
+    along_row,
+    compensated_add,
+    stride_of,
+    transpose_lists,
+    width_of,
+)
 from repro.mappings.kernels.cpu.compile import inline
 from repro.mappings.kernels.cpu.elementary import exponential
 from repro.mappings.kernels.cpu.simd import (
-    both,
     compress,
     count,
-    either,
-    excluding,
     highest,
     load,
     magnitude,
@@ -44,6 +47,7 @@ from repro.mappings.kernels.cpu.simd import (
     store,
     where,
     wide_total,
+    zeros_like,
 )
 
 _LOOSE = 20.0
@@ -76,104 +80,74 @@ def _residual(block, w, u, columns, base, tau, fixed, total):
 
     What is fixed is the sum of bounds that are met, in two parts.
     """
-    width, zero = width_of(w), base - base
-    mass = lost = free = zero
+    width = width_of(w)
+    mass = lost = free = zeros_like(base)
     if block.in_lanes:
         mass, lost = fixed
     for k in range(0, columns * width, width):
         above, bound = (load(w, k) - base) - tau, load(u, k)
         kept = maximum(above, 0.0)
         kept = where(kept < bound, kept, bound)
-        free += where(both(above > 0.0, above < bound), zero + 1.0, zero)
-        larger = mass + kept
-        lost += (mass - larger) + kept
-        mass = larger
+        free += where((above > 0.0) & (above < bound), 1.0, 0.0)
+        mass, lost = compensated_add(mass, lost, kept)
     if block.in_lanes:
         return (mass - total) + lost, free
     exact = wide_total(mass) + wide_total(lost) + highest(fixed[0]) + highest(fixed[1])
     return splat(w.dtype.type(exact - highest(total))), along_row(block, free)
 
 
+class _Search(NamedTuple):
+    """State of the search for ``τ``, which is negative."""
+
+    low: Any  # lower end of the bracket
+    high: Any  # its upper end, zero at first
+    more: Any  # residual at the lower end, perhaps scaled
+    less: Any  # residual at the upper end, perhaps scaled
+    side: Any  # sign of the last residual
+    last: Any  # size of the last residual
+    reach: Any  # how far the other side of the root was last looked for
+    moves: Any  # which rows are not at their root
+    flatness: Any  # change of ``τ`` for a unit of missing mass, or zero
+    least: Any  # the least change that is tried
+    loose: Any  # rows of which few bounds are met: zero is taken for an end of the bracket
+
+
 @inline
-def _moments(block, columns, base, total):
-    """Mean and variance of the heights, weighted by their bounds."""
+def _new_search(total, usual, flatness, least, loose):
+    zero = zeros_like(total)
+    return _Search(
+        zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual,
+        flatness, least, loose,
+    )  # fmt: skip
+
+
+@inline
+def _start(block, columns, size, top, room, total, usual):
+    """Guess ``τ`` relative to the top: a quantile of scores that are taken for normal."""
     width = width_of(block.w)
-    first = second = weight = base - base
+    first = second = weight = zeros_like(top)
     for k in range(0, columns * width, width):
-        height = maximum(load(block.w, k) - base, -_FARTHEST)
+        height = maximum(load(block.w, k) - top, -_FARTHEST)
         bound = minimum(load(block.u, k), total)
         weight += bound
         first += bound * height
         second += bound * height * height
     weight = along_row(block, weight)
     mean = along_row(block, first) / weight
-    return mean, maximum(along_row(block, second) / weight - mean * mean, 0.0)
-
-
-@inline
-def _normal_quantile(odds):
-    """Close to the standard normal's quantile of ``(1 + odds) / 2``: a rational approximation."""
-    square = odds * odds
-    return odds * (1.2533 - 0.537 * square) / (1.0 - 0.6818 * square)
-
-
-@inline
-def _start(block, columns, size, top, room, total):
-    """``τ`` relative to the top, and how far it may be off.
-
-    Returns:
-        ``τ``; the change of ``τ`` for a unit of missing mass; the least change that is tried; where
-        bounds are tight.
-    """
-    mean, variance = _moments(block, columns, top, total)
+    variance = maximum(along_row(block, second) / weight - mean * mean, 0.0)
     deviation, tight = sqrt(variance), room <= _LOOSE * total
-    quantile = _normal_quantile(1.0 - 2.0 * total / room)
+    # Close to the standard normal's quantile of (1 + odds) / 2: a rational approximation.
+    odds = 1.0 - 2.0 * total / room
+    square = odds * odds
+    quantile = odds * (1.2533 - 0.537 * square) / (1.0 - 0.6818 * square)
     # Equal scores have no deviation; the total spread evenly is then the scale.
     guess, least = mean + deviation * quantile, maximum(deviation, 0.1 * total) * (1.0 / size)
     guess = where(guess < 0.0, guess, -0.125 * deviation - least)
     density = _NORMAL * exponential(maximum(-0.5 * quantile * quantile, _DEEPEST))
     flatness = _REACH * deviation / (room * density)
-    loose = where(total < 1.0, -1.0 * total, -1.0)
-    return where(tight, guess, loose), where(tight, flatness, 0.0), where(tight, least, 1.0), tight
-
-
-class _Search(NamedTuple):
-    """State of the search for ``τ``: a bracket, what is known of it, and which rows move.
-
-    ``reach`` is how far the other side of the root was last looked for, ``ceiling`` the first upper
-    bound, ``flatness`` and ``least`` say how far the root may be, ``loose`` where few bounds are
-    met: there the ceiling is taken for an end of the bracket.
-    """
-
-    low: Any
-    high: Any
-    more: Any
-    less: Any
-    side: Any
-    last: Any
-    reach: Any
-    moves: Any
-    ceiling: Any
-    flatness: Any
-    least: Any
-    loose: Any
-
-
-@inline
-def _outward(tau, positive, search, size):
-    """A point on the other side of the root, as far as is known, and how far it is."""
-    step = search.flatness * size + search.least
-    reach = where(search.reach > 0.0, _FARTHER * search.reach, step)
-    up, half = tau + reach, 0.5 * (tau + search.ceiling)
-    return where(positive, where(up < half, up, half), tau - reach), reach
-
-
-@inline
-def _inward(low, high, more, less, newton, fast):
-    """A point in the bracket: Newton's, if the last was good; on the chord; the middle."""
-    chord = low + (high - low) * (more / (more - less))
-    chord = where(both(low < chord, chord < high), chord, 0.5 * (low + high))
-    return where(both(fast, both(low < newton, newton < high)), newton, chord)
+    tau = where(tight, guess, where(total < 1.0, -1.0 * total, -1.0))
+    flatness, least = where(tight, flatness, 0.0), where(tight, least, 1.0)
+    return tau, _new_search(total, usual, flatness, least, usual & ~tight)
 
 
 @inline
@@ -184,24 +158,28 @@ def _move(tau, residual, free, search, enough):
     # An end that stays for the second time counts less.
     share = 1.0 - residual / where(positive, search.more, search.less)
     share = where(share > _LEAST, share, 0.5)
-    side = where(positive, size - size + 1.0, -1.0)
+    side = where(positive, 1.0, -1.0)
     share = where(search.side == side, share, 1.0)
     more = where(positive, residual, search.more * share)
     less = where(positive, search.less * share, residual)
     low, high = where(positive, tau, search.low), where(positive, search.high, tau)
-    outer, reach = _outward(tau, positive, search, size)
-    inner = _inward(low, high, more, less, newton, size <= _SLOW * search.last)
-    found = both(low > -math.inf, either(high < search.ceiling, search.loose))
-    following = where(found, inner, outer)
+    # A point on the other side of the root, as far as is known.
+    step = search.flatness * size + search.least
+    reach = where(search.reach > 0.0, _FARTHER * search.reach, step)
+    outer = where(positive, minimum(tau + reach, 0.5 * tau), tau - reach)
+    # In the bracket: Newton's step, if the last was good; on the chord; or the middle.
+    chord = low + (high - low) * (more / (more - less))
+    chord = where((low < chord) & (chord < high), chord, 0.5 * (low + high))
+    fast = (size <= _SLOW * search.last) & (low < newton) & (newton < high)
+    found = (low > -math.inf) & ((high < 0.0) | search.loose)
+    following = where(found, where(fast, newton, chord), outer)
     settled = size <= enough
-    inside = both(low < following, following < high)
-    goes = both(excluding(search.moves, settled), inside)
-    end = where(both(free > 0.0, settled), newton, tau)
+    goes = search.moves & ~settled & (low < following) & (following < high)
+    end = where((free > 0.0) & settled, newton, tau)
     tau = where(search.moves, where(goes, following, end), tau)
     return tau, _Search(
-        low, high, more, less, side, size, reach, goes,
-        search.ceiling, search.flatness, search.least, search.loose,
-    )  # fmt: skip
+        low, high, more, less, side, size, reach, goes, search.flatness, search.least, search.loose
+    )
 
 
 @inline
@@ -217,46 +195,38 @@ def _descend(block, w, u, columns, base, tau, total, fixed, search, passes):
 
 
 @inline
-def _list_undecided(block, at, size, base, low, high, margin):
-    """List entries of a row that ``τ`` in a bracket may have strictly inside their bounds, or not.
-
-    Returns the end of the lists, and the sum of the bounds of the others that are met.
-    """
-    width, end, met = width_of(block.w), at, 0.0
-    for j in range(at, at + size, width):
-        score, bound = load(block.scores, j), load(block.bounds, j)
-        height = score - base
-        full = height - high >= bound + margin
-        kept = excluding(height - low > -margin, full)
-        store(block.few_scores, end, compress(score, kept))
-        store(block.few_bounds, end, compress(bound, kept))
-        end += count(kept)
-        if count(full) > 0:
-            met += wide_total(where(full, bound, 0.0))
-    return end, met
-
-
-@inline
 def _keep_undecided(block, size, stride, base, search):
-    """Leave only undecided entries in the block; return its columns and what is fixed."""
+    """Leave only entries in the block of which the bracket does not say where they lie.
+
+    Returns:
+        The columns of the block, and the sum of the bounds of the others that are met.
+    """
     width, columns, real = width_of(block.w), 0, block.w.dtype.type
     store(block.near, 0, base)
     store(block.low, 0, search.low)
     store(block.high, 0, search.high)
     for k in range(width if block.in_lanes else 1):
-        low, at = block.low[k], k * stride
+        base, low, high, at, met = block.near[k], block.low[k], block.high[k], k * stride, 0.0
         margin = real(_MARGIN * np.finfo(block.w.dtype).eps * (1.0 + abs(low)))
         margin = margin if low > -math.inf else real(0)
-        block.ends[k], met = _list_undecided(
-            block, at, size, block.near[k], low, block.high[k], margin
-        )
-        block.met[k] = real(met)
+        end = at
+        for j in range(at, at + size, width):
+            score, bound = load(block.scores, j), load(block.bounds, j)
+            height = score - base
+            full = height - high >= bound + margin
+            kept = (height - low > -margin) & ~full
+            store(block.few_scores, end, compress(score, kept))
+            store(block.few_bounds, end, compress(bound, kept))
+            end += count(kept)
+            if count(full) > 0:
+                met += wide_total(where(full, bound, 0.0))
+        block.ends[k], block.met[k] = end, real(met)
         block.more[k] = real(met - np.float64(block.met[k]))
-        columns = max(columns, block.ends[k] - at)
+        columns = max(columns, end - at)
     if block.in_lanes:
         columns = (columns + LINE - 1) // LINE * LINE
-        turn(block, block.few_scores, stride, columns, -math.inf, block.few_w)
-        turn(block, block.few_bounds, stride, columns, 0.0, block.few_u)
+        transpose_lists(block, block.few_scores, stride, columns, -math.inf, block.few_w)
+        transpose_lists(block, block.few_bounds, stride, columns, 0.0, block.few_u)
     else:
         store(block.few_scores, columns, splat(real(-math.inf)))
         store(block.few_bounds, columns, splat(real(0)))
@@ -273,7 +243,7 @@ def _lowest_above(block, columns, total, high):
         between = 0
         for k in range(0, columns * width, width):
             w = load(block.w, k)
-            between += count(both(both(w > low, w < high), load(block.u, k) > 0.0))
+            between += count((w > low) & (w < high) & (load(block.u, k) > 0.0))
         if between == 0:
             return high
         # The middle one in the order of the row stands for the median.
@@ -298,27 +268,15 @@ def _lowest_above(block, columns, total, high):
 def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback):
     """Write ``τ`` of the usual rows as a number and a small rest, and whether they are solved.
 
-    Args:
-        block: filled with rows and bounds.
-        rows: all rows, for their length and type.
-        columns: of the block.
-        top: the largest scores with a positive bound.
-        room: sums of the bounds.
-        usual: which rows can be solved.
-        tolerance: residual at which a row is solved, but for rounding.
-        fallback: whether there is no other way for rows that are not solved in the end.
+    ``top`` is the largest score with a positive bound, ``room`` the sum of the bounds; a row is
+    solved at a residual of ``tolerance``, but for rounding. In the fallback there is no other way.
     """
-    size, total, zero = rows.shape[1], load(block.totals, 0), top - top
-    tau, flatness, least, tight = _start(block, columns, size, top, room, total)
-    search = _Search(
-        zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual,
-        zero, flatness, least, excluding(usual, tight),
-    )  # fmt: skip
+    size, total, zero = rows.shape[1], load(block.totals, 0), zeros_like(top)
+    tau, search = _start(block, columns, size, top, room, total, usual)
     base, near, rest, solved = top, top, tau, usual
     for _ in range(_BASES):
-        fixed = zero, zero
         tau, search = _descend(
-            block, block.w, block.u, columns, base, tau, total, fixed, search, _DENSE
+            block, block.w, block.u, columns, base, tau, total, (zero, zero), search, _DENSE
         )
         few, fixed = _keep_undecided(block, size, stride_of(rows), base, search)
         tau, search = _descend(
@@ -335,7 +293,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
             # What the rounding of entries may leave is accepted from a second look on.
             enough = tolerance * strict * (1.0 + 0.25 * sqrt(free)) + rounding
             ends = magnitude(residual) <= enough
-            solved, strict = both(usual, ends), 1.0
+            solved, strict = usual & ends, 1.0
             if count(solved) == count(usual):
                 break
             rest = where(ends, rest, rest + residual / maximum(free, 1.0))
@@ -343,23 +301,14 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
             break
         base = splat(_lowest_above(block, columns, highest(total), highest(top)))
         tau = -0.5 * minimum(total, 1.0)
-        search = _Search(
-            zero - math.inf, zero, zero + 1.0, -1.0 * total, zero, zero + math.inf, zero, usual,
-            zero, zero, zero + 1.0, usual,
-        )  # fmt: skip
+        search = _new_search(total, usual, zero, zero + 1.0, usual)
     store(block.near, 0, near)
     store(block.rest, 0, rest)
-    store(block.solved, 0, where(solved, zero + 1.0, zero))
+    store(block.solved, 0, where(solved, 1.0, 0.0))
 
 
 @inline
-def write_csparsemax(block, k, at, probs, place):
-    """Write the ``k``-th row of a block, whose list begins at ``at``."""
-    size, width = probs.shape[0], width_of(block.w)
-    near, rest = splat(block.near[k]), splat(block.rest[k])
-    for j in range(0, size, width):
-        above, u = (load(block.scores, at + j) - near) - rest, load(block.bounds, at + j)
-        kept = maximum(above, 0.0)
-        inside = above > 0.0
-        share = where(kept < u, kept, u)
-        write_bounded(j, size, share, both(inside, above >= u), inside, probs, place)
+def csparsemax_share(score, bound, near, rest):
+    """A share without its bound, and whether it may be at its bound."""
+    share = maximum((score - near) - rest, 0.0)
+    return share, share > 0.0

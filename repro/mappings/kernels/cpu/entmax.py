@@ -4,17 +4,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from repro.mappings.kernels.cpu.blocks import TILED, new_block, rows_in
-from repro.mappings.kernels.cpu.compile import kernel, matrix, vector
+from repro.mappings.kernels.cpu.blocks import TILED, new_block, new_support, rows_in
+from repro.mappings.kernels.cpu.compile import allocating, kernel, matrix, vector
 from repro.mappings.kernels.cpu.entmax_backward import backward_rows, loss_backward_rows
-from repro.mappings.kernels.cpu.entmax_solver import (
-    Problem,
-    solve_powers,
-    solve_rational,
-    solve_rows,
-)
+from repro.mappings.kernels.cpu.entmax_powers import solve_powers
+from repro.mappings.kernels.cpu.entmax_solver import Problem, solve_rational, solve_rows
 from repro.mappings.kernels.cpu.parallel import run
-from repro.mappings.kernels.cpu.support import new_support
 
 _RATIONAL = (1.0, 0.5)
 """Orders ``r = α - 1`` at which no powers are needed."""
@@ -22,30 +17,32 @@ _POWER_COST = 6
 """Cost of an entry where powers are taken, relative to one that is only read and written."""
 
 
-@kernel
-def _rational_rows(kind, scores, order, targets, ignored, probs, losses, size, start, stop):
-    rows = matrix(scores, kind, stop, size)
-    none, short = np.empty(0), size <= TILED
-    problem = Problem(
-        rows, order, none, vector(targets, np.int64(0), stop), ignored,
-        matrix(probs, kind, stop, size), vector(losses, kind, stop),
-    )  # fmt: skip
-    narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
-    wide_row, turns = new_block(rows, none, False), np.empty(rows_in(narrow), np.int8)
-    return solve_rows(solve_rational, problem, narrow, wide, wide_row, turns, start, stop)
-
-
-@kernel
-def _power_rows(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
-    rows = matrix(scores, kind, stop, size)
-    none, short = np.empty(0), size <= TILED
+@allocating
+def _solve(solve, kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+    rows, none, short = matrix(scores, kind, stop, size), np.empty(0), size <= TILED
     problem = Problem(
         rows, order, vector(orders, np.float64(0), stop), vector(targets, np.int64(0), stop),
         ignored, matrix(probs, kind, stop, size), vector(losses, kind, stop),
     )  # fmt: skip
     narrow, wide = new_block(rows, rows, short), new_block(rows, none, short)
-    wide_row, turns = new_block(rows, none, False), np.empty(rows_in(narrow), np.int8)
-    return solve_rows(solve_powers, problem, narrow, wide, wide_row, turns, start, stop)
+    wide_row, states = new_block(rows, none, False), np.empty(rows_in(narrow), np.int8)
+    return solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop)
+
+
+@kernel
+def _rational_rows(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+    return _solve(
+        solve_rational, kind, scores, order, orders, targets, ignored, probs, losses, size,
+        start, stop,
+    )  # fmt: skip
+
+
+@kernel
+def _power_rows(kind, scores, order, orders, targets, ignored, probs, losses, size, start, stop):
+    return _solve(
+        solve_powers, kind, scores, order, orders, targets, ignored, probs, losses, size,
+        start, stop,
+    )  # fmt: skip
 
 
 @kernel
@@ -87,13 +84,9 @@ def entmax_forward(
     """
     scores = scores.contiguous()
     probs = torch.empty_like(scores)
-    if orders is None and order in _RATIONAL:
-        wrong = run(_rational_rows, scores, 1, scores, order, target, ignored, probs, losses)
-    else:
-        wrong = run(
-            _power_rows, scores, _POWER_COST, scores, order, orders, target, ignored, probs, losses
-        )
-    if wrong:
+    rational = orders is None and order in _RATIONAL
+    solver, cost = (_rational_rows, 1) if rational else (_power_rows, _POWER_COST)
+    if run(solver, scores, cost, scores, order, orders, target, ignored, probs, losses):
         raise IndexError(f"targets must be in [0, {scores.size(-1)}) or the ignored value")
     return probs
 

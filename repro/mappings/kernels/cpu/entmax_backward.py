@@ -18,12 +18,21 @@ For ``r > 1`` slopes grow without bound as ``p`` falls, overflow, and are so far
 import math
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from repro.mappings.kernels.cpu.blocks import width_of
-from repro.mappings.kernels.cpu.compile import INLINE, inline
-from repro.mappings.kernels.cpu.elementary import logarithm, power
+from repro.mappings.kernels.cpu.blocks import (
+    number_of_row,
+    rows_together,
+    scatter,
+    take_support,
+    width_of,
+)
+from repro.mappings.kernels.cpu.compile import inline
+from repro.mappings.kernels.cpu.elementary import (
+    for_each_format,
+    logarithm,
+    polynomial,
+    power,
+)
 from repro.mappings.kernels.cpu.simd import (
     count,
     load,
@@ -36,8 +45,8 @@ from repro.mappings.kernels.cpu.simd import (
     total,
     where,
     wide_total,
+    zeros_like,
 )
-from repro.mappings.kernels.cpu.support import rows_together, take_support, write_support
 
 _DENSE = 512
 """Rows up to this length are read whole at ``r = 1`` and ``½``: listing entries takes longer."""
@@ -51,22 +60,22 @@ _HIGHEST = 700.0
 
 
 @inline
-def slope_of(share, order):
+def _slope(share, order):
     """``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if order == 1.0:
-        return where(share > 0.0, share - share + 1.0, 0.0)
+        return where(share > 0.0, 1.0, 0.0)
     if order == 0.5:
         return sqrt(maximum(share, 0.0))
-    return power(share - 1.0, share, share - share + (1.0 - order))
+    return power(share - 1.0, share, zeros_like(share) + (1.0 - order))
 
 
 @inline
-def _flat_row(probs, grads, out):
+def _sparsemax_row(probs, grads, out):
     """Sparsemax: on the support ``g`` less its mean."""
-    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
+    size, width = probs.shape[0], width_of(probs)
     whole = size // width * width
-    last = load_first(probs, whole, size - whole, zero) > 0.0
-    last_grad = load_first(grads, whole, size - whole, zero)
+    last = load_first(probs, whole, size - whole, 0.0) > 0.0
+    last_grad = load_first(grads, whole, size - whole, 0.0)
     found, weighted = count(last), where(last, last_grad, 0.0)
     for j in range(0, whole, width):
         positive = load(probs, j) > 0.0
@@ -79,15 +88,15 @@ def _flat_row(probs, grads, out):
 
 
 @inline
-def _root_row(probs, grads, out):
+def _entmax15_row(probs, grads, out):
     """1.5-entmax, with ``s = √p``."""
-    size, width, zero = probs.shape[0], width_of(probs), probs.dtype.type(0)
+    size, width = probs.shape[0], width_of(probs)
     whole = size // width * width
-    last = slope_of(load_first(probs, whole, size - whole, zero), 0.5)
-    last_grad = load_first(grads, whole, size - whole, zero)
+    last = _slope(load_first(probs, whole, size - whole, 0.0), 0.5)
+    last_grad = load_first(grads, whole, size - whole, 0.0)
     slopes, weighted = last, last * where(last > 0.0, last_grad, 0.0)
     for j in range(0, whole, width):
-        slope = slope_of(load(probs, j), 0.5)
+        slope = _slope(load(probs, j), 0.5)
         store(out, j, slope)
         slopes += slope
         weighted += slope * where(slope > 0.0, load(grads, j), 0.0)
@@ -99,42 +108,12 @@ def _root_row(probs, grads, out):
     store_first(out, whole, size - whole, where(last > 0.0, last * (last_grad - mean), 0.0))
 
 
-def _near_curvature(theta):
+@for_each_format
+def _near_curvature(number):
     """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and a quarter."""
-    raise NotImplementedError("callable from kernels only")
-
-
-def _curvature_series(real):
-    series = tuple(real(1 / math.factorial(k + 2)) for k in range(_CURVATURE_TERMS - 1, -1, -1))
-
-    def near_curvature(theta):
-        near = theta * series[0] + series[1]
-        for k in range(2, len(series)):
-            near = near * theta + series[k]
-        return near
-
-    return near_curvature
-
-
-_CURVATURES = {real: _curvature_series(getattr(np, str(real))) for real in
-               (types.float32, types.float64)}  # fmt: skip
-
-
-@overload(_near_curvature, jit_options=INLINE)
-def _near_curvature_of_type(theta):
-    return _CURVATURES[theta.real]
-
-
-@inline
-def _order_terms(share, slope, grad, order, mean):
-    """Contributions of entries to the gradient of their order."""
-    positive = share > 0.0
-    share = where(positive, share, 1.0)
-    logs = logarithm(share - 1.0, share)
-    theta = logs * -order
-    near = share * logs * logs * _near_curvature(where(theta < _NEAR, theta, _NEAR))
-    far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
-    return where(positive, where(theta < _NEAR, near, far) * (mean - grad), 0.0)
+    factorials = [math.factorial(k + 2) for k in range(_CURVATURE_TERMS - 1, -1, -1)]
+    series = polynomial(number.real, [1 / factorial for factorial in factorials])
+    return lambda theta: series(theta)
 
 
 @inline
@@ -143,29 +122,34 @@ def _listed_row(support, k, order, wants_order):
     width, real = width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, order = splat(real(0)), real(order)
-    mass = weighted = 0.0
+    mass = weighted = moved = 0.0
     for first in range(start, end, _CHUNK):
         part = tilt = zero
         for j in range(first, min(first + _CHUNK, end), width):
-            slope = slope_of(load(support.shares, j), order)
+            slope = _slope(load(support.shares, j), order)
             store(support.slopes, j, slope)
             part += slope
             tilt += slope * load(support.grads, j)
         mass, weighted = mass + wide_total(part), weighted + wide_total(tilt)
-    mean, moved = real(weighted / mass if mass > 0.0 else 0.0), 0.0
+    mean = real(weighted / mass if mass > 0.0 else 0.0)
     for j in range(start, end, width):
         store(support.results, j, load(support.slopes, j) * (load(support.grads, j) - mean))
     if wants_order:
         for j in range(start, end, width):
-            share, slope, grad = (
-                load(support.shares, j), load(support.slopes, j), load(support.grads, j),
-            )  # fmt: skip
-            moved += wide_total(_order_terms(share, slope, grad, order, mean))
+            share, slope = load(support.shares, j), load(support.slopes, j)
+            positive = share > 0.0
+            share = where(positive, share, 1.0)
+            logs = logarithm(share - 1.0, share)
+            theta = logs * -order
+            near = share * logs * logs * _near_curvature(where(theta < _NEAR, theta, _NEAR))
+            far = (slope - share - share * theta) / (order * order if order > 0.0 else 1.0)
+            terms = where(theta < _NEAR, near, far) * (mean - load(support.grads, j))
+            moved += wide_total(where(positive, terms, 0.0))
     return moved
 
 
 @inline
-def _steep_row(support, k, order):
+def _row_above_2(support, k, order):
     """Gradients of the ``k``-th row's entries for ``r > 1``; returns that of the order."""
     width, floor, reference = width_of(support.shares), math.inf, 0.0
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
@@ -194,13 +178,7 @@ def _steep_row(support, k, order):
         # Since the slopes' mean of the gradients is zero, the term in ``s`` adds nothing.
         terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
         moved += where(positive, terms, 0.0)
-    _scale_steep(support, start, end, order, (1.0 - order) * math.log(floor))
-    return total(moved) / (order * order)
-
-
-@inline
-def _scale_steep(support, start, end, order, log_factor):
-    """Write the results, given the logarithm of the largest slope."""
+    log_factor = (1.0 - order) * math.log(floor)
     limit = np.float64(np.finfo(support.results.dtype).max)
     for j in range(start, end):
         grad = support.grads[j]
@@ -208,62 +186,49 @@ def _scale_steep(support, start, end, order, log_factor):
             result = support.slopes[j] * (grad * math.exp(log_factor))
         else:
             log_size = math.log(abs(grad)) + (1.0 - order) * math.log(support.shares[j])
-            size_of_it = limit if log_size >= math.log(limit) else math.exp(log_size)
-            result = math.copysign(size_of_it, grad)
+            size = limit if log_size >= math.log(limit) else math.exp(log_size)
+            result = math.copysign(size, grad)
         support.results[j] = min(max(result, -limit), limit)
-
-
-@inline
-def order_of_row(order, orders, i):
-    """``r`` of a row."""
-    return orders[i] if orders.shape[0] > 0 else order
+    return total(moved) / (order * order)
 
 
 @inline
 def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, start, stop):
     """Gradients of rows, and of their orders where there is room for them.
 
-    Args:
-        probs: distributions, shape (rows, n).
-        grads: incoming gradients, shape (rows, n).
-        order: ``r`` of all rows.
-        orders: ``r`` of each row, or empty.
-        out: room for the gradients of the scores.
-        order_grads: room for those of the orders, or empty.
-        narrow: lists in the precision of the rows.
-        wide: lists in double precision.
-        start: first row.
-        stop: end of the rows.
+    There is one ``order``, or one for each row in ``orders``. Entries with mass are listed in the
+    precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
     """
     wants_order, group = order_grads.shape[0] > 0, rows_together(probs)
     dense = probs.shape[1] <= _DENSE and orders.shape[0] == 0 and order in (0.5, 1.0)
     if dense:
         for i in range(start, stop):
             if order == 1.0:
-                _flat_row(probs[i], grads[i], out[i])
+                _sparsemax_row(probs[i], grads[i], out[i])
             else:
-                _root_row(probs[i], grads[i], out[i])
+                _entmax15_row(probs[i], grads[i], out[i])
         if not wants_order:
             return
     for first in range(start, stop, group):
         last = min(first + group, stop)
         for i in range(first, last):
-            if order_of_row(order, orders, i) > 1.0:
-                take_support(wide, i - first, probs[i], grads[i])
-                narrow.starts[i - first + 1] = narrow.starts[i - first]
+            k = i - first
+            wide.starts[k + 1], narrow.starts[k + 1] = wide.starts[k], narrow.starts[k]
+            if number_of_row(order, orders, i) > 1.0:
+                take_support(wide, k, probs[i], grads[i])
             else:
-                take_support(narrow, i - first, probs[i], grads[i])
-                wide.starts[i - first + 1] = wide.starts[i - first]
+                take_support(narrow, k, probs[i], grads[i])
         for i in range(first, last):
-            r, k = order_of_row(order, orders, i), i - first
-            moved = _steep_row(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
+            k, r = i - first, number_of_row(order, orders, i)
+            moved = _row_above_2(wide, k, r) if r > 1.0 else _listed_row(narrow, k, r, wants_order)
             if wants_order:
                 order_grads[i] = moved
         for i in range(first, last):
-            if order_of_row(order, orders, i) > 1.0:
-                write_support(wide, i - first, probs[i], out[i])
+            k = i - first
+            if number_of_row(order, orders, i) > 1.0:
+                scatter(probs[i], 0.0, wide.results, wide.starts[k], out[i])
             elif not dense:
-                write_support(narrow, i - first, probs[i], out[i])
+                scatter(probs[i], 0.0, narrow.results, narrow.starts[k], out[i])
 
 
 @inline
@@ -272,11 +237,11 @@ def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
     size, width = probs.shape[1], width_of(probs)
     whole = size // width * width
     for i in range(start, stop):
-        row, target = out[i], targets[i]
-        grad = grads[i] if target != ignored else probs.dtype.type(0)
+        kept = targets[i] != ignored
+        grad = grads[i] if kept else probs.dtype.type(0)
         for j in range(0, whole, width):
-            store(row, j, load(probs[i], j) * grad)
-        last = load_first(probs[i], whole, size - whole, probs.dtype.type(0))
-        store_first(row, whole, size - whole, last * grad)
-        if target != ignored:
-            row[target] -= grad
+            store(out[i], j, load(probs[i], j) * grad)
+        last = load_first(probs[i], whole, size - whole, 0.0)
+        store_first(out[i], whole, size - whole, last * grad)
+        if kept:
+            out[i, targets[i]] -= grad

@@ -10,9 +10,9 @@ lies between them are problems of their own, in which each neighbour outside low
 *Short rows* are solved in tiles. With ``λ`` added to both ends of the row, every run of ``S`` has
 two ends that cost ``λ``; in ``T = t + 2 λ`` the maximum is that of ``Σ_S (x_j - T)`` and ``2 λ``
 for each entry of ``S`` that comes next after another. One pass over the candidates finds it, and
-the size of ``S``, which is Newton's step towards ``τ``, from the threshold of the heads' sparsemax,
-a lower bound. Then the runs of ``S`` are split: if the levels of a run are not all equal, some are
-above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
+the size of ``S``, which is Newton's step towards ``τ``, from a lower bound: the threshold of
+sparsemax for the lane maxima. Then the runs of ``S`` are split: if the levels of a run are not all
+equal, some are above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
 ``Σ (v_j - m) - λ |∂|``. As the upper side of a split is known, the heights beside it are moved by
 ``λ`` towards each other, and the parts do not see each other any more.
 
@@ -32,34 +32,33 @@ from repro.mappings.kernels.cpu.blocks import (
     candidate,
     centre,
     fill,
-    head_vectors,
+    lane_maxima,
     new_block,
     stride_of,
-    take_heads,
-    turn,
+    take_lane_maxima,
+    transpose_lists,
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import allocating, inline
 from repro.mappings.kernels.cpu.entmax_solver import descend
 from repro.mappings.kernels.cpu.segments import sweep, trace_back
 from repro.mappings.kernels.cpu.simd import (
-    both,
     compress,
     count,
-    either,
-    excluding,
     expand,
     highest,
     load,
     load_first,
     magnitude,
     maximum,
+    minimum,
     splat,
     store,
     store_first,
     store_positions,
     transpose,
     where,
+    zeros_like,
 )
 
 LEAST, MOST = 1e-5, 0.5
@@ -74,48 +73,39 @@ _LEVEL_PASSES = 200
 _STEPS = 2
 """Newton steps for the bound of the threshold; more leave out few more entries."""
 _MARGIN = 1e-6
+_ROUNDS = 24
+"""Splits, one inside the other, after which a row is left to the linear algorithm."""
 
 
 class Tile(NamedTuple):
-    """Workspace for short rows.
+    """Workspace for short rows."""
 
-    Attributes:
-        block: heights ``x - max x``, column by column, and numbers of the rows.
-        rank_lists: their positions among the allowed entries of the row, row by row.
-        ranks: the same, column by column.
-        bonuses: ``2 λ`` where an entry comes next after another, or 1 where it is linked to it.
-        insides: best sums over sets that end with an entry, one column later, or levels.
-        bests: best sums over sets that end with it or before, or differences.
-        positions: numbers from zero on.
-        lasts: the rank of the last allowed entry of each row.
-    """
-
-    block: Any
-    rank_lists: Any
-    ranks: Any
-    bonuses: Any
-    insides: Any
-    bests: Any
-    positions: Any
-    lasts: Any
+    block: Any  # heights ``x - max x``, column by column, and numbers of the rows
+    rank_lists: Any  # their positions among the allowed entries of the row, row by row
+    ranks: Any  # the same, column by column
+    bonuses: Any  # ``2 λ`` where an entry comes next after another, or 1 where it is linked to it
+    insides: Any  # best sums over sets that end with an entry, one column later, or levels
+    bests: Any  # best sums over sets that end with it or before, or differences
+    positions: Any  # numbers from zero on
+    lasts: Any  # the rank of the last allowed entry of each row
 
 
 class Line(NamedTuple):
-    """Workspace for one row in double precision; the first five are those of ``segments.py``."""
+    """Workspace for one row in double precision."""
 
-    times: Any
+    times: Any  # the first five are those of ``segments.py``
     knots_at: Any
     knots: Any
     lows: Any
     highs: Any
-    heights: Any
-    gaps: Any
-    levels: Any
-    sizes: Any
-    ones: Any
-    jumps: Any
-    places: Any
-    segments: Any
+    heights: Any  # listed entries relative to the largest
+    gaps: Any  # whether allowed entries lie before each, and behind the last
+    levels: Any  # means of segments
+    sizes: Any  # their lengths
+    ones: Any  # a weight for each entry
+    jumps: Any  # where the level of a piece rises and falls
+    places: Any  # positions of the listed entries
+    segments: Any  # their segments
 
 
 @allocating
@@ -158,94 +148,75 @@ def _keep(entries, top, limit, lowest, positions, seen, lists, ranks, taken):
 
 
 @inline
-def _gather(row, top, limit, lowest, positions, lists, ranks, taken):
-    """List what is above a limit, less the largest, and its ranks among the allowed entries.
-
-    Returns:
-        The end of the lists, and how many entries are allowed.
-    """
-    size, step, seen = row.shape[0], width_of(row), 0
-    whole = size // step * step
-    for j in range(0, whole, step):
-        taken, seen = _keep(
-            load(row, j), top, limit, lowest, positions, seen, lists, ranks, taken
-        )  # fmt: skip
-    rest = load_first(row, whole, size - whole, row.dtype.type(-np.inf))
-    return _keep(rest, top, limit, lowest, positions, seen, lists, ranks, taken)
-
-
-@inline
 def _take(tile, rows, first, last):
     """Fill the tile with candidates and their ranks; return how many columns there are."""
-    block = tile.block
-    width, stride, columns = width_of(block.w), stride_of(rows), 0
-    lowest = -np.finfo(rows.dtype).max
+    block, ranks, positions = tile.block, tile.rank_lists, tile.positions
+    width, stride, columns, size = width_of(block.w), stride_of(rows), 0, rows.shape[1]
+    whole, lowest = size // width * width, -np.finfo(rows.dtype).max
     for k in range(width):
-        row = rows[min(first + k, last)]
-        block.ends[k], seen = _gather(
-            row, block.tops[k], block.limits[k], lowest, tile.positions, block.lists,
-            tile.rank_lists, k * stride,
-        )  # fmt: skip
+        row, taken, seen = rows[min(first + k, last)], k * stride, 0
+        top, limit = block.tops[k], block.limits[k]
+        for j in range(0, whole, width):
+            taken, seen = _keep(
+                load(row, j), top, limit, lowest, positions, seen, block.lists, ranks, taken
+            )
+        rest = load_first(row, whole, size - whole, -np.inf)
+        block.ends[k], seen = _keep(
+            rest, top, limit, lowest, positions, seen, block.lists, ranks, taken
+        )
         tile.lasts[k] = rows.dtype.type(seen - 1)
         columns = max(columns, block.ends[k] - k * stride)
     columns = (columns + LINE - 1) // LINE * LINE
-    turn(block, block.lists, stride, columns, lowest, block.w)
+    transpose_lists(block, block.lists, stride, columns, lowest, block.w)
     for j in range(0, columns, width):
-        transpose(tile.rank_lists, j, stride, tile.ranks, j * width, width)
+        transpose(ranks, j, stride, tile.ranks, j * width, width)
     return columns
 
 
 @inline
-def _link(tile, ranks, columns, lasts, lam, bonuses):
+def _link(heights, ranks, columns, lasts, lam, bonuses):
     """Raise the ends of the rows by ``λ``; write ``2 λ`` where an entry comes next after another.
 
     Past the last candidate of a row, ranks are of no use, and do no harm.
     """
-    width, before, zero = width_of(tile), splat(tile.dtype.type(-2)), splat(tile.dtype.type(0))
+    width, before = width_of(heights), splat(heights.dtype.type(-2))
     for k in range(0, columns * width, width):
         rank = load(ranks, k)
-        raised = where(rank == 0.0, zero + lam, zero) + where(rank == lasts, zero + lam, zero)
-        store(tile, k, load(tile, k) + raised)
-        store(bonuses, k, where(rank - before == 1.0, zero + 2.0 * lam, zero))
+        raised = where(rank == 0.0, lam, 0.0) + where(rank == lasts, lam, 0.0)
+        store(heights, k, load(heights, k) + raised)
+        store(bonuses, k, where(rank - before == 1.0, 2.0 * lam, 0.0))
         before = rank
 
 
 @inline
-def _gains(tile, bonuses, columns, level, insides, bests):
-    """The maximum, and the size of ``S``.
-
-    Also writes, one column later, the maxima over sets that end with each candidate, and over
-    those that end with it or before.
-    """
-    width, one = width_of(tile), splat(tile.dtype.type(1))
-    inside = best = inside_size = best_size = level - level
-    store(insides, 0, inside)
-    store(bests, 0, best)
-    for k in range(0, columns * width, width):
-        joined = inside + load(bonuses, k)
-        longer = joined > best
-        inside = where(longer, joined, best) + (load(tile, k) - level)
-        inside_size = where(longer, inside_size, best_size) + one
-        better = inside > best
-        best, best_size = where(better, inside, best), where(better, inside_size, best_size)
-        store(insides, k + width, inside)
-        store(bests, k + width, best)
-    return best, best_size
-
-
-@inline
-def _ascend(tile, bonuses, columns, level, enough, insides, bests):
+def _ascend(heights, bonuses, columns, level, enough, insides, bests):
     """``T`` of every lane up to an excess mass, from below, and the step that is left to take.
 
     ``T`` stays below the root by more than its rounding: just above it, entries tied at the
     threshold would be out of ``S``, and nothing would bring them back.
+
+    Also writes, one column later, the maxima over sets that end with each candidate, and over
+    those that end with it or before.
     """
-    step, below = level - level, 2.0 * np.finfo(tile.dtype).eps
+    width, zero, below = width_of(heights), zeros_like(level), 2.0 * np.finfo(heights.dtype).eps
+    step = zero
+    store(insides, 0, zero)
+    store(bests, 0, zero)
     for _ in range(_PASSES):
-        mass, size = _gains(tile, bonuses, columns, level, insides, bests)
-        step = (mass - 1.0) / size
+        inside = best = inside_size = best_size = zero
+        for k in range(0, columns * width, width):
+            joined = inside + load(bonuses, k)
+            longer = joined > best
+            inside = where(longer, joined, best) + (load(heights, k) - level)
+            inside_size = where(longer, inside_size, best_size) + 1.0
+            better = inside > best
+            best, best_size = where(better, inside, best), where(better, inside_size, best_size)
+            store(insides, k + width, inside)
+            store(bests, k + width, best)
+        # The maximum is the mass, and the size of its set the slope.
+        step = (best - 1.0) / best_size
         higher = (level + step) - below
-        moves = both(mass > 1.0 + enough, higher > level)
+        moves = (best > 1.0 + enough) & (higher > level)
         if count(moves) == 0:
             break
         level = where(moves, higher, level)
@@ -253,7 +224,7 @@ def _ascend(tile, bonuses, columns, level, enough, insides, bests):
 
 
 @inline
-def _trace_back_set(tile, bonuses, columns, level, lam, insides, bests):
+def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
     """Replace candidates by their heights above ``t``, less ``λ`` at the ends of runs of ``S``.
 
     Bonuses become links: one where an entry of ``S`` comes next after another. What is not in ``S``
@@ -262,25 +233,17 @@ def _trace_back_set(tile, bonuses, columns, level, lam, insides, bests):
     Returns:
         Where there are links.
     """
-    width, zero = width_of(tile), level - level
-    after = linked = zero > zero
+    width = width_of(heights)
+    after = linked = level < level
     for k in range((columns - 1) * width, -1, -width):
         before = load(bests, k)
-        member = either(after, load(insides, k + width) > before)
-        joined = both(member, load(insides, k) + load(bonuses, k) > before)
-        inner = where(joined, zero + lam, zero) + where(after, zero + lam, zero)
-        store(tile, k, where(member, (load(tile, k) - level) + inner, -1.0))
-        store(bonuses, k, where(joined, zero + 1.0, zero))
-        linked, after = either(linked, joined), joined
+        member = after | (load(insides, k + width) > before)
+        joined = member & (load(insides, k) + load(bonuses, k) > before)
+        inner = where(joined, lam, 0.0) + where(after, lam, 0.0)
+        store(heights, k, where(member, (load(heights, k) - level) + inner, -1.0))
+        store(bonuses, k, where(joined, 1.0, 0.0))
+        linked, after = linked | joined, joined
     return linked
-
-
-@inline
-def _added(total, lost, term):
-    """A sum and what rounding has taken from it, with one more term."""
-    larger = total + term
-    part = larger - total
-    return larger, lost + ((total - (larger - part)) + (term - part))
 
 
 @inline
@@ -292,153 +255,118 @@ def _share_out(levels, links, ranks, columns, step):
     Returns:
         By how much the sum of the shares exceeds one, and how many are positive.
     """
-    width, zero = width_of(levels), step - step
+    width, zero = width_of(levels), zeros_like(step)
     excess, lost, size, leader = zero - 1.0, zero, zero, zero
     for k in range(0, columns * width, width):
         share = maximum(load(levels, k) - step, 0.0)
         leader = where(load(links, k) > 0.0, leader, load(ranks, k))
         store(levels, k, share)
         store(ranks, k, leader)
-        excess, lost = _added(excess, lost, share)
-        size += where(share > 0.0, zero + 1.0, zero)
+        size += where(share > 0.0, 1.0, 0.0)
+        # Compensated: a share may be larger than the sum.
+        larger = excess + share
+        part = larger - excess
+        lost += (excess - (larger - part)) + (share - part)
+        excess = larger
     return excess + lost, size
 
 
 @inline
-def _settle(shares, columns, excess):
-    """Lower positive shares by so much, so that they sum to one."""
-    width = width_of(shares)
-    for k in range(0, columns * width, width):
-        share = load(shares, k)
-        store(shares, k, where(share > 0.0, maximum(share - excess, 0.0), 0.0))
-
-
-# Runs
-
-
-_ROUNDS = 24
-"""Splits, one inside the other, after which a row is left to the linear algorithm."""
-
-
-@inline
-def _means(heights, links, columns, zero, means, sizes):
-    """Write the mean of the run of each entry."""
-    width, mass, size = width_of(heights), zero, zero
-    for k in range(0, columns * width, width):
-        linked = load(links, k) > 0.0
-        mass = where(linked, mass, zero) + load(heights, k)
-        size = where(linked, size, zero) + 1.0
-        store(means, k, mass)
-        store(sizes, k, size)
-    mean, after = zero, zero > zero
-    for k in range((columns - 1) * width, -1, -width):
-        mean = where(after, mean, load(means, k) / load(sizes, k))
-        store(means, k, mean)
-        after = load(links, k) > 0.0
-
-
-@inline
-def _differences(heights, links, columns, zero, lam, means, differences):
-    """Write the sums ``e_k = clip(e_{k-1}, -λ, λ) + v_k - m`` along each run."""
-    width, found = width_of(heights), zero
-    for k in range(0, columns * width, width):
-        found = maximum(where(found < lam, found, zero + lam), -lam)
-        found = where(load(links, k) > 0.0, found, zero)
-        found = found + (load(heights, k) - load(means, k))
-        store(differences, k, found)
-
-
-@inline
-def _cut(heights, links, columns, zero, lam, differences):
-    """Split runs; return where one was split."""
-    width = width_of(heights)
-    after = upper = any_cut = zero > zero
-    for k in range((columns - 1) * width, -1, -width):
-        bound = where(after, where(upper, zero - lam, zero + lam), zero)
-        here = load(differences, k) > bound
-        split = both(after, either(excluding(here, upper), excluding(upper, here)))
-        move = where(split, where(here, zero + lam, zero - lam), zero)
-        store(heights, k, load(heights, k) - move)
-        store(heights, k + width, load(heights, k + width) + move)
-        store(links, k + width, where(split, zero, load(links, k + width)))
-        after, upper, any_cut = load(links, k) > 0.0, here, either(any_cut, split)
-    return any_cut
-
-
-@inline
-def _split(heights, links, columns, lam, zero, means, spare):
-    """Write the levels of linked heights, and keep the links of those that are tied.
-
-    Args:
-        heights: of the rows of a tile; get moved.
-        links: positive where an entry is in the same run as the one before.
-        columns: how many.
-        lam: ``λ``.
-        zero: zeros in all lanes.
-        means: room for the levels.
-        spare: more room.
+def _split(heights, links, columns, lam, means, spare):
+    """Write the levels of linked heights, which get moved, and keep links of those that are tied.
 
     Returns:
-        Which lanes are not done.
+        Which rows are not done.
     """
-    open_lanes = zero > zero
+    width = width_of(heights)
+    zero = zeros_like(load(heights, 0))
+    none = split_rows = zero > zero
     for _ in range(_ROUNDS):
-        _means(heights, links, columns, zero, means, spare)
-        _differences(heights, links, columns, zero, lam, means, spare)
-        open_lanes = _cut(heights, links, columns, zero, lam, spare)
-        if count(open_lanes) == 0:
+        # The mean of the run of each entry.
+        mass = size = zero
+        for k in range(0, columns * width, width):
+            linked = load(links, k) > 0.0
+            mass = where(linked, mass, 0.0) + load(heights, k)
+            size = where(linked, size, 0.0) + 1.0
+            store(means, k, mass)
+            store(spare, k, size)
+        mean, after = zero, none
+        for k in range((columns - 1) * width, -1, -width):
+            mean = where(after, mean, load(means, k) / load(spare, k))
+            store(means, k, mean)
+            after = load(links, k) > 0.0
+        # The sums e_k = clip(e_{k-1}, -λ, λ) + v_k - m along each run.
+        found = zero
+        for k in range(0, columns * width, width):
+            found = maximum(minimum(found, lam), -lam)
+            found = where(load(links, k) > 0.0, found, 0.0)
+            found = found + (load(heights, k) - load(means, k))
+            store(spare, k, found)
+        # Back along each run, an entry is in the upper set if its sum exceeds what it may pass on.
+        after = upper = split_rows = none
+        for k in range((columns - 1) * width, -1, -width):
+            here = load(spare, k) > where(after, where(upper, -lam, lam), 0.0)
+            split = after & ((here & ~upper) | (upper & ~here))
+            move = where(split, where(here, lam, -lam), 0.0)
+            store(heights, k, load(heights, k) - move)
+            store(heights, k + width, load(heights, k + width) + move)
+            store(links, k + width, where(split, 0.0, load(links, k + width)))
+            after, upper, split_rows = load(links, k) > 0.0, here, split_rows | split
+        if count(split_rows) == 0:
             break
-    return open_lanes
+    return split_rows
 
 
 @inline
 def _solve_tile(tile, rows, first, last, lam):
-    """Fill lists with shares and groups; mark rows that are to be solved in another way by NaN."""
+    """Fill lists with shares and groups; mark rows that are to be solved in another way by zero."""
     block = tile.block
     width, stride, one = width_of(block.w), stride_of(rows), splat(rows.dtype.type(1))
     block.orders[:] = 1.0
-    columns = take_heads(block, rows, first, last)
+    columns = take_lane_maxima(block, rows, first, last)
     peak = load(block.peaks, 0)
-    undone = either(either(peak == math.inf, peak == -math.inf), load(block.bads, 0) > 0.0)
+    undone = (peak == math.inf) | (peak == -math.inf) | (load(block.bads, 0) > 0.0)
     centre(block, columns)
     c, _ = descend(block, columns, one, True, _COARSE)
     store(block.limits, 0, c * -_LOOSER - 4.0 * lam)
     columns = _take(tile, rows, first, last)
     heights, bonuses, insides, bests = block.w, tile.bonuses, tile.insides, tile.bests
     _link(heights, tile.ranks, columns, load(tile.lasts, 0), lam, bonuses)
-    enough = math.sqrt(np.finfo(rows.dtype).eps) / 10.0
+    rounding = np.finfo(rows.dtype).eps
+    enough = math.sqrt(rounding) / 10.0
     level, step = _ascend(heights, bonuses, columns, -1.0 * c, enough, insides, bests)
     linked = _trace_back_set(heights, bonuses, columns, level, lam, insides, bests)
     if count(linked) > 0:
-        zero = level - level
-        undone = either(undone, _split(heights, bonuses, columns, lam, zero, insides, bests))
+        undone |= _split(heights, bonuses, columns, lam, insides, bests)
         for k in range(0, columns * width, width):
             store(heights, k, load(insides, k))
     excess, size = _share_out(heights, bonuses, tile.ranks, columns, step)
-    _settle(heights, columns, excess / size)
-    rounding = np.finfo(rows.dtype).eps
+    surplus = excess / size
+    for k in range(0, columns * width, width):
+        share = load(heights, k)
+        store(heights, k, where(share > 0.0, maximum(share - surplus, 0.0), 0.0))
     # A step back means that T is above the root, where what is tied at the threshold is missing.
-    near = both(magnitude(excess) <= 2.0 * rounding, step >= -0.25 * rounding)
-    store(block.scales, 0, where(excluding(near, undone), one, 0.0))
+    near = (magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
+    store(block.scales, 0, where(near & ~undone, 1.0, 0.0))
     for j in range(0, columns, width):
         transpose(heights, j * width, width, block.lists, j, stride)
         transpose(tile.ranks, j * width, width, tile.rank_lists, j, stride)
 
 
 @inline
-def _write(row, top, limit, lists, ranks, taken, out, groups):
-    """Write the shares of candidates and their groups."""
-    size, step = row.shape[0], width_of(row)
-    whole = size // step * step
-    for j in range(0, whole, step):
+def _write(tile, k, rows, i, out, groups):
+    """Write the shares and groups of row ``i``, the ``k``-th of a tile."""
+    block, row, size, width = tile.block, rows[i], rows.shape[1], width_of(rows)
+    top, limit, taken = block.tops[k], block.limits[k], k * stride_of(rows)
+    whole = size // width * width
+    for j in range(0, whole, width):
         above = candidate(load(row, j), top, 1.0) > limit
-        store(out, j, expand(lists, taken, above))
-        store_first(groups, j, step, expand(ranks, taken, above))
+        store(out, j, expand(block.lists, taken, above))
+        store(groups, j, expand(tile.rank_lists, taken, above))
         taken += count(above)
-    rest = load_first(row, whole, size - whole, row.dtype.type(-np.inf))
-    above = candidate(rest, top, 1.0) > limit
-    store_first(out, whole, size - whole, expand(lists, taken, above))
-    store_first(groups, whole, size - whole, expand(ranks, taken, above))
+    above = candidate(load_first(row, whole, size - whole, -np.inf), top, 1.0) > limit
+    store_first(out, whole, size - whole, expand(block.lists, taken, above))
+    store_first(groups, whole, size - whole, expand(tile.rank_lists, taken, above))
 
 
 # One row
@@ -454,7 +382,7 @@ def height_of(row, j, top):
 @inline
 def blank(row, probs, groups):
     """Fill a row with zeros, or NaN; return its largest entry, and whether that is all."""
-    a, b, c, d, bad = head_vectors(row)
+    a, b, c, d, bad = lane_maxima(row)
     top = highest(maximum(maximum(a, b), maximum(c, d)))
     fill(probs, math.nan if bad > 0 else 0.0)
     groups[:] = 0
@@ -473,30 +401,17 @@ def _list_above(row, limit, places):
         if here > 0:  # rare in long rows
             store_positions(places, found, j, above)
             found += here
-    above = load_first(row, whole, size - whole, row.dtype.type(-np.inf)) > limit
+    above = load_first(row, whole, size - whole, -np.inf) > limit
     store_positions(places, found, whole, above)
     return found + count(above)
 
 
 @inline
-def _reaching(row, top, floor, heights, places):
-    """List the entries above a floor, relative to the top; return how many."""
-    limit = row.dtype.type(top + floor - _MARGIN * (abs(top) - floor))
-    found = _list_above(row, limit, places)
-    for k in range(found):
-        heights[k] = height_of(row, places[k], top)
-    return found
-
-
-@inline
 def _narrowed(heights, places, count, lam):
-    """Keep of lists what can have mass; return how many.
+    """Keep of scores less the largest, which are above ``-1 - 4 λ``, what can have mass.
 
-    Args:
-        heights: scores less the largest; all that are above ``-1 - 4 λ``.
-        places: their positions.
-        count: how many.
-        lam: ``λ``.
+    Returns:
+        How many are left.
     """
     tau, kept = -1.0, 0
     for _ in range(_STEPS):
@@ -516,28 +431,22 @@ def _narrowed(heights, places, count, lam):
 
 
 @inline
-def _allowed(row, top, start, stop):
-    """Whether an entry between two positions is allowed."""
-    limit = np.float64(np.finfo(row.dtype).max)
-    for j in range(start, stop):  # noqa: SIM110  numba has no any() of a generator
-        if row[j] > -math.inf and height_of(row, j, top) > -limit:
-            return True
-    return False
-
-
-@inline
 def _gaps_between(row, top, places, many, gaps):
     """Write 1 where allowed entries lie between two that are listed, or before, or after them."""
-    after = 0
+    after, limit = 0, np.float64(np.finfo(row.dtype).max)
     for k in range(many + 1):
         place = places[k] if k < many else row.shape[0]
-        gaps[k] = 1.0 if place > after and _allowed(row, top, after, place) else 0.0
+        gaps[k] = 0.0
+        for j in range(after, place):
+            if row[j] > -math.inf and height_of(row, j, top) > -limit:
+                gaps[k] = 1.0
+                break
         after = place + 1
 
 
 @inline
-def _segments(line, first, size, lam, found):
-    """Write the mean of every segment, its length, and the segments of the entries.
+def _add_segments(line, first, size, lam, found):
+    """Write the mean of every segment of a piece, its length, and the segments of the entries.
 
     Segments are numbered from ``found``; returned is the next number.
     """
@@ -553,22 +462,21 @@ def _segments(line, first, size, lam, found):
 
 
 @inline
-def _pieces(line, many, lam):
+def _find_segments(line, many, lam):
     """Total variation of the listed entries, those apart from each other on their own."""
     found = first = 0
     for k in range(many):
         line.heights[k] -= lam * (line.gaps[k] + line.gaps[k + 1])
         if line.gaps[k + 1] > 0.0 or k == many - 1:
             size = k + 1 - first
-            if size == 1:
-                line.jumps[0] = 0
-            else:
+            line.jumps[0] = 0
+            if size > 1:
                 level = sweep(
                     line.heights[first : k + 1], line.ones, size, lam, line.times, line.knots_at,
                     line.knots, line.lows, line.highs,
                 )  # fmt: skip
                 trace_back(level, size, line.lows, line.highs, line.jumps)
-            found = _segments(line, first, size, lam, found)
+            found = _add_segments(line, first, size, lam, found)
             first = k + 1
     return found
 
@@ -605,36 +513,34 @@ def _solve_row(row, lam, line, probs, groups):
     top, settled = blank(row, probs, groups)
     if settled:
         return
-    floor = max(-(1.0 + 4.0 * lam), -np.float64(np.finfo(row.dtype).max))
-    found = _reaching(row, top, floor, line.heights, line.places)
-    found = _narrowed(line.heights, line.places, found, lam)
-    _gaps_between(row, top, line.places, found, line.gaps)
-    runs = _pieces(line, found, lam)
-    (tau, mass), first = _simplex_level(line.levels, line.sizes, runs), 0
+    places, floor = line.places, max(-(1.0 + 4.0 * lam), -np.float64(np.finfo(row.dtype).max))
+    limit = row.dtype.type(top + floor - _MARGIN * (abs(top) - floor))
+    found = _list_above(row, limit, places)
+    for k in range(found):
+        line.heights[k] = height_of(row, places[k], top)
+    found = _narrowed(line.heights, places, found, lam)
+    _gaps_between(row, top, places, found, line.gaps)
+    segments = _find_segments(line, found, lam)
+    (tau, mass), first = _simplex_level(line.levels, line.sizes, segments), 0
     for k in range(found):
         first = k if line.segments[k] != line.segments[first] else first
         share = (line.levels[line.segments[k]] - tau) / mass
         if share > 0.0:
-            probs[line.places[k]], groups[line.places[k]] = share, line.places[first]
+            probs[places[k]], groups[places[k]] = share, places[first]
 
 
 @inline
 def solve_fusedmax(rows, lam, probs, groups, tile, line, start, stop):
     """Fusedmax of rows, and the segments of their entries."""
-    block, stride = tile.block, stride_of(rows)
-    tiled = block.in_lanes and LEAST <= lam <= MOST
-    group = width_of(block.w)
+    block = tile.block
+    tiled, group = block.in_lanes and LEAST <= lam <= MOST, width_of(block.w)
     for first in range(start, stop, group):
         end = min(first + group, stop)
         block.scales[:] = 0.0
         if tiled:
             _solve_tile(tile, rows, first, end - 1, rows.dtype.type(lam))
         for i in range(first, end):
-            k = i - first
-            if block.scales[k] > 0.0:
-                _write(
-                    rows[i], block.tops[k], block.limits[k], block.lists, tile.rank_lists,
-                    k * stride, probs[i], groups[i],
-                )  # fmt: skip
+            if block.scales[i - first] > 0.0:
+                _write(tile, i - first, rows, i, probs[i], groups[i])
             else:
                 _solve_row(rows[i], lam, line, probs[i], groups[i])

@@ -16,7 +16,6 @@ from repro.mappings.kernels.cpu.oscarmax import new_workspace, solve_oscarmax
 from repro.mappings.kernels.cpu.parallel import Kernel, run
 from repro.mappings.kernels.cpu.simd import (
     count,
-    excluding,
     load,
     load_first,
     load_first_as,
@@ -54,52 +53,6 @@ def _oscar_rows(kind, scores, lam, probs, groups, size, start, stop):
 
 
 @inline
-def _spans(probs, spans, out):
-    """List the spans of a row with mass, and write zeros; return how many, and the support."""
-    size, step, found, support = probs.shape[0], width_of(probs), 0, 0
-    zero, whole = splat(probs.dtype.type(0)), size // step * step
-    for j in range(0, whole, step):
-        here = count(load(probs, j) > zero)
-        store(out, j, zero)
-        spans[found] = j
-        found += here > 0
-        support += here
-    here = count(load_first(probs, whole, size - whole, probs.dtype.type(0)) > zero)
-    store_first(out, whole, size - whole, zero)
-    spans[found] = whole
-    return found + (here > 0), support + here
-
-
-@inline
-def _sum(probs, grads, spans, found):
-    """The sum of the gradient over the support."""
-    size, nothing = probs.shape[0], probs.dtype.type(0)
-    summed = zero = splat(nothing)
-    for k in range(found):
-        j = spans[k]
-        here = load_first(probs, j, size - j, nothing) > zero
-        summed += where(here, load_first(grads, j, size - j, nothing), zero)
-    return total(summed)
-
-
-@inline
-def _write_own(probs, groups, grads, spans, found, mean, places, out):
-    """Write what holds for entries on their own; list the others, and return how many."""
-    size, nothing, listed = probs.shape[0], probs.dtype.type(0), 0
-    zero = splat(nothing)
-    for k in range(found):
-        j = spans[k]
-        here = load_first(probs, j, size - j, nothing) > zero
-        grad = load_first(grads, j, size - j, nothing)
-        store_first(out, j, size - j, where(here, grad - mean, zero))
-        named = load_first_as(probs, groups, j, size - j, np.int32(0))
-        others = excluding(here, named == numbered(zero) + probs.dtype.type(j))
-        store_positions(places, listed, j, others)
-        listed += count(others)
-    return listed
-
-
-@inline
 def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
     """Write the means of groups, which may include the entry after which they are named."""
     for k in range(listed):
@@ -120,11 +73,35 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
 
 @inline
 def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, start, stop):
+    """``J g`` of rows: of vectors of entries with mass only, most rows having few."""
+    size, width, zero = probs.shape[1], width_of(probs), splat(probs.dtype.type(0))
+    whole = size // width * width
     for i in range(start, stop):
-        row, incoming = probs[i], grads[i]
-        found, support = _spans(row, spans, out[i])
-        mean = _sum(row, incoming, spans, found) / probs.dtype.type(support)
-        listed = _write_own(row, groups[i], incoming, spans, found, mean, places, out[i])
+        row, incoming, found, support, summed = probs[i], grads[i], 0, 0, zero
+        for j in range(0, whole, width):
+            here = count(load(row, j) > 0.0)
+            store(out[i], j, zero)
+            spans[found] = j
+            found += here > 0
+            support += here
+        here = count(load_first(row, whole, size - whole, 0.0) > 0.0)
+        store_first(out[i], whole, size - whole, zero)
+        spans[found] = whole
+        found, support = found + (here > 0), support + here
+        for k in range(found):
+            j = spans[k]
+            here = load_first(row, j, size - j, 0.0) > 0.0
+            summed += where(here, load_first(incoming, j, size - j, 0.0), 0.0)
+        mean, listed = total(summed) / probs.dtype.type(support), 0
+        for k in range(found):
+            j = spans[k]
+            here = load_first(row, j, size - j, 0.0) > 0.0
+            grad = load_first(incoming, j, size - j, 0.0)
+            store_first(out[i], j, size - j, where(here, grad - mean, 0.0))
+            named = load_first_as(probs, groups[i], j, size - j, 0)
+            others = here & ~(named == numbered(zero) + probs.dtype.type(j))
+            store_positions(places, listed, j, others)
+            listed += count(others)
         if listed > 0:
             _write_others(row, groups[i], incoming, mean, places, listed, totals, sizes, out[i])
 

@@ -21,28 +21,30 @@ from repro.mappings.kernels.cpu.blocks import (
     along_row,
     fill,
     new_block,
+    new_support,
+    number_of_row,
     pack,
     rows_in,
     scatter,
     set_limits,
     stride_of,
     take_candidates,
-    take_heads,
+    take_lane_maxima,
+    take_support,
     width_of,
 )
 from repro.mappings.kernels.cpu.compile import inline, kernel, matrix, vector
 from repro.mappings.kernels.cpu.elementary import power
 from repro.mappings.kernels.cpu.parallel import run
 from repro.mappings.kernels.cpu.simd import (
-    both,
     count,
     load,
     magnitude,
     maximum,
     store,
     where,
+    zeros_like,
 )
-from repro.mappings.kernels.cpu.support import new_support, take_support, write_support
 
 _PASSES = 100
 """Newton's method needs about six passes, halving 53."""
@@ -65,7 +67,7 @@ def _raised(below, height, exponent, plain):
 def _sums(block, columns, c, exponent, plain):
     """``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; keeps ``ρ^e``."""
     width, growth = width_of(block.w), 1.0 / c
-    lower = first = upper = c - c
+    lower = first = upper = zeros_like(c)
     for k in range(0, columns * width, width):
         below = maximum(load(block.w, k) * growth, -1.0)
         height = below + 1.0
@@ -78,32 +80,29 @@ def _sums(block, columns, c, exponent, plain):
 
 
 @inline
-def _residual(block, columns, c, exponent, plain, squared):
-    """Left side of the equation, which is one at the root, and its derivative in ``c``."""
-    lower, first, upper = _sums(block, columns, c, exponent, plain)
-    inverse = 1.0 / maximum(upper, 1.0)
-    if not squared:
-        norm = 1.0 / power(inverse - 1.0, inverse, 1.0 / (exponent + 1.0))
-        return c * norm, norm * first / upper
-    norm = power(inverse - 1.0, inverse, (exponent - 1.0) / (exponent + 1.0))
-    curved = exponent * lower - (exponent - 1.0) * first * first / upper
-    return c * first * norm, curved * norm
-
-
-@inline
 def _find_root(block, columns, exponent, plain, squared, usual):
     """``c`` of every row, by Newton's method in a bracket from its upper end."""
-    c = exponent - exponent + 1.0
-    low, high, last, moves = c - c, c, c, usual
+    low = zeros_like(exponent)
+    c = high = last = low + 1.0
+    moves = usual
     for _ in range(_PASSES):
-        mass, slope = _residual(block, columns, c, exponent, plain, squared)
+        # The left side of the equation, which is one at the root, and its derivative in c.
+        lower, first, upper = _sums(block, columns, c, exponent, plain)
+        inverse = 1.0 / maximum(upper, 1.0)
+        if squared:
+            norm = power(inverse - 1.0, inverse, (exponent - 1.0) / (exponent + 1.0))
+            curved = exponent * lower - (exponent - 1.0) * first * first / upper
+            mass, slope = c * first * norm, curved * norm
+        else:
+            norm = 1.0 / power(inverse - 1.0, inverse, 1.0 / (exponent + 1.0))
+            mass, slope = c * norm, norm * first / upper
         low, high = where(mass < 1.0, c, low), where(mass < 1.0, high, c)
         newton = (1.0 - mass) / slope
-        moves = both(moves, magnitude(newton) > _ROUNDING * c)
+        moves &= magnitude(newton) > _ROUNDING * c
         if count(moves) == 0:
             break
         reached = c + newton
-        safe = both(both(low <= reached, reached <= high), 2.0 * magnitude(newton) <= last)
+        safe = (low <= reached) & (reached <= high) & (2.0 * magnitude(newton) <= last)
         step = where(safe, newton, 0.5 * (low + high) - c)
         last = where(moves, magnitude(step), last)
         c = where(moves, c + step, c)
@@ -111,39 +110,32 @@ def _find_root(block, columns, exponent, plain, squared, usual):
 
 
 @inline
-def _solve(rows, exponent, exponents, squared, probs, block, first, stop):
-    """Normmax or sq-pnorm-max of the rows of a block."""
-    last, plain = stop - 1, exponent
-    block.orders[:] = 1.0
-    for k in range(block.leads.shape[0]):
-        e = exponents[min(first + k, last)] if exponents.shape[0] > 0 else exponent
-        plain = e if k == 0 or plain == e else math.nan
-        block.leads[k] = e if e > 0.0 else 1.0
-    take_heads(block, rows, first, last)
-    e = load(block.leads, 0)
-    set_limits(block, e - e + 1.0, e - e + 1.0, np.finfo(rows.dtype).eps)
-    columns = take_candidates(block, rows, first, last)
-    usual = both(load(block.bads, 0) == 0.0, load(block.peaks, 0) > -np.inf)
-    c = _find_root(block, columns, e, plain, squared, usual)
-    _, total, _ = _sums(block, columns, c, e, plain)
-    store(block.scales, 0, 1.0 / total)
-    pack(block, block.shares, columns, stride_of(rows))
-    for k in range(stop - first):
-        i = first + k
-        e = exponents[i] if exponents.shape[0] > 0 else exponent
-        bad = block.bads[k] > 0.0 or not e > 0.0
-        if bad or block.peaks[k] == -np.inf:
-            fill(probs[i], math.nan if bad else 0.0)
-        else:
-            scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
-
-
-@inline
 def _solve_rows(rows, exponent, exponents, squared, probs, block, start, stop):
-    group = rows_in(block)
-    for first in range(start, stop, group):
-        end = min(first + group, stop)
-        _solve(rows, exponent, exponents, squared, probs, block, first, end)
+    """Normmax or sq-pnorm-max of rows, ``e`` being their exponent."""
+    block.orders[:] = 1.0
+    for first in range(start, stop, rows_in(block)):
+        last, plain = min(first + rows_in(block), stop) - 1, exponent
+        for k in range(block.leads.shape[0]):
+            e = number_of_row(exponent, exponents, min(first + k, last))
+            plain = e if k == 0 or plain == e else math.nan
+            block.leads[k] = e if e > 0.0 else 1.0
+        take_lane_maxima(block, rows, first, last)
+        e = load(block.leads, 0)
+        one = zeros_like(e) + 1.0
+        set_limits(block, one, one, np.finfo(rows.dtype).eps)
+        columns = take_candidates(block, rows, first, last)
+        usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
+        c = _find_root(block, columns, e, plain, squared, usual)
+        _, total, _ = _sums(block, columns, c, e, plain)
+        store(block.scales, 0, 1.0 / total)
+        pack(block, block.shares, columns, stride_of(rows))
+        for i in range(first, last + 1):
+            k = i - first
+            bad = block.bads[k] > 0.0 or not number_of_row(exponent, exponents, i) > 0.0
+            if bad or block.peaks[k] == -np.inf:
+                fill(probs[i], math.nan if bad else 0.0)
+            else:
+                scatter(rows[i], block.limits[k], block.packed, k * stride_of(rows), probs[i])
 
 
 @kernel
@@ -194,11 +186,15 @@ def _squared_row(shares, vector, count, order, slopes):
 
 
 @inline
-def _slopes(shares, count, alpha, slopes):
-    """Write ``p^{2-α} ‖p‖_α^{α-1} / (α - 1)``; return the largest share and ``Σ (p / max p)^α``."""
-    top = total = 0.0
+def _normmax_row(shares, vector, count, alpha, slopes, wants_alpha):
+    """``J v`` of normmax on the support, written over ``v``; returns ``<∂p/∂α, v>``, if wanted.
+
+    ``J = (I - p 1ᵀ) diag(d) (I - 1 pᵀ)`` with ``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)``.
+    """
+    top = total = along = moved = alpha_grad = 0.0
     for k in range(count):
         top = max(top, shares[k])
+        along += shares[k] * vector[k]
     for k in range(count):
         relative = shares[k] / top
         slopes[k] = _raise_share(relative, 2.0 - alpha)
@@ -206,37 +202,24 @@ def _slopes(shares, count, alpha, slopes):
     scale = top * total ** ((alpha - 1.0) / alpha) / (alpha - 1.0)
     for k in range(count):
         slopes[k] *= scale
-    return top, total
-
-
-@inline
-def _normed_row(shares, vector, count, slopes):
-    """``J v`` of normmax on the support, ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) v``."""
-    along = moved = 0.0
-    for k in range(count):
-        along += shares[k] * vector[k]
+    if wants_alpha:
+        # Shares drift at a fixed threshold, which moves, and are normalized.
+        norm, lowered, drift = top * total ** (1.0 / alpha), 0.0, 0.0
+        for k in range(count):
+            height = shares[k] / norm
+            lowered += shares[k] * height ** (alpha - 1.0) * math.log(height) / alpha
+        for k in range(count):
+            logs = math.log(shares[k] / norm)
+            change = slopes[k] * lowered - shares[k] * logs / (alpha - 1.0)
+            moved += change
+            drift += change * vector[k]
+        alpha_grad, moved = drift - moved * along, 0.0
     for k in range(count):
         vector[k] = slopes[k] * (vector[k] - along)
         moved += vector[k]
     for k in range(count):
         vector[k] -= shares[k] * moved
-
-
-@inline
-def _order_gradient(shares, vector, count, alpha, slopes, top, total):
-    """``<∂p/∂α, v>`` of normmax: drift, the threshold's move, normalisation."""
-    size, lowered = top * total ** (1.0 / alpha), 0.0
-    for k in range(count):
-        height = shares[k] / size
-        lowered += shares[k] * height ** (alpha - 1.0) * math.log(height) / alpha
-    along = moved = drift = 0.0
-    for k in range(count):
-        logs = math.log(shares[k] / size)
-        change = slopes[k] * lowered - shares[k] * logs / (alpha - 1.0)
-        along += shares[k] * vector[k]
-        moved += change
-        drift += change * vector[k]
-    return drift - moved * along
+    return alpha_grad
 
 
 @inline
@@ -248,14 +231,11 @@ def _differentiate(probs, grads, order, orders, squared, out, order_grads, suppo
         if size > 0 and squared:
             _squared_row(shares, vector, size, order, slopes)
         elif size > 0:
-            alpha = orders[i] if orders.shape[0] > 0 else order
-            top, total = _slopes(shares, size, alpha, slopes)
-            if order_grads.shape[0] > 0:
-                moved = _order_gradient(shares, vector, size, alpha, slopes, top, total)
-            _normed_row(shares, vector, size, slopes)
+            alpha = number_of_row(order, orders, i)
+            moved = _normmax_row(shares, vector, size, alpha, slopes, order_grads.shape[0] > 0)
         for k in range(size):
             support.results[k] = vector[k]
-        write_support(support, 0, probs[i], out[i])
+        scatter(probs[i], 0.0, support.results, 0, out[i])
         if order_grads.shape[0] > 0:
             order_grads[i] = moved
 

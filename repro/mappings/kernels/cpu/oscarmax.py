@@ -20,17 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from repro.mappings.kernels.cpu.blocks import candidate, width_of
-from repro.mappings.kernels.cpu.compile import INLINE, allocating, inline
+from repro.mappings.kernels.cpu.compile import allocating, chosen_by_type, inline
 from repro.mappings.kernels.cpu.fusedmax import blank, height_of
 from repro.mappings.kernels.cpu.segments import pool
 from repro.mappings.kernels.cpu.simd import (
-    both,
     compress,
     count,
-    either,
     load,
     load_first,
     maximum,
@@ -40,6 +37,7 @@ from repro.mappings.kernels.cpu.simd import (
     store_positions,
     total,
     where,
+    zeros_like,
 )
 
 FEW = 24
@@ -52,37 +50,21 @@ _MARGIN = 1e-6
 
 
 class Workspace(NamedTuple):
-    """Room for one row.
+    """Room for one row."""
 
-    Attributes:
-        heights: listed entries relative to the largest, in the precision of the rows.
-        ranks: the number of entries before each.
-        places: their positions in the row.
-        order: the list in descending order.
-        spare: room for sorting it.
-        keys: magnitudes of the heights, as integers.
-        spare_keys: room for sorting them.
-        counts: entries with each byte at each place of a key.
-        values: entries in this order, raised.
-        levels: sums of the blocks of isotonic regression.
-        sizes: their lengths.
-        masses: ``A`` at a few levels.
-        lines: these levels.
-    """
-
-    heights: Any
-    ranks: Any
-    places: Any
-    order: Any
-    spare: Any
-    keys: Any
-    spare_keys: Any
-    counts: Any
-    values: Any
-    levels: Any
-    sizes: Any
-    masses: Any
-    lines: Any
+    heights: Any  # listed entries relative to the largest, in the precision of the rows
+    ranks: Any  # the number of entries before each
+    places: Any  # their positions in the row
+    order: Any  # the list in descending order
+    spare: Any  # room for sorting it
+    keys: Any  # magnitudes of the heights, as integers
+    spare_keys: Any  # room for sorting them
+    counts: Any  # entries with each byte at each place of a key
+    values: Any  # entries in this order, raised
+    levels: Any  # sums of the blocks of isotonic regression
+    sizes: Any  # their lengths
+    masses: Any  # ``A`` at a few levels
+    lines: Any  # these levels
 
 
 @allocating
@@ -115,27 +97,26 @@ def _gather(row, top, limit, heights, places):
     The list of heights is filled up to whole vectors.
     """
     size, step, taken = row.shape[0], width_of(row), 0
-    whole, lowest = size // step * step, row.dtype.type(-np.inf)
+    whole = size // step * step
     for j in range(0, whole, step):
         taken = _keep(load(row, j), j, top, limit, heights, places, taken)
-    rest = load_first(row, whole, size - whole, lowest)
+    rest = load_first(row, whole, size - whole, -np.inf)
     taken = _keep(rest, whole, top, limit, heights, places, taken)
-    store(heights, taken, splat(lowest))
+    store(heights, taken, splat(row.dtype.type(-np.inf)))
     return taken
 
 
 @inline
 def _above(heights, size, one, other):
     """``A(c)`` of two levels, and how many entries are above each."""
-    step, zero = width_of(heights), splat(heights.dtype.type(0))
-    mass = found = other_mass = other_found = zero
-    for k in range(0, size, step):
+    mass = found = other_mass = other_found = splat(heights.dtype.type(0))
+    for k in range(0, size, width_of(heights)):
         entries = load(heights, k)
         above, other_above = entries - one, entries - other
         mass += maximum(above, 0.0)
-        found += where(above > 0.0, zero + 1.0, zero)
+        found += where(above > 0.0, 1.0, 0.0)
         other_mass += maximum(other_above, 0.0)
-        other_found += where(other_above > 0.0, zero + 1.0, zero)
+        other_found += where(other_above > 0.0, 1.0, 0.0)
     return total(mass), total(found), total(other_mass), total(other_found)
 
 
@@ -146,20 +127,6 @@ def _excess(mass, level, size, lam, tau):
 
 
 @inline
-def _lines(heights, size, lam, floor, masses, levels):
-    """Write levels down to the floor, and their ``A``; return the bound of ``τ``, and a size."""
-    for k in range(LEVELS):
-        levels[k] = heights.dtype.type(floor * ((k + 1.0) / LEVELS) ** 2)
-    tau, found = -math.inf, 0.0
-    for k in range(0, LEVELS, 2):
-        one, other = heights.dtype.type(levels[k]), heights.dtype.type(levels[k + 1])
-        masses[k], first, masses[k + 1], found = _above(heights, size, one, other)
-        tau = max(tau, _value(masses[k], levels[k], first, lam))
-        tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
-    return tau, np.float64(found)
-
-
-@inline
 def _value(mass, level, size, lam):
     """``(Σ_{k<m} (x_[k] + λ k) - 1) / m`` for the entries above a level."""
     return level + (mass - 1.0) / np.float64(size) + 0.5 * lam * (size - 1.0)
@@ -167,17 +134,20 @@ def _value(mass, level, size, lam):
 
 @inline
 def _lowest(heights, size, lam, floor, masses, levels):
-    """A level that no entry of the support is below.
+    """A level that no entry of the support is below, given one that is too low, the floor.
 
-    Args:
-        heights: scores less the largest; all that are above the floor, filled up to whole vectors.
-        size: how many.
-        lam: ``λ``.
-        floor: no entry of the support is below.
-        masses: room for ``LEVELS`` numbers.
-        levels: room for as many.
+    Heights are the scores above it less the largest, filled up to whole vectors.
     """
-    tau, most = _lines(heights, size, lam, floor, masses, levels)
+    real, tau, found = heights.dtype.type, -math.inf, 0.0
+    for k in range(LEVELS):
+        levels[k] = real(floor * ((k + 1.0) / LEVELS) ** 2)
+    for k in range(0, LEVELS, 2):
+        masses[k], first, masses[k + 1], found = _above(
+            heights, size, real(levels[k]), real(levels[k + 1])
+        )
+        tau = max(tau, _value(masses[k], levels[k], first, lam))
+        tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
+    most = np.float64(found)
     # Every mass is a sum of so many rounded terms, none larger than the floor.
     rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / width_of(heights))
     if not _excess(masses[LEVELS - 1], levels[LEVELS - 1], most, lam, tau) < most * rounding:
@@ -191,37 +161,29 @@ def _lowest(heights, size, lam, floor, masses, levels):
 
 @inline
 def _by_comparison(heights, size, ranks, order):
-    """Write the positions of numbers from the largest to the smallest.
+    """Write the positions of heights, filled up to whole vectors, from the largest to the smallest.
 
-    Args:
-        heights: the numbers, filled up to whole vectors.
-        size: how many.
-        ranks: room for as many.
-        order: gets the positions.
+    Equal heights keep their order.
     """
-    step, zero = width_of(heights), splat(heights.dtype.type(0))
-    lane = numbered(zero)
+    step, lane = width_of(heights), numbered(load(heights, 0))
     for k in range(0, size, step):
-        numbers, rank = load(heights, k), zero
+        numbers = load(heights, k)
+        rank = zeros_like(numbers)
         for j in range(k):
-            rank += where(numbers <= heights[j], zero + 1.0, zero)
+            rank += where(numbers <= heights[j], 1.0, 0.0)
         for j in range(k, min(k + step, size)):
-            tied = both(numbers <= heights[j], lane > j - k)
-            rank += where(either(numbers < heights[j], tied), zero + 1.0, zero)
+            tied = (numbers <= heights[j]) & (lane > j - k)
+            rank += where((numbers < heights[j]) | tied, 1.0, 0.0)
         for j in range(k + step, size):
-            rank += where(numbers < heights[j], zero + 1.0, zero)
+            rank += where(numbers < heights[j], 1.0, 0.0)
         store(ranks, k, rank)
     for k in range(size):
         order[np.int64(ranks[k])] = k
 
 
+@chosen_by_type
 def _magnitude_bits(height):
     """An integer that is larger for lower heights, which are at most zero."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(_magnitude_bits, jit_options=INLINE)
-def _magnitude_bits_of_type(height):
     single = height == types.float32
     real, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
     return lambda height: np.int64(real(abs(height)).view(integer))
@@ -255,22 +217,6 @@ def _by_digits(room, size):
 
 
 @inline
-def _raised(row, top, lam, places, order, many, values):
-    """Write the entries in their order, raised by ``λ`` times their rank.
-
-    Returns how many are in the support.
-    """
-    mass, best, support = -1.0, -math.inf, 0
-    for k in range(many):
-        values[k] = height_of(row, places[order[k]], top) + lam * k
-        mass += values[k]
-        level = mass / (k + 1)
-        support = k + 1 if level > best else support
-        best = level if level > best else best
-    return support
-
-
-@inline
 def _write_clusters(levels, sizes, found, places, order, probs, groups):
     """Write the shares of all blocks, which sum to one, and where the first of each is.
 
@@ -300,34 +246,30 @@ def _below(row, bound):
 
 
 @inline
-def _leading(row, top, lam, floor, room):
-    """List the entries that can be in the support; return how many."""
-    zero, limit, many = row.dtype.type(top), _below(row, floor), 0
-    for attempt in range(2):
-        many = _gather(row, zero, limit, room.heights, room.places)
-        if many <= FEW or attempt == 1:
-            break
-        bound = _lowest(room.heights, many, lam, floor, room.masses, room.lines)
-        limit = _below(row, bound)
-    return many
-
-
-@inline
 def solve_oscarmax(rows, lam, probs, groups, room, start, stop):
     """Oscarmax of rows, and the clusters of their entries."""
     floor = -(1.0 + lam * (rows.shape[1] - 1))
+    heights, places, order = room.heights, room.places, room.order
     for i in range(start, stop):
         row = rows[i]
         top, settled = blank(row, probs[i], groups[i])
         if settled:
             continue
-        many = _leading(row, top, lam, floor, room)
+        many = _gather(row, row.dtype.type(top), _below(row, floor), heights, places)
+        if many > FEW:
+            bound = _lowest(heights, many, lam, floor, room.masses, room.lines)
+            many = _gather(row, row.dtype.type(top), _below(row, bound), heights, places)
         if many <= _SHORT:
-            _by_comparison(room.heights, many, room.ranks, room.order)
+            _by_comparison(heights, many, room.ranks, order)
         else:
             _by_digits(room, many)
-        support = _raised(row, top, lam, room.places, room.order, many, room.values)
+        # The entries in their order, raised by λ times their rank, up to the end of the support.
+        mass, best, support = -1.0, -math.inf, 0
+        for k in range(many):
+            room.values[k] = height_of(row, places[order[k]], top) + lam * k
+            mass += room.values[k]
+            level = mass / (k + 1)
+            support = k + 1 if level > best else support
+            best = level if level > best else best
         found = pool(room.values, support, room.levels, room.sizes)
-        _write_clusters(
-            room.levels, room.sizes, found, room.places, room.order, probs[i], groups[i]
-        )
+        _write_clusters(room.levels, room.sizes, found, places, order, probs[i], groups[i])

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -124,35 +124,31 @@ _NEXT, _TOTAL, _COUNT, _ROWS, _KERNEL, _ARGUMENTS = range(6)
 """Words of a task: next row, sum of results, rows, rows of a range, the kernel, its arguments."""
 
 
-class _Loop(NamedTuple):
-    """Address of the loop that threads run, layout of its task, and address of the kernel."""
-
-    address: int
-    layout: Struct
-    kernel: int
-
-
 def _run_by_openmp(
     kernel: Any, threads: int, count: int, unit: int, arguments: tuple[Any, ...]
 ) -> int:
     """Call a compiled kernel for ranges of whole units of rows, and return the sum of results."""
-    loop = _loop(kernel, tuple(map(type, arguments)))
+    loop, layout, address = _loop(kernel, tuple(map(type, arguments)))
     rows = -(-count // (threads * _RANGES * unit)) * unit
-    task = ctypes.create_string_buffer(loop.layout.size)
-    loop.layout.pack_into(task, 0, 0, 0, count, rows, loop.kernel, *arguments)
-    _openmp.parallel(loop.address, task, threads, 0)
-    return int(loop.layout.unpack_from(task)[_TOTAL])
+    task = ctypes.create_string_buffer(layout.size)
+    layout.pack_into(task, 0, 0, 0, count, rows, address, *arguments)
+    _openmp.parallel(loop, task, threads, 0)
+    return int(layout.unpack_from(task)[_TOTAL])
 
 
 @cache
-def _loop(kernel: Any, python_types: tuple[type, ...]) -> _Loop:
-    """Compile a kernel for arguments of these types, and the loop that threads run."""
+def _loop(kernel: Any, python_types: tuple[type, ...]) -> tuple[int, Struct, int]:
+    """Compile a kernel for arguments of these types, and the loop that threads run.
+
+    Returns:
+        The address of the loop, the layout of its task, and the address of the kernel.
+    """
     kinds = tuple(typeof(kind(0)) for kind in (*python_types, int, int))
     kernel.compile(kinds)
     compiled = kernel.overloads[kinds]
     address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
     layout = Struct("=5q" + "".join(_PASSED[kind][1] for kind in kinds[:-2]))
-    return _Loop(_compiled(kinds[:-2]), layout, address)
+    return _compiled(kinds[:-2]), layout, address
 
 
 _engines: list[Any] = []

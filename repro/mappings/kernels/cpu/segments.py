@@ -78,39 +78,28 @@ def pool(values, size, totals, sizes):
     return top + 1
 
 
-@inline
-def _saturate(scores, present, lam, jumps, times, heights, knots, lows, highs):
-    for k in range(scores.shape[0]):
-        size = scores.shape[1]
-        level = sweep(scores[k], present[k], size, lam, times, heights, knots, lows, highs)
-        trace_back(level, size, lows, highs, jumps[k])
-
-
-@inline
-def _pool_rows(values, blocks, totals, sizes):
-    for k in range(values.shape[0]):
-        i = 0
-        for block in range(pool(values[k], values.shape[1], totals, sizes)):
-            for _ in range(int(sizes[block])):
-                blocks[k, i] = block
-                i += 1
-
-
 @kernel
 def saturate_rows(scores, present, lam, jumps):
     """Total variation of every row."""
-    n = scores.shape[1]
+    count, n = scores.shape
     times, heights, knots = np.empty(2 * n + 1), np.empty(2 * n + 1), np.empty(2 * n + 1)
     lows, highs = np.empty(n), np.empty(n)
-    _saturate(scores, present, lam, jumps, times, heights, knots, lows, highs)
+    for k in range(count):
+        level = sweep(scores[k], present[k], n, lam, times, heights, knots, lows, highs)
+        trace_back(level, n, lows, highs, jumps[k])
 
 
 @kernel
 def pool_rows(values, blocks):
     """Decreasing isotonic regression of every row."""
-    n = values.shape[1]
+    count, n = values.shape
     totals, sizes = np.empty(n), np.empty(n)
-    _pool_rows(values, blocks, totals, sizes)
+    for k in range(count):
+        i = 0
+        for block in range(pool(values[k], n, totals, sizes)):
+            for _ in range(int(sizes[block])):
+                blocks[k, i] = block
+                i += 1
 
 
 def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:

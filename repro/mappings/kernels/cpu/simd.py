@@ -6,39 +6,26 @@ selects lanes. A vector is as wide as the widest registers of the processor.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from inspect import Signature
+from inspect import signature as signature_of
 from typing import Any
 
 from llvmlite import binding, ir
 from numba import config, types
 from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
-from repro.mappings.kernels.cpu.compile import INLINE
-
-
-def _features() -> set[str]:
-    """Instruction sets of the processor that code is compiled for."""
-    features = config.CPU_FEATURES
-    if features is None:
-        features = binding.get_host_cpu_features().flatten()
-    return set(features.split(","))
-
-
-def _register_bits(features: set[str]) -> int:
-    """Width of the widest registers."""
-    return next(
-        (bits for name, bits in (("+avx512f", 512), ("+avx", 256)) if name in features), 128
-    )
-
-
-FEATURES = _features()
-BITS = _register_bits(FEATURES)
-"""Width of a vector in bits."""
-_WORD, _HALF, _BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
-_FLAGS = ("contract",)
+_HOST = binding.get_host_cpu_features().flatten()
+FEATURES = set((_HOST if config.CPU_FEATURES is None else config.CPU_FEATURES).split(","))
+"""Instruction sets of the processor that code is compiled for."""
+BITS = 512 if "+avx512f" in FEATURES else 256 if "+avx" in FEATURES else 128
+"""Width of a vector in bits: that of the widest registers."""
+_WORD, _HALF = ir.IntType(64), ir.IntType(32)
+_ELEMENTS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
+_REALS, _INTEGERS = {32: types.float32, 64: types.float64}, {32: types.int32, 64: types.int64}
 
 
 class Vector(types.Type):
@@ -46,6 +33,7 @@ class Vector(types.Type):
 
     def __init__(self, real: types.Type) -> None:
         self.real, self.lanes = real, BITS // real.bitwidth
+        self.llvm = ir.VectorType(_ELEMENTS.get(real) or ir.IntType(real.bitwidth), self.lanes)
         super().__init__(name=f"vector({real} x {self.lanes})")
 
 
@@ -53,47 +41,82 @@ class Mask(types.Type):
     """A truth value for each lane."""
 
     def __init__(self, lanes: int) -> None:
-        self.lanes = lanes
+        self.lanes, self.llvm = lanes, ir.VectorType(ir.IntType(1), lanes)
         super().__init__(name=f"mask({lanes})")
 
 
 @register_model(Vector)
-class _VectorModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Vector) -> None:
-        element = manager.lookup(kind.real).get_value_type()
-        super().__init__(manager, kind, ir.VectorType(element, kind.lanes))
-
-
 @register_model(Mask)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Mask) -> None:
-        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.lanes))
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, kind.llvm)
 
 
-def _constant(values: Sequence[int], element: ir.Type = _HALF) -> ir.Constant:
-    return ir.Constant(ir.VectorType(element, len(values)), list(values))
+def _operation(typing: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Make what writes LLVM code an operation of compiled functions.
+
+    The decorated function takes a builder, the signature, and the values: arrays as pointers to
+    their first element.
+
+    Args:
+        typing: takes the types of the arguments; returns the signature, to whose types they are
+            converted, or None if there is no such operation.
+    """
+
+    def define(write: Callable[..., Any]) -> Any:
+        @wraps(write)
+        def typed(typing_context: Any, *kinds: Any) -> Any:
+            def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+                given = [
+                    context.make_array(kind)(context, builder, value).data
+                    if isinstance(kind, types.Array)
+                    else value
+                    for kind, value in zip(sig.args, values, strict=True)
+                ]
+                result = write(builder, sig, *given)
+                return context.get_dummy_value() if sig.return_type == types.void else result
+
+            sig = typing(*kinds)
+            return sig and (sig, generate)
+
+        # numba reads the names of the arguments, which follow one that is the typing context.
+        parameters = list(signature_of(write).parameters.values())
+        typed.__signature__ = Signature(parameters[1:])  # type: ignore[attr-defined]
+        return intrinsic(typed)
+
+    return define
+
+
+def _constant(values: Iterable[int], element: ir.Type = _HALF) -> ir.Constant:
+    values = list(values)
+    return ir.Constant(ir.VectorType(element, len(values)), values)
 
 
 def _spread(builder: Any, kind: ir.VectorType, value: Any) -> Any:
-    """A number in all lanes."""
+    """Write a number into all lanes."""
     nothing = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(nothing, value, ir.Constant(_HALF, 0))
     return builder.shuffle_vector(first, nothing, _constant([0] * kind.count))
 
 
-def _call(builder: Any, name: str, result: ir.Type, values: Sequence[Any]) -> Any:
+def _call(builder: Any, name: str, result: ir.Type, *values: Any) -> Any:
     """Call an LLVM intrinsic."""
     kind = ir.FunctionType(result, [value.type for value in values])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
 
 
+def _width(element: ir.Type) -> int:
+    """Width of an element in bits."""
+    return {ir.FloatType(): 32, ir.DoubleType(): 64}.get(element) or int(element.width)
+
+
 def _suffix(kind: ir.VectorType) -> str:
     """The type's suffix in names of LLVM's intrinsics."""
-    bits = {ir.FloatType(): "f32", ir.DoubleType(): "f64"}
-    return f"v{kind.count}{bits.get(kind.element) or f'i{kind.element.width}'}"
+    letter = "i" if isinstance(kind.element, ir.IntType) else "f"
+    return f"v{kind.count}{letter}{_width(kind.element)}"
 
 
-# Arithmetic and comparisons
+# Lane by lane
 
 
 def _common(kinds: Sequence[types.Type]) -> Vector | None:
@@ -103,54 +126,59 @@ def _common(kinds: Sequence[types.Type]) -> Vector | None:
     return vectors.pop() if len(vectors) == 1 and not others else None
 
 
-def _require_common(*kinds: types.Type) -> Vector:
-    common = _common(kinds)
-    if common is None:
-        raise TypingError(f"no vector type is common to {kinds}")
-    return common
+def _operands(result: Callable[[Vector], types.Type] = lambda kind: kind) -> Callable[..., Any]:
+    """The typing of an operation on vectors and numbers, given its result for a vector type."""
+
+    def typing(*kinds: types.Type) -> Any:
+        common = _common(kinds)
+        if common is None:
+            return None
+        return result(common)(*(k if isinstance(k, Vector) else common.real for k in kinds))
+
+    return typing
 
 
-def _operands(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
-    """Vectors or numbers as vectors of their common type."""
-    common = _require_common(*kinds)
-    vector = context.get_value_type(common)
-    return [
-        value if kind == common
-        else _spread(builder, vector, context.cast(builder, value, kind, common.real))
-        for kind, value in zip(kinds, values, strict=True)
-    ]  # fmt: skip
+def _as_vectors(builder: Any, sig: Any, values: Sequence[Any]) -> list[Any]:
+    """The operands as vectors of their common type."""
+    kind = _common(sig.args).llvm  # type: ignore[union-attr]
+    return [value if value.type == kind else _spread(builder, kind, value) for value in values]
 
 
-def _arithmetic(floating: str, whole: str) -> Callable[..., Any]:
-    def lower(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        left, right = _operands(context, builder, sig.args, values)
-        if isinstance(sig.return_type.real, types.Float):
-            return getattr(builder, floating)(left, right, flags=_FLAGS)
-        return getattr(builder, whole)(left, right)
-
-    return lower
-
-
-def _comparison(symbol: str) -> Callable[..., Any]:
-    def lower(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.fcmp_ordered(symbol, *_operands(context, builder, sig.args, values))
-
-    return lower
-
-
-def _register(function: Any, lower: Callable[..., Any], result: Callable[..., Any]) -> None:
-    """Define an operator of Python for vectors."""
+def _define_operator(
+    function: Any, typing: Callable[..., Any], write: Callable[..., Any], *kinds: Any
+) -> None:
+    """Define an operator of Python for some kinds of operands."""
 
     class Template(AbstractTemplate):
         key = function
 
-        def generic(self, kinds: Any, keywords: Any) -> Any:
-            common = _common(kinds) if len(kinds) == 2 else None
-            return None if common is None else signature(result(common), *kinds)
+        def generic(self, operands: Any, keywords: Any) -> Any:
+            return typing(*operands)
 
     infer_global(function)(Template)
-    for kinds in ((Vector, Vector), (Vector, types.Number), (types.Number, Vector)):
-        lower_builtin(function, *kinds)(lower)
+    for each in kinds:
+        lower_builtin(function, *each)(lambda _, builder, sig, values: write(builder, sig, *values))
+
+
+def _arithmetic(floating: str, whole: str) -> Callable[..., Any]:
+    def write(builder: Any, sig: Any, *values: Any) -> Any:
+        left, right = _as_vectors(builder, sig, values)
+        if isinstance(sig.return_type.real, types.Float):
+            return getattr(builder, floating)(left, right, flags=("contract",))
+        return getattr(builder, whole)(left, right)
+
+    return write
+
+
+def _comparison(symbol: str) -> Callable[..., Any]:
+    return lambda builder, sig, *values: builder.fcmp_ordered(
+        symbol, *_as_vectors(builder, sig, values)
+    )
+
+
+def _masks(*kinds: types.Type) -> Any:
+    """The typing of an operation on masks."""
+    return kinds[0](*kinds) if all(isinstance(kind, Mask) for kind in kinds) else None
 
 
 _ARITHMETIC = {
@@ -164,144 +192,112 @@ _ARITHMETIC = {
 _COMPARISONS = {
     operator.gt: ">", operator.lt: "<", operator.ge: ">=", operator.le: "<=", operator.eq: "==",
 }  # fmt: skip
+_PAIRS = ((Vector, Vector), (Vector, types.Number), (types.Number, Vector))
 for _functions, _names in _ARITHMETIC.items():
     for _function in _functions:
-        _register(_function, _arithmetic(*_names), lambda kind: kind)
+        _define_operator(_function, _operands(), _arithmetic(*_names), *_PAIRS)
 for _function, _symbol in _COMPARISONS.items():
-    _register(_function, _comparison(_symbol), lambda kind: Mask(kind.lanes))
-
-
-# Lane by lane
-
-
-@intrinsic
-def splat(typing_context: Any, value: Any) -> Any:
-    """A number in all lanes."""
-    result = Vector(value)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return _spread(builder, context.get_value_type(result), values[0])
-
-    return result(value), generate
-
-
-@intrinsic
-def numbered(typing_context: Any, vector: Any) -> Any:
-    """The numbers of the lanes, as a vector of the same type."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return ir.Constant(context.get_value_type(vector), [float(k) for k in range(vector.lanes)])
-
-    return vector(vector), generate
-
-
-@intrinsic
-def maximum(typing_context: Any, one: Any, other: Any) -> Any:
-    """The larger of two in every lane; the other where one of them is NaN."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        left, right = _operands(context, builder, sig.args, values)
-        return builder.select(builder.fcmp_ordered(">", left, right), left, right)
-
-    return _require_common(one, other)(one, other), generate
-
-
-@intrinsic
-def minimum(typing_context: Any, one: Any, other: Any) -> Any:
-    """The smaller of two in every lane; the other where one of them is NaN."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        left, right = _operands(context, builder, sig.args, values)
-        return builder.select(builder.fcmp_ordered("<", left, right), left, right)
-
-    return _require_common(one, other)(one, other), generate
-
-
-@intrinsic
-def where(typing_context: Any, mask: Any, one: Any, other: Any) -> Any:
-    """One where a mask holds, the other elsewhere."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.select(values[0], *_operands(context, builder, sig.args[1:], values[1:]))
-
-    return _require_common(one, other)(mask, one, other), generate
-
-
-@intrinsic
-def unordered(typing_context: Any, one: Any, other: Any) -> Any:
-    """Whether one of two is NaN."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return builder.fcmp_unordered("uno", *values)
-
-    return Mask(one.lanes)(one, other), generate
-
-
-def _of_masks(combine: Callable[..., Any], meaning: str) -> Any:
-    @intrinsic
-    def combined(typing_context: Any, one: Any, other: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-            return combine(builder, *values)
-
-        return one(one, other), generate
-
-    combined.__doc__ = meaning
-    return combined
-
-
-either = _of_masks(lambda builder, a, b: builder.or_(a, b), "Whether one of two masks holds.")
-both = _of_masks(lambda builder, a, b: builder.and_(a, b), "Whether two masks hold.")
-excluding = _of_masks(
-    lambda builder, a, b: builder.and_(a, builder.not_(b)),
-    "Whether a mask holds and another does not.",
-)
-
-
-def _of_vector(
-    result: Callable[[Vector], Vector], convert: Callable[..., Any], meaning: str
-) -> Any:
-    @intrinsic
-    def converted(typing_context: Any, vector: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-            return convert(builder, values[0], context.get_value_type(sig.return_type))
-
-        return result(vector)(vector), generate
-
-    converted.__doc__ = meaning
-    return converted
-
-
-def _integers(kind: Vector) -> Vector:
-    return Vector(types.int32 if kind.real.bitwidth == 32 else types.int64)
-
-
-def _reals(kind: Vector) -> Vector:
-    return Vector(types.float32 if kind.real.bitwidth == 32 else types.float64)
-
-
-def _known(operation: str) -> Callable[..., Any]:
-    return lambda builder, value, kind: _call(
-        builder, f"llvm.{operation}.{_suffix(kind)}", kind, [value]
+    _define_operator(
+        _function, _operands(lambda kind: Mask(kind.lanes)), _comparison(_symbol), *_PAIRS
     )
+for _function in (operator.and_, operator.iand):
+    _define_operator(_function, _masks, lambda b, sig, *masks: b.and_(*masks), (Mask, Mask))
+for _function in (operator.or_, operator.ior):
+    _define_operator(_function, _masks, lambda b, sig, *masks: b.or_(*masks), (Mask, Mask))
+_define_operator(operator.invert, _masks, lambda b, sig, mask: b.not_(mask), (Mask,))
 
 
-bits_of = _of_vector(_integers, lambda b, v, kind: b.bitcast(v, kind), "The bits as integers.")
-real_of = _of_vector(_reals, lambda b, v, kind: b.bitcast(v, kind), "Bits as real numbers.")
-rounded = _of_vector(_reals, lambda b, v, kind: b.sitofp(v, kind), "Integers as real numbers.")
-sqrt = _of_vector(lambda kind: kind, _known("sqrt"), "The square root of every lane.")
-magnitude = _of_vector(lambda kind: kind, _known("fabs"), "The absolute value of every lane.")
+@_operation(lambda value: Vector(value)(value))
+def splat(builder, sig, value):
+    """A number in all lanes."""
+    return _spread(builder, sig.return_type.llvm, value)
 
 
-@intrinsic
-def count(typing_context: Any, mask: Any) -> Any:
+@_operation(lambda vector: vector(vector))
+def zeros_like(builder, sig, vector):
+    """Zeros in all lanes."""
+    return ir.Constant(vector.type, None)
+
+
+@_operation(lambda vector: vector(vector))
+def numbered(builder, sig, vector):
+    """The numbers of the lanes, as a vector of the same type."""
+    return ir.Constant(vector.type, [float(k) for k in range(vector.type.count)])
+
+
+def _select(builder, symbol, one, other):
+    """Write, in every lane, one of two if it compares so with the other, else the other."""
+    return builder.select(builder.fcmp_ordered(symbol, one, other), one, other)
+
+
+@_operation(_operands())
+def maximum(builder, sig, one, other):
+    """The larger of two in every lane; the other where one of them is NaN."""
+    return _select(builder, ">", *_as_vectors(builder, sig, (one, other)))
+
+
+@_operation(_operands())
+def minimum(builder, sig, one, other):
+    """The smaller of two in every lane; the other where one of them is NaN."""
+    return _select(builder, "<", *_as_vectors(builder, sig, (one, other)))
+
+
+def _choice(mask: Mask, *kinds: types.Type) -> Any:
+    """The typing of a choice; the mask tells the type of a vector that is made of two numbers."""
+    common = _common(kinds) or Vector(_REALS[BITS // mask.lanes])
+    return common(mask, *(kind if kind == common else common.real for kind in kinds))
+
+
+@_operation(_choice)
+def where(builder, sig, mask, one, other):
+    """One where a mask holds, the other elsewhere."""
+    kind = sig.return_type.llvm
+    chosen = (v if v.type == kind else _spread(builder, kind, v) for v in (one, other))
+    return builder.select(mask, *chosen)
+
+
+@_operation(lambda one, other: Mask(one.lanes)(one, other))
+def unordered(builder, sig, one, other):
+    """Whether one of two is NaN."""
+    return builder.fcmp_unordered("uno", one, other)
+
+
+@_operation(lambda vector: Vector(_INTEGERS[vector.real.bitwidth])(vector))
+def bits_of(builder, sig, vector):
+    """The bits as integers."""
+    return builder.bitcast(vector, sig.return_type.llvm)
+
+
+@_operation(lambda vector: Vector(_REALS[vector.real.bitwidth])(vector))
+def real_of(builder, sig, vector):
+    """Bits as real numbers."""
+    return builder.bitcast(vector, sig.return_type.llvm)
+
+
+@_operation(lambda vector: Vector(_REALS[vector.real.bitwidth])(vector))
+def rounded(builder, sig, vector):
+    """Integers as real numbers."""
+    return builder.sitofp(vector, sig.return_type.llvm)
+
+
+@_operation(lambda vector: vector(vector))
+def sqrt(builder, sig, vector):
+    """The square root of every lane."""
+    return _call(builder, f"llvm.sqrt.{_suffix(vector.type)}", vector.type, vector)
+
+
+@_operation(lambda vector: vector(vector))
+def magnitude(builder, sig, vector):
+    """The absolute value of every lane."""
+    return _call(builder, f"llvm.fabs.{_suffix(vector.type)}", vector.type, vector)
+
+
+@_operation(lambda mask: types.int64(mask))
+def count(builder, sig, mask):
     """In how many lanes a mask holds."""
-    bits = ir.IntType(mask.lanes)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        packed = builder.bitcast(values[0], bits)
-        return builder.zext(_call(builder, f"llvm.ctpop.i{mask.lanes}", bits, [packed]), _WORD)
-
-    return types.int64(mask), generate
+    bits = ir.IntType(mask.type.count)
+    packed = builder.bitcast(mask, bits)
+    return builder.zext(_call(builder, f"llvm.ctpop.i{bits.width}", bits, packed), _WORD)
 
 
 # Across lanes
@@ -312,93 +308,68 @@ def _folded(builder: Any, vector: Any, combine: Callable[..., Any]) -> Any:
     lanes = vector.type.count
     size = lanes // 2
     while size:
-        turned = _constant([(k + size) % lanes for k in range(lanes)])
+        turned = _constant((k + size) % lanes for k in range(lanes))
         vector = combine(vector, builder.shuffle_vector(vector, vector, turned))
         size //= 2
     return builder.extract_element(vector, ir.Constant(_HALF, 0))
 
 
-@intrinsic
-def total(typing_context: Any, vector: Any) -> Any:
+@_operation(lambda vector: vector.real(vector))
+def total(builder, sig, vector):
     """The sum of all lanes."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return _folded(builder, values[0], builder.fadd)
-
-    return vector.real(vector), generate
+    return _folded(builder, vector, builder.fadd)
 
 
-@intrinsic
-def highest(typing_context: Any, vector: Any) -> Any:
+@_operation(lambda vector: vector.real(vector))
+def highest(builder, sig, vector):
     """The largest of all lanes, none of which is NaN."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        def larger(a: Any, b: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-        return _folded(builder, values[0], larger)
-
-    return vector.real(vector), generate
+    return _folded(builder, vector, lambda one, other: _select(builder, ">", one, other))
 
 
-def _half(builder: Any, value: Any, part: int) -> Any:
+def _half(builder: Any, vector: Any, part: int) -> Any:
     """The lower or the upper half of a vector of single precision, in double."""
-    lanes = value.type.count // 2
-    chosen = builder.shuffle_vector(
-        value, value, _constant([part * lanes + k for k in range(lanes)])
-    )
-    return builder.fpext(chosen, ir.VectorType(ir.DoubleType(), lanes))
+    lanes = vector.type.count // 2
+    chosen = _constant(part * lanes + k for k in range(lanes))
+    narrow = builder.shuffle_vector(vector, vector, chosen)
+    return builder.fpext(narrow, ir.VectorType(ir.DoubleType(), lanes))
 
 
-@intrinsic
-def wide_total(typing_context: Any, vector: Any) -> Any:
+@_operation(lambda vector: types.float64(vector))
+def wide_total(builder, sig, vector):
     """The sum of all lanes in double precision."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        if vector.real == types.float64:
-            return _folded(builder, values[0], builder.fadd)
-        halves = [_half(builder, values[0], part) for part in range(2)]
-        return _folded(builder, builder.fadd(*halves), builder.fadd)
-
-    return types.float64(vector), generate
+    if sig.args[0].real == types.float32:
+        vector = builder.fadd(_half(builder, vector, 0), _half(builder, vector, 1))
+    return _folded(builder, vector, builder.fadd)
 
 
-def _halves_of(part: int, meaning: str) -> Any:
-    return _of_vector(
-        lambda kind: Vector(types.float64), lambda b, v, kind: _half(b, v, part), meaning
-    )
+@_operation(lambda vector: Vector(types.float64)(vector))
+def lower_half(builder, sig, vector):
+    """The lower half of a vector of single precision, in double."""
+    return _half(builder, vector, 0)
 
 
-lower_half = _halves_of(0, "The lower half of a vector of single precision, in double.")
-upper_half = _halves_of(1, "The upper half of a vector of single precision, in double.")
+@_operation(lambda vector: Vector(types.float64)(vector))
+def upper_half(builder, sig, vector):
+    """The upper half of a vector of single precision, in double."""
+    return _half(builder, vector, 1)
 
 
-@intrinsic
-def join(typing_context: Any, low: Any, high: Any) -> Any:
+@_operation(lambda low, high: Vector(types.float32)(low, high))
+def join(builder, sig, low, high):
     """Two halves in double precision as one vector in single precision."""
-    result = Vector(types.float32)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        narrow = ir.VectorType(ir.FloatType(), low.lanes)
-        parts = [builder.fptrunc(value, narrow) for value in values]
-        return builder.shuffle_vector(*parts, _constant(range(result.lanes)))
-
-    return result(low, high), generate
+    narrow = ir.VectorType(ir.FloatType(), low.type.count)
+    parts = [builder.fptrunc(half, narrow) for half in (low, high)]
+    return builder.shuffle_vector(*parts, _constant(range(2 * narrow.count)))
 
 
 # Memory
 
 
-def _place(context: Any, builder: Any, kind: Any, values: Any, lanes: int) -> Any:
-    """The address of a vector of an array's elements, given array and index."""
-    data = context.make_array(kind)(context, builder, values[0]).data
-    vector = ir.VectorType(context.get_value_type(kind.dtype), lanes)
-    return builder.bitcast(builder.gep(data, [values[1]]), vector.as_pointer())
-
-
-def _align(kind: Any) -> int:
-    """Vectors may begin at any element."""
-    return int(kind.dtype.bitwidth) // 8
+def _address(builder: Any, array: Any, index: Any, lanes: int) -> tuple[Any, int]:
+    """The address of a vector of an array's elements, and its alignment: it may begin anywhere."""
+    element = array.type.pointee
+    vector = ir.VectorType(element, lanes).as_pointer()
+    return builder.bitcast(builder.gep(array, [index]), vector), _width(element) // 8
 
 
 def _first(builder: Any, lanes: int, many: Any) -> Any:
@@ -408,101 +379,74 @@ def _first(builder: Any, lanes: int, many: Any) -> Any:
     return builder.icmp_signed("<", _constant(range(lanes)), limit)
 
 
-def _converted(builder: Any, value: Any, origin: Any, target: Any, kind: ir.VectorType) -> Any:
-    """Numbers of one type as numbers of another."""
+def _converted(builder: Any, value: Any, origin: Any, target: Any) -> Any:
+    """A vector of numbers of one type as numbers of another."""
     if origin == target:
         return value
+    kind = ir.VectorType(Vector(target).llvm.element, value.type.count)
     if isinstance(target, types.Integer):
         return builder.fptosi(value, kind)
     if isinstance(origin, types.Integer):
         return (builder.sitofp if origin.signed else builder.uitofp)(value, kind)
-    wider = target.bitwidth > origin.bitwidth
-    return (builder.fpext if wider else builder.fptrunc)(value, kind)
+    return (builder.fpext if target.bitwidth > origin.bitwidth else builder.fptrunc)(value, kind)
 
 
-@intrinsic
-def load_as(typing_context: Any, like: Any, array: Any, index: Any) -> Any:
-    """A vector in the type of one array, of the elements of another from an index on."""
-    result = Vector(like.dtype)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        place = _place(context, builder, array, values[1:], result.lanes)
-        found = builder.load(place, align=_align(array))
-        return _converted(builder, found, array.dtype, like.dtype, context.get_value_type(result))
-
-    return result(like, array, types.int64), generate
+def _load_first(builder: Any, sig: Any, array: Any, index: Any, many: Any, other: Any) -> Any:
+    lanes = sig.return_type.lanes
+    address, align = _address(builder, array, index, lanes)
+    kind = address.type.pointee
+    name = f"llvm.masked.load.{_suffix(kind)}.p0"
+    mask, others = _first(builder, lanes, many), _spread(builder, kind, other)
+    found = _call(builder, name, kind, address, _HALF(align), mask, others)
+    return _converted(builder, found, sig.args[-4].dtype, sig.return_type.real)
 
 
-@intrinsic
-def load_first_as(
-    typing_context: Any, like: Any, array: Any, index: Any, many: Any, other: Any
-) -> Any:
-    """Like :func:`load_as` for the first ``many`` lanes; ``other`` in the remaining lanes.
+@_operation(lambda array, index: Vector(array.dtype)(array, types.int64))
+def load(builder, sig, array, index):
+    """Load the vector that begins at an index of an array with one axis."""
+    address, align = _address(builder, array, index, sig.return_type.lanes)
+    return builder.load(address, align=align)
+
+
+@_operation(
+    lambda array, index, many, other: Vector(array.dtype)(
+        array, types.int64, types.int64, array.dtype
+    )
+)
+def load_first(builder, sig, array, index, many, other):
+    """Load the first ``many`` lanes of a vector; ``other`` in the remaining lanes.
 
     Only these elements are read.
     """
-    result = Vector(like.dtype)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        place = _place(context, builder, array, values[1:3], result.lanes)
-        kind = place.type.pointee
-        others = _spread(builder, kind, values[4])
-        mask = _first(builder, result.lanes, values[3])
-        name = f"llvm.masked.load.{_suffix(kind)}.p0"
-        found = _call(builder, name, kind, [place, _HALF(_align(array)), mask, others])
-        return _converted(builder, found, array.dtype, like.dtype, context.get_value_type(result))
-
-    return result(like, array, types.int64, types.int64, array.dtype), generate
+    return _load_first(builder, sig, array, index, many, other)
 
 
-@intrinsic
-def store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
+@_operation(
+    lambda like, array, index, many, other: Vector(like.dtype)(
+        like, array, types.int64, types.int64, array.dtype
+    )
+)
+def load_first_as(builder, sig, like, array, index, many, other):
+    """Load like :func:`load_first`, in the type of another array."""
+    return _load_first(builder, sig, array, index, many, other)
+
+
+@_operation(lambda array, index, vector: types.void(array, types.int64, vector))
+def store(builder, sig, array, index, vector):
     """Write all lanes."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        place = _place(context, builder, array, values[:2], vector.lanes)
-        kind = place.type.pointee
-        value = _converted(builder, values[2], vector.real, array.dtype, kind)
-        builder.store(value, place, align=_align(array))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, vector), generate
+    address, align = _address(builder, array, index, vector.type.count)
+    value = _converted(builder, vector, sig.args[-1].real, sig.args[0].dtype)
+    builder.store(value, address, align=align)
 
 
-@intrinsic
-def store_first(typing_context: Any, array: Any, index: Any, many: Any, vector: Any) -> Any:
+@_operation(lambda array, index, many, vector: types.void(array, types.int64, types.int64, vector))
+def store_first(builder, sig, array, index, many, vector):
     """Write the first ``many`` lanes."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        place = _place(context, builder, array, values[:2], vector.lanes)
-        kind = place.type.pointee
-        value = _converted(builder, values[3], vector.real, array.dtype, kind)
-        mask = _first(builder, vector.lanes, values[2])
-        name = f"llvm.masked.store.{_suffix(kind)}.p0"
-        _call(builder, name, ir.VoidType(), [value, place, _HALF(_align(array)), mask])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.int64, vector), generate
-
-
-def load(array, index):
-    """Load the vector that begins at an index of an array with one axis."""
-    raise NotImplementedError("callable from kernels only")
-
-
-def load_first(array, index, many, other):
-    """Load the first ``many`` lanes of a vector; ``other`` in the remaining lanes."""
-    raise NotImplementedError("callable from kernels only")
-
-
-@overload(load, jit_options=INLINE)
-def _load(array, index):
-    return lambda array, index: load_as(array, array, index)
-
-
-@overload(load_first, jit_options=INLINE)
-def _load_first(array, index, many, other):
-    return lambda array, index, many, other: load_first_as(array, array, index, many, other)
+    lanes = vector.type.count
+    address, align = _address(builder, array, index, lanes)
+    value = _converted(builder, vector, sig.args[-1].real, sig.args[0].dtype)
+    name, mask = f"llvm.masked.store.{_suffix(value.type)}.p0", _first(builder, lanes, many)
+    _call(builder, name, ir.VoidType(), value, address, _HALF(align), mask)
 
 
 # Exchanges of lanes
@@ -515,7 +459,12 @@ def _compressing(mask: int, lanes: int) -> list[int]:
 
 
 def _expanding(mask: int, lanes: int) -> list[int]:
+    """The lane of a compressed vector that each lane comes from."""
     return [(mask & ((1 << lane) - 1)).bit_count() for lane in range(lanes)]
+
+
+_BY_TABLE = BITS == 256 and "+avx2" in FEATURES
+"""Without instructions that compress and expand, LLVM would move lane by lane."""
 
 
 def _permuted(builder: Any, vector: Any, mask: Any, origins: Callable[..., list[int]]) -> Any:
@@ -526,7 +475,7 @@ def _permuted(builder: Any, vector: Any, mask: Any, origins: Callable[..., list[
     lanes = vector.type.count
     parts = 8 // lanes
     rows = [
-        _constant([parts * lane + part for lane in origins(bits, lanes) for part in range(parts)])
+        _constant(parts * lane + part for lane in origins(bits, lanes) for part in range(parts))
         for bits in range(2**lanes)
     ]
     table = ir.Constant(ir.ArrayType(rows[0].type, len(rows)), rows)
@@ -535,72 +484,50 @@ def _permuted(builder: Any, vector: Any, mask: Any, origins: Callable[..., list[
     bits = builder.zext(builder.bitcast(mask, ir.IntType(lanes)), _WORD)
     order = builder.load(builder.gep(held, [_WORD(0), bits]))
     eight = ir.VectorType(ir.FloatType(), 8)
-    moved = _call(builder, "llvm.x86.avx2.permps", eight, [builder.bitcast(vector, eight), order])
+    moved = _call(builder, "llvm.x86.avx2.permps", eight, builder.bitcast(vector, eight), order)
     return builder.bitcast(moved, vector.type)
-
-
-_BY_TABLE = BITS == 256 and "+avx2" in FEATURES
-"""Without instructions that compress and expand, LLVM would move lane by lane."""
-_ELEMENT_BITS = {"float": 32, "i32": 32, "double": 64}
 
 
 def _compressed(builder: Any, vector: Any, mask: Any) -> Any:
     kind = vector.type
-    if _BY_TABLE and kind.count * _ELEMENT_BITS[str(kind.element)] == BITS:
+    if _BY_TABLE and kind.count * _width(kind.element) == BITS:
         return _permuted(builder, vector, mask, _compressing)
     name = f"llvm.experimental.vector.compress.{_suffix(kind)}"
-    return _call(builder, name, kind, [vector, mask, ir.Constant(kind, ir.Undefined)])
+    return _call(builder, name, kind, vector, mask, ir.Constant(kind, ir.Undefined))
 
 
-@intrinsic
-def compress(typing_context: Any, vector: Any, mask: Any) -> Any:
+@_operation(lambda vector, mask: vector(vector, mask))
+def compress(builder, sig, vector, mask):
     """The lanes where a mask holds, next to each other; the others are undefined."""
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return _compressed(builder, *values)
-
-    return vector(vector, mask), generate
+    return _compressed(builder, vector, mask)
 
 
-@intrinsic
-def expand(typing_context: Any, array: Any, index: Any, mask: Any) -> Any:
+@_operation(lambda array, index, mask: Vector(array.dtype)(array, types.int64, mask))
+def expand(builder, sig, array, index, mask):
     """The elements from an index on, in the lanes where a mask holds; zero elsewhere.
 
     A whole vector may be read.
     """
-    result = Vector(array.dtype)
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        place = _place(context, builder, array, values[:2], result.lanes)
-        kind = place.type.pointee
-        zeros = ir.Constant(kind, None)
-        if _BY_TABLE:
-            packed = builder.load(place, align=_align(array))
-            return builder.select(
-                values[2], _permuted(builder, packed, values[2], _expanding), zeros
-            )
-        name = f"llvm.masked.expandload.{_suffix(kind)}"
-        return _call(builder, name, kind, [place, values[2], zeros])
-
-    return result(array, types.int64, Mask(result.lanes)), generate
+    address, align = _address(builder, array, index, mask.type.count)
+    kind = address.type.pointee
+    zeros = ir.Constant(kind, None)
+    if _BY_TABLE:
+        packed = builder.load(address, align=align)
+        return builder.select(mask, _permuted(builder, packed, mask, _expanding), zeros)
+    return _call(builder, f"llvm.masked.expandload.{_suffix(kind)}", kind, address, mask, zeros)
 
 
-@intrinsic
-def store_positions(typing_context: Any, array: Any, index: Any, first: Any, mask: Any) -> Any:
+@_operation(lambda array, index, first, mask: types.void(array, types.int64, types.int64, mask))
+def store_positions(builder, sig, array, index, first, mask):
     """Write the positions of the lanes where a mask holds, next to each other, as 32-bit integers.
 
     Lane zero has position ``first``. A whole vector is overwritten.
     """
-    whole, lanes = ir.VectorType(_HALF, mask.lanes), mask.lanes
-
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        place = _place(context, builder, array, values[:2], lanes)
-        start = _spread(builder, whole, builder.trunc(values[2], _HALF))
-        own = builder.add(start, _constant(range(lanes)))
-        builder.store(_compressed(builder, own, values[3]), place, align=_align(array))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.int64, mask), generate
+    lanes = mask.type.count
+    address, align = _address(builder, array, index, lanes)
+    start = _spread(builder, ir.VectorType(_HALF, lanes), builder.trunc(first, _HALF))
+    positions = builder.add(start, _constant(range(lanes)))
+    builder.store(_compressed(builder, positions, mask), address, align=align)
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
@@ -608,41 +535,37 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     lanes, rows = len(rows), list(rows)
     size = lanes // 2
     while size:
-        near = [k if not k & size else lanes + k - size for k in range(lanes)]
-        far = [k + size if not k & size else lanes + k for k in range(lanes)]
+        near = _constant(k if not k & size else lanes + k - size for k in range(lanes))
+        far = _constant(k + size if not k & size else lanes + k for k in range(lanes))
         for i in (i for i in range(lanes) if not i & size):
             one, other = rows[i], rows[i + size]
-            rows[i] = builder.shuffle_vector(one, other, _constant(near))
-            rows[i + size] = builder.shuffle_vector(one, other, _constant(far))
+            rows[i] = builder.shuffle_vector(one, other, near)
+            rows[i + size] = builder.shuffle_vector(one, other, far)
         size //= 2
     return rows
 
 
-@intrinsic
-def transpose(
-    typing_context: Any, source: Any, start: Any, stride: Any, target: Any, at: Any, step: Any
-) -> Any:
+def _six(source: Any, start: Any, stride: Any, target: Any, at: Any, step: Any) -> Any:
+    whole = types.int64
+    return types.void(source, whole, whole, target, whole, whole)
+
+
+@_operation(_six)
+def transpose(builder, sig, source, start, stride, target, at, step):
     """Write the transpose of a square of as many rows as a vector has lanes.
 
     Rows begin at ``start`` and every ``stride`` after it; columns are written at ``at`` and every
     ``step`` after it.
     """
-    lanes = Vector(source.dtype).lanes
+    lanes = Vector(sig.args[0].dtype).lanes
 
-    def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        origin, start, stride, room, at, step = values
+    def address(array: Any, first: Any, apart: Any, k: int) -> Any:
+        return _address(builder, array, builder.add(first, builder.mul(apart, _WORD(k))), lanes)
 
-        def place(kind: Any, array: Any, first: Any, apart: Any, k: int) -> Any:
-            index = builder.add(first, builder.mul(apart, _WORD(k)))
-            return _place(context, builder, kind, (array, index), lanes)
-
-        rows = [
-            builder.load(place(source, origin, start, stride, k), align=_align(source))
-            for k in range(lanes)
-        ]
-        for k, row in enumerate(_transposed(builder, rows)):
-            builder.store(row, place(target, room, at, step, k), align=_align(target))
-        return context.get_dummy_value()
-
-    whole = types.int64
-    return types.void(source, whole, whole, target, whole, whole), generate
+    rows = []
+    for k in range(lanes):
+        place, align = address(source, start, stride, k)
+        rows.append(builder.load(place, align=align))
+    for k, row in enumerate(_transposed(builder, rows)):
+        place, align = address(target, at, step, k)
+        builder.store(row, place, align=align)

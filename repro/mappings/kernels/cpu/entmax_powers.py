@@ -1,0 +1,430 @@
+"""α-entmax for orders at which powers are needed, short and long rows, both precisions.
+
+The equation is that of ``entmax_solver.py``, ``N(c) = ‖[w + c]_+‖_{1/r} = 1`` with ``r = α - 1``.
+Powers are of heights ``h = (w + c) / c``, and the unknown is ``1 / c - 1``, which keeps its digits
+as ``r -> 0`` (softmax). Two curves are distinguished:
+
+``r <= 1``
+    Above ``r = ½`` steps start at the root of 1.5-entmax, which is an upper bound and needs no
+    powers; below, at ``c = 1``. Steps are taken with powers of five digits until the excess
+    ``log Σ p`` is below ``8e-3`` (rough powers first: 18 to 24 % less time at 50 columns, 3 to 18 %
+    at 400), then with exact powers until it is below ``sqrt(eps) / 2``. The last step is the
+    second-order series of the power instead of new powers (13 to 18 %), applied to the shares of
+    the last pass, which are kept (half the time at α = 1.75 and 400 columns).
+``r > 1``
+    The norm is not convex across its kinks, where an entry gets mass with infinite slope. Newton's
+    steps start at the root of sparsemax, an upper bound, and are taken while they stay in a bracket
+    and halve the excess; else the bracket is halved geometrically. Computed in double precision.
+    Entries tied at the threshold have no digits beside ``c``: then the logarithm of the height of
+    the lowest entry with mass is halved instead (:func:`_solve_tied`).
+
+Excesses are logarithms in double precision, which are few. The rest that the rounding of a sum of
+shares leaves takes part in the excess and in the factor of the results, without which errors of
+rows with thousands of tied entries are 2.5e-7 instead of 1.7e-7.
+"""
+
+import math
+
+import numpy as np
+from numba import types
+
+from repro.mappings.kernels.cpu.blocks import (
+    along_row,
+    centre,
+    compensated_add,
+    max_along_row,
+    pack,
+    scatter,
+    set_limits,
+    stride_of,
+    take_candidates,
+    take_lane_maxima,
+    width_of,
+)
+from repro.mappings.kernels.cpu.compile import chosen_by_type, inline
+from repro.mappings.kernels.cpu.elementary import (
+    exponential,
+    logarithm,
+    power,
+    reciprocal,
+    rough_power,
+)
+from repro.mappings.kernels.cpu.entmax_solver import (
+    COARSE,
+    LOWEST_ORDER,
+    PASSES,
+    UNSCREENED,
+    descend,
+    is_narrow,
+    order_of,
+    write_rows,
+)
+from repro.mappings.kernels.cpu.simd import (
+    count,
+    highest,
+    join,
+    load,
+    lower_half,
+    magnitude,
+    maximum,
+    minimum,
+    splat,
+    sqrt,
+    store,
+    upper_half,
+    where,
+    wide_total,
+    zeros_like,
+)
+
+_UNSCREENED_ORDER = 0.2
+"""Above this ``r`` short rows are screened, too: at 50 columns it saves α = 1.75 41 %."""
+_SMALLEST_ORDER = 1e-20
+"""Stands for ``r = 0``, softmax: ``log(1 + r x) / r`` is then ``x`` to the last bit."""
+_LARGEST_ORDER = 1e9
+"""Stands for larger ``r``: all mass is on entries as large as the largest."""
+_ROUGH_EXCESS, _ROUGH_STEP = 8e-3, 1.6e-2
+"""Excess before the last rough step, for ``r > ½``, and ``r`` times it for ``r <= ½``.
+
+Newton's step leaves about ``0.6 r²`` of the square of the excess for N(0, 1) scores. What is left
+is then below the excess at which the last step is taken, so that one exact pass is enough.
+"""
+_LARGEST_CUT = 1.0 - 1e-6
+"""A step that takes all of ``c`` away only seems to: its slope has five digits."""
+_EXCESS_ABOVE_2 = 1e-12
+"""Excess at the end for ``r > 1``; the normalization takes it away."""
+_HALVED = 0.5
+"""For ``r > 1`` a Newton step is only taken after one that left less than this of the excess."""
+_RATIONAL_START = 0.3
+"""Above this ``r`` steps on lane maxima begin at the root of 1.5-entmax or sparsemax."""
+_BOUND_ROUNDING = 1e-4
+"""By which bounds from rough powers are loosened."""
+_KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
+"""Error of ``log Σ p`` beyond rounding, for ``r <= ½``, above, and in double precision."""
+_ENDINGS = 4
+"""Times that the last step is taken in double precision; more than one if it has met a kink."""
+_TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
+"""For ``r > 1``, heights between these have few digits."""
+_KINKED = 1e-12
+"""Excess that is left for ``r > 1`` only where a rounding of ``c`` decides about an entry.
+
+Rows with more are solved by logarithms; with 1e-8 here, float64 values are up to 1e-8 off.
+"""
+_DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
+"""Between these is, relative to ``c``, the logarithm of the lowest height of tied rows."""
+_HALVINGS = 64
+
+
+@inline
+def _excess(total, rise, order):
+    """``r log(Σ p)`` of double vectors, from sums relative to ``c`` and ``1 / c - 1``."""
+    share, c = 1.0 / total, 1.0 / (1.0 + rise)
+    return logarithm(-1.0 * rise * c, c) - order * logarithm(share - 1.0, share)
+
+
+@chosen_by_type
+def _precise_excess(total, rise, order):
+    """:func:`_excess` of vectors of either precision, computed in double."""
+    if total.real == types.float64:
+        return lambda total, rise, order: _excess(total, rise, order)
+
+    def in_halves(total, rise, order):
+        low = _excess(lower_half(total), lower_half(rise), lower_half(order))
+        high = _excess(upper_half(total), upper_half(rise), upper_half(order))
+        return join(low, high)
+
+    return in_halves
+
+
+@inline
+def _compensated(block, mass, lost):
+    """A sum along each row, given what its terms have lost, and the rest that rounding leaves."""
+    if block.in_lanes:
+        total = mass + lost
+        return total, (mass - total) + lost
+    exact, real = wide_total(mass) + wide_total(lost), block.w.dtype.type
+    return splat(real(exact)), splat(real(exact - np.float64(real(exact))))
+
+
+@inline
+def _sums(block, columns, rise, slowness):
+    """``Σ h^{1/r}`` and its rest, and ``Σ h^{1/r - 1}`` to five digits; keeps ``h^{1/r}``."""
+    width = width_of(block.w)
+    mass = lost = slope = zeros_like(rise)
+    for k in range(0, columns * width, width):
+        w = load(block.w, k)
+        below = maximum(w * rise + w, -1.0)  # rounded once where there are fused operations
+        height = below + 1.0
+        share = power(below, height, slowness)
+        store(block.shares, k, share)
+        mass, lost = compensated_add(mass, lost, share)
+        slope += share * reciprocal(where(height > 0.0, height, 1.0))
+    total, rest = _compensated(block, mass, lost)
+    return maximum(total, 1.0), rest, maximum(along_row(block, slope), 1.0)
+
+
+@inline
+def _newton_cut(total, slope, excess):
+    """The share of ``c`` that Newton's step for the norm takes away, given its logarithm."""
+    # 1 - exp(-x) loses digits for small x, where the Padé approximant is exact.
+    near = excess / (1.0 + excess * (0.5 + excess * (1.0 / 12.0)))
+    far = 1.0 - exponential(maximum(minimum(-1.0 * excess, 60.0), -60.0))
+    cut = total / slope * where(magnitude(excess) < 0.1, near, far)
+    return minimum(cut, _LARGEST_CUT)
+
+
+@inline
+def _rough_step(block, columns, rise, order, slowness):
+    """The share of ``c`` that a step takes away, and the excess, from powers of five digits."""
+    width, growth = width_of(block.w), rise + 1.0
+    total = slope = zeros_like(rise)
+    for k in range(0, columns * width, width):
+        height = load(block.w, k) * growth + 1.0
+        positive = height > 0.0
+        height = where(positive, height, 1.0)
+        share = where(positive, rough_power(height, slowness), 0.0)
+        total += share
+        slope += share * reciprocal(height)
+    total, slope = maximum(along_row(block, total), 1.0), maximum(along_row(block, slope), 1.0)
+    if is_narrow(block):
+        # Five digits are enough for r <= 1, and one power is quicker than logarithms.
+        excess = 1.0 - rough_power(1.0 / total, order) * growth
+        return minimum(total * excess / slope, _LARGEST_CUT), excess
+    excess = _excess(total, rise, order)
+    return _newton_cut(total, slope, excess), excess
+
+
+@inline
+def _new_bracket(order, size):
+    """Bounds of ``1 / c`` that hold for so many entries, and the excess before."""
+    zero, high = zeros_like(order), exponential(minimum(order * math.log(size), -_DEEPEST))
+    return zero + 0.5, 2.0 * high, zero + math.inf
+
+
+@inline
+def _advance(block, rise, cut, excess, order, bracket):
+    """``1 / c - 1`` after a step, the bracket after it, and where there is no way to go."""
+    low, high, last = bracket
+    newton, above_2 = maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
+    if is_narrow(block) or count(above_2) == 0:
+        return newton, bracket, above_2
+    growth, reached = rise + 1.0, newton + 1.0
+    low, high = where(excess > 0.0, growth, low), where(excess > 0.0, high, growth)
+    size = magnitude(excess)
+    taken = (low < reached) & (reached < high) & (size < _HALVED * last)
+    middle = sqrt(low) * sqrt(high)
+    stuck = above_2 & ((middle <= low) | (middle >= high)) & ~taken
+    following = where(taken | ~above_2, newton, middle - 1.0)
+    return where(stuck, rise, following), (low, high, size), stuck
+
+
+@inline
+def _bound(block, columns, order, slowness):
+    """A lower bound of ``1 / c - 1`` from the lane maxima of the rows.
+
+    Steps begin, for larger ``r``, at the root of a curve without powers; one Newton step with
+    powers follows, as a second leaves out no more entries.
+    """
+    rise = zeros_like(order)
+    rational, above_2 = order > _RATIONAL_START, order > 1.0
+    if count(rational) > 0:
+        c, _ = descend(block, columns, rise + 1.0, count(above_2) > 0, COARSE)
+        rise = where(rational, 1.0 / c - 1.0, rise)
+    cut, _ = _rough_step(block, columns, rise, order, slowness)
+    rise = where(above_2, rise, maximum((rise + cut) / (1.0 - cut), 0.0))
+    return maximum(rise - _BOUND_ROUNDING * (rise + order), 0.0)
+
+
+@inline
+def _descend_roughly(block, columns, rise, order, slowness, usual):
+    """``1 / c - 1`` after the last rough step."""
+    bracket, moves = _new_bracket(order, columns * width_of(block.w)), usual
+    enough = where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
+    for _ in range(PASSES):
+        cut, excess = _rough_step(block, columns, rise, order, slowness)
+        following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
+        rise = where(moves, following, rise)
+        moves = moves & (magnitude(excess) > enough) & ~stuck
+        if count(moves) == 0:
+            break
+    return rise
+
+
+@inline
+def _take_last_step(block, columns, rise, cut, slowness):
+    """Lower all shares by two terms of the power's series.
+
+    A share is NaN where a step back is longer than a height, which the rounding of ``c`` may have
+    made zero.
+
+    Returns:
+        The sum of the shares and its rest, by how much it fell, and ``Σ p w``.
+    """
+    width = width_of(block.w)
+    mass = moment = lost = less = zeros_like(rise)
+    for k in range(0, columns * width, width):
+        w, before = load(block.w, k), load(block.shares, k)
+        height = (w * rise + w) + 1.0
+        part = cut * reciprocal(where(height > 0.0, height, 1.0))
+        fall = slowness * part * (1.0 - 0.5 * (slowness - 1.0) * part)
+        share = where(height + cut > 0.0, maximum(before - before * fall, 0.0), math.nan)
+        share = where(height > cut, share, 0.0)
+        store(block.shares, k, share)
+        less += before - share
+        mass, lost = compensated_add(mass, lost, share)
+        moment += share * w
+    found, rest = _compensated(block, mass, lost)
+    return found, rest, along_row(block, less), along_row(block, moment)
+
+
+@inline
+def _solve_powers(block, columns, rise, order, slowness, usual):
+    """Fill ``shares`` with unnormalized distributions, and write their totals, moments, leads.
+
+    Returns:
+        The rows that are not settled.
+    """
+    above_2 = order > 1.0
+    enough = where(above_2, _EXCESS_ABOVE_2 * order, 0.5 * math.sqrt(np.finfo(block.w.dtype).eps))
+    kink, endings = where(order > 0.5, _SHARP_KINK, _KINK), 1
+    if not is_narrow(block):
+        kink, endings = zeros_like(order) + _WIDE_KINK, _ENDINGS
+    rise = _descend_roughly(block, columns, rise, order, slowness, usual)
+    unsettled, excess = usual, rise
+    for _ in range(endings):
+        bracket = _new_bracket(order, columns * width_of(block.w))
+        total = slope = cut = rise
+        moves = usual
+        for _ in range(PASSES):
+            total, rest, slope = _sums(block, columns, rise, slowness)
+            excess = _precise_excess(total, rise, order) + order * rest / total
+            cut = _newton_cut(total, slope, excess)
+            moves &= magnitude(excess) > enough
+            if count(moves) == 0:
+                break
+            following, bracket, stuck = _advance(block, rise, cut, excess, order, bracket)
+            rise = where(moves, following, rise)
+            moves &= ~stuck
+        cut = where(above_2, 0.0, cut)
+        found, rest, less, moment = _take_last_step(block, columns, rise, cut, slowness)
+        # The sum of the shares is c^{-1/r} unless the last step has met a kink.
+        change = less / total
+        left = excess - order * change * (1.0 + 0.5 * change)
+        unsettled = usual & ~(magnitude(left) <= kink * order) & ~above_2
+        store(block.totals, 0, found)
+        store(block.rests, 0, rest)
+        store(block.moments, 0, moment)
+        store(block.leads, 0, (rise + cut) / (rise + 1.0) / order)
+        store(block.scales, 0, 1.0 / (rise + 1.0))
+        if count(unsettled) == 0:
+            break
+        rise = where(unsettled, maximum((rise + cut) / (1.0 - cut), 0.0), rise)
+    if is_narrow(block):
+        return unsettled
+    kinked = usual & (magnitude(excess) > _KINKED * order)
+    return unsettled | (above_2 & (kinked | _has_ties(block, columns, rise)))
+
+
+# Ties
+
+
+@inline
+def _has_ties(block, columns, rise):
+    """Rows of which a height has few digits."""
+    width, found = width_of(block.w), zeros_like(rise)
+    for k in range(0, columns * width, width):
+        w = load(block.w, k)
+        height = (w * rise + w) + 1.0
+        found = where((height > _TIED_BELOW) & (height < _TIED_ABOVE), 1.0, found)
+    return max_along_row(block, found) > 0.0
+
+
+@inline
+def _move_down(block, columns, distance):
+    """Take entries relative to one that is so much above zero; return the lowest one above it."""
+    width, lowest = width_of(block.w), splat(block.w.dtype.type(np.inf))
+    for k in range(0, columns * width, width):
+        w = load(block.w, k) - distance
+        store(block.w, k, w)
+        lowest = where((w > 0.0) & (w < lowest), w, lowest)
+    return -highest(-1.0 * lowest)
+
+
+@inline
+def _raised(block, columns, rise, slowness):
+    """Write ``(w + rise)^{1/r}``; return the sum and that of ``p w``."""
+    width, rise = width_of(block.w), splat(block.w.dtype.type(rise))
+    mass = moment = zeros_like(rise)
+    for k in range(0, columns * width, width):
+        w = load(block.w, k)
+        height = w + rise
+        share = power(height - 1.0, maximum(height, 0.0), splat(slowness))
+        store(block.shares, k, share)
+        mass += share
+        moment += share * w
+    return wide_total(mass), wide_total(moment)
+
+
+@inline
+def _solve_tied(block, columns, order):
+    """Solve a long row with ``r > 1`` whose entries next to the threshold have few digits.
+
+    Entries are taken relative to the lowest with mass, which is next to the threshold or just above
+    it, and the logarithm of its height is halved.
+    """
+    width, c, anchors = width_of(block.w), load(block.scales, 0), zeros_like(load(block.w, 0))
+    for k in range(0, columns * width, width):
+        w = load(block.w, k)
+        anchors = where((w + c > _TIED_BELOW * c) & (w < anchors), w, anchors)
+    anchor, slowness = -highest(-1.0 * anchors), block.w.dtype.type(1.0 / order)
+    low, high = _DEEPEST, _SHALLOWEST + math.log(-anchor)
+    above, middle, halvings, lifting = _move_down(block, columns, anchor), low, 0, True
+    while halvings < _HALVINGS:
+        mass, _ = _raised(block, columns, math.exp(middle), slowness)
+        if lifting and mass > 1.0 and above < math.inf:
+            anchor += above
+            above = _move_down(block, columns, above)
+            continue
+        if not lifting:
+            low, high = (low, middle) if mass > 1.0 else (middle, high)
+        lifting, halvings, middle = False, halvings + 1, 0.5 * (low + high)
+    mass, moment = _raised(block, columns, math.exp(high), slowness)
+    block.totals[:], block.rests[:], block.moments[:] = mass, 0.0, moment + anchor * mass
+    block.leads[:] = (1.0 - (math.exp(high) - anchor)) / order
+
+
+@inline
+def _write_powers(problem, block, i, k):
+    """Write the distribution of row ``i``, the ``k``-th of the block."""
+    start = k * stride_of(problem.rows) if block.in_lanes else 0
+    scatter(problem.rows[i], block.limits[k], block.packed, start, problem.probs[i])
+
+
+@inline
+def solve_powers(problem, block, states, state, first, stop):
+    """α-entmax at any order of the rows of a block that are in a state."""
+    rows, last = problem.rows, stop - 1
+    low, high = (LOWEST_ORDER, 1.0) if is_narrow(block) else (_SMALLEST_ORDER, _LARGEST_ORDER)
+    for k in range(block.orders.shape[0]):
+        r = order_of(problem, min(first + k, last))
+        # Rows in other states, and NaN, get some number that suits the precision.
+        block.orders[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
+    columns = take_lane_maxima(block, rows, first, last)
+    order = load(block.orders, 0)
+    slowness, rise = 1.0 / order, zeros_like(order)
+    if rows.shape[1] > UNSCREENED or count(order > _UNSCREENED_ORDER) > 0:
+        centre(block, columns)
+        rise = _bound(block, columns, order, slowness)
+    set_limits(block, 1.0 / (1.0 + rise), slowness, np.finfo(rows.dtype).eps)
+    columns = take_candidates(block, rows, first, last)
+    usual = (load(block.bads, 0) == 0.0) & (load(block.peaks, 0) > -np.inf)
+    unsettled = _solve_powers(block, columns, rise, order, slowness, usual)
+    if count(unsettled) > 0 and not block.in_lanes and block.orders[0] > 1.0:
+        _solve_tied(block, columns, np.float64(block.orders[0]))
+        unsettled &= ~unsettled
+    total = load(block.totals, 0)
+    scale = 1.0 / total
+    store(block.scales, 0, where(unsettled & usual, 0.0, scale))
+    store(block.rests, 0, scale * ((1.0 - total * scale) - scale * load(block.rests, 0)))
+    pack(block, block.shares, columns, stride_of(rows))
+    return write_rows(problem, block, states, state, first, stop, _write_powers)
