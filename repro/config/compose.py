@@ -67,6 +67,11 @@ OmegaConf.register_new_resolver(
 )
 
 
+def groups() -> set[str]:
+    """Names of the folders of configuration groups."""
+    return {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
+
+
 def group_choices(group: str) -> list[str]:
     """Names of the options of a configuration group."""
     return sorted({path.stem for conf in conf_dirs() for path in (conf / group).glob("*.yaml")})
@@ -107,13 +112,13 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     None where that is not all, or a value is refused: Hydra then composes the whole or explains.
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
-    groups = registered_schemas()
+    schemas = registered_schemas()
     for item in parsed:  # each is the choice of a group, or sets one key that is there
         if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
             return None
-        if item.key_or_group in groups and not isinstance(item.value(), str):
+        if item.key_or_group in schemas and not isinstance(item.value(), str):
             return None
-    choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in groups)
+    choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in schemas)
     try:
         files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
         found = ((str(path), path.stat()) for path in files)
@@ -121,7 +126,7 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
         stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
         cfg = deepcopy(_chosen(choices, stamp))
         for item in parsed:
-            if item.key_or_group not in groups:
+            if item.key_or_group not in schemas:
                 OmegaConf.update(cfg, item.key_or_group, item.value(), merge=True)
     except (HydraException, OmegaConfBaseException, AssertionError, ValueError):
         return None
@@ -199,26 +204,21 @@ def explain(error: BaseException) -> str:
         return unreadable(str(error.override))
     if isinstance(error, YAMLError):
         return yaml_problem(error)
-    parts = []
-    current: BaseException | None = error
-    while current is not None:
-        parts.append(str(current))
-        current = current.__cause__
-    text = "\n".join(parts)
-    missing = re.search(r"Could not find '([\w/]+)/(\w*)'", text)
-    if missing:
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    text = "\n".join(map(str, causes))
+    if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
         group, option = missing.groups()
         return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"
-    unknown = re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text)
-    if unknown:
+    if unknown := re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text):
         return _unknown_key(*unknown.groups())
-    unused = re.search(r"Could not override '(\w+)'", text)
-    if unused and not any((conf / unused[1]).is_dir() for conf in conf_dirs()):
-        return f"no group {unused[1]!r}; the groups are {', '.join(sorted(registered_schemas()))}"
-    if unused:
-        return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
-    wrong = _WRONG_TYPE.search(text)
-    if wrong:
+    if unused := re.search(r"Could not override '(\w+)'", text):
+        if unused[1] in groups():
+            return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
+        known = ", ".join(sorted(registered_schemas()))
+        return f"no group {unused[1]!r}; the groups are {known}"
+    if wrong := _WRONG_TYPE.search(text):
         key, value, kind = wrong.groups()
         return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]

@@ -34,14 +34,6 @@ class PlannedRun:
         tuned = () if self.value is None else (f"{self.setting}={self.value:.12g}",)
         return (*self.cell, *tuned, f"seed={self.seed}")
 
-    def repeated(self, *, seed: int | None = None, value: float | None = None) -> "PlannedRun":
-        """Return a copy of this run with another seed or another tuned value."""
-        return replace(
-            self,
-            seed=self.seed if seed is None else seed,
-            value=self.value if value is None else value,
-        )
-
 
 def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
     """List the runs that are known before any has run.
@@ -73,7 +65,7 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
                 superseded=tuple(plan.superseded),
             )  # fmt: skip
             if tune is None:
-                yield from (first.repeated(seed=seed) for seed in seeds)
+                yield from (replace(first, seed=seed) for seed in seeds)
             else:
                 grid = experiment.grid_at(scale, column.name)
-                yield from (first.repeated(value=value) for value in grid)
+                yield from (replace(first, value=value) for value in grid)

@@ -1,7 +1,8 @@
 """Shared by every task on source–target pairs: model, loss, statistics, search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -31,6 +32,8 @@ from repro.tasks.instantiate import (
 )
 from repro.training import distributed
 
+STOP = "</s>"
+"""The end of an output in the files of examples."""
 LARGE_VOCABULARY = 16_384
 """Number of target symbols from which the scores of a batch are not held, where that is faster."""
 
@@ -60,35 +63,38 @@ class TeacherForcedStatistics:
         }
 
 
-class Seq2SeqTraining:
-    """A sequence-to-sequence model with its loss.
+class Seq2SeqTask:
+    """A sequence-to-sequence model with its loss: a base of ``repro.tasks.protocol.Task``.
 
     Args:
         config: configuration of the run.
         source: source vocabulary.
         target: target vocabulary.
+        splits: pairs by split, ``train`` and ``dev`` among them.
         device: where the model lives.
         coverage_vector: whether attention scores see the cumulative attention.
         fertility: bounds of the cumulative attention; bounded mappings need it.
     """
+
+    tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(
         self,
         config: Seq2SeqRun,
         source: Vocabulary,
         target: Vocabulary,
+        splits: Mapping[str, Sequence[Pair]],
         device: torch.device,
         coverage_vector: bool = False,
         fertility: Fertility | None = None,
     ) -> None:
-        self.config, self.device = config, device
+        self.config, self.splits, self.device = config, splits, device
         model, mapping = config.model, config.mapping
         normalizer: AttentionNormalizer
         if isinstance(mapping, BoundedConfig) and fertility is not None:
             normalizer = BoundedNormalizer(build_bounded_mapping(mapping), mapping.exhaustion)
         else:  # refuses a bounded mapping
             normalizer = FreeNormalizer(build_mapping(mapping))
-        self.evaluation_batch = config.decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
         large = len(target) >= LARGE_VOCABULARY
@@ -111,35 +117,37 @@ class Seq2SeqTraining:
         if config.hardware.compile:
             self.model.decoder.compile_step()
 
-    def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches[Seq2SeqBatch]:
+    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Training batches of one epoch."""
-        size = self.config.training.batch_size
+        pairs, size = self.splits["train"], self.config.training.batch_size
         batches = epoch_batches(source_lengths(pairs), size, self.config.seed, epoch)
-        return self._lazy(pairs, batches)
+        return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
     def ordered(self, pairs: Sequence[Pair]) -> LazyBatches[Seq2SeqBatch]:
         """Evaluation batches, every pair once."""
-        batches = ordered_batches(source_lengths(pairs), self.evaluation_batch)
-        return self._lazy(pairs, batches)
-
-    def _lazy(self, pairs: Sequence[Pair], batches: list[list[int]]) -> LazyBatches[Seq2SeqBatch]:
+        batches = ordered_batches(source_lengths(pairs), self.config.decoding.batch_size)
         return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
-    def loss(self, batch: Seq2SeqBatch) -> Tensor:
-        """Sum of the losses of a batch over its symbols, per sentence."""
+    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
+        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
+        symbols = (batch.target != Vocabulary.PAD).sum()
         if self.linear_loss is not None:  # a few tokens' scores at a time
             layer = self.model.scores
             with autocast(self.config, self.device):
                 hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
                 losses = self.linear_loss(hidden, layer.weight, layer.bias, batch.target)
-            return losses.float().sum() / len(batch)
+            return losses.float().sum() / len(batch), symbols
         with autocast(self.config, self.device):
             scores = self.model(batch.source, batch.source_lengths, batch.target).scores
-        return self.criterion(scores.float(), batch.target) / len(batch)
+        return self.criterion(scores.float(), batch.target) / len(batch), symbols
+
+    def validation_statistics(self) -> TeacherForcedStatistics:
+        """Loss and sparsity on the validation data; the model should be in evaluation mode."""
+        return self.teacher_forced(self.ordered(self.splits["dev"]))
 
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
-        """Loss and sparsity over a split; the model should be in evaluation mode."""
+        """Loss and sparsity over some batches; the model should be in evaluation mode."""
         totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
         for batch in distributed.share(batches):
@@ -151,7 +159,7 @@ class Seq2SeqTraining:
             right = (scores.argmax(-1) == batch.target)[real].sum()
             loss = self.criterion(scores, batch.target).double()
             totals += torch.stack([loss, attended, supported, right])
-            symbols += int((batch.target != Vocabulary.PAD).sum())
+            symbols += int(real.sum())
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())

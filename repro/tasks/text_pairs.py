@@ -1,21 +1,19 @@
 """Tasks from text to text: preparation, training, rescored search and stored examples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from repro.atomic import atomic_write_text
 from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
-from repro.data.batching import Seq2SeqBatch, collate
+from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, read_pairs
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
@@ -25,17 +23,15 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, replace_unknown, rescored
 from repro.evaluation.metrics import Evaluation
-from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
-from repro.tasks.common import LazyBatches, shorten
+from repro.tasks.common import shorten
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
-from repro.tasks.seq2seq import Seq2SeqTraining, TeacherForcedStatistics, search
+from repro.tasks.seq2seq import STOP, Seq2SeqTask, search
 from repro.training.protocol import Validation
 
 ALTERNATIVES = 20
 """Continuations that are kept of each step, the most probable ones."""
-_STOP = "</s>"
 
 
 @dataclass(frozen=True)
@@ -59,17 +55,14 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
     Returns:
         The first validation pairs, then the others by split and position.
     """
-    dev = data.splits["dev"]
-    first = range(min(count, len(dev)))
-    places = {("dev", index) for index in first}
-    missing = list(shown)
+    first = [("dev", index) for index in range(min(count, len(data.splits["dev"])))]
+    others, missing = set[tuple[str, int]](), list(shown)
     for split in ("dev", *data.corpus.tests, "train"):
         found = find_pairs(data.splits[split], data.source, data.target, missing, [SINK])
-        places |= {(split, index) for index in found.values()}
+        others |= {(split, index) for index in found.values()}
         missing = [text for text in missing if text not in found]
-    others = sorted(places - {("dev", index) for index in first})
-    ordered = [*(("dev", index) for index in first), *others]
-    return [Example(split, index, data.splits[split][index]) for split, index in ordered]
+    places = [*first, *sorted(others.difference(first))]
+    return [Example(split, index, data.splits[split][index]) for split, index in places]
 
 
 def attention_rows(
@@ -86,10 +79,10 @@ def attention_rows(
     for example, best in zip(examples, found, strict=True):
         for one in best:
             assert one.attention is not None
-            stop = [_STOP] if one.finished else []
+            output = [data.target.tokens[number] for number in one.tokens]
             row = {
                 **_source(data, example),
-                "output": [*(data.target.tokens[number] for number in one.tokens), *stop],
+                "output": output + ([STOP] if one.finished else []),
                 "gold": " ".join(data.target.tokens[number] for number in example.pair.target),
                 "weights": [[shorten(value) for value in row] for row in one.attention.tolist()],
             }
@@ -191,22 +184,19 @@ def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
-    corpus, text, encoding, cache = _preparation(config, corpus)
-    sink = isinstance(config.mapping, BoundedConfig)
-    return PreparedText(
-        prepare(corpus, text, encoding, cache, sink),
-        stage_name(corpus, text, encoding, sink),
-        cache,
-    )
+    corpus, text, encoding, cache, sink = _preparation(config, corpus)
+    prepared = prepare(corpus, text, encoding, cache, sink)
+    return PreparedText(prepared, stage_name(corpus, text, encoding, sink), cache)
 
 
 def _preparation(
     config: TextRun, corpus: ParallelCorpus
-) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path]:
-    """The corpus with the test pairs that are evaluated, and how it becomes symbols."""
+) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path, bool]:
+    """Arguments of :func:`prepare`; the corpus has the test pairs that are evaluated."""
     text, cache = part_of(TextSettings, config.data), config.corpora_path / "prepared"
     pruned = prune_tests(corpus, text, config.data.max_test_length, cache)
-    return pruned, text, part_of(EncodingSettings, config.data), cache
+    sink = isinstance(config.mapping, BoundedConfig)
+    return pruned, text, part_of(EncodingSettings, config.data), cache, sink
 
 
 def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None:
@@ -218,8 +208,7 @@ def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None
     Raises:
         DataError: a line is malformed, or no training or test pair is short enough.
     """
-    corpus, text, encoding, cache = _preparation(config, corpus)
-    sink = isinstance(config.mapping, BoundedConfig)
+    corpus, text, encoding, cache, sink = _preparation(config, corpus)
     checked = cache / stage_name(corpus, text, encoding, sink)
     if checked in _CHECKED:
         return None
@@ -232,7 +221,7 @@ _CHECKED: set[Path] = set()
 """Preparations of this process: runs of a sweep share them, and each use would hash their files."""
 
 
-class TextPairsTask:
+class TextPairsTask(Seq2SeqTask):
     """A model from text to text; see ``repro.tasks.protocol.Task``.
 
     Args:
@@ -243,7 +232,6 @@ class TextPairsTask:
     """
 
     selectors = TextTaskConfig.selectors
-    tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(
         self,
@@ -252,41 +240,27 @@ class TextPairsTask:
         scorer: Callable[[PreparedCorpus], Scorer],
         device: torch.device,
     ) -> None:
-        self.config, self.data, self.device = config, text.data, device
-        self.decoding = config.decoding
-        self.scorer = scorer(text.data)
+        data, model = text.data, config.model
+        self.task, self.decoding = config.task, config.decoding
+        self.data, self.scorer = data, scorer(data)
         fertility = None
         if isinstance(config.mapping, BoundedConfig):
             fertility = build_fertility(
-                config.model.fertility, text.data, text.name, text.cache, config.seed, device
+                model.fertility, data, text.name, text.cache, config.seed, device
             )
-        self.training = Seq2SeqTraining(
-            config,
-            text.data.source,
-            text.data.target,
-            device,
-            config.model.coverage_vector,
-            fertility,
+        super().__init__(
+            config, data.source, data.target, data.splits, device, model.coverage_vector, fertility
         )
-        self.model: Seq2Seq = self.training.model
-
-    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
-        """Training batches of one epoch."""
-        return self.training.epoch(self.data.splits["train"], epoch)
-
-    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
-        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
-        return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
 
     def validate(self) -> Validation:
         """Teacher-forced loss, accuracy and nonzero weights."""
-        statistics = self._statistics()
+        statistics = self.validation_statistics()
         metrics = {"token_accuracy": 100 * statistics.accuracy, **statistics.nonzeros}
         return Validation(statistics.loss, metrics)
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Search every split, score it, store outputs, and what figures show of examples."""
-        forced, penalties = self._statistics(), self._penalties()
+        forced, penalties = self.validation_statistics(), self._penalties()
         whole = Evaluation(
             {
                 "dev/loss": forced.loss,
@@ -305,16 +279,12 @@ class TextPairsTask:
             whole.update(self.scorer.score(split, outputs))
         folder.write_statistics(whole.statistics)
         # Attention and forced decoding of the examples that figures may show.
-        task = self.config.task
-        examples = stored_examples(self.data, task.stored_examples, task.shown)
+        examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
         found = self._found([example.pair for example in examples], keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]
         folder.write_attention(attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
         return whole.values
-
-    def _statistics(self) -> TeacherForcedStatistics:
-        return self.training.teacher_forced(self.training.ordered(self.data.splits["dev"]))
 
     def _penalties(self) -> Penalties:
         """The penalties as configured, or the best ones on the validation data.
@@ -323,9 +293,8 @@ class TextPairsTask:
             Malaviya et al. (2018), §5, COVPENALTY.
         """
         decoding = self.decoding
-        fixed = Penalties(
-            decoding.length_penalty, decoding.coverage_penalty, decoding.coverage_floor
-        )
+        length, coverage = decoding.length_penalty, decoding.coverage_penalty
+        fixed = Penalties(length, coverage, decoding.coverage_floor)
         if not decoding.tune_penalties:
             return fixed
         grid = product(decoding.penalty_grid, repeat=2)

@@ -12,8 +12,7 @@ from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder
 from repro.tasks import TASKS, task_spec
-from repro.tasks.morphology.corpus import encode_corpus, identify
-from repro.tasks.morphology.task import MorphologyTask, build
+from repro.tasks.morphology.task import MorphologyTask, build, encode_corpus, identify
 
 CPU = torch.device("cpu")
 
@@ -56,9 +55,9 @@ def test_the_loss_is_the_entmax_loss_per_sentence(task: MorphologyTask) -> None:
 
 def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> None:
     task.model.eval()
-    batches = list(task.training.ordered(task.data.dev))
-    statistics = task.training.teacher_forced(batches)
-    halves = [task.training.teacher_forced([batch]) for batch in batches]
+    batches = list(task.ordered(task.data.dev))
+    statistics = task.teacher_forced(batches)
+    halves = [task.teacher_forced([batch]) for batch in batches]
     weights = [int((batch.target != Vocabulary.PAD).sum()) for batch in batches]
     mean = sum(h.loss * w for h, w in zip(halves, weights, strict=True)) / sum(weights)
     assert statistics.loss == pytest.approx(mean, rel=1e-5)

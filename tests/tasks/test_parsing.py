@@ -20,12 +20,13 @@ from repro.results import RunFolder
 from repro.runs.ensemble import ensemble_evaluation
 from repro.runs.execute import execute, locate
 from repro.structures import Arborescence, sparsemap
-from repro.tasks.parsing.corpus import encode_treebank, identify
 from repro.tasks.parsing.task import (
     CandidateStatistics,
     ParsingTask,
     build,
+    encode_treebank,
     heads_of,
+    identify,
     weighted_trees,
 )
 from repro.training.seeding import seed_everything

@@ -39,7 +39,7 @@ def test_forced_decoding_is_what_teacher_forcing_says(
     batch = collate(pairs, [0, 1, 2])
     with torch.no_grad():
         scores = task.model(batch.source, batch.source_lengths, batch.target).scores
-    probs = task.training.output_mapping(scores)
+    probs = task.output_mapping(scores)
     tokens = task.data.target.tokens
     for row, pair, steps in zip(rows, pairs, probs, strict=True):
         target = [*pair.target, Vocabulary.EOS]

@@ -1,34 +1,98 @@
-"""Training, decoding and scoring of one multilingual inflection model, or of an ensemble."""
+"""Corpus, training, decoding and scoring of one multilingual inflection model, or an ensemble."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor
 
 from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
 from repro.data.batching import Seq2SeqBatch, collate
+from repro.data.demo.morphology import write_demo_corpus
 from repro.data.files import write_if_changed
 from repro.data.pair import Pair
 from repro.data.sentence_search import sentence_key
-from repro.data.sigmorphon import Inflection, source_tokens
+from repro.data.sigmorphon import (
+    Inflection,
+    SigmorphonCorpus,
+    load,
+    load_word_lists,
+    source_tokens,
+    target_tokens,
+)
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Ensemble, Hypothesis, StepModel, beam_search, complete_set
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.inflection import InflectedForms
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
-from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
-from repro.tasks.common import LazyBatches, shorten
-from repro.tasks.morphology.corpus import EncodedCorpus, encode_corpus
-from repro.tasks.protocol import Scores, Task
-from repro.tasks.seq2seq import Seq2SeqTraining, search
+from repro.tasks.common import check_name, own_folder, shorten
+from repro.tasks.protocol import CorpusIdentity, Scores, Task
+from repro.tasks.seq2seq import STOP, Seq2SeqTask, search
 from repro.training.protocol import Validation
 
 _BATCH = 32
-_STOP = "</s>"
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """A corpus with its vocabularies, built from the training split, and its splits as ids."""
+
+    corpus: SigmorphonCorpus
+    source: Vocabulary
+    target: Vocabulary
+    train: list[Pair]
+    dev: list[Pair]
+    test: list[Pair]
+
+
+def identify(config: MorphologyRun) -> CorpusIdentity:
+    """Read (or generate) the corpus of a configuration, and name it.
+
+    Raises:
+        DataError: it is missing, incomplete or malformed.
+    """
+    corpus = _load(*_key(config))
+    own = own_folder(config)
+    name = config.data.corpus if own is None else own.name
+    return CorpusIdentity(name, corpus.fingerprint)
+
+
+def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
+    """Vocabularies and ids of the corpus of a configuration."""
+    return _encode(*_key(config))
+
+
+def _key(config: MorphologyRun) -> tuple[Path, str | None, tuple[str, ...] | None]:
+    """Folder of the corpus, the setting (none of word lists of your own), and the languages."""
+    task, own = config.task, own_folder(config)
+    languages = None if task.languages is None else tuple(sorted(task.languages))
+    if own is not None:
+        return own, None, languages
+    check_name(config, "sigmorphon2018", "demo_morphology")
+    if config.data.generated:
+        write_demo_corpus(config.corpus_path, config.data.seed)
+    return config.corpus_path.resolve(), task.setting, languages
+
+
+@lru_cache(maxsize=4)
+def _load(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> SigmorphonCorpus:
+    chosen = None if languages is None else list(languages)
+    return load_word_lists(folder, chosen) if setting is None else load(folder, setting, chosen)
+
+
+@lru_cache(maxsize=2)
+def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> EncodedCorpus:
+    corpus = _load(folder, setting, languages)
+    source = Vocabulary.build(source_tokens(example) for example in corpus.train)
+    target = Vocabulary.build(target_tokens(example) for example in corpus.train)
+    splits = (
+        [Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e))) for e in part]
+        for part in (corpus.train, corpus.dev, corpus.test)
+    )
+    return EncodedCorpus(corpus, source, target, *splits)
 
 
 @dataclass(frozen=True)
@@ -40,18 +104,17 @@ class Example:
     inflection: Inflection
     pair: Pair
 
-
-def _described(example: Example) -> dict[str, Any]:
-    inflection = example.inflection
-    return {
-        "index": example.index,
-        "split": example.split,
-        "language": inflection.language,
-        "lemma": inflection.lemma,
-        "tags": list(inflection.tags),
-        "gold": inflection.form,
-        "source": source_tokens(inflection),
-    }
+    def described(self) -> dict[str, Any]:
+        """Return what rows about this example begin with, values of JSON."""
+        return {
+            "index": self.index,
+            "split": self.split,
+            "language": self.inflection.language,
+            "lemma": self.inflection.lemma,
+            "tags": list(self.inflection.tags),
+            "gold": self.inflection.form,
+            "source": source_tokens(self.inflection),
+        }
 
 
 def _examples(data: EncodedCorpus, split: str) -> list[Example]:
@@ -164,13 +227,13 @@ class Evaluator:
                     }
                     for hypothesis in shown
                 ]
-                row = {**_described(example), "finite": complete.finite, "hypotheses": found}
+                row = {**example.described(), "finite": complete.finite, "hypotheses": found}
                 hypotheses.append(row)
                 for best in beam.hypotheses[:1]:
                     assert best.attention is not None
-                    output = self._symbols(best.tokens) + ([_STOP] if best.finished else [])
+                    output = self._symbols(best.tokens) + ([STOP] if best.finished else [])
                     weights = [[shorten(value) for value in row] for row in best.attention.tolist()]
-                    attention.append({**_described(example), "output": output, "weights": weights})
+                    attention.append({**example.described(), "output": output, "weights": weights})
         folder.write_hypotheses(hypotheses)
         folder.write_attention(attention)
 
@@ -179,35 +242,25 @@ class Evaluator:
         return [self.data.target.tokens[i] for i in ids]
 
 
-class MorphologyTask:
+class MorphologyTask(Seq2SeqTask):
     """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``."""
 
     selectors = MorphologyConfig.selectors
-    tally: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
-        self.data = data
-        self.training = Seq2SeqTraining(config, data.source, data.target, device)
-        self.model: Seq2Seq = self.training.model
-        self.evaluator = Evaluator(config, data, device)
-
-    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
-        """Training batches of one epoch."""
-        return self.training.epoch(self.data.train, epoch)
-
-    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
-        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
-        return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
+        splits = {"train": data.train, "dev": data.dev}
+        super().__init__(config, data.source, data.target, splits, device)
+        self.data, self.evaluator = data, Evaluator(config, data, device)
 
     def validate(self) -> Validation:
         """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
-        statistics = self.training.teacher_forced(self.training.ordered(self.data.dev))
+        statistics = self.validation_statistics()
         accuracy = self.evaluator.greedy_accuracy(self.model)
         return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Beam search on validation and test data, certificates, sparsity, stored examples."""
-        statistics = self.training.teacher_forced(self.training.ordered(self.data.dev))
+        statistics = self.validation_statistics()
         scores = self.evaluator.evaluate(self.model, folder)
         scores["dev/loss"] = statistics.loss
         return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}

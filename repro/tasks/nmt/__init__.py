@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from repro.config.schema.nmt import NmtRun
+from repro.config.schema.text_pairs import NmtRun
 from repro.data.alignment import Links, TwoWayAligner, train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts

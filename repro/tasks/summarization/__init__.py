@@ -6,7 +6,7 @@ from statistics import fmean
 
 import torch
 
-from repro.config.schema.summarization import SummarizationRun
+from repro.config.schema.text_pairs import SummarizationRun
 from repro.data.demo.summaries import write_summary_demo
 from repro.data.parallel import ParallelCorpus, open_folder, read_pairs, stream_lines
 from repro.data.preparation import PreparedCorpus
