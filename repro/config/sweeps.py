@@ -66,12 +66,6 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     return [*overrides, f"{_SEARCH_PATH}=['file://{path}']"]
 
 
-def distinguishing(labels: Sequence[Sequence[str]]) -> list[str]:
-    """Describe each run of a batch by the overrides that not all runs share."""
-    shared = set(labels[0]).intersection(*labels) if len(labels) > 1 else set()
-    return [" ".join(item for item in label if item not in shared) for label in labels]
-
-
 def _parsed(text: str) -> Override:
     try:
         return OverridesParser.create().parse_override(text)

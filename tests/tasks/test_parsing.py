@@ -17,8 +17,7 @@ from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
-from repro.runs.ensemble import ensemble_evaluation
-from repro.runs.execute import execute, locate
+from repro.runs.execute import ensemble_evaluation, execute, locate
 from repro.structures import Arborescence, sparsemap
 from repro.tasks.parsing.task import (
     CandidateStatistics,
