@@ -11,8 +11,7 @@ from typing import Any
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import NUISANCE
-from repro.config.matching import Plans, differences, may_match
-from repro.config.planning import PlannedRun, plan_runs
+from repro.config.planning import PlannedRun, Plans, differences, may_match, plan_runs
 from repro.evaluation.tuning import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record, check_types

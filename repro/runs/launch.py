@@ -24,13 +24,13 @@ from omegaconf import DictConfig
 
 from repro.config.compose import (
     CONFIG_ERRORS,
+    combinations,
     compose_run,
     explain,
     hydra_application,
     to_run_config,
 )
 from repro.config.errors import ConfigError
-from repro.config.sweeps import combinations
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line

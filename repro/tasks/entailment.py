@@ -65,11 +65,7 @@ class EncodedCorpus:
 
 
 def identify(config: PairRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing.
-
-    Raises:
-        DataError: a file of the corpus or the vectors is missing.
-    """
+    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing."""
     data, folder = config.data, _folder(config)
     own = data.source == "files"
     found = own_fingerprint(folder) if own else nli_fingerprint(_SOURCES[data.source], folder)
@@ -82,11 +78,7 @@ def identify(config: PairRun) -> CorpusIdentity:
 
 
 def check(config: PairRun) -> None:
-    """Read the corpus and the word vectors of a configuration; the former stay in memory.
-
-    Raises:
-        DataError: a file is malformed, or no training pair is short enough.
-    """
+    """Read the corpus and the word vectors of a configuration; the former stays in memory."""
     vectors_of(config, encode_corpus(config).vocabulary)
 
 
@@ -113,27 +105,22 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
         DataError: a file of vectors is asked for, and is missing or malformed; or the text holds
             too few words.
     """
-    model = config.model
-    if model.vectors == "text":
-        content = [identify(config).fingerprint, *vocabulary.tokens]
-        content += [str(model.vector_size), str(model.embedding_std)]
-        name = f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
+    model, cache = config.model, _cache_dir(config)
+    if model.vectors != "text":
+        return word_vectors(vocabulary, model, config.seed, glove_file(config), cache).matrix
 
-        def text() -> Iterator[Sequence[str]]:
-            """Words of the training pairs, then of the files of ``data.text``."""
-            yield from _sentences([encode_corpus(config).train.examples])
-            for path in text_files(config):
-                for _, line in numbered_lines(path.read_bytes(), path):
-                    yield punctuation_words(line.lower() if config.data.lowercase else line)
+    def text() -> Iterator[Sequence[str]]:
+        """Words of the training pairs, then of the files of ``data.text``."""
+        yield from _sentences([encode_corpus(config).train.examples])
+        for path in text_files(config):
+            for _, line in numbered_lines(path.read_bytes(), path):
+                yield punctuation_words(line.lower() if config.data.lowercase else line)
 
-        size, deviation = model.vector_size, model.embedding_std
-        found = kept_vectors(
-            _cache_dir(config) / name,
-            lambda: cooccurrence_vectors(text(), vocabulary, size, deviation),
-        )
-        return place_vectors(vocabulary, model, config.seed, found).matrix
-    glove, cache = glove_file(config), _cache_dir(config)
-    return word_vectors(vocabulary, model, config.seed, glove, cache).matrix
+    size, deviation = model.vector_size, model.embedding_std
+    content = [identify(config).fingerprint, *vocabulary.tokens, str(size), str(deviation)]
+    kept = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
+    made = kept_vectors(kept, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
+    return place_vectors(vocabulary, model, config.seed, made).matrix
 
 
 def glove_file(config: PairRun) -> Path | None:
@@ -142,16 +129,14 @@ def glove_file(config: PairRun) -> Path | None:
     Raises:
         DataError: it reads one, and none is named.
     """
-    model = config.model
-    if model.vectors != "glove":
+    if config.model.vectors != "glove":
         return None
-    name = config.data.glove
-    if name is None:
+    if config.data.glove is None:
         raise DataError(
             "model.vectors=glove needs a file of vectors: set data.glove to its path below "
             "data_dir, or set model.vectors=random"
         )
-    return config.data_path / name
+    return config.data_path / config.data.glove
 
 
 def text_files(config: PairRun) -> list[Path]:
@@ -160,8 +145,7 @@ def text_files(config: PairRun) -> list[Path]:
     Raises:
         DataError: one is missing.
     """
-    model = config.model
-    if model.vectors != "text" or not config.data.text:
+    if config.model.vectors != "text":
         return []
     paths = [config.data_path / name for name in config.data.text]
     for path in paths:
@@ -366,11 +350,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     def weight_rows(self) -> list[dict[str, Any]]:
         """Words, labels and weights of the validation pairs that figures may show."""
         rows: list[dict[str, Any]] = []
-        examples = self.data.dev.examples
-        wanted = {sentence_key(text) for text in self.settings.shown}
+        examples, first = self.data.dev.examples, self.settings.stored_examples
+        shown = {sentence_key(text) for text in self.settings.shown}
         said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
-        shown = {place for place, key in enumerate(said) if key in wanted}
-        stored = sorted({*range(min(self.settings.stored_examples, len(examples))), *shown})
+        stored = [place for place, key in enumerate(said) if place < first or key in shown]
         for batch in self._ordered(self.data.dev, stored):
             found = self.read(batch)
             labels = found.logits.argmax(1).tolist()

@@ -65,16 +65,10 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
     return [Example(split, index, data.splits[split][index]) for split, index in places]
 
 
-def attention_rows(
+def _attention_rows(
     data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
 ) -> list[dict[str, Any]]:
-    """Rows of ``attention.jsonl``.
-
-    Args:
-        data: vocabularies and name of the corpus.
-        examples: what was translated.
-        found: at most one hypothesis of each, with its attention; rows without one are left out.
-    """
+    """Rows of ``attention.jsonl`` for the examples of which at most one hypothesis was found."""
     rows = []
     for example, best in zip(examples, found, strict=True):
         for one in best:
@@ -282,7 +276,7 @@ class TextPairsTask(Seq2SeqTask):
         examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
         found = self._found([example.pair for example in examples], keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in found]
-        folder.write_attention(attention_rows(self.data, examples, best))
+        folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
         return whole.values
 

@@ -80,7 +80,7 @@ def test_certificates_are_averaged_over_languages(
     dev = [data.corpus.dev[n] for n in kept]
     corpus = replace(data.corpus, languages=chosen, dev=dev, test=dev)
     pairs = [data.dev[n] for n in kept]
-    task.evaluator.data = replace(data, corpus=corpus, dev=pairs, test=pairs)
+    task.data = replace(data, corpus=corpus, dev=pairs, test=pairs)
 
     def search(_model: object, pairs: list[object], *_: object) -> list[BeamResult]:
         """Certify the last example only."""
@@ -89,8 +89,8 @@ def test_certificates_are_averaged_over_languages(
         return [BeamResult([found], certified=one, optimal=one) for one in hold]
 
     monkeypatch.setattr("repro.tasks.morphology.task.search", search)
-    monkeypatch.setattr(task.evaluator, "store_examples", lambda *_: None)
-    scores = task.evaluator.evaluate(task.model, run_folder(tmp_path, "demo", "a" * 12))
+    monkeypatch.setattr(task, "store_examples", lambda *_: None)
+    scores = task.evaluate_model(task.model, run_folder(tmp_path, "demo", "a" * 12))
     assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3
 
 
@@ -121,7 +121,7 @@ def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
     wanted, other = corpus.train[5], corpus.test[2]
     listed = f"task.shown=['{wanted.lemma} {wanted.form}','{other.lemma.upper()}',unheard]"
     task = build(compose_run([*base, listed]), CPU)
-    found = task.evaluator.shown
+    found = task.shown
     first, rest = found[: len(corpus.languages)], found[len(corpus.languages) :]
     assert {example.split for example in first} == {"dev"}
     assert ("train", 5) in {(example.split, example.index) for example in rest}

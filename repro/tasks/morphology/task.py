@@ -49,15 +49,10 @@ class EncodedCorpus:
 
 
 def identify(config: MorphologyRun) -> CorpusIdentity:
-    """Read (or generate) the corpus of a configuration, and name it.
-
-    Raises:
-        DataError: it is missing, incomplete or malformed.
-    """
-    corpus = _load(*_key(config))
+    """Read (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
     own = own_folder(config)
     name = config.data.corpus if own is None else own.name
-    return CorpusIdentity(name, corpus.fingerprint)
+    return CorpusIdentity(name, _load(*_key(config)).fingerprint)
 
 
 def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
@@ -123,21 +118,25 @@ def _examples(data: EncodedCorpus, split: str) -> list[Example]:
     return [Example(split, index, *both) for index, both in together]
 
 
-class Evaluator:
-    """Evaluates step models on one corpus, and stores the examples that figures may show.
+class MorphologyTask(Seq2SeqTask):
+    """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``.
 
     Args:
         config: configuration of the run. The first ``task.stored_examples`` validation examples of
             each language are stored, and the examples of any split that ``task.shown`` names.
         data: the encoded corpus.
-        device: where the models live.
+        device: where the model lives.
 
     Raises:
         DataError: the file of the rule baseline lies beside the corpus and is malformed.
     """
 
+    selectors = MorphologyConfig.selectors
+
     def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
-        self.decoding, self.data, self.device = config.decoding, data, device
+        splits = {"train": data.train, "dev": data.dev}
+        super().__init__(config, data.source, data.target, splits, device)
+        self.data, self.decoding = data, config.decoding
         self.baseline: Scores = {}
         path = config.corpus_path / RULE_BASELINE_FILE
         if path.exists():
@@ -162,14 +161,23 @@ class Evaluator:
                 if wanted and not (split == "dev" and example.index in stored):
                     self.shown.append(example)
 
-    def greedy_accuracy(self, model: StepModel[Any]) -> float:
-        """Word accuracy on the validation data in percent, averaged over languages."""
-        found = search(model, self.data.dev, self.decoding, self.device, beam_size=1)
+    def validate(self) -> Validation:
+        """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
+        statistics = self.validation_statistics()
+        found = search(self.model, self.data.dev, self.decoding, self.device, beam_size=1)
         forms = InflectedForms(self.data.corpus.dev, self._texts(found))
-        return METRICS["accuracy"].value(forms)
+        accuracy = METRICS["accuracy"].value(forms)
+        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
 
-    def evaluate(self, model: StepModel[Any], folder: RunFolder) -> Scores:
-        """Beam search on both splits; predictions and analysed examples go into ``folder``."""
+    def evaluate(self, folder: RunFolder) -> Scores:
+        """Beam search on validation and test data, certificates, sparsity, stored examples."""
+        statistics = self.validation_statistics()
+        scores = self.evaluate_model(self.model, folder)
+        scores["dev/loss"] = statistics.loss
+        return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
+
+    def evaluate_model(self, model: StepModel[Any], folder: RunFolder) -> Scores:
+        """Beam search with this model or an ensemble; predictions and examples go into a folder."""
         whole = Evaluation(dict(self.baseline), {})
         for split in ("dev", "test"):
             examples: list[Inflection] = getattr(self.data.corpus, split)
@@ -242,30 +250,6 @@ class Evaluator:
         return [self.data.target.tokens[i] for i in ids]
 
 
-class MorphologyTask(Seq2SeqTask):
-    """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``."""
-
-    selectors = MorphologyConfig.selectors
-
-    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
-        splits = {"train": data.train, "dev": data.dev}
-        super().__init__(config, data.source, data.target, splits, device)
-        self.data, self.evaluator = data, Evaluator(config, data, device)
-
-    def validate(self) -> Validation:
-        """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
-        statistics = self.validation_statistics()
-        accuracy = self.evaluator.greedy_accuracy(self.model)
-        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
-
-    def evaluate(self, folder: RunFolder) -> Scores:
-        """Beam search on validation and test data, certificates, sparsity, stored examples."""
-        statistics = self.validation_statistics()
-        scores = self.evaluator.evaluate(self.model, folder)
-        scores["dev/loss"] = statistics.loss
-        return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
-
-
 def build(config: MorphologyRun, device: torch.device) -> MorphologyTask:
     """Read the corpus and make an untrained model; the random state decides its weights."""
     return MorphologyTask(config, encode_corpus(config), device)
@@ -278,4 +262,4 @@ def evaluate_ensemble(members: Sequence[Task[Seq2SeqBatch]], folder: RunFolder) 
         Peters et al. (2019), §4.1.
     """
     tasks = [cast(MorphologyTask, member) for member in members]
-    return tasks[0].evaluator.evaluate(Ensemble([task.model for task in tasks]), folder)
+    return tasks[0].evaluate_model(Ensemble([task.model for task in tasks]), folder)

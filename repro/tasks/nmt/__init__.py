@@ -21,12 +21,12 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
-from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, check_text, prepare_text
+from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text, prepare_text
+
+_log = logging.getLogger(__name__)
 
 METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
 """Path of METEOR in data_dir; without it there is no METEOR score."""
-
-Words = list[str]
 
 
 class TranslationScorer:
@@ -94,18 +94,10 @@ def _align(
     return [next(found) if output else frozenset() for output in outputs]
 
 
-_log = logging.getLogger(__name__)
-
-
 def identify(config: NmtRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration, and name it.
-
-    Raises:
-        DataError: it is missing or has another size.
-    """
+    """Find (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
     corpus = parallel_corpus(config)
-    name = f"{corpus.name} {corpus.source}-{corpus.target}"
-    return CorpusIdentity(name, corpus.fingerprint)
+    return CorpusIdentity(f"{corpus.name} {corpus.source}-{corpus.target}", corpus.fingerprint)
 
 
 def parallel_corpus(config: NmtRun) -> ParallelCorpus:
@@ -121,9 +113,9 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
     if data.generated:
         check_name(config, DEMO.name, DEMO.name)
         _generate(folder, data.seed)
-    corpus = DEMO if data.generated else declared(ParallelTexts, "data.corpus", data.corpus)
     cache = config.corpora_path.resolve() / "prepared"
-    return _open(corpus.name, folder, data.source, data.target, data.check_size, cache)
+    name = None if data.generated else data.corpus
+    return _open(name, folder, data.source, data.target, data.check_size, cache)
 
 
 _generate = lru_cache(maxsize=8)(write_translation_demo)
@@ -131,9 +123,9 @@ _generate = lru_cache(maxsize=8)(write_translation_demo)
 
 @lru_cache(maxsize=8)
 def _open(
-    name: str, folder: Path, source: str, target: str, check_sizes: bool, cache: Path
+    name: str | None, folder: Path, source: str, target: str, check_sizes: bool, cache: Path
 ) -> ParallelCorpus:
-    corpus = DEMO if name == DEMO.name else declared(ParallelTexts, "data.corpus", name)
+    corpus = DEMO if name is None else declared(ParallelTexts, "data.corpus", name)
     return open_corpus(corpus, folder, source, target, check_sizes=check_sizes, cache=cache)
 
 

@@ -312,8 +312,12 @@ class ParsingTask:
         # The first validation sentences, and those that are to be shown.
         sentences, shown = self.data.treebank.dev, self.settings.shown
         texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
-        wanted = [n for n, text in enumerate(texts) if preference([text], shown) < len(shown)]
-        places = sorted({*range(min(self.settings.stored_examples, len(sentences))), *wanted})
+        first = self.settings.stored_examples
+        places = [
+            place
+            for place, text in enumerate(texts)
+            if place < first or preference([text], shown) < len(shown)
+        ]
         rows: list[dict[str, Any]] = []
         for batch in self.ordered([self.data.dev[place] for place in places]):
             found = weighted_trees(self._solve(self.scores(batch), batch), batch.lengths)

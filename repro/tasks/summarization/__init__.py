@@ -15,9 +15,7 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.summarization import Summaries
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
-from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, check_text, prepare_text
-
-Words = list[str]
+from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text, prepare_text
 
 
 class SummaryScorer:
@@ -52,11 +50,7 @@ class SummaryScorer:
 
 
 def identify(config: SummarizationRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration, and name it.
-
-    Raises:
-        DataError: it is missing or has another size.
-    """
+    """Find (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
     corpus = summary_corpus(config)
     name = config.data.corpus if config.data.folder is None else corpus.name
     return CorpusIdentity(name, corpus.fingerprint)
