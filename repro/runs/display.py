@@ -231,7 +231,7 @@ class _Listener(event.Listener):
         self._speak_if_late()
 
     def on_end(self, event: event.Event) -> None:
-        """Stop it."""
+        """Stop the clock of an outermost compilation."""
         self._speak_if_late()
         self._depth -= 1
         if self._depth == 0:

@@ -205,7 +205,7 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     device = prepare_device(config.hardware)
     # The command that repeats the run, without where it is computed and stored.
     kept = [item for item in run.overrides if re.split(r"[.=]", item)[0] not in NUISANCE]
-    environment = _begin(run, device, shlex.join(["repro", "run", *kept]))
+    environment = begin(run, device, shlex.join(["repro", "run", *kept]))
     task = build_task(config, device)
     shown_at = -_PROGRESS_SECONDS
 
@@ -240,7 +240,7 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
     lock.check()
-    _finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
+    finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
     remove(folder.checkpoint)
     remove(folder.progress)
 
@@ -332,7 +332,7 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
     return None
 
 
-def _begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
+def begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
     """Open the folder of a run; returns its commit, device, versions and command."""
     environment = {
         "commit": source_commit(),
@@ -346,7 +346,7 @@ def _begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
     return environment
 
 
-def _finish(
+def finish(
     run: Job,
     scores: Mapping[str, float],
     environment: Mapping[str, str],
@@ -412,7 +412,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
             return folder
         started = time.monotonic()
         device = prepare_device(config.hardware)
-        environment = _begin(ensemble, device, command)
+        environment = begin(ensemble, device, command)
         tasks = []
         for member in members:
             task = build_task(member.config, device)
@@ -422,5 +422,5 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
         scores = ensemble_evaluation(config.task.name)(tasks, folder)
         seconds = time.monotonic() - started
         lock.check()
-        _finish(ensemble, scores, environment, seconds, {"members": names}, names)
+        finish(ensemble, scores, environment, seconds, {"members": names}, names)
     return folder

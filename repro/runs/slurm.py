@@ -155,10 +155,6 @@ def _wait(batch: Batch, jobs: Mapping[str, Sequence[str]]) -> None:
 
     With ``fail_fast``, jobs that have not begun when a run fails are cancelled; their runs stay
     without an outcome.
-
-    Args:
-        batch: of runs.
-        jobs: runs of each job.
     """
     waiting = dict(jobs)
     while waiting:

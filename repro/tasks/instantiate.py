@@ -59,9 +59,8 @@ _MODULES: dict[str, Callable[..., ProbabilityMap]] = {
     "learned_alpha_entmax": LearnedAlphaEntmax,
 }
 
-_BOUNDED: dict[str, Callable[[], Csoftmax | Csparsemax]] = {
-    "csoftmax": Csoftmax,
-    "csparsemax": Csparsemax,
+_BOUNDED: dict[str, Callable[[], Any]] = {
+    name: spec.module for name, spec in MAPPINGS.items() if spec.bounded
 }
 
 _ALPHA = {"sparsemax": 2.0}

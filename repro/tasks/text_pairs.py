@@ -69,15 +69,14 @@ def _attention_rows(
     data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
 ) -> list[dict[str, Any]]:
     """Rows of ``attention.jsonl`` for the examples of which at most one hypothesis was found."""
-    rows = []
+    rows, tokens = [], data.target.tokens
     for example, best in zip(examples, found, strict=True):
         for one in best:
             assert one.attention is not None
-            output = [data.target.tokens[number] for number in one.tokens]
             row = {
                 **_source(data, example),
-                "output": output + ([STOP] if one.finished else []),
-                "gold": " ".join(data.target.tokens[number] for number in example.pair.target),
+                "output": [tokens[n] for n in one.tokens] + ([STOP] if one.finished else []),
+                "gold": " ".join(tokens[n] for n in example.pair.target),
                 "weights": [[shorten(value) for value in row] for row in one.attention.tolist()],
             }
             rows.append(row)
@@ -102,27 +101,20 @@ def forced_rows(
     References:
         Peters, Niculae & Martins (2019), Figure 2.
     """
-    rows = []
+    rows, tokens = [], data.target.tokens
     for example in examples:
         batch = collate([example.pair], [0]).to(device)
         (probs,) = forced(model, batch.source, batch.source_mask, batch.target).probs.cpu()
         target = [*example.pair.target, Vocabulary.EOS]
         steps = []
         for step, token in zip(probs, target, strict=True):
-            order = step.float().argsort(descending=True, stable=True)[:ALTERNATIVES].tolist()
-            alternatives = [
-                [data.target.tokens[number], shorten(float(step[number]))]
-                for number in order
-                if step[number] > 0
-            ]
+            best = step.float().argsort(descending=True, stable=True)[:ALTERNATIVES].tolist()
+            alternatives = [[tokens[n], shorten(float(step[n]))] for n in best if step[n] > 0]
+            size, probability = int((step > 0).sum()), shorten(float(step[token]))
             steps.append(
-                {
-                    "probability": shorten(float(step[token])),
-                    "support": int((step > 0).sum()),
-                    "alternatives": alternatives,
-                }
+                {"probability": probability, "support": size, "alternatives": alternatives}
             )
-        symbols = [data.target.tokens[number] for number in target]
+        symbols = [tokens[n] for n in target]
         rows.append({**_source(data, example), "target": symbols, "steps": steps})
     return rows
 
@@ -248,21 +240,14 @@ class TextPairsTask(Seq2SeqTask):
 
     def validate(self) -> Validation:
         """Teacher-forced loss, accuracy and nonzero weights."""
-        statistics = self.validation_statistics()
-        metrics = {"token_accuracy": 100 * statistics.accuracy, **statistics.nonzeros}
-        return Validation(statistics.loss, metrics)
+        found = self.validation_statistics()
+        return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.nonzeros})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Search every split, score it, store outputs, and what figures show of examples."""
-        forced, penalties = self.validation_statistics(), self._penalties()
-        whole = Evaluation(
-            {
-                "dev/loss": forced.loss,
-                "dev/token_accuracy": 100 * forced.accuracy,
-                **{f"dev/{name}": value for name, value in forced.nonzeros.items()},
-            },
-            {},
-        )
+        found, penalties = self.validate(), self._penalties()
+        values = {"loss": found.loss, **found.metrics}
+        whole = Evaluation({f"dev/{name}": value for name, value in values.items()}, {})
         if self.decoding.tune_penalties:
             whole.values["dev/length_penalty"] = penalties.length
             whole.values["dev/coverage_penalty"] = penalties.coverage
@@ -274,8 +259,8 @@ class TextPairsTask(Seq2SeqTask):
         folder.write_statistics(whole.statistics)
         # Attention and forced decoding of the examples that figures may show.
         examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
-        found = self._found([example.pair for example in examples], keep_attention=True)
-        best = [rescored(result.hypotheses, penalties)[:1] for result in found]
+        results = self._found([example.pair for example in examples], keep_attention=True)
+        best = [rescored(result.hypotheses, penalties)[:1] for result in results]
         folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
         return whole.values

@@ -267,16 +267,17 @@ class ParsingTask:
         """Attachment on validation and test data, sparsity, stored trees and candidates."""
         treebank = self.data.treebank
         dev, test = self.analyse(self.data.dev), self.analyse(self.data.test)
-        on_dev = score_outputs("dev", _parsed(self.data.dev, dev))
-        on_test = score_outputs("test", _parsed(self.data.test, test))
-        scores = on_dev.values | on_test.values | {"dev/tree_loss": dev.loss}
-        folder.write_statistics(on_dev.statistics | on_test.statistics)
+        whole = score_outputs("dev", _parsed(self.data.dev, dev))
+        whole.update(score_outputs("test", _parsed(self.data.test, test)))
+        whole.values["dev/tree_loss"] = dev.loss
+        folder.write_statistics(whole.statistics)
         write_conllu(folder.predictions / "dev.conllu", treebank.dev, dev.heads)
         write_conllu(folder.predictions / "test.conllu", treebank.test, test.heads)
         if dev.candidates is not None:
-            scores |= {f"dev/{name}": value for name, value in dev.candidates.means().items()}
+            means = dev.candidates.means().items()
+            whole.values.update({f"dev/{name}": value for name, value in means})
             folder.write_candidates(self.candidate_rows())
-        return scores
+        return whole.values
 
     @torch.no_grad()
     def analyse(self, trees: Sequence[Tree]) -> Analysis:

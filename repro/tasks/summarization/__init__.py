@@ -19,11 +19,7 @@ from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_
 
 
 class SummaryScorer:
-    """Scores summaries of one corpus.
-
-    Args:
-        data: the prepared corpus, with the words of the titles.
-    """
+    """Scores summaries of one prepared corpus, which holds the words of the titles."""
 
     def __init__(self, data: PreparedCorpus) -> None:
         self.data = data
