@@ -78,16 +78,15 @@ def source_commit() -> str:
     """Commit of the checkout, marked ``+changes`` when files differ; else the package version."""
     if not in_checkout():
         return f"v{__version__}"
-    root = Path(__file__).resolve().parents[2]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).resolve().parents[2]), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        commit = git("rev-parse", "--short=12", "HEAD")
         # Only what computes numbers counts: results being written must not mark later runs.
-        changed = _git(root, "status", "--porcelain", "--", "repro", "conf", "experiments")
+        changed = git("status", "--porcelain", "--", "repro", "conf", "experiments")
     except (OSError, subprocess.CalledProcessError):
         return f"v{__version__}"
     return commit + ("+changes" if changed else "")
-
-
-def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

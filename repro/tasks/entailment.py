@@ -69,10 +69,10 @@ def identify(config: PairRun) -> CorpusIdentity:
     data, folder = config.data, _folder(config)
     own = data.source == "files"
     found = own_fingerprint(folder) if own else nli_fingerprint(_SOURCES[data.source], folder)
-    vectors = glove_file(config)
+    vectors = _glove_file(config)
     if vectors is not None:
         found = sha256_of(f"{found} {glove_fingerprint(vectors, _cache_dir(config))}".encode())
-    for path in text_files(config):
+    for path in _text_files(config):
         found = sha256_of(f"{found} {sha256_of_file(path)}".encode())
     return CorpusIdentity(folder.name if own else f"{data.corpus}: {data.source}", found)
 
@@ -107,12 +107,12 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     """
     model, cache = config.model, _cache_dir(config)
     if model.vectors != "text":
-        return word_vectors(vocabulary, model, config.seed, glove_file(config), cache).matrix
+        return word_vectors(vocabulary, model, config.seed, _glove_file(config), cache).matrix
 
     def text() -> Iterator[Sequence[str]]:
         """Words of the training pairs, then of the files of ``data.text``."""
         yield from _sentences([encode_corpus(config).train.examples])
-        for path in text_files(config):
+        for path in _text_files(config):
             for _, line in numbered_lines(path.read_bytes(), path):
                 yield punctuation_words(line.lower() if config.data.lowercase else line)
 
@@ -123,12 +123,8 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
     return place_vectors(vocabulary, model, config.seed, made).matrix
 
 
-def glove_file(config: PairRun) -> Path | None:
-    """The file of word vectors, if the model reads one.
-
-    Raises:
-        DataError: it reads one, and none is named.
-    """
+def _glove_file(config: PairRun) -> Path | None:
+    """The file of word vectors, if the model reads one; it must be named."""
     if config.model.vectors != "glove":
         return None
     if config.data.glove is None:
@@ -139,12 +135,8 @@ def glove_file(config: PairRun) -> Path | None:
     return config.data_path / config.data.glove
 
 
-def text_files(config: PairRun) -> list[Path]:
-    """Files of plain text whose words are counted for word vectors, beside the training pairs.
-
-    Raises:
-        DataError: one is missing.
-    """
+def _text_files(config: PairRun) -> list[Path]:
+    """Files of plain text whose words are counted for word vectors, beside the training pairs."""
     if config.model.vectors != "text":
         return []
     paths = [config.data_path / name for name in config.data.text]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import SearchConfig, Seq2SeqRun
+from repro.config.schema.seq2seq import Seq2SeqRun
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Pair
@@ -77,6 +77,8 @@ class Seq2SeqTask:
     """
 
     tally: Mapping[str, float] = MappingProxyType({})
+    min_length = 0
+    """Fewest symbols of an output that a search finds."""
 
     def __init__(
         self,
@@ -164,6 +166,42 @@ class Seq2SeqTask:
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
 
+    def search(
+        self,
+        model: StepModel[Any],
+        pairs: Sequence[Pair],
+        *,
+        beam_size: int | None = None,
+        keep_attention: bool = False,
+    ) -> list[BeamResult]:
+        """Search for the outputs of a whole split with the settings of the run.
+
+        Args:
+            model: in evaluation mode, on the device of the task.
+            pairs: pairs of the split; targets are not looked at.
+            beam_size: in place of the one of the settings.
+            keep_attention: whether hypotheses carry their attention.
+
+        Returns:
+            One result for each pair, in the order of the pairs.
+        """
+        decoding, results = self.config.decoding, dict[int, BeamResult]()
+        batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
+        for indices in distributed.share(batches):
+            batch = collate(pairs, indices).to(self.device)
+            found = beam_search(
+                model,
+                batch.source,
+                batch.source_mask,
+                beam_size=beam_size or decoding.beam_size,
+                max_length=decoding.max_length,
+                keep_attention=keep_attention,
+                min_length=self.min_length,
+            )
+            results.update(zip(indices, found, strict=True))
+        results = distributed.merge(results)
+        return [results[number] for number in range(len(results))]
+
 
 def initialise(model: Seq2Seq, bound: float) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
@@ -185,45 +223,3 @@ def source_lengths(pairs: Sequence[Pair]) -> list[int]:
     if isinstance(pairs, ArrowPairs):
         return pairs.source_lengths.tolist()
     return [len(pair.source) for pair in pairs]
-
-
-def search(
-    model: StepModel[Any],
-    pairs: Sequence[Pair],
-    decoding: SearchConfig,
-    device: torch.device,
-    *,
-    beam_size: int | None = None,
-    keep_attention: bool = False,
-    min_length: int = 0,
-) -> list[BeamResult]:
-    """Beam search over a whole split.
-
-    Args:
-        model: in evaluation mode, on ``device``.
-        pairs: pairs of the split; targets are not looked at.
-        decoding: sizes and lengths.
-        device: where the model lives.
-        beam_size: in place of the one of ``decoding``.
-        keep_attention: whether hypotheses carry their attention.
-        min_length: see :func:`~repro.decoding.beam_search`.
-
-    Returns:
-        One result for each pair, in the order of the pairs.
-    """
-    results: dict[int, BeamResult] = {}
-    batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
-    for indices in distributed.share(batches):
-        batch = collate(pairs, indices).to(device)
-        found = beam_search(
-            model,
-            batch.source,
-            batch.source_mask,
-            beam_size=beam_size or decoding.beam_size,
-            max_length=decoding.max_length,
-            keep_attention=keep_attention,
-            min_length=min_length,
-        )
-        results.update(zip(indices, found, strict=True))
-    results = distributed.merge(results)
-    return [results[number] for number in range(len(results))]

@@ -27,7 +27,7 @@ from repro.results import RunFolder
 from repro.tasks.common import shorten
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
-from repro.tasks.seq2seq import STOP, Seq2SeqTask, search
+from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
 
 ALTERNATIVES = 20
@@ -228,6 +228,7 @@ class TextPairsTask(Seq2SeqTask):
     ) -> None:
         data, model = text.data, config.model
         self.task, self.decoding = config.task, config.decoding
+        self.min_length = config.decoding.min_length
         self.data, self.scorer = data, scorer(data)
         fertility = None
         if isinstance(config.mapping, BoundedConfig):
@@ -259,7 +260,8 @@ class TextPairsTask(Seq2SeqTask):
         folder.write_statistics(whole.statistics)
         # Attention and forced decoding of the examples that figures may show.
         examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
-        results = self._found([example.pair for example in examples], keep_attention=True)
+        pairs = [example.pair for example in examples]
+        results = self.search(self.model, pairs, keep_attention=True)
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
         folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
@@ -284,18 +286,7 @@ class TextPairsTask(Seq2SeqTask):
 
     def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:
         keep = bool(penalties.coverage) or self.decoding.replace_unknown
-        return self._found(self.data.splits[split], keep)
-
-    def _found(self, pairs: Sequence[Pair], keep_attention: bool) -> list[BeamResult]:
-        """Search for the translations of pairs with the settings of the configuration."""
-        return search(
-            self.model,
-            pairs,
-            self.decoding,
-            self.device,
-            keep_attention=keep_attention,
-            min_length=self.decoding.min_length,
-        )
+        return self.search(self.model, self.data.splits[split], keep_attention=keep)
 
     def _outputs(
         self, split: str, results: Sequence[BeamResult], penalties: Penalties

@@ -88,7 +88,7 @@ def test_certificates_are_averaged_over_languages(
         found = Hypothesis([Vocabulary.UNK], 0.0, True, [1.0, 1.0])
         return [BeamResult([found], certified=one, optimal=one) for one in hold]
 
-    monkeypatch.setattr("repro.tasks.morphology.task.search", search)
+    monkeypatch.setattr(task, "search", search)
     monkeypatch.setattr(task, "store_examples", lambda *_: None)
     scores = task.evaluate_model(task.model, run_folder(tmp_path, "demo", "a" * 12))
     assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3

@@ -23,14 +23,14 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.decoding import BeamResult, Ensemble, Hypothesis, StepModel, beam_search, complete_set
+from repro.decoding import BeamResult, Ensemble, StepModel, beam_search, complete_set
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.inflection import InflectedForms
 from repro.evaluation.rule_baseline import RULE_BASELINE_FILE, read_rule_baseline
 from repro.results import RunFolder
 from repro.tasks.common import check_name, own_folder, shorten
 from repro.tasks.protocol import CorpusIdentity, Scores, Task
-from repro.tasks.seq2seq import STOP, Seq2SeqTask, search
+from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
 
 _BATCH = 32
@@ -141,10 +141,10 @@ class MorphologyTask(Seq2SeqTask):
         path = config.corpus_path / RULE_BASELINE_FILE
         if path.exists():
             measured, languages = read_rule_baseline(path), data.corpus.languages
-            known = {name: measured.get((name, config.task.setting)) for name in languages}
-            found = {name: value for name, value in known.items() if value is not None}
+            known = {name: (name, config.task.setting) for name in languages}
+            found = {name: measured[key] for name, key in known.items() if key in measured}
             self.baseline = {f"test/rule_baseline/{name}": value for name, value in found.items()}
-            if len(found) == len(known):
+            if len(found) == len(languages):
                 self.baseline["test/rule_baseline"] = sum(found.values()) / len(found)
         dev = _examples(data, "dev")
         self.shown: list[Example] = []
@@ -164,7 +164,7 @@ class MorphologyTask(Seq2SeqTask):
     def validate(self) -> Validation:
         """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
         statistics = self.validation_statistics()
-        found = search(self.model, self.data.dev, self.decoding, self.device, beam_size=1)
+        found = self.search(self.model, self.data.dev, beam_size=1)
         forms = InflectedForms(self.data.corpus.dev, self._texts(found))
         accuracy = METRICS["accuracy"].value(forms)
         return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
@@ -181,7 +181,7 @@ class MorphologyTask(Seq2SeqTask):
         whole = Evaluation(dict(self.baseline), {})
         for split in ("dev", "test"):
             examples: list[Inflection] = getattr(self.data.corpus, split)
-            found = search(model, getattr(self.data, split), self.decoding, self.device)
+            found = self.search(model, getattr(self.data, split))
             predicted, certificates = self._texts(found), {}
             if split == "dev":
                 names = ("certified", "optimal", "single")
@@ -189,25 +189,18 @@ class MorphologyTask(Seq2SeqTask):
             forms = InflectedForms(examples, predicted, certificates)
             whole.update(score_outputs(split, forms))
             # Lines "lemma TAB form TAB tags", one file for each language.
-            lines: dict[str, list[str]] = {language: [] for language in self.data.corpus.languages}
+            lines = dict.fromkeys(self.data.corpus.languages, "")
             for example, form in zip(examples, predicted, strict=True):
-                if "\t" in form or "\n" in form:
-                    raise ValueError(
-                        f"prediction {form!r} for {example.lemma!r} does not fit in a TSV"
-                    )
-                line = f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
-                lines[example.language].append(line)
-            for language, rows in lines.items():
-                path = folder.predictions_file(split, language)
-                write_if_changed(path, "".join(rows).encode())
+                lines[example.language] += f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
+            for language, text in lines.items():
+                write_if_changed(folder.predictions_file(split, language), text.encode())
         folder.write_statistics(whole.statistics)
         self.store_examples(model, folder)
         return whole.values
 
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
         """The best form of each example; empty where nothing was found."""
-        best = [result.hypotheses[:1] for result in results]
-        ids = [found[0].tokens if found else [] for found in best]
+        ids = [result.hypotheses[0].tokens if result.hypotheses else [] for result in results]
         return ["".join(self.data.target.decode(tokens)) for tokens in ids]
 
     def store_examples(self, model: StepModel[Any], folder: RunFolder) -> None:
@@ -224,16 +217,13 @@ class MorphologyTask(Seq2SeqTask):
                 model, source, mask, beam_size=size, max_length=length, keep_attention=True
             )
             for example, complete, beam in zip(examples, sets, beams, strict=True):
-                shown: Sequence[Hypothesis] = (
-                    complete.hypotheses if complete.finite else beam.hypotheses
-                )
                 found = [
                     {
                         "tokens": self._symbols(hypothesis.tokens),
                         "probability": shorten(hypothesis.probability),
                         "steps": [shorten(value) for value in hypothesis.step_probabilities],
                     }
-                    for hypothesis in shown
+                    for hypothesis in (complete if complete.finite else beam).hypotheses
                 ]
                 row = {**example.described(), "finite": complete.finite, "hypotheses": found}
                 hypotheses.append(row)
