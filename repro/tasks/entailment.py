@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,8 @@ from repro.tasks.protocol import CorpusIdentity, Scores
 from repro.training import distributed
 from repro.training.protocol import Validation
 
+_NO_LABEL = -1
+"""Target that no pair has: every pair counts in the loss."""
 _SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
 
 
@@ -192,10 +194,6 @@ def _sentences(parts: Iterable[Sequence[NliExample]]) -> Iterator[Sequence[str]]
         yield example.hypothesis
 
 
-NO_LABEL = -1
-"""Target that no pair has: every pair counts in the loss."""
-
-
 class ScoredLabels(Protocol):
     """Output of a model for a batch: at least the scores of the labels, ``(B, 3)``."""
 
@@ -222,14 +220,7 @@ class Predictions:
 
 
 class EntailmentTask(ABC, Generic[FoundT, RunT]):
-    """A classifier of sentence pairs; see ``repro.tasks.protocol.Task``.
-
-    Args:
-        config: configuration of the run.
-        data: the encoded corpus.
-        model: untrained.
-        device: where the model shall live.
-    """
+    """A classifier of sentence pairs, at first untrained; see ``repro.tasks.protocol.Task``."""
 
     selectors = PairTaskConfig.selectors
     nonzeros: ClassVar[str]
@@ -238,27 +229,19 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     """Constructor arguments: word vectors, whether they are trained, size of states, dropout,
     weighting, number of labels."""
 
-    def __init__(
-        self, config: RunT, data: EncodedCorpus, model: nn.Module, device: torch.device
-    ) -> None:
-        self.config, self.settings, self.data, self.device = config, config.task, data, device
+    def __init__(self, config: RunT, device: torch.device) -> None:
+        self.config, self.settings, self.device = config, config.task, device
+        self.data, sizes = encode_corpus(config), config.model
         self.tally = {"pairs_per_second": 0.0}
-        self.model = model.to(device)
-        self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), NO_LABEL)
-
-    @classmethod
-    def build(cls, config: RunT, device: torch.device) -> Self:
-        """Read the corpus and make an untrained model; the random state decides its weights."""
-        data, sizes = encode_corpus(config), config.model
-        model = cls.classifier(
-            vectors_of(config, data.vocabulary),
+        self.model = self.classifier(
+            vectors_of(config, self.data.vocabulary),
             sizes.trainable_vectors,
             sizes.hidden_size,
             sizes.dropout,
-            cls.weighting(config),
-            len(data.labels),
-        )
-        return cls(config, data, model, device)
+            self.weighting(config),
+            len(self.data.labels),
+        ).to(device)
+        self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), _NO_LABEL)
 
     @staticmethod
     @abstractmethod

@@ -86,7 +86,7 @@ def _attention_rows(
 def forced_rows(
     model: StepModel[Any], data: PreparedCorpus, examples: Sequence[Example], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Rows of ``forced.jsonl``: the next symbols that the model predicts along each gold target.
+    """Rows of ``forced.jsonl``: the next symbols that a model predicts along each gold target.
 
     ``steps`` has one entry for each target symbol: its ``probability``, the number of symbols with
     nonzero probability (``support``), and the 20 most probable of these with their probabilities
@@ -96,7 +96,7 @@ def forced_rows(
         model: in evaluation mode, on ``device``.
         data: vocabularies and name of the corpus.
         examples: pairs along whose targets the model is read.
-        device: where the model lives.
+        device: device of the model.
 
     References:
         Peters, Niculae & Martins (2019), Figure 2.
@@ -208,14 +208,7 @@ _CHECKED: set[Path] = set()
 
 
 class TextPairsTask(Seq2SeqTask):
-    """A model from text to text; see ``repro.tasks.protocol.Task``.
-
-    Args:
-        config: configuration of the run.
-        text: the prepared corpus.
-        scorer: what outputs are worth, given the prepared corpus.
-        device: where the model lives.
-    """
+    """A model from text to text, with a scorer of a corpus; see ``repro.tasks.protocol.Task``."""
 
     selectors = TextTaskConfig.selectors
 

@@ -12,7 +12,7 @@ from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder
 from repro.tasks import TASKS, task_spec
-from repro.tasks.morphology.task import MorphologyTask, build, encode_corpus, identify
+from repro.tasks.morphology.task import MorphologyTask, encode_corpus, identify
 
 CPU = torch.device("cpu")
 
@@ -20,7 +20,9 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def task(tmp_path: Path) -> MorphologyTask:
     small = ["model.hidden_size=8", "model.embedding_size=6", "decoding.max_length=8"]
-    return build(compose_run([f"results_dir={tmp_path}", "task.setting=medium", *small]), CPU)
+    return MorphologyTask(
+        compose_run([f"results_dir={tmp_path}", "task.setting=medium", *small]), CPU
+    )
 
 
 def test_an_epoch_holds_every_example_once(task: MorphologyTask) -> None:
@@ -120,7 +122,7 @@ def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
     corpus = encode_corpus(compose_run(base)).corpus
     wanted, other = corpus.train[5], corpus.test[2]
     listed = f"task.shown=['{wanted.lemma} {wanted.form}','{other.lemma.upper()}',unheard]"
-    task = build(compose_run([*base, listed]), CPU)
+    task = MorphologyTask(compose_run([*base, listed]), CPU)
     found = task.shown
     first, rest = found[: len(corpus.languages)], found[len(corpus.languages) :]
     assert {example.split for example in first} == {"dev"}

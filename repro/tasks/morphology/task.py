@@ -124,8 +124,7 @@ class MorphologyTask(Seq2SeqTask):
     Args:
         config: configuration of the run. The first ``task.stored_examples`` validation examples of
             each language are stored, and the examples of any split that ``task.shown`` names.
-        data: the encoded corpus.
-        device: where the model lives.
+        device: where the model lives, at first untrained.
 
     Raises:
         DataError: the file of the rule baseline lies beside the corpus and is malformed.
@@ -133,7 +132,8 @@ class MorphologyTask(Seq2SeqTask):
 
     selectors = MorphologyConfig.selectors
 
-    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
+    def __init__(self, config: MorphologyRun, device: torch.device) -> None:
+        data = encode_corpus(config)
         splits = {"train": data.train, "dev": data.dev}
         super().__init__(config, data.source, data.target, splits, device)
         self.data, self.decoding = data, config.decoding
@@ -238,11 +238,6 @@ class MorphologyTask(Seq2SeqTask):
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """One symbol for each id, so that they stay in step with probabilities and weights."""
         return [self.data.target.tokens[i] for i in ids]
-
-
-def build(config: MorphologyRun, device: torch.device) -> MorphologyTask:
-    """Read the corpus and make an untrained model; the random state decides its weights."""
-    return MorphologyTask(config, encode_corpus(config), device)
 
 
 def evaluate_ensemble(members: Sequence[Task[Seq2SeqBatch]], folder: RunFolder) -> Scores:

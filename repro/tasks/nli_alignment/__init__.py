@@ -62,4 +62,4 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
         return rows
 
 
-SPEC = TaskSpec(identify=identify, build=NliAlignmentTask.build, check=check)
+SPEC = TaskSpec(identify=identify, build=NliAlignmentTask, check=check)

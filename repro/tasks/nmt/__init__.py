@@ -30,12 +30,7 @@ METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
 
 
 class TranslationScorer:
-    """Scores translations of one corpus.
-
-    Args:
-        config: configuration of the run.
-        data: the prepared corpus, with the words of sources and references.
-    """
+    """Scores translations of one prepared corpus, which holds the words of the references."""
 
     def __init__(self, config: NmtRun, data: PreparedCorpus) -> None:
         self.data, self.tuned_metric = data, config.task.tuned_metric

@@ -182,18 +182,13 @@ class Analysis:
 
 
 class ParsingTask:
-    """An arc-factored parser with a structured loss; see ``repro.tasks.protocol.Task``.
-
-    Args:
-        config: configuration of the run.
-        data: the encoded treebank.
-        device: where the model lives.
-    """
+    """An arc-factored parser, at first untrained; see ``repro.tasks.protocol.Task``."""
 
     selectors = ParsingConfig.selectors
 
-    def __init__(self, config: ParsingRun, data: EncodedTreebank, device: torch.device) -> None:
-        self.config, self.settings, self.data, self.device = config, config.task, data, device
+    def __init__(self, config: ParsingRun, device: torch.device) -> None:
+        self.config, self.settings, self.device = config, config.task, device
+        self.data = data = encode_treebank(config)
         self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
         model = config.model
         self.model = LstmParser(
@@ -346,8 +341,3 @@ class ParsingTask:
 
 def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:
     return ParsedSentences([tree.heads for tree in trees], found.heads)
-
-
-def build(config: ParsingRun, device: torch.device) -> ParsingTask:
-    """Read the treebank and make an untrained model; the random state decides its weights."""
-    return ParsingTask(config, encode_treebank(config), device)
