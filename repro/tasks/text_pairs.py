@@ -1,10 +1,11 @@
 """Tasks from text to text: preparation, training, rescored search and stored examples."""
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -137,18 +138,6 @@ SEARCH_SETTINGS = frozenset(
 """Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
 
 
-class Scorer(Protocol):
-    """Compares outputs with the references of a corpus."""
-
-    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
-        """Metrics of the outputs of a whole split."""
-        ...
-
-    def quality(self, outputs: Sequence[Words]) -> float:
-        """Validation metric by which penalties are tuned; larger is better."""
-        ...
-
-
 @dataclass(frozen=True)
 class PreparedText:
     """A corpus as a configuration wants it.
@@ -207,22 +196,16 @@ _CHECKED: set[Path] = set()
 """Preparations of this process: runs of a sweep share them, and each use would hash their files."""
 
 
-class TextPairsTask(Seq2SeqTask):
-    """A model from text to text, with a scorer of a corpus; see ``repro.tasks.protocol.Task``."""
+class TextPairsTask(Seq2SeqTask, ABC):
+    """A model from text to text, at first untrained; see ``repro.tasks.protocol.Task``."""
 
     selectors = TextTaskConfig.selectors
 
-    def __init__(
-        self,
-        config: TextRun,
-        text: PreparedText,
-        scorer: Callable[[PreparedCorpus], Scorer],
-        device: torch.device,
-    ) -> None:
-        data, model = text.data, config.model
-        self.task, self.decoding = config.task, config.decoding
+    def __init__(self, config: TextRun, corpus: ParallelCorpus, device: torch.device) -> None:
+        text = prepare_text(config, corpus)
+        self.data = data = text.data
+        self.task, self.decoding, model = config.task, config.decoding, config.model
         self.min_length = config.decoding.min_length
-        self.data, self.scorer = data, scorer(data)
         fertility = None
         if isinstance(config.mapping, BoundedConfig):
             fertility = build_fertility(
@@ -231,6 +214,14 @@ class TextPairsTask(Seq2SeqTask):
         super().__init__(
             config, data.source, data.target, data.splits, device, model.coverage_vector, fertility
         )
+
+    @abstractmethod
+    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
+        """Metrics of the outputs of a whole split."""
+
+    @abstractmethod
+    def quality(self, outputs: Sequence[Words]) -> float:
+        """Validation metric by which penalties are tuned; larger is better."""
 
     def validate(self) -> Validation:
         """Teacher-forced loss, accuracy and nonzero weights."""
@@ -249,7 +240,7 @@ class TextPairsTask(Seq2SeqTask):
             outputs = self._outputs(split, self._search(split, penalties), penalties)
             lines = "".join(f"{' '.join(words)}\n" for words in outputs)
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
-            whole.update(self.scorer.score(split, outputs))
+            whole.update(self.score(split, outputs))
         folder.write_statistics(whole.statistics)
         # Attention and forced decoding of the examples that figures may show.
         examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
@@ -274,7 +265,7 @@ class TextPairsTask(Seq2SeqTask):
         grid = product(decoding.penalty_grid, repeat=2)
         choices = [replace(fixed, length=alpha, coverage=beta) for alpha, beta in grid]
         found = self._search("dev", replace(fixed, coverage=1.0))
-        qualities = [self.scorer.quality(self._outputs("dev", found, one)) for one in choices]
+        qualities = [self.quality(self._outputs("dev", found, one)) for one in choices]
         return choices[qualities.index(max(qualities))]
 
     def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:

@@ -13,7 +13,6 @@ from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, ParallelText, about, open_folder, read_pairs
-from repro.data.preparation import PreparedCorpus
 from repro.data.segmentation import moses_detokeniser
 from repro.data.translation import open_corpus
 from repro.evaluation.meteor import LANGUAGE, meteor
@@ -21,7 +20,7 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
-from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text, prepare_text
+from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text
 
 _log = logging.getLogger(__name__)
 
@@ -29,12 +28,12 @@ METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
 """Path of METEOR in data_dir; without it there is no METEOR score."""
 
 
-class TranslationScorer:
-    """Scores translations of one prepared corpus, which holds the words of the references."""
+class NmtTask(TextPairsTask):
+    """Translation from one language to another."""
 
-    def __init__(self, config: NmtRun, data: PreparedCorpus) -> None:
-        self.data, self.tuned_metric = data, config.task.tuned_metric
-        jar = config.corpus_path / METEOR_JAR
+    def __init__(self, config: NmtRun, device: torch.device) -> None:
+        super().__init__(config, parallel_corpus(config), device)
+        self.tuned_metric, jar = config.task.tuned_metric, config.corpus_path / METEOR_JAR
         self.meteor_jar = jar if jar.is_file() else None
 
     def quality(self, outputs: Sequence[Words]) -> float:
@@ -147,15 +146,9 @@ def check(config: NmtRun) -> None:
         )
 
 
-def build(config: NmtRun, device: torch.device) -> TextPairsTask:
-    """Prepare the corpus and make an untrained model; the random state decides its weights."""
-    text = prepare_text(config, parallel_corpus(config))
-    return TextPairsTask(config, text, partial(TranslationScorer, config), device)
-
-
 SPEC = TaskSpec(
     identify=identify,
-    build=build,
+    build=NmtTask,
     check=check,
     unread_in_training=SEARCH_SETTINGS | {"task.tuned_metric"},
 )
