@@ -232,7 +232,8 @@ class Experiment:
     def row_overrides_at(self, scale: str) -> dict[str, list[str]]:
         """Overrides of each row that this scale runs, its further ones last."""
         cells = product(*(axis.values.values() for axis in self.rows))
-        every = dict(zip(self.row_labels(), ([*chain(*lists)] for lists in cells), strict=True))
+        rows = zip(self.row_labels(), cells, strict=True)
+        every = {label: [*chain(*lists)] for label, lists in rows}
         patterns = self.scales[scale].rows
         if patterns is None:
             return every
@@ -351,9 +352,8 @@ def load_experiment(name: str) -> Experiment:
 @cache
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
-    # The product of the axes, the last one varying fastest.
-    columns = []
-    axes = content.columns
+    # The product of the axes, the last one varying fastest; that of no axes would be one column.
+    columns, axes = [], content.columns
     for chosen in product(*(axis.values.items() for axis in axes)) if axes else ():
         column = Column(" ".join(label for label, _ in chosen), "")
         for label, settings in chosen:

@@ -62,9 +62,8 @@ def declared_in(
     found = dict(known or {})
     for module in walk_packages(path, f"{package}."):
         declared = getattr(import_module(module.name), attribute, ())
-        names = declared if isinstance(declared, Mapping) else [one.name for one in declared]
-        objects = declared.values() if isinstance(declared, Mapping) else declared
-        for name, one in zip(names, objects, strict=True):
+        named = isinstance(declared, Mapping)
+        for name, one in declared.items() if named else ((one.name, one) for one in declared):
             if name in found:
                 raise ConfigError(f"{module.name}: {attribute.lower()} {name!r} is declared twice")
             found[name] = one

@@ -56,8 +56,8 @@ def describe_device(device: torch.device) -> str:
     several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-        processor = names[0] if names else platform.machine()
+        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        processor = next(names, platform.machine())
     except OSError:  # no such file system
         processor = platform.processor() or platform.machine()
     return f"cpu ({processor}, threads: {torch.get_num_threads()}{several})"

@@ -124,7 +124,7 @@ class MorphologyTask(Seq2SeqTask):
     Args:
         config: configuration of the run. The first ``task.stored_examples`` validation examples of
             each language are stored, and the examples of any split that ``task.shown`` names.
-        device: where the model lives, at first untrained.
+        device: device of the model, which is untrained at first.
 
     Raises:
         DataError: the file of the rule baseline lies beside the corpus and is malformed.
