@@ -62,8 +62,8 @@ def declared_in(
     found = dict(known or {})
     for module in walk_packages(path, f"{package}."):
         declared = getattr(import_module(module.name), attribute, ())
-        named = isinstance(declared, Mapping)
-        for name, one in declared.items() if named else ((one.name, one) for one in declared):
+        pairs = ((one.name, one) for one in declared)
+        for name, one in declared.items() if isinstance(declared, Mapping) else pairs:
             if name in found:
                 raise ConfigError(f"{module.name}: {attribute.lower()} {name!r} is declared twice")
             found[name] = one
