@@ -65,8 +65,6 @@ class RunState:
         if status in ("done", "failed"):
             self.status, self.share = status, 1.0
             return
-        alive = status == "running" and is_claimed(self.folder.path)
-        self.status = "running" if alive else "queued"
         progress: dict[str, Any] = {}
         with suppress(OSError, ValueError):  # nothing is written yet
             progress = json.loads(self.folder.progress.read_bytes())
@@ -77,6 +75,8 @@ class RunState:
             text = f"epoch {progress['epoch']}" + ("" if epochs is None else f"/{epochs}")
             text += "" if value is None else f"  {progress['metric']} {value:.4g}"
         self.text = text
+        alive = status == "running" and is_claimed(self.folder.path)
+        self.status = "running" if alive else "queued"
 
 
 class SweepDisplay:
@@ -173,10 +173,10 @@ class SweepDisplay:
         failed = sum(state.status == "failed" for state in states)
         elapsed = timedelta(seconds=round(time.monotonic() - self._began))
         text = f"{self.title}  {self._counted} ended, {len(running)} running, {failed} failed"
-        left = f", {left} left" if (left := self.time_left()) else ""
+        left = self.time_left()
         head, rows = Table.grid(padding=(0, 1)), Table.grid(padding=(0, 1))
         bar = ProgressBar(len(states), sum(state.share for state in states), width=24)
-        head.add_row(bar, Text(f"{text}  {elapsed}{left}"))
+        head.add_row(bar, Text(f"{text}  {elapsed}" + (f", {left} left" if left else "")))
         for state in running[:_SHOWN]:
             small = ProgressBar(1.0, state.share, width=12)
             rows.add_row(state.folder.run_id, small, state.text, Text(state.label, "dim"))
@@ -193,9 +193,9 @@ class SweepDisplay:
             running = [state for state in self.states.values() if state.status == "running"]
             if running and not self.quiet:
                 names = [f"{state.folder.run_id} {state.text}" for state in running[:_SHOWN]]
-                left = f", {left} left" if (left := self.time_left()) else ""
-                text = escape("; ".join(names)) + left
-                self.print(f"{self._counted} ended, {len(running)} running: {text}")
+                line = f"{self._counted} ended, {len(running)} running: {escape('; '.join(names))}"
+                left = self.time_left()
+                self.print(line + (f", {left} left" if left else ""))
 
     def _poll(self) -> None:
         for run_id in self.states.keys() - self._ended:
