@@ -8,10 +8,15 @@ from collections.abc import Sequence
 import hydra
 from omegaconf import DictConfig
 
-from repro.config.compose import CONFIG_ERRORS, compose_run, explain, register_schemas
+from repro.config.compose import (
+    CONFIG_ERRORS,
+    compose_run,
+    explain,
+    register_schemas,
+    with_search_path,
+)
 from repro.config.errors import ConfigError
 from repro.config.paths import conf_dir
-from repro.config.sweeps import with_search_path
 from repro.results import RunFolder
 
 _VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")

@@ -119,11 +119,11 @@ def atomic_write_bytes(path: Path, content: bytes, checksum: bool = False) -> No
 
 
 def atomic_write_text(path: Path, content: str, checksum: bool = False) -> None:
-    """Like :func:`atomic_write_bytes`, for text in UTF-8 with its line ends as they are."""
+    """Replace the content of a file by text in UTF-8, with its line ends as they are."""
     atomic_write_bytes(path, content.encode("utf-8"), checksum)
 
 
 def atomic_write_json(path: Path, value: Any, checksum: bool = False) -> None:
-    """Like :func:`atomic_write_bytes`, for a value of JSON; NaN and infinities are refused."""
+    """Replace the content of a file by a value as JSON; NaN and infinities are refused."""
     content = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     atomic_write_text(path, content + "\n", checksum)

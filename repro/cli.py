@@ -19,6 +19,7 @@ from logging import DEBUG, INFO, WARNING, getLogger
 from pathlib import Path
 
 from repro import __version__
+from repro.errors import UserError
 
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
 _STOPPED = "stopped; the same command continues"
@@ -52,8 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [item for item in arguments if item not in levels]
     with _sigterm_as_ctrl_c():
-        from repro.errors import UserError
-
         try:
             status = _dispatch(arguments)
             sys.stdout.flush()
@@ -348,9 +347,9 @@ def show(parsed: argparse.Namespace) -> int:
 
 def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:
     """Split off the last ``key=value`` of a list of settings."""
-    chosen = [item.split("=", 1)[1] for item in settings if item.startswith(f"{key}=")]
-    rest = [item for item in settings if not item.startswith(f"{key}=")]
-    return (chosen or [default])[-1], rest
+    chosen = [item for item in settings if item.startswith(f"{key}=")]
+    rest = [item for item in settings if item not in chosen]
+    return chosen[-1].partition("=")[2] if chosen else default, rest
 
 
 def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:

@@ -5,10 +5,9 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from repro.config.compose import compose_run, group_choices, hydra_application, to_yaml
+from repro.config.compose import compose_run, group_choices, groups, hydra_application, to_yaml
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
-from repro.config.paths import conf_dirs
 
 SCRIPT = """\
 _repro() {
@@ -55,10 +54,7 @@ def complete(line: str, commands: Sequence[str]) -> list[str]:
         elif chosen:
             found = [f"{group}={choice}" for choice in group_choices(group)]
         else:  # groups, and keys of the configuration that the other words compose
-            folders = {
-                path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()
-            }
-            found = [f"{name}=" for name in (*folders - {"hydra", "protocol"}, *_HYDRA)]
+            found = [f"{name}=" for name in (*groups() - {"hydra", "protocol"}, *_HYDRA)]
             typed = [item for item in before if "=" in item and "," not in item]
             with suppress(ConfigError):
                 found += _keys(compose_run(typed))
@@ -85,7 +81,6 @@ def run_help(overrides: Sequence[str]) -> str:
     Raises:
         ConfigError: an override is refused.
     """
-    folders = {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
-    choices = {name: group_choices(name) for name in sorted(folders)}
-    groups = [f"{name}: {', '.join(options)}" for name, options in choices.items() if options]
-    return _TEXT.format(groups="\n".join(groups), config=to_yaml(compose_run(overrides)))
+    choices = {name: ", ".join(group_choices(name)) for name in sorted(groups())}
+    listed = "\n".join(f"{name}: {options}" for name, options in choices.items() if options)
+    return _TEXT.format(groups=listed, config=to_yaml(compose_run(overrides)))

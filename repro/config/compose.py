@@ -1,4 +1,4 @@
-"""Compose a run's configuration with Hydra into typed objects, refusing bad settings."""
+"""Compose the configurations of runs with Hydra into typed objects, refusing bad settings."""
 
 import difflib
 import os
@@ -10,15 +10,17 @@ from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import OverrideType
+from hydra.core.override_parser.types import Glob, Override, OverrideType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, OverrideParseException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -34,6 +36,7 @@ from repro.config.schema.registry import registered_schemas, run_class, schema_c
 
 CONFIG_ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 """Errors that Hydra raises for refused overrides and configuration files."""
+_SEARCH_PATH = "hydra.searchpath"
 
 
 class ExtensionSearchPath(SearchPathPlugin):
@@ -65,6 +68,11 @@ OmegaConf.register_new_resolver(
     use_cache=True,
     replace=True,
 )
+
+
+def groups() -> set[str]:
+    """Names of the folders of configuration groups."""
+    return {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
 
 
 def group_choices(group: str) -> list[str]:
@@ -107,13 +115,13 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     None where that is not all, or a value is refused: Hydra then composes the whole or explains.
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
-    groups = registered_schemas()
+    schemas = registered_schemas()
     for item in parsed:  # each is the choice of a group, or sets one key that is there
         if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
             return None
-        if item.key_or_group in groups and not isinstance(item.value(), str):
+        if item.key_or_group in schemas and not isinstance(item.value(), str):
             return None
-    choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in groups)
+    choices = tuple(str(item.input_line) for item in parsed if item.key_or_group in schemas)
     try:
         files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
         found = ((str(path), path.stat()) for path in files)
@@ -121,7 +129,7 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
         stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
         cfg = deepcopy(_chosen(choices, stamp))
         for item in parsed:
-            if item.key_or_group not in groups:
+            if item.key_or_group not in schemas:
                 OmegaConf.update(cfg, item.key_or_group, item.value(), merge=True)
     except (HydraException, OmegaConfBaseException, AssertionError, ValueError):
         return None
@@ -199,26 +207,21 @@ def explain(error: BaseException) -> str:
         return unreadable(str(error.override))
     if isinstance(error, YAMLError):
         return yaml_problem(error)
-    parts = []
-    current: BaseException | None = error
-    while current is not None:
-        parts.append(str(current))
-        current = current.__cause__
-    text = "\n".join(parts)
-    missing = re.search(r"Could not find '([\w/]+)/(\w*)'", text)
-    if missing:
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None:
+        causes.append(cause)
+    text = "\n".join(map(str, causes))
+    if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
         group, option = missing.groups()
         return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"
-    unknown = re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text)
-    if unknown:
+    if unknown := re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text):
         return _unknown_key(*unknown.groups())
-    unused = re.search(r"Could not override '(\w+)'", text)
-    if unused and not any((conf / unused[1]).is_dir() for conf in conf_dirs()):
-        return f"no group {unused[1]!r}; the groups are {', '.join(sorted(registered_schemas()))}"
-    if unused:
-        return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
-    wrong = _WRONG_TYPE.search(text)
-    if wrong:
+    if unused := re.search(r"Could not override '(\w+)'", text):
+        if unused[1] in groups():
+            return f"the task uses no {unused[1]}; leave {unused[1]}= out, or choose another task"
+        known = ", ".join(sorted(registered_schemas()))
+        return f"no group {unused[1]!r}; the groups are {known}"
+    if wrong := _WRONG_TYPE.search(text):
         key, value, kind = wrong.groups()
         return f"{key} is {value!r}; expected {_KINDS.get(kind, kind)}"
     lines = [line for line in text.splitlines() if line and not line.startswith(" ")]
@@ -243,3 +246,60 @@ def _unknown_key(key: str, owner: str) -> str:
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+
+
+def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:
+    """Split a sweep into the overrides of its runs; the last swept key varies fastest.
+
+    Args:
+        overrides: in Hydra's syntax of sweeps; a ``hydra.searchpath`` is part of every run.
+        loader: finds the choices that a ``glob`` matches.
+
+    Raises:
+        ConfigError: an override cannot be read, is an interval, or matches no choice.
+    """
+    parsed = [_parsed(text) for text in overrides]
+    folders = [text for text in overrides if text.startswith(_SEARCH_PATH)]
+    axes: dict[str, list[str]] = {}
+    for item, text in zip(parsed, overrides, strict=True):
+        key, value = item.get_key_element(), item.value()
+        if not item.is_sweep_override():
+            axes[key] = [text]
+        elif isinstance(value, Glob):
+            group = item.key_or_group
+            # Schemas are stored beside the choices that they are the base of.
+            schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
+            known = sorted({*loader.get_group_options(group, overrides=folders)} - schemas)
+            axes[key] = [f"{key}={name}" for name in value.filter(known)]
+            if not axes[key]:
+                choices = ", ".join(known) or "none: it is no group"
+                raise ConfigError(f"{text} matches no choice of {group} ({choices})")
+        elif item.is_discrete_sweep():
+            axes[key] = [f"{key}={one}" for one in item.sweep_string_iterator()]
+        else:
+            raise ConfigError(
+                f"{text}: an interval has no list of values; expected KEY=VALUE,VALUE, or "
+                "hydra/sweeper=optuna"
+            )
+    return list(product(*axes.values()))
+
+
+def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[str]:
+    """Add Hydra's ``--config-dir`` to overrides, as an entry of ``hydra.searchpath``.
+
+    Raises:
+        ConfigError: the overrides name a search path as well.
+    """
+    if config_dir is None:
+        return [*overrides]
+    if any(_parsed(item).key_or_group == _SEARCH_PATH for item in overrides):
+        raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
+    path = str(Path(config_dir).resolve()).replace("'", "\\'")
+    return [*overrides, f"{_SEARCH_PATH}=['file://{path}']"]
+
+
+def _parsed(text: str) -> Override:
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:  # the lexer raises another one than the parser
+        raise ConfigError(unreadable(text)) from error

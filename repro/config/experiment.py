@@ -17,18 +17,11 @@ from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 
 ROW_SEPARATOR = " / "
-
-MOST_DEPARTURES = 8
-"""Largest number of departures: a table has no more marks for them."""
-
 CLAIMS_FILE = "claims.yaml"
 """File with the claims of a paper, beside its artefacts (:mod:`repro.config.claims`)."""
-
-
-COLUMN_SETTINGS = ("metric", "aggregate", "relative_to")
-"""Settings of a column that a label of an axis may state besides overrides."""
-
-AGGREGATES = ("mean", "ensemble")
+_MOST_DEPARTURES = 8
+"""Largest number of departures: a table has no more marks for them."""
+_AGGREGATES = ("mean", "ensemble")
 
 
 @dataclass
@@ -238,16 +231,14 @@ class Experiment:
 
     def row_overrides_at(self, scale: str) -> dict[str, list[str]]:
         """Overrides of each row that this scale runs, its further ones last."""
-        overrides = [
-            [item for _, items in chosen for item in items]
-            for chosen in product(*(axis.values.items() for axis in self.rows))
-        ]
-        every = dict(zip(self.row_labels(), overrides, strict=True))
+        cells = product(*(axis.values.values() for axis in self.rows))
+        rows = zip(self.row_labels(), cells, strict=True)
+        every = {label: [*chain(*lists)] for label, lists in rows}
         patterns = self.scales[scale].rows
         if patterns is None:
             return every
         return {
-            label: [*own, *chain.from_iterable(patterns[one] for one in found)]
+            label: [*own, *chain(*(patterns[one] for one in found))]
             for label, own in every.items()
             if (found := [one for one in patterns if fnmatch.fnmatchcase(label, one)])
         }
@@ -261,19 +252,17 @@ class Experiment:
         """Columns that this scale runs, with its further overrides."""
         plan = self.scales[scale]
         found = [column for column in self.columns if not column.chosen(plan.omit)]
-        if plan.columns is None:
+        if (further := plan.columns) is None:
             return found
-        more = [[plan.columns[key] for key in column.chosen(plan.columns)] for column in found]
         return [
-            replace(column, overrides=[*column.overrides, *chain.from_iterable(lists)])
-            for column, lists in zip(found, more, strict=True)
-            if lists
+            replace(one, overrides=[*one.overrides, *chain(*(further[key] for key in keys))])
+            for one in found
+            if (keys := one.chosen(further))
         ]
 
     def tuning_of(self, row: str) -> Tuning | None:
         """Return the tuning of the cells of a row; ``None`` if they are not tuned."""
-        tuned = self.tune is not None and row in (self.tune.rows or [row])
-        return self.tune if tuned else None
+        return self.tune if self.tune and row in (self.tune.rows or [row]) else None
 
     def grid_at(self, scale: str, column: str = "") -> list[float]:
         """Values of the tuned setting that this scale tries in a column, rising."""
@@ -363,10 +352,9 @@ def load_experiment(name: str) -> Experiment:
 @cache
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
-    values = {one.name: getattr(content, one.name) for one in fields(Experiment)}
-    # The product of the axes, the last one varying fastest.
-    columns = []
-    for chosen in product(*(axis.values.items() for axis in content.columns)):
+    # The product of the axes, the last one varying fastest; that of no axes would be one column.
+    columns, axes = [], content.columns
+    for chosen in product(*(axis.values.items() for axis in axes)) if axes else ():
         column = Column(" ".join(label for label, _ in chosen), "")
         for label, settings in chosen:
             column.labels.append(label)
@@ -374,24 +362,23 @@ def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
                 key, _, value = setting.partition("=")
                 if key == "metric":
                     column.metric += value
-                elif key in COLUMN_SETTINGS:
+                elif key in ("aggregate", "relative_to"):
                     setattr(column, key, value)
                 else:
                     column.overrides.append(setting)
         column.metric = column.metric or content.metric
-        if content.columns and column.name not in content.omit:
+        if column.name not in content.omit:
             columns.append(column)
-        if content.columns and not (column.metric and column.aggregate in AGGREGATES):
+        if not (column.metric and column.aggregate in _AGGREGATES):
             raise ConfigError(
                 f"{path}: column {column.name!r} needs metric=SPLIT/NAME, and aggregate is one of "
-                f"{', '.join(AGGREGATES)}"
+                f"{', '.join(_AGGREGATES)}"
             )
-    values["columns"] = columns
-    values["column_axes"] = [axis.name for axis in content.columns]
-    for printed in (content.published.rows, content.published.other_rows):
+    published = content.published
+    for printed in (published.rows, published.other_rows, published.deviations):
         printed |= {label: flattened(cells, separator=" ") for label, cells in printed.items()}
-    deviations = content.published.deviations
-    deviations |= {label: flattened(cells, separator=" ") for label, cells in deviations.items()}
+    values = {one.name: getattr(content, one.name) for one in fields(Experiment)}
+    values |= {"columns": columns, "column_axes": [axis.name for axis in axes]}
     experiment = Experiment(**values)
     for problem in _problems(experiment):
         raise ConfigError(f"{path}: {problem}")
@@ -417,7 +404,7 @@ def _problems(experiment: Experiment) -> Iterator[str]:
             "'rows', 'columns', 'seeds' and no overrides"
         )
     # Scales name rows and columns that exist.
-    labels = {*experiment.row_labels()} if experiment.rows else set()
+    labels = experiment.row_labels() if experiment.rows else []
     columns = {name for one in experiment.columns for name in (one.name, *one.labels)}
     for scale, one in experiment.scales.items():
         if one.rows is not None:
@@ -454,8 +441,8 @@ def _problems(experiment: Experiment) -> Iterator[str]:
         yield f"baseline {experiment.baseline!r} is not a row of the experiment"
     if astray := [one.name for one in experiment.columns if one.relative_to not in known]:
         yield f"relative_to of {astray} is not a row of the experiment"
-    if len(experiment.departures) > MOST_DEPARTURES:
-        yield f"more than {MOST_DEPARTURES} departures; join some"
+    if len(experiment.departures) > _MOST_DEPARTURES:
+        yield f"more than {_MOST_DEPARTURES} departures; join some"
     for departure in experiment.departures:
         if strange := sorted({*departure.rows} - known | {*departure.columns} - columns):
             yield f"a departure names {strange}, no rows or columns"

@@ -15,10 +15,6 @@ from repro.config.schema.checks import ADDED_LATER, RECORDED_AS
 NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fast", "name"})
 """Top-level keys that say where a run is computed and stored, not what it computes."""
 
-_NUISANCE_OF_TRAINING = ("checkpoint_minutes",)
-"""Keys of ``training`` that change no number."""
-_LENGTH = 12
-
 
 def run_id(run: RunConfig, fingerprint: str) -> str:
     """Name a run by its resolved configuration, its corpus and the package's numeric epoch.
@@ -30,9 +26,8 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
     Returns:
         Twelve hexadecimal digits.
     """
-    return _digest(
-        {"config": settings(run, every=False), "corpus": fingerprint, "epoch": NUMERIC_EPOCH}
-    )
+    content = settings(run, every=False)
+    return _digest({"config": content, "corpus": fingerprint, "epoch": NUMERIC_EPOCH})
 
 
 def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> str:
@@ -63,10 +58,8 @@ def settings(run: RunConfig, every: bool = True) -> dict[str, Any]:
         every: include settings added later that hold their default, which no identity covers.
     """
     content = {key: one for key, one in _content(run, every).items() if key not in NUISANCE}
-    training = content["training"].items()
-    return content | {
-        "training": {key: one for key, one in training if key not in _NUISANCE_OF_TRAINING}
-    }
+    del content["training"]["checkpoint_minutes"]  # changes no number
+    return content
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:
@@ -127,4 +120,4 @@ def _content(node: Any, every: bool) -> Any:
 
 def _digest(content: dict[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return sha256(text.encode()).hexdigest()[:_LENGTH]
+    return sha256(text.encode()).hexdigest()[:12]

@@ -18,13 +18,6 @@ def in_checkout() -> bool:
     return (_CHECKOUT / "pyproject.toml").is_file() and (_CHECKOUT / "conf").is_dir()
 
 
-def _asset_dir(name: str) -> Path:
-    path = (_CHECKOUT if in_checkout() else _PACKAGE / "assets") / name
-    if not path.is_dir():
-        raise ConfigError(f"{path} is missing: the installation is incomplete")
-    return path
-
-
 def extension_dirs() -> list[Path]:
     """Folders of ``REPRO_EXTENSIONS``, joined as those of ``PATH``: what is kept elsewhere.
 
@@ -69,9 +62,8 @@ def declared_in(
     found = dict(known or {})
     for module in walk_packages(path, f"{package}."):
         declared = getattr(import_module(module.name), attribute, ())
-        names = declared if isinstance(declared, Mapping) else [one.name for one in declared]
-        objects = declared.values() if isinstance(declared, Mapping) else declared
-        for name, one in zip(names, objects, strict=True):
+        pairs = ((one.name, one) for one in declared)
+        for name, one in declared.items() if isinstance(declared, Mapping) else pairs:
             if name in found:
                 raise ConfigError(f"{module.name}: {attribute.lower()} {name!r} is declared twice")
             found[name] = one
@@ -79,23 +71,26 @@ def declared_in(
 
 
 def conf_dir() -> Path:
-    """Folder of the Hydra groups; from the checkout, or inside the installed wheel."""
-    return _asset_dir("conf")
+    """Folder of the package's own Hydra groups."""
+    return conf_dirs()[0]
 
 
 def conf_dirs() -> list[Path]:
     """Every folder of Hydra groups: the package's own, then those of extensions."""
-    return [conf_dir(), *_of_extensions("conf")]
+    return _asset_dirs("conf")
 
 
 def experiments_dirs() -> list[Path]:
     """Every folder of experiment files: the package's own, then those of extensions."""
-    return [_asset_dir("experiments"), *_of_extensions("experiments")]
+    return _asset_dirs("experiments")
 
 
-def _of_extensions(name: str) -> list[Path]:
-    found = [folder / name for folder in extension_dirs()]
-    return [path for path in found if path.is_dir()]
+def _asset_dirs(name: str) -> list[Path]:
+    """The folder in the checkout or in the installed wheel, then those of extensions."""
+    own = (_CHECKOUT if in_checkout() else _PACKAGE / "assets") / name
+    if not own.is_dir():
+        raise ConfigError(f"{own} is missing: the installation is incomplete")
+    return [own, *(path for one in extension_dirs() if (path := one / name).is_dir())]
 
 
 def default_results_dir() -> Path:

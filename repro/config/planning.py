@@ -1,10 +1,24 @@
-"""The runs that an experiment needs: rows × columns × seeds, and the values of what is tuned."""
+"""The runs that an experiment needs, and how recorded runs match them by their configuration."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
+import yaml
+
+from repro.atomic import atomic_write_text
+from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import Experiment
+from repro.config.identity import flattened, recorded_names, schema_defaults, settings
+from repro.config.paths import conf_dirs, extension_dirs
+
+GROUPS = ("task", "data", "mapping", "loss", "model", "training", "decoding", "scale")
 
 
 @dataclass(frozen=True)
@@ -33,14 +47,6 @@ class PlannedRun:
         """Overrides that compose the run's configuration."""
         tuned = () if self.value is None else (f"{self.setting}={self.value:.12g}",)
         return (*self.cell, *tuned, f"seed={self.seed}")
-
-    def repeated(self, *, seed: int | None = None, value: float | None = None) -> "PlannedRun":
-        """Return a copy of this run with another seed or another tuned value."""
-        return replace(
-            self,
-            seed=self.seed if seed is None else seed,
-            value=self.value if value is None else value,
-        )
 
 
 def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
@@ -73,7 +79,145 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
                 superseded=tuple(plan.superseded),
             )  # fmt: skip
             if tune is None:
-                yield from (first.repeated(seed=seed) for seed in seeds)
+                yield from (replace(first, seed=seed) for seed in seeds)
             else:
                 grid = experiment.grid_at(scale, column.name)
-                yield from (first.repeated(value=value) for value in grid)
+                yield from (replace(first, value=value) for value in grid)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A configuration that is asked for.
+
+    Attributes:
+        overrides: what asks for it.
+        settings: every setting, with dotted keys.
+        defaults: defaults of settings that a run recorded before they existed does not have.
+        names: renamed settings to the names by which they are recorded.
+    """
+
+    overrides: Sequence[str]
+    settings: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+    names: Mapping[str, str]
+
+
+def planned(overrides: Sequence[str]) -> Planned:
+    """Compose a configuration.
+
+    Raises:
+        ConfigError: a setting is refused.
+    """
+    run = compose_run(overrides)
+    content = flattened(settings(run))
+    return Planned(overrides, content, schema_defaults(run), recorded_names(run))
+
+
+class Plans:
+    """Planned configurations, kept in a file because Hydra takes a fifth of a second for each.
+
+    The file counts only for the configuration files and the code that it was made with; a damaged
+    one is made anew.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._grown = path, False
+
+    def __getitem__(self, overrides: tuple[str, ...]) -> Planned:
+        key = json.dumps(overrides)
+        if key not in self._known:
+            self._known[key], self._grown = planned(overrides), True
+        return self._known[key]
+
+    def save(self) -> None:
+        """Write the file if there is a new configuration."""
+        if self._grown:
+            plans = {key: vars(plan) for key, plan in self._known.items()}
+            content = {"of": self._source, "plans": plans}
+            atomic_write_text(self._path, json.dumps(content, separators=(",", ":")))
+            self._grown = False
+
+    @cached_property
+    def _known(self) -> dict[str, Planned]:
+        try:
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+            if content["of"] != self._source:
+                return {}
+            return {key: Planned(**plan) for key, plan in content["plans"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    @cached_property
+    def _source(self) -> str:
+        """Digest of everything that a composed configuration depends on."""
+        folders = [Path(__file__).parent, *(one / "repro" for one in extension_dirs())]
+        code = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+        conf = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
+        digest = sha256(f"{version('hydra-core')} {version('omegaconf')}".encode())
+        for path in (*code, *conf):
+            digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
+        return digest.hexdigest()
+
+
+def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
+    """Return whether no override contradicts a recorded configuration; quick, composes nothing."""
+    for key, text in _stated(overrides).items():
+        name = f"{key}.name" if key in ("task", "scale") else key
+        if name not in recorded:
+            continue
+        value = recorded[name]
+        try:
+            parsed = _parsed(text)
+        except yaml.YAMLError:  # not easily told
+            continue
+        if isinstance(value, float) and not isinstance(parsed, int | float):
+            try:
+                parsed = float(parsed)
+            except (TypeError, ValueError):
+                return False
+        simple = isinstance(parsed, str | int | float | bool | None)
+        if simple and parsed != value and str(parsed) != str(value):
+            return False
+    return True
+
+
+def differences(
+    plan: Planned, recorded: Mapping[str, Any], overrides: Sequence[str]
+) -> list[str] | None:
+    """Settings in which a recorded run differs from a planned one.
+
+    What either states must be equal. What neither states are the defaults of the code of its day:
+    they may have changed since. A setting that did not exist yet had the schema's default.
+
+    Args:
+        plan: the planned configuration.
+        recorded: settings of the run, with dotted keys.
+        overrides: what was typed to run it.
+
+    Returns:
+        ``key=value`` of the run for each changed default, none for the same configuration; None
+        for a run of another one.
+    """
+    found = {key: recorded.get(key, plan.defaults.get(key, v)) for key, v in plan.settings.items()}
+    changed = [key for key, value in plan.settings.items() if found[key] != value]
+    if not changed:
+        return []
+    planned, typed = _stated(plan.overrides), _stated(overrides)
+    decisive = {"data.corpus"}  # another corpus is another run, not a changed default
+    for key in {*planned, *typed}:
+        if key not in GROUPS or f"{key}.name" in plan.settings:
+            decisive.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))
+        elif planned.get(key) != typed.get(key):  # another choice of a group without names
+            decisive |= {name for name in plan.settings if name.startswith(f"{key}.")}
+    return None if decisive & {*changed} else [f"{key}={found[key]}" for key in changed]
+
+
+def _stated(overrides: Sequence[str]) -> dict[str, str]:
+    """The last value of every key."""
+    return dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
+
+
+_parsed = lru_cache(maxsize=4096)(yaml.safe_load)

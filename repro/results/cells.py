@@ -11,8 +11,7 @@ from typing import Any
 from repro import NUMERIC_EPOCH
 from repro.config.experiment import Experiment, list_experiments, load_experiment
 from repro.config.identity import NUISANCE
-from repro.config.matching import Plans, differences, may_match
-from repro.config.planning import PlannedRun, plan_runs
+from repro.config.planning import PlannedRun, Plans, differences, may_match, plan_runs
 from repro.evaluation.metrics import best_value
 from repro.results.layout import plans_path
 from repro.results.record import Record, check_types
@@ -196,8 +195,8 @@ class Archive:
             for run in plan_runs(experiment, self.scale):
                 if record.seed not in experiment.seeds_at(self.scale, run.column):
                     continue
-                tuned = None if run.value is None else record.settings.get(run.setting)
-                same = run.repeated(seed=record.seed, value=tuned).overrides
+                tuned = record.settings.get(run.setting, run.value)
+                same = replace(run, seed=record.seed, value=tuned).overrides
                 if self._changed(same, record) is not None:
                     found.append(name)
                     break
@@ -244,8 +243,8 @@ def following_runs(
         most = len(grid) + experiment.max_extra_values(scale) if len(grid) > 1 else 1
         if factor is not None and len(tried) < most and best in (min(tried), max(tried)):
             wider = best * factor if best == max(tried) else best / factor
-            found.append(tried[best].repeated(value=wider))
+            found.append(replace(tried[best], value=wider))
         else:
             done = {(run.seed, run.value) for run in runs}
-            found += [tried[best].repeated(seed=s) for s in seeds if (s, best) not in done]
+            found += [replace(tried[best], seed=s) for s in seeds if (s, best) not in done]
     return found

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from numba.core import event
@@ -66,31 +65,18 @@ class RunState:
         if status in ("done", "failed"):
             self.status, self.share = status, 1.0
             return
-        progress = read_progress(self.folder)
+        progress: dict[str, Any] = {}
+        with suppress(OSError, ValueError):  # nothing is written yet
+            progress = json.loads(self.folder.progress.read_bytes())
         self.share = min(float(progress.get("share", 0.0)), 0.99)  # it is still evaluated
-        self.text = describe(progress)
+        text = "starting"
+        if progress:
+            epochs, value = progress["epochs"], progress["value"]
+            text = f"epoch {progress['epoch']}" + ("" if epochs is None else f"/{epochs}")
+            text += "" if value is None else f"  {progress['metric']} {value:.4g}"
+        self.text = text
         alive = status == "running" and is_claimed(self.folder.path)
         self.status = "running" if alive else "queued"
-
-
-def read_progress(folder: RunFolder) -> dict[str, Any]:
-    """Read the latest progress of a run; empty before it writes any."""
-    with suppress(OSError, ValueError):
-        found = json.loads(folder.progress.read_bytes())
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
-def describe(progress: dict[str, Any]) -> str:
-    """Describe the progress of a run in one line."""
-    if not progress:
-        return "starting"
-    epoch, epochs = progress["epoch"], progress["epochs"]
-    text = f"epoch {epoch}" + ("" if epochs is None else f"/{epochs}")
-    if progress["value"] is not None:
-        text += f"  {progress['metric']} {progress['value']:.4g}"
-    return text
 
 
 class SweepDisplay:
@@ -134,17 +120,16 @@ class SweepDisplay:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         if self.watch:
             self._poll()
         self._context.close()
+
+    @property
+    def _counted(self) -> str:
+        return f"{len(self._ended)}/{len(self.states)}"
 
     def print(self, text: str) -> None:
         """Print a line above the display."""
@@ -165,10 +150,10 @@ class SweepDisplay:
             state.status, state.share = status, 1.0
             if self.quiet and status != "failed":
                 return
-            line = f"[{_COLOURS[status]}]{status:>6}[/] {run_id} "
-            line += f"{len(self._ended)}/{len(self.states)}"
-            left = self.time_left()
-            line += f"  {escape(state.label)}" + (f"  [dim]{left} left[/]" if left else "")
+            line = f"[{_COLOURS[status]}]{status:>6}[/] {run_id} {self._counted}"
+            line += f"  {escape(state.label)}"
+            if left := self.time_left():
+                line += f"  [dim]{left} left[/]"
             self.print(line + (f"\n       {escape(error)}" if error else ""))
 
     def time_left(self) -> str:
@@ -184,16 +169,14 @@ class SweepDisplay:
     def render(self) -> RenderableType:
         """The bar of the sweep, with its runs in progress below."""
         states = [*self.states.values()]
-        count = {kind: sum(s.status == kind for s in states) for kind in ("running", "failed")}
-        text = f"{self.title}  {len(self._ended)}/{len(states)} ended, {count['running']} running, "
-        elapsed = timedelta(seconds=round(time.monotonic() - self._began))
-        text += f"{count['failed']} failed  {elapsed}"
-        left = self.time_left()
-        head = Table.grid(padding=(0, 1))
-        bar = ProgressBar(len(states), sum(state.share for state in states), width=24)
-        head.add_row(bar, Text(text + (f", {left} left" if left else "")))
-        rows = Table.grid(padding=(0, 1))
         running = [state for state in states if state.status == "running"]
+        failed = sum(state.status == "failed" for state in states)
+        elapsed = timedelta(seconds=round(time.monotonic() - self._began))
+        text = f"{self.title}  {self._counted} ended, {len(running)} running, {failed} failed"
+        left = self.time_left()
+        head, rows = Table.grid(padding=(0, 1)), Table.grid(padding=(0, 1))
+        bar = ProgressBar(len(states), sum(state.share for state in states), width=24)
+        head.add_row(bar, Text(f"{text}  {elapsed}" + (f", {left} left" if left else "")))
         for state in running[:_SHOWN]:
             small = ProgressBar(1.0, state.share, width=12)
             rows.add_row(state.folder.run_id, small, state.text, Text(state.label, "dim"))
@@ -210,9 +193,9 @@ class SweepDisplay:
             running = [state for state in self.states.values() if state.status == "running"]
             if running and not self.quiet:
                 names = [f"{state.folder.run_id} {state.text}" for state in running[:_SHOWN]]
-                line = f"{len(self._ended)}/{len(self.states)} ended, {len(running)} running: "
+                line = f"{self._counted} ended, {len(running)} running: {escape('; '.join(names))}"
                 left = self.time_left()
-                self.print(line + escape("; ".join(names)) + (f", {left} left" if left else ""))
+                self.print(line + (f", {left} left" if left else ""))
 
     def _poll(self) -> None:
         for run_id in self.states.keys() - self._ended:
@@ -248,7 +231,7 @@ class _Listener(event.Listener):
         self._speak_if_late()
 
     def on_end(self, event: event.Event) -> None:
-        """Stop it."""
+        """Stop the clock of an outermost compilation."""
         self._speak_if_late()
         self._depth -= 1
         if self._depth == 0:

@@ -56,8 +56,8 @@ def describe_device(device: torch.device) -> str:
     several = f", processes: {distributed.size()}" if distributed.size() > 1 else ""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-        processor = names[0] if names else platform.machine()
+        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        processor = next(names, platform.machine())
     except OSError:  # no such file system
         processor = platform.processor() or platform.machine()
     return f"cpu ({processor}, threads: {torch.get_num_threads()}{several})"
@@ -78,16 +78,15 @@ def source_commit() -> str:
     """Commit of the checkout, marked ``+changes`` when files differ; else the package version."""
     if not in_checkout():
         return f"v{__version__}"
-    root = Path(__file__).resolve().parents[2]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).resolve().parents[2]), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        commit = git("rev-parse", "--short=12", "HEAD")
         # Only what computes numbers counts: results being written must not mark later runs.
-        changed = _git(root, "status", "--porcelain", "--", "repro", "conf", "experiments")
+        changed = git("status", "--porcelain", "--", "repro", "conf", "experiments")
     except (OSError, subprocess.CalledProcessError):
         return f"v{__version__}"
     return commit + ("+changes" if changed else "")
-
-
-def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

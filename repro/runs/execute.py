@@ -1,13 +1,14 @@
-"""One run: find it, train it or continue it, evaluate it, record it."""
+"""One run, or an ensemble: find it, train it or continue it, evaluate it, record it."""
 
 import logging
 import re
 import shlex
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,26 @@ from typing import Any
 import torch
 
 from repro import NUMERIC_EPOCH
-from repro.atomic import scratch_folder
+from repro.atomic import atomic_path, scratch_folder
 from repro.checksums import DamagedFileError, remove, verify
 from repro.config.compose import to_yaml
-from repro.config.identity import NUISANCE, run_id, settings
+from repro.config.errors import ConfigError
+from repro.config.identity import NUISANCE, ensemble_id, run_id, settings, training_id
 from repro.config.schema import FenchelYoungLossConfig, RunConfig
 from repro.config.schema.mapping import UnboundedConfig
 from repro.evaluation.metrics import metric_of
-from repro.results import Record, RunFolder, publish, require_writable, run_folder
+from repro.results import (
+    Record,
+    ResultsError,
+    RunFolder,
+    list_runs,
+    publish,
+    require_writable,
+    run_folder,
+)
 from repro.runs.environment import describe_device, describe_versions, prepare_device, source_commit
-from repro.runs.locking import RunBusyError, RunLock, RunLostError, run_lock
-from repro.runs.shared_training import keep_training, take_over_training, training_of
-from repro.tasks import CorpusIdentity, Task, task_spec
+from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
+from repro.tasks import CorpusIdentity, EnsembleEvaluation, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
@@ -52,7 +61,7 @@ class Outcome:
 
     Attributes:
         status: ``"done"``, ``"skipped"`` (it was done before, or meanwhile by another process),
-            ``"failed"`` or ``"busy"`` (another process works on it).
+            ``"failed"``, ``"busy"`` (another process works on it) or ``"open"`` (it has not ended).
         error: the exception's type and message, for a failed run; who works on a busy one.
     """
 
@@ -77,6 +86,16 @@ class Job:
         """The run's identity."""
         return self.folder.run_id
 
+    @property
+    def training_id(self) -> str:
+        """The identity of what the run trains; runs that share it have the same weights."""
+        unread = task_spec(self.config.task.name).unread_in_training
+        return training_id(self.config, self.corpus.fingerprint, unread)
+
+    def outcome(self, status: str, error: str = "") -> Outcome:
+        """Say what became of the run."""
+        return Outcome(self.run_id, " ".join(self.overrides), status, self.folder.path, error)
+
 
 def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
     """Find the folder of a run; finds (or generates) the corpus, trains nothing.
@@ -89,12 +108,10 @@ def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
         DataError: the corpus is missing or malformed.
         ResultsError: the results folder cannot be written.
     """
-    assert config.results_dir is not None
-    results_dir = Path(config.results_dir)
-    require_writable(results_dir)
+    require_writable(config.results_path)
     corpus = task_spec(config.task.name).identify(config)
     name = run_id(config, corpus.fingerprint)
-    folder = run_folder(results_dir, config.scale.name, name)
+    folder = run_folder(config.results_path, config.scale.name, name)
     return Job(config, corpus, folder, tuple(overrides))
 
 
@@ -139,21 +156,21 @@ def execute(
             with run_lock(run.folder.path, on_busy) as lock:
                 run.folder.reopen_if_damaged()
                 if run.folder.status == "done":  # by another process, before the lock was free
-                    return _outcome(run, "skipped")
+                    return run.outcome("skipped")
                 try:
                     _train_and_evaluate(run, lock)
                 except RunLostError:  # the folder is another's now
                     raise
                 except Exception as error:
                     run.folder.mark_failed(traceback.format_exc())
-                    return _outcome(run, "failed", f"{type(error).__name__}: {error}")
-                return _outcome(run, "done")
+                    return run.outcome("failed", f"{type(error).__name__}: {error}")
+                return run.outcome("done")
         except (RunBusyError, RunLostError) as error:
             if on_busy is None:
-                return _outcome(run, "busy", str(error))
+                return run.outcome("busy", str(error))
         except Exception as error:  # the claim, or the mark of a failure, could not be written
-            return _outcome(run, "failed", f"{type(error).__name__}: {error}")
-    return _outcome(run, "skipped")
+            return run.outcome("failed", f"{type(error).__name__}: {error}")
+    return run.outcome("skipped")
 
 
 def record_death(run: Job, reason: str) -> Outcome:
@@ -166,15 +183,11 @@ def record_death(run: Job, reason: str) -> Outcome:
     try:
         with run_lock(run.folder.path):
             if run.folder.status == "done":
-                return _outcome(run, "done")
+                return run.outcome("done")
             run.folder.mark_failed(reason + "\n")
     except RunBusyError as error:
-        return _outcome(run, "busy", str(error))
-    return _outcome(run, "failed", reason)
-
-
-def _outcome(run: Job, status: str, error: str = "") -> Outcome:
-    return Outcome(run.run_id, " ".join(run.overrides), status, run.folder.path, error)
+        return run.outcome("busy", str(error))
+    return run.outcome("failed", reason)
 
 
 def is_finished(folder: RunFolder) -> bool:
@@ -190,10 +203,9 @@ def is_finished(folder: RunFolder) -> bool:
 def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     config, folder = run.config, run.folder
     device = prepare_device(config.hardware)
-    folder.mark_running()
-    folder.write_config(to_yaml(config))
-    environment = capture_environment(device, command_of(run.overrides))
-    folder.write_environment(environment)
+    # The command that repeats the run, without where it is computed and stored.
+    kept = [item for item in run.overrides if re.split(r"[.=]", item)[0] not in NUISANCE]
+    environment = begin(run, device, shlex.join(["repro", "run", *kept]))
     task = build_task(config, device)
     shown_at = -_PROGRESS_SECONDS
 
@@ -228,7 +240,7 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started
     lock.check()
-    finish(run, make_record(run, scores, environment, seconds), best_epoch=progress.best_epoch)
+    finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
     remove(folder.checkpoint)
     remove(folder.progress)
 
@@ -271,14 +283,14 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
 
 def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> TrainingProgress:
     """Train, unless another run has done just that."""
-    folder, config, training = run.folder, run.config, training_of(run.config, run.corpus)
+    folder, config = run.folder, run.config
     try:
         verify(folder.checkpoint)
         verify(folder.model)
     except DamagedFileError as error:
         _log.warning("%s; the training starts anew", error)
         folder.discard_training()
-    progress = take_over_training(folder, config, training, device)
+    progress = _take_over_training(run, device)
     if distributed.same(progress is None):
         with closing(LOGGERS[config.logger.name](folder.path)) as logger:
 
@@ -290,35 +302,60 @@ def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> Train
             progress = fit(task, config.training, files, on_row, show)
     assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
-    keep_training(folder, training, device, progress)
+    ended = {key: value for key, value in asdict(progress).items() if key != "history"}
+    folder.write_training({"training": run.training_id, "device": device, "progress": ended})
     return progress
 
 
-def capture_environment(device: torch.device, command: str) -> dict[str, str]:
-    """Commit, device, versions and command, for the record."""
-    return {
+def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
+    """Copy the weights of a run of the same training on the same kind of device.
+
+    A run whose training is damaged is named in a warning and passed over.
+
+    Returns:
+        How that training ended; None if there is none, or if this run has begun its own.
+    """
+    if run.folder.checkpoint.exists():
+        return None
+    wanted = (run.training_id, device)
+    for other in list_runs(run.config.results_path, run.config.scale.name):
+        try:
+            ended = other.read_training()
+            if (ended.get("training"), ended.get("device")) == wanted and other.model.exists():
+                progress = TrainingProgress(**ended["progress"], history=other.read_history())
+                verify(other.model)
+                with atomic_path(run.folder.model, checksum=True) as temporary:
+                    shutil.copyfile(other.model, temporary)
+                return progress
+        except (DamagedFileError, ResultsError) as error:
+            _log.warning("%s; the training of this run is not used", error)
+    return None
+
+
+def begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
+    """Open the folder of a run; returns its commit, device, versions and command."""
+    environment = {
         "commit": source_commit(),
         "device": describe_device(device),
         "versions": describe_versions(),
         "command": command,
     }
+    run.folder.mark_running()
+    run.folder.write_config(to_yaml(run.config))
+    run.folder.write_environment(environment)
+    return environment
 
 
-def command_of(overrides: Sequence[str]) -> str:
-    """The command that repeats a run, without where it is computed and stored."""
-    kept = [item for item in overrides if re.split(r"[.=]", item)[0] not in NUISANCE]
-    return shlex.join(["repro", "run", *kept])
-
-
-def make_record(
+def finish(
     run: Job,
     scores: Mapping[str, float],
     environment: Mapping[str, str],
     seconds: float,
+    summary: Mapping[str, Any],
     members: Sequence[str] = (),
-) -> Record:
-    """The record of a run, or of an ensemble of members."""
-    return Record(
+) -> None:
+    """Declare a run, or an ensemble of members, finished; its record joins those of its scale."""
+    record = Record(
         run_id=run.run_id,
         kind="ensemble" if members else "run",
         scale=run.config.scale.name,
@@ -334,11 +371,50 @@ def make_record(
         members=list(members),
         **environment,
     )
-
-
-def finish(run: Job, record: Record, **summary: Any) -> None:
-    """Declare a run finished, and put its record beside the others of its scale."""
-    assert run.config.results_dir is not None
     run.folder.write_record(record)
     run.folder.mark_done(summary)
-    publish(Path(run.config.results_dir), record)
+    publish(run.config.results_path, record)
+
+
+def ensemble_evaluation(task: str) -> EnsembleEvaluation:
+    """Return the function by which a task evaluates an ensemble.
+
+    Raises:
+        ConfigError: the task has no ensembles.
+    """
+    found = task_spec(task).evaluate_ensemble
+    if found is None:
+        raise ConfigError(f"task={task} has no ensembles; a column cannot be 'aggregate: ensemble'")
+    return found
+
+
+def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
+    """Evaluate finished runs as one model, unless that was done before.
+
+    Args:
+        members: runs that differ in their seed only, all done.
+        command: what was typed, for the record.
+    """
+    names, config = [member.run_id for member in members], members[0].config
+    folder = run_folder(config.results_path, config.scale.name, ensemble_id(names))
+    if is_finished(folder):
+        return folder
+    ensemble = Job(config, members[0].corpus, folder)
+    with run_lock(folder.path, announce) as lock:
+        folder.reopen_if_damaged()
+        if folder.status == "done":  # another process was faster
+            return folder
+        started = time.monotonic()
+        device = prepare_device(config.hardware)
+        environment = begin(ensemble, device, command)
+        tasks = []
+        for member in members:
+            task = build_task(member.config, device)
+            load_weights(member.folder.model, task.model)
+            task.model.eval()
+            tasks.append(task)
+        scores = ensemble_evaluation(config.task.name)(tasks, folder)
+        seconds = time.monotonic() - started
+        lock.check()
+        finish(ensemble, scores, environment, seconds, {"members": names}, names)
+    return folder

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -23,20 +24,19 @@ from omegaconf import DictConfig
 
 from repro.config.compose import (
     CONFIG_ERRORS,
+    combinations,
     compose_run,
     explain,
     hydra_application,
     to_run_config,
 )
 from repro.config.errors import ConfigError
-from repro.config.sweeps import combinations, distinguishing
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line
 from repro.runs.environment import choose_device
 from repro.runs.execute import Job, Outcome, RunFailedError, check, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
-from repro.runs.shared_training import training_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Batch:
         """The jobs, those that share one training together."""
         groups: dict[str, list[Job]] = {}
         for job in self.jobs:
-            groups.setdefault(training_of(job.config, job.corpus), []).append(job)
+            groups.setdefault(job.training_id, []).append(job)
         return [*groups.values()]
 
 
@@ -102,6 +102,15 @@ def distinct(jobs: Sequence[Job]) -> list[Job]:
     return [*{job.run_id: job for job in reversed(jobs)}.values()][::-1]
 
 
+def labels_of(jobs: Sequence[Job]) -> dict[str, str]:
+    """Describe different runs, by their identities, by the overrides that not all of them share."""
+    every = [job.overrides for job in jobs]
+    shared = set(every[0]).intersection(*every) if len(every) > 1 else set()
+    return {
+        job.run_id: " ".join(item for item in job.overrides if item not in shared) for job in jobs
+    }
+
+
 def launch(
     backend_name: str,
     settings: Mapping[str, Any],
@@ -120,19 +129,17 @@ def launch(
         For each run the value of its monitored metric; of a failed one an error.
     """
     asked = prepare_jobs([[*item, *search_path(master)] for item in overrides])
-    jobs = distinct(asked)
-    launch_jobs(backend_of(backend_name), settings, jobs, Path(master.hydra.sweep.dir))
-    returns = {}
-    for job in jobs:
-        returned = JobReturn(overrides=job.overrides, task_name="repro")
-        outcome = outcome_of(job)
+    launch_jobs(backend_of(backend_name), settings, distinct(asked), Path(master.hydra.sweep.dir))
+    returns = []
+    for job in asked:
+        returned, outcome = JobReturn(job.overrides, task_name="repro"), outcome_of(job)
         if outcome.status == "done":
             returned.status, returned.return_value = JobStatus.COMPLETED, monitored(job.folder)
         else:
             error = RunFailedError(f"{outcome.folder}: {outcome.error}")
             returned.status, returned.return_value = JobStatus.FAILED, error
-        returns[job.run_id] = returned
-    return [returns[job.run_id] for job in asked]
+        returns.append(returned)
+    return returns
 
 
 def backend_of(name: str) -> Backend:
@@ -176,17 +183,17 @@ def launch_jobs(
     for job in jobs:
         check(job)
     checked()
-    labels = distinguishing([job.overrides for job in jobs])
     for job in jobs:
         if job.folder.status == "failed" and not is_claimed(job.folder.path):
             job.folder.forget_failure()
-    states = [RunState(job.folder, label) for job, label in zip(jobs, labels, strict=True)]
+    labels = labels_of(jobs)
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
-        for job, label in zip(jobs, labels, strict=True):
-            kept["runs"].setdefault(job.run_id, label)  # a label of the whole sweep tells more
+        for run_id, label in labels.items():
+            kept["runs"].setdefault(run_id, label)  # a label of the whole sweep tells more
         atomic_write_json(folder / "sweep.json", kept)
+    states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
     with SweepDisplay(states, "runs", backend.watch) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
 
@@ -293,23 +300,20 @@ def run_jobs(
 
 def outcome_of(job: Job, was_done: bool = False) -> Outcome:
     """Read from its folder how a run ended."""
-    folder, label = job.folder, " ".join(job.overrides)
-    if folder.status == "done":
-        return Outcome(folder.run_id, label, "skipped" if was_done else "done", folder.path)
-    if folder.status == "failed":
-        return Outcome(folder.run_id, label, "failed", folder.path, last_line(folder))
-    return Outcome(folder.run_id, label, "open", folder.path, "it was not brought to its end")
+    if job.folder.status == "done":
+        return job.outcome("skipped" if was_done else "done")
+    if job.folder.status == "failed":
+        return job.outcome("failed", last_line(job.folder))
+    return job.outcome("open", "it was not brought to its end")
 
 
 def print_plan(jobs: Sequence[Job]) -> None:
     """List the runs of a sweep and what they have come to."""
-    labels = distinguishing([job.overrides for job in jobs])
-    done = 0
-    for job, label in zip(jobs, labels, strict=True):
-        status = job.folder.status
-        done += status == "done"
-        print(f"{job.run_id}  {'queued' if status == 'absent' else status:7}  {label}")
-    print(f"{len(jobs)} runs, {done} of them done")
+    labels, statuses = labels_of(jobs), [job.folder.status for job in jobs]
+    for job, status in zip(jobs, statuses, strict=True):
+        shown = "queued" if status == "absent" else status
+        print(f"{job.run_id}  {shown:7}  {labels[job.run_id]}")
+    print(f"{len(jobs)} runs, {statuses.count('done')} of them done")
 
 
 def print_failures(outcomes: Sequence[Outcome]) -> int:
@@ -332,20 +336,17 @@ def record_sweeps(jobs: Sequence[Job]) -> None:
         config = mine[0].config
         overrides, names = [job.overrides for job in mine], [job.run_id for job in mine]
         sweep = swept(overrides, names, scale, config.name)
-        write_sweep(Path(config.results_dir or ""), sweep)
-        hint = f"repro report scale={scale} --sweep {sweep.name}"
-        _say(f"sweep {sweep.name}, shown by: {hint}")
+        write_sweep(config.results_path, sweep)
+        _say(f"sweep {sweep.name}, shown by: repro report scale={scale} --sweep {sweep.name}")
 
 
 def list_artefacts(outcomes: Sequence[Outcome]) -> None:
     """Print the artefacts whose cells the finished runs fill, with the number of runs."""
-    archives: dict[tuple[Path, str], Archive] = {}
-    found: Counter[str] = Counter()
+    archive_of, found = cache(Archive), Counter[str]()
     for outcome in outcomes:
         if outcome.status in ("done", "skipped"):
             scale = outcome.folder.parents[1]
-            place = scale.parent, scale.name
-            archive = archives.setdefault(place, Archive(*place))
+            archive = archive_of(scale.parent, scale.name)
             found.update(archive.artefacts_of(RunFolder(outcome.folder).read_record()))
     for name, count in found.items():
         _say(f"fills cells of {name} ({count} run{'s' if count > 1 else ''})")

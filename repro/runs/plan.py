@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from repro.config.compose import compose_run
@@ -71,7 +70,7 @@ def plan(
         runs = list(dict.fromkeys(plan_runs(load_experiment(name), scale)))
         configs = {run: compose_run([*run.overrides, *extra]) for run in runs}
         if archive is None and configs:
-            root = Path(next(iter(configs.values())).results_dir or "")
+            root = next(iter(configs.values())).results_path
             archive = Archive(root, scale, dict.fromkeys(names, extra), fresh)
         todo = {
             str(settings(config)): config

@@ -16,9 +16,8 @@ from repro.config.planning import PlannedRun, plan_runs
 from repro.report import Origin, build_report, export_figure_data
 from repro.results import Archive, CellRun, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_cell_runs
-from repro.runs.ensemble import evaluate_ensemble
 from repro.runs.environment import describe_versions, source_commit
-from repro.runs.execute import Outcome, is_finished, locate
+from repro.runs.execute import Outcome, evaluate_ensemble, is_finished, locate
 from repro.runs.launch import distinct, multirun, prepare_jobs, print_plan, run_jobs
 
 
@@ -93,7 +92,7 @@ def reproduce_with(
             known = dict.fromkeys(c.name for e in experiments for c in e.columns_at(scale))
             raise ConfigError(f"no column {', '.join(columns)!r}; choose from: {', '.join(known)}")
     first = next((run.overrides for plan in plans.values() for run in plan), (f"scale={scale}",))
-    results_dir = Path(compose_run([*first, *extra]).results_dir or "")
+    results_dir = compose_run([*first, *extra]).results_path
     require_writable(results_dir)
     changes = {name: extra for name in names}
     located, outcomes = set[tuple[str, ...]](), list[Outcome]()

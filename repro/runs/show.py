@@ -67,9 +67,8 @@ def show_status(results_dir: Path, name: str | None) -> int:
         results_dir.glob(f"*/sweeps/{name or ''}*/sweep.json"), key=lambda path: path.parent.name
     )
     if not found:
-        raise ResultsError(
-            f"no sweep below {results_dir}" + (f" begins with {name!r}" * bool(name))
-        )
+        named = f" begins with {name!r}" if name else ""
+        raise ResultsError(f"no sweep below {results_dir}{named}")
     folder = found[-1].parent
     kept = read_sweep(folder)
     console = Console(highlight=False, soft_wrap=True, markup=False)

@@ -116,17 +116,13 @@ def _executor(folder: Path, name: str, settings: dict[str, object]) -> "submitit
         executor = submitit.SlurmExecutor(folder / "logs")
     except RuntimeError as error:
         raise ConfigError("hydra/launcher=slurm: there is no Slurm here (srun)") from error
-    memory, gpus = settings["memory_gb"], settings["gpus_per_job"]
+    memory, same = settings["memory_gb"], ("partition", "account", "qos", "time")
     executor.update_parameters(
         job_name=name,
-        partition=settings["partition"],
-        account=settings["account"],
-        qos=settings["qos"],
-        time=settings["time"],
+        **{key: settings[key] for key in (*same, "array_parallelism")},
         cpus_per_task=settings["cpus_per_job"],
         mem=None if memory is None else f"{memory}GB",
-        gpus_per_node=gpus or None,
-        array_parallelism=settings["array_parallelism"],
+        gpus_per_node=settings["gpus_per_job"] or None,
         signal_delay_s=settings["warning_seconds"],
         setup=settings["setup"] or None,
         stderr_to_stdout=True,
@@ -155,10 +151,6 @@ def _wait(batch: Batch, jobs: Mapping[str, Sequence[str]]) -> None:
 
     With ``fail_fast``, jobs that have not begun when a run fails are cancelled; their runs stay
     without an outcome.
-
-    Args:
-        batch: of runs.
-        jobs: runs of each job.
     """
     waiting = dict(jobs)
     while waiting:

@@ -201,14 +201,7 @@ def _work(
     prepare: Callable[[], None],
     perform: Callable[[Any], Any],
 ) -> None:
-    """Perform tasks until the leader has none anymore, is gone, or stops this process.
-
-    Args:
-        pipe: tasks, and what became of them.
-        environment: variables of the leader, which may have changed since the first fork.
-        prepare: called once, first.
-        perform: brings a task to its end.
-    """
+    """Perform tasks until the leader has none anymore, is gone, or stops this process."""
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what follows cleans up
@@ -220,7 +213,7 @@ def _work(
         leader.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    os.environ.clear()
+    os.environ.clear()  # the leader's may have changed since the first fork
     os.environ.update(environment)
     signal.signal(signal.SIGTERM, terminate)
     threading.Thread(target=stop_with_leader, daemon=True).start()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,8 @@ from repro.tasks.protocol import CorpusIdentity, Scores
 from repro.training import distributed
 from repro.training.protocol import Validation
 
+_NO_LABEL = -1
+"""Target that no pair has: every pair counts in the loss."""
 _SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
 
 
@@ -65,28 +67,20 @@ class EncodedCorpus:
 
 
 def identify(config: PairRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing.
-
-    Raises:
-        DataError: a file of the corpus or the vectors is missing.
-    """
+    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing."""
     data, folder = config.data, _folder(config)
     own = data.source == "files"
     found = own_fingerprint(folder) if own else nli_fingerprint(_SOURCES[data.source], folder)
-    vectors = glove_file(config)
+    vectors = _glove_file(config)
     if vectors is not None:
         found = sha256_of(f"{found} {glove_fingerprint(vectors, _cache_dir(config))}".encode())
-    for path in text_files(config):
+    for path in _text_files(config):
         found = sha256_of(f"{found} {sha256_of_file(path)}".encode())
     return CorpusIdentity(folder.name if own else f"{data.corpus}: {data.source}", found)
 
 
 def check(config: PairRun) -> None:
-    """Read the corpus and the word vectors of a configuration; the former stay in memory.
-
-    Raises:
-        DataError: a file is malformed, or no training pair is short enough.
-    """
+    """Read the corpus and the word vectors of a configuration; the former stays in memory."""
     vectors_of(config, encode_corpus(config).vocabulary)
 
 
@@ -113,55 +107,39 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
         DataError: a file of vectors is asked for, and is missing or malformed; or the text holds
             too few words.
     """
-    model = config.model
-    if model.vectors == "text":
-        content = [identify(config).fingerprint, *vocabulary.tokens]
-        content += [str(model.vector_size), str(model.embedding_std)]
-        name = f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
+    model, cache = config.model, _cache_dir(config)
+    if model.vectors != "text":
+        return word_vectors(vocabulary, model, config.seed, _glove_file(config), cache).matrix
 
-        def text() -> Iterator[Sequence[str]]:
-            """Words of the training pairs, then of the files of ``data.text``."""
-            yield from _sentences([encode_corpus(config).train.examples])
-            for path in text_files(config):
-                for _, line in numbered_lines(path.read_bytes(), path):
-                    yield punctuation_words(line.lower() if config.data.lowercase else line)
+    def text() -> Iterator[Sequence[str]]:
+        """Words of the training pairs, then of the files of ``data.text``."""
+        yield from _sentences([encode_corpus(config).train.examples])
+        for path in _text_files(config):
+            for _, line in numbered_lines(path.read_bytes(), path):
+                yield punctuation_words(line.lower() if config.data.lowercase else line)
 
-        size, deviation = model.vector_size, model.embedding_std
-        found = kept_vectors(
-            _cache_dir(config) / name,
-            lambda: cooccurrence_vectors(text(), vocabulary, size, deviation),
-        )
-        return place_vectors(vocabulary, model, config.seed, found).matrix
-    glove, cache = glove_file(config), _cache_dir(config)
-    return word_vectors(vocabulary, model, config.seed, glove, cache).matrix
+    size, deviation = model.vector_size, model.embedding_std
+    content = [identify(config).fingerprint, *vocabulary.tokens, str(size), str(deviation)]
+    kept = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
+    made = kept_vectors(kept, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
+    return place_vectors(vocabulary, model, config.seed, made).matrix
 
 
-def glove_file(config: PairRun) -> Path | None:
-    """The file of word vectors, if the model reads one.
-
-    Raises:
-        DataError: it reads one, and none is named.
-    """
-    model = config.model
-    if model.vectors != "glove":
+def _glove_file(config: PairRun) -> Path | None:
+    """The file of word vectors, if the model reads one; it must be named."""
+    if config.model.vectors != "glove":
         return None
-    name = config.data.glove
-    if name is None:
+    if config.data.glove is None:
         raise DataError(
             "model.vectors=glove needs a file of vectors: set data.glove to its path below "
             "data_dir, or set model.vectors=random"
         )
-    return config.data_path / name
+    return config.data_path / config.data.glove
 
 
-def text_files(config: PairRun) -> list[Path]:
-    """Files of plain text whose words are counted for word vectors, beside the training pairs.
-
-    Raises:
-        DataError: one is missing.
-    """
-    model = config.model
-    if model.vectors != "text" or not config.data.text:
+def _text_files(config: PairRun) -> list[Path]:
+    """Files of plain text whose words are counted for word vectors, beside the training pairs."""
+    if config.model.vectors != "text":
         return []
     paths = [config.data_path / name for name in config.data.text]
     for path in paths:
@@ -216,10 +194,6 @@ def _sentences(parts: Iterable[Sequence[NliExample]]) -> Iterator[Sequence[str]]
         yield example.hypothesis
 
 
-NO_LABEL = -1
-"""Target that no pair has: every pair counts in the loss."""
-
-
 class ScoredLabels(Protocol):
     """Output of a model for a batch: at least the scores of the labels, ``(B, 3)``."""
 
@@ -246,14 +220,7 @@ class Predictions:
 
 
 class EntailmentTask(ABC, Generic[FoundT, RunT]):
-    """A classifier of sentence pairs; see ``repro.tasks.protocol.Task``.
-
-    Args:
-        config: configuration of the run.
-        data: the encoded corpus.
-        model: untrained.
-        device: where the model shall live.
-    """
+    """A classifier of sentence pairs, at first untrained; see ``repro.tasks.protocol.Task``."""
 
     selectors = PairTaskConfig.selectors
     nonzeros: ClassVar[str]
@@ -262,27 +229,19 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     """Constructor arguments: word vectors, whether they are trained, size of states, dropout,
     weighting, number of labels."""
 
-    def __init__(
-        self, config: RunT, data: EncodedCorpus, model: nn.Module, device: torch.device
-    ) -> None:
-        self.config, self.settings, self.data, self.device = config, config.task, data, device
+    def __init__(self, config: RunT, device: torch.device) -> None:
+        self.config, self.settings, self.device = config, config.task, device
+        self.data, sizes = encode_corpus(config), config.model
         self.tally = {"pairs_per_second": 0.0}
-        self.model = model.to(device)
-        self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), NO_LABEL)
-
-    @classmethod
-    def build(cls, config: RunT, device: torch.device) -> Self:
-        """Read the corpus and make an untrained model; the random state decides its weights."""
-        data, sizes = encode_corpus(config), config.model
-        model = cls.classifier(
-            vectors_of(config, data.vocabulary),
+        self.model = self.classifier(
+            vectors_of(config, self.data.vocabulary),
             sizes.trainable_vectors,
             sizes.hidden_size,
             sizes.dropout,
-            cls.weighting(config),
-            len(data.labels),
-        )
-        return cls(config, data, model, device)
+            self.weighting(config),
+            len(self.data.labels),
+        ).to(device)
+        self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), _NO_LABEL)
 
     @staticmethod
     @abstractmethod
@@ -366,11 +325,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     def weight_rows(self) -> list[dict[str, Any]]:
         """Words, labels and weights of the validation pairs that figures may show."""
         rows: list[dict[str, Any]] = []
-        examples = self.data.dev.examples
-        wanted = {sentence_key(text) for text in self.settings.shown}
+        examples, first = self.data.dev.examples, self.settings.stored_examples
+        shown = {sentence_key(text) for text in self.settings.shown}
         said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
-        shown = {place for place, key in enumerate(said) if key in wanted}
-        stored = sorted({*range(min(self.settings.stored_examples, len(examples))), *shown})
+        stored = [place for place, key in enumerate(said) if place < first or key in shown]
         for batch in self._ordered(self.data.dev, stored):
             found = self.read(batch)
             labels = found.logits.argmax(1).tolist()

@@ -59,9 +59,8 @@ _MODULES: dict[str, Callable[..., ProbabilityMap]] = {
     "learned_alpha_entmax": LearnedAlphaEntmax,
 }
 
-_BOUNDED: dict[str, Callable[[], Csoftmax | Csparsemax]] = {
-    "csoftmax": Csoftmax,
-    "csparsemax": Csparsemax,
+_BOUNDED: dict[str, Callable[[], Any]] = {
+    name: spec.module for name, spec in MAPPINGS.items() if spec.bounded
 }
 
 _ALPHA = {"sparsemax": 2.0}
@@ -78,14 +77,11 @@ _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
 
 
 @cache
-def extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
+def _extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
     """Mappings of ``REPRO_EXTENSIONS``: the ``MAPPINGS`` of its modules in ``repro/mappings``.
 
     They are imported when a mapping is built, because :mod:`repro.mappings` itself does not
     import the configuration and reads no environment variable.
-
-    Raises:
-        ConfigError: two mappings have the same name.
     """
     folders = extended(package.__name__)
     package.__path__ += folders
@@ -164,7 +160,7 @@ def build_structured_loss(config: StructuredLossConfig, structure: Structure) ->
 
 
 def _mapping(name: str, settings: dict[str, Any]) -> ProbabilityMap:
-    known = _MODULES | extension_mappings()
+    known = _MODULES | _extension_mappings()
     if name not in known:
         raise ConfigError(f"no mapping {name!r}; choose from: {', '.join(known)}")
     return known[name](**settings)

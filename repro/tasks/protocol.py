@@ -33,7 +33,6 @@ class Task(Trainable[BatchT], Protocol[BatchT]):
 EnsembleEvaluation = Callable[[Sequence[Task[Any]], RunFolder], Scores]
 """Evaluates trained tasks together; predictions go into the folder."""
 
-
 RunT = TypeVar("RunT", bound=RunConfig)
 
 
@@ -42,8 +41,8 @@ class TaskSpec(Generic[RunT]):
     """Entry of a task: its schema and how it is built.
 
     Attributes:
-        identify: finds (or generates) the corpus of a configuration; parses it if there is no
-            ``check``.
+        identify: finds (or generates) the corpus of a configuration, and names it; parses it if
+            there is no ``check``. Raises ``DataError`` where it is missing or incomplete.
         check: reads the corpus as ``build`` would, and keeps what it prepared; raises ``DataError``
             where it is malformed or leaves nothing to train on. Called once for each configuration,
             before any run starts; not needed where ``identify`` reads the whole corpus.

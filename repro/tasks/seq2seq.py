@@ -1,14 +1,15 @@
 """Shared by every task on source–target pairs: model, loss, statistics, search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import SearchConfig, Seq2SeqRun
+from repro.config.schema.seq2seq import Seq2SeqRun
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Pair
@@ -31,6 +32,8 @@ from repro.tasks.instantiate import (
 )
 from repro.training import distributed
 
+STOP = "</s>"
+"""The end of an output in the files of examples."""
 LARGE_VOCABULARY = 16_384
 """Number of target symbols from which the scores of a batch are not held, where that is faster."""
 
@@ -60,35 +63,40 @@ class TeacherForcedStatistics:
         }
 
 
-class Seq2SeqTraining:
-    """A sequence-to-sequence model with its loss.
+class Seq2SeqTask:
+    """A sequence-to-sequence model with its loss: a base of ``repro.tasks.protocol.Task``.
 
     Args:
         config: configuration of the run.
         source: source vocabulary.
         target: target vocabulary.
+        splits: pairs by split, ``train`` and ``dev`` among them.
         device: where the model lives.
         coverage_vector: whether attention scores see the cumulative attention.
         fertility: bounds of the cumulative attention; bounded mappings need it.
     """
+
+    tally: Mapping[str, float] = MappingProxyType({})
+    min_length = 0
+    """Fewest symbols of an output that a search finds."""
 
     def __init__(
         self,
         config: Seq2SeqRun,
         source: Vocabulary,
         target: Vocabulary,
+        splits: Mapping[str, Sequence[Pair]],
         device: torch.device,
         coverage_vector: bool = False,
         fertility: Fertility | None = None,
     ) -> None:
-        self.config, self.device = config, device
+        self.config, self.splits, self.device = config, splits, device
         model, mapping = config.model, config.mapping
         normalizer: AttentionNormalizer
         if isinstance(mapping, BoundedConfig) and fertility is not None:
             normalizer = BoundedNormalizer(build_bounded_mapping(mapping), mapping.exhaustion)
         else:  # refuses a bounded mapping
             normalizer = FreeNormalizer(build_mapping(mapping))
-        self.evaluation_batch = config.decoding.batch_size
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
         large = len(target) >= LARGE_VOCABULARY
@@ -111,35 +119,37 @@ class Seq2SeqTraining:
         if config.hardware.compile:
             self.model.decoder.compile_step()
 
-    def epoch(self, pairs: Sequence[Pair], epoch: int) -> LazyBatches[Seq2SeqBatch]:
+    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
         """Training batches of one epoch."""
-        size = self.config.training.batch_size
+        pairs, size = self.splits["train"], self.config.training.batch_size
         batches = epoch_batches(source_lengths(pairs), size, self.config.seed, epoch)
-        return self._lazy(pairs, batches)
+        return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
     def ordered(self, pairs: Sequence[Pair]) -> LazyBatches[Seq2SeqBatch]:
         """Evaluation batches, every pair once."""
-        batches = ordered_batches(source_lengths(pairs), self.evaluation_batch)
-        return self._lazy(pairs, batches)
-
-    def _lazy(self, pairs: Sequence[Pair], batches: list[list[int]]) -> LazyBatches[Seq2SeqBatch]:
+        batches = ordered_batches(source_lengths(pairs), self.config.decoding.batch_size)
         return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
-    def loss(self, batch: Seq2SeqBatch) -> Tensor:
-        """Sum of the losses of a batch over its symbols, per sentence."""
+    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
+        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
+        symbols = (batch.target != Vocabulary.PAD).sum()
         if self.linear_loss is not None:  # a few tokens' scores at a time
             layer = self.model.scores
             with autocast(self.config, self.device):
                 hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
                 losses = self.linear_loss(hidden, layer.weight, layer.bias, batch.target)
-            return losses.float().sum() / len(batch)
+            return losses.float().sum() / len(batch), symbols
         with autocast(self.config, self.device):
             scores = self.model(batch.source, batch.source_lengths, batch.target).scores
-        return self.criterion(scores.float(), batch.target) / len(batch)
+        return self.criterion(scores.float(), batch.target) / len(batch), symbols
+
+    def validation_statistics(self) -> TeacherForcedStatistics:
+        """Loss and sparsity on the validation data; the model should be in evaluation mode."""
+        return self.teacher_forced(self.ordered(self.splits["dev"]))
 
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
-        """Loss and sparsity over a split; the model should be in evaluation mode."""
+        """Loss and sparsity over some batches; the model should be in evaluation mode."""
         totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
         for batch in distributed.share(batches):
@@ -151,10 +161,46 @@ class Seq2SeqTraining:
             right = (scores.argmax(-1) == batch.target)[real].sum()
             loss = self.criterion(scores, batch.target).double()
             totals += torch.stack([loss, attended, supported, right])
-            symbols += int((batch.target != Vocabulary.PAD).sum())
+            symbols += int(real.sum())
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
+
+    def search(
+        self,
+        model: StepModel[Any],
+        pairs: Sequence[Pair],
+        *,
+        beam_size: int | None = None,
+        keep_attention: bool = False,
+    ) -> list[BeamResult]:
+        """Search for the outputs of a whole split with the settings of the run.
+
+        Args:
+            model: in evaluation mode, on the device of the task.
+            pairs: pairs of the split; targets are not looked at.
+            beam_size: in place of the one of the settings.
+            keep_attention: whether hypotheses carry their attention.
+
+        Returns:
+            One result for each pair, in the order of the pairs.
+        """
+        decoding, results = self.config.decoding, dict[int, BeamResult]()
+        batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
+        for indices in distributed.share(batches):
+            batch = collate(pairs, indices).to(self.device)
+            found = beam_search(
+                model,
+                batch.source,
+                batch.source_mask,
+                beam_size=beam_size or decoding.beam_size,
+                max_length=decoding.max_length,
+                keep_attention=keep_attention,
+                min_length=self.min_length,
+            )
+            results.update(zip(indices, found, strict=True))
+        results = distributed.merge(results)
+        return [results[number] for number in range(len(results))]
 
 
 def initialise(model: Seq2Seq, bound: float) -> None:
@@ -177,45 +223,3 @@ def source_lengths(pairs: Sequence[Pair]) -> list[int]:
     if isinstance(pairs, ArrowPairs):
         return pairs.source_lengths.tolist()
     return [len(pair.source) for pair in pairs]
-
-
-def search(
-    model: StepModel[Any],
-    pairs: Sequence[Pair],
-    decoding: SearchConfig,
-    device: torch.device,
-    *,
-    beam_size: int | None = None,
-    keep_attention: bool = False,
-    min_length: int = 0,
-) -> list[BeamResult]:
-    """Beam search over a whole split.
-
-    Args:
-        model: in evaluation mode, on ``device``.
-        pairs: pairs of the split; targets are not looked at.
-        decoding: sizes and lengths.
-        device: where the model lives.
-        beam_size: in place of the one of ``decoding``.
-        keep_attention: whether hypotheses carry their attention.
-        min_length: see :func:`~repro.decoding.beam_search`.
-
-    Returns:
-        One result for each pair, in the order of the pairs.
-    """
-    results: dict[int, BeamResult] = {}
-    batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
-    for indices in distributed.share(batches):
-        batch = collate(pairs, indices).to(device)
-        found = beam_search(
-            model,
-            batch.source,
-            batch.source_mask,
-            beam_size=beam_size or decoding.beam_size,
-            max_length=decoding.max_length,
-            keep_attention=keep_attention,
-            min_length=min_length,
-        )
-        results.update(zip(indices, found, strict=True))
-    results = distributed.merge(results)
-    return [results[number] for number in range(len(results))]

@@ -1,21 +1,20 @@
 """Tasks from text to text: preparation, training, rescored search and stored examples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from repro.atomic import atomic_write_text
 from repro.config.schema.checks import part_of
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import RescoredBeamConfig
 from repro.config.schema.text_pairs import EncodingSettings, TextRun, TextSettings, TextTaskConfig
-from repro.data.batching import Seq2SeqBatch, collate
+from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, read_pairs
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
@@ -25,17 +24,15 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, replace_unknown, rescored
 from repro.evaluation.metrics import Evaluation
-from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
-from repro.tasks.common import LazyBatches, shorten
+from repro.tasks.common import shorten
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
-from repro.tasks.seq2seq import Seq2SeqTraining, TeacherForcedStatistics, search
+from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
 
 ALTERNATIVES = 20
 """Continuations that are kept of each step, the most probable ones."""
-_STOP = "</s>"
 
 
 @dataclass(frozen=True)
@@ -59,38 +56,28 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
     Returns:
         The first validation pairs, then the others by split and position.
     """
-    dev = data.splits["dev"]
-    first = range(min(count, len(dev)))
-    places = {("dev", index) for index in first}
-    missing = list(shown)
+    first = [("dev", index) for index in range(min(count, len(data.splits["dev"])))]
+    others, missing = set[tuple[str, int]](), list(shown)
     for split in ("dev", *data.corpus.tests, "train"):
         found = find_pairs(data.splits[split], data.source, data.target, missing, [SINK])
-        places |= {(split, index) for index in found.values()}
+        others |= {(split, index) for index in found.values()}
         missing = [text for text in missing if text not in found]
-    others = sorted(places - {("dev", index) for index in first})
-    ordered = [*(("dev", index) for index in first), *others]
-    return [Example(split, index, data.splits[split][index]) for split, index in ordered]
+    places = [*first, *sorted(others.difference(first))]
+    return [Example(split, index, data.splits[split][index]) for split, index in places]
 
 
-def attention_rows(
+def _attention_rows(
     data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
 ) -> list[dict[str, Any]]:
-    """Rows of ``attention.jsonl``.
-
-    Args:
-        data: vocabularies and name of the corpus.
-        examples: what was translated.
-        found: at most one hypothesis of each, with its attention; rows without one are left out.
-    """
-    rows = []
+    """Rows of ``attention.jsonl`` for the examples of which at most one hypothesis was found."""
+    rows, tokens = [], data.target.tokens
     for example, best in zip(examples, found, strict=True):
         for one in best:
             assert one.attention is not None
-            stop = [_STOP] if one.finished else []
             row = {
                 **_source(data, example),
-                "output": [*(data.target.tokens[number] for number in one.tokens), *stop],
-                "gold": " ".join(data.target.tokens[number] for number in example.pair.target),
+                "output": [tokens[n] for n in one.tokens] + ([STOP] if one.finished else []),
+                "gold": " ".join(tokens[n] for n in example.pair.target),
                 "weights": [[shorten(value) for value in row] for row in one.attention.tolist()],
             }
             rows.append(row)
@@ -100,7 +87,7 @@ def attention_rows(
 def forced_rows(
     model: StepModel[Any], data: PreparedCorpus, examples: Sequence[Example], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Rows of ``forced.jsonl``: the next symbols that the model predicts along each gold target.
+    """Rows of ``forced.jsonl``: the next symbols that a model predicts along each gold target.
 
     ``steps`` has one entry for each target symbol: its ``probability``, the number of symbols with
     nonzero probability (``support``), and the 20 most probable of these with their probabilities
@@ -110,32 +97,25 @@ def forced_rows(
         model: in evaluation mode, on ``device``.
         data: vocabularies and name of the corpus.
         examples: pairs along whose targets the model is read.
-        device: where the model lives.
+        device: device of the model.
 
     References:
         Peters, Niculae & Martins (2019), Figure 2.
     """
-    rows = []
+    rows, tokens = [], data.target.tokens
     for example in examples:
         batch = collate([example.pair], [0]).to(device)
         (probs,) = forced(model, batch.source, batch.source_mask, batch.target).probs.cpu()
         target = [*example.pair.target, Vocabulary.EOS]
         steps = []
         for step, token in zip(probs, target, strict=True):
-            order = step.float().argsort(descending=True, stable=True)[:ALTERNATIVES].tolist()
-            alternatives = [
-                [data.target.tokens[number], shorten(float(step[number]))]
-                for number in order
-                if step[number] > 0
-            ]
+            best = step.float().argsort(descending=True, stable=True)[:ALTERNATIVES].tolist()
+            alternatives = [[tokens[n], shorten(float(step[n]))] for n in best if step[n] > 0]
+            size, probability = int((step > 0).sum()), shorten(float(step[token]))
             steps.append(
-                {
-                    "probability": shorten(float(step[token])),
-                    "support": int((step > 0).sum()),
-                    "alternatives": alternatives,
-                }
+                {"probability": probability, "support": size, "alternatives": alternatives}
             )
-        symbols = [data.target.tokens[number] for number in target]
+        symbols = [tokens[n] for n in target]
         rows.append({**_source(data, example), "target": symbols, "steps": steps})
     return rows
 
@@ -156,18 +136,6 @@ SEARCH_SETTINGS = frozenset(
     {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
 ) | {"task.stored_examples", "task.shown"}
 """Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
-
-
-class Scorer(Protocol):
-    """Compares outputs with the references of a corpus."""
-
-    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
-        """Metrics of the outputs of a whole split."""
-        ...
-
-    def quality(self, outputs: Sequence[Words]) -> float:
-        """Validation metric by which penalties are tuned; larger is better."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -191,22 +159,19 @@ def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
     References:
         Malaviya et al. (2018), §4, *Sink token*.
     """
-    corpus, text, encoding, cache = _preparation(config, corpus)
-    sink = isinstance(config.mapping, BoundedConfig)
-    return PreparedText(
-        prepare(corpus, text, encoding, cache, sink),
-        stage_name(corpus, text, encoding, sink),
-        cache,
-    )
+    corpus, text, encoding, cache, sink = _preparation(config, corpus)
+    prepared = prepare(corpus, text, encoding, cache, sink)
+    return PreparedText(prepared, stage_name(corpus, text, encoding, sink), cache)
 
 
 def _preparation(
     config: TextRun, corpus: ParallelCorpus
-) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path]:
-    """The corpus with the test pairs that are evaluated, and how it becomes symbols."""
+) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path, bool]:
+    """Arguments of :func:`prepare`; the corpus has the test pairs that are evaluated."""
     text, cache = part_of(TextSettings, config.data), config.corpora_path / "prepared"
     pruned = prune_tests(corpus, text, config.data.max_test_length, cache)
-    return pruned, text, part_of(EncodingSettings, config.data), cache
+    sink = isinstance(config.mapping, BoundedConfig)
+    return pruned, text, part_of(EncodingSettings, config.data), cache, sink
 
 
 def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None:
@@ -218,8 +183,7 @@ def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None
     Raises:
         DataError: a line is malformed, or no training or test pair is short enough.
     """
-    corpus, text, encoding, cache = _preparation(config, corpus)
-    sink = isinstance(config.mapping, BoundedConfig)
+    corpus, text, encoding, cache, sink = _preparation(config, corpus)
     checked = cache / stage_name(corpus, text, encoding, sink)
     if checked in _CHECKED:
         return None
@@ -232,69 +196,43 @@ _CHECKED: set[Path] = set()
 """Preparations of this process: runs of a sweep share them, and each use would hash their files."""
 
 
-class TextPairsTask:
-    """A model from text to text; see ``repro.tasks.protocol.Task``.
-
-    Args:
-        config: configuration of the run.
-        text: the prepared corpus.
-        scorer: what outputs are worth, given the prepared corpus.
-        device: where the model lives.
-    """
+class TextPairsTask(Seq2SeqTask, ABC):
+    """A model from text to text, at first untrained; see ``repro.tasks.protocol.Task``."""
 
     selectors = TextTaskConfig.selectors
-    tally: Mapping[str, float] = MappingProxyType({})
 
-    def __init__(
-        self,
-        config: TextRun,
-        text: PreparedText,
-        scorer: Callable[[PreparedCorpus], Scorer],
-        device: torch.device,
-    ) -> None:
-        self.config, self.data, self.device = config, text.data, device
-        self.decoding = config.decoding
-        self.scorer = scorer(text.data)
+    def __init__(self, config: TextRun, corpus: ParallelCorpus, device: torch.device) -> None:
+        text = prepare_text(config, corpus)
+        self.data = data = text.data
+        self.task, self.decoding, model = config.task, config.decoding, config.model
+        self.min_length = config.decoding.min_length
         fertility = None
         if isinstance(config.mapping, BoundedConfig):
             fertility = build_fertility(
-                config.model.fertility, text.data, text.name, text.cache, config.seed, device
+                model.fertility, data, text.name, text.cache, config.seed, device
             )
-        self.training = Seq2SeqTraining(
-            config,
-            text.data.source,
-            text.data.target,
-            device,
-            config.model.coverage_vector,
-            fertility,
+        super().__init__(
+            config, data.source, data.target, data.splits, device, model.coverage_vector, fertility
         )
-        self.model: Seq2Seq = self.training.model
 
-    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
-        """Training batches of one epoch."""
-        return self.training.epoch(self.data.splits["train"], epoch)
+    @abstractmethod
+    def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
+        """Metrics of the outputs of a whole split."""
 
-    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
-        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
-        return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
+    @abstractmethod
+    def quality(self, outputs: Sequence[Words]) -> float:
+        """Validation metric by which penalties are tuned; larger is better."""
 
     def validate(self) -> Validation:
         """Teacher-forced loss, accuracy and nonzero weights."""
-        statistics = self._statistics()
-        metrics = {"token_accuracy": 100 * statistics.accuracy, **statistics.nonzeros}
-        return Validation(statistics.loss, metrics)
+        found = self.validation_statistics()
+        return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.nonzeros})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Search every split, score it, store outputs, and what figures show of examples."""
-        forced, penalties = self._statistics(), self._penalties()
-        whole = Evaluation(
-            {
-                "dev/loss": forced.loss,
-                "dev/token_accuracy": 100 * forced.accuracy,
-                **{f"dev/{name}": value for name, value in forced.nonzeros.items()},
-            },
-            {},
-        )
+        found, penalties = self.validate(), self._penalties()
+        values = {"loss": found.loss, **found.metrics}
+        whole = Evaluation({f"dev/{name}": value for name, value in values.items()}, {})
         if self.decoding.tune_penalties:
             whole.values["dev/length_penalty"] = penalties.length
             whole.values["dev/coverage_penalty"] = penalties.coverage
@@ -302,19 +240,16 @@ class TextPairsTask:
             outputs = self._outputs(split, self._search(split, penalties), penalties)
             lines = "".join(f"{' '.join(words)}\n" for words in outputs)
             atomic_write_text(folder.predictions / f"{split}.txt", lines)
-            whole.update(self.scorer.score(split, outputs))
+            whole.update(self.score(split, outputs))
         folder.write_statistics(whole.statistics)
         # Attention and forced decoding of the examples that figures may show.
-        task = self.config.task
-        examples = stored_examples(self.data, task.stored_examples, task.shown)
-        found = self._found([example.pair for example in examples], keep_attention=True)
-        best = [rescored(result.hypotheses, penalties)[:1] for result in found]
-        folder.write_attention(attention_rows(self.data, examples, best))
+        examples = stored_examples(self.data, self.task.stored_examples, self.task.shown)
+        pairs = [example.pair for example in examples]
+        results = self.search(self.model, pairs, keep_attention=True)
+        best = [rescored(result.hypotheses, penalties)[:1] for result in results]
+        folder.write_attention(_attention_rows(self.data, examples, best))
         folder.write_forced(forced_rows(self.model, self.data, examples, self.device))
         return whole.values
-
-    def _statistics(self) -> TeacherForcedStatistics:
-        return self.training.teacher_forced(self.training.ordered(self.data.splits["dev"]))
 
     def _penalties(self) -> Penalties:
         """The penalties as configured, or the best ones on the validation data.
@@ -323,31 +258,19 @@ class TextPairsTask:
             Malaviya et al. (2018), §5, COVPENALTY.
         """
         decoding = self.decoding
-        fixed = Penalties(
-            decoding.length_penalty, decoding.coverage_penalty, decoding.coverage_floor
-        )
+        length, coverage = decoding.length_penalty, decoding.coverage_penalty
+        fixed = Penalties(length, coverage, decoding.coverage_floor)
         if not decoding.tune_penalties:
             return fixed
         grid = product(decoding.penalty_grid, repeat=2)
         choices = [replace(fixed, length=alpha, coverage=beta) for alpha, beta in grid]
         found = self._search("dev", replace(fixed, coverage=1.0))
-        qualities = [self.scorer.quality(self._outputs("dev", found, one)) for one in choices]
+        qualities = [self.quality(self._outputs("dev", found, one)) for one in choices]
         return choices[qualities.index(max(qualities))]
 
     def _search(self, split: str, penalties: Penalties) -> list[BeamResult]:
         keep = bool(penalties.coverage) or self.decoding.replace_unknown
-        return self._found(self.data.splits[split], keep)
-
-    def _found(self, pairs: Sequence[Pair], keep_attention: bool) -> list[BeamResult]:
-        """Search for the translations of pairs with the settings of the configuration."""
-        return search(
-            self.model,
-            pairs,
-            self.decoding,
-            self.device,
-            keep_attention=keep_attention,
-            min_length=self.decoding.min_length,
-        )
+        return self.search(self.model, self.data.splits[split], keep_attention=keep)
 
     def _outputs(
         self, split: str, results: Sequence[BeamResult], penalties: Penalties

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from repro.config import matching
+from repro.config import planning
 from repro.config.compose import compose_run
 from repro.config.identity import flattened, settings
-from repro.config.matching import Plans, differences, may_match, planned
+from repro.config.planning import Plans, differences, may_match, planned
 
 PLAN = ["task=morphology", "mapping=entmax", "scale=demo", "mapping.alpha=1.5", "seed=2"]
 
@@ -69,7 +69,7 @@ def test_kept_plans_are_used_until_the_configuration_changes(
     first = Plans(path)
     made = first[tuple(PLAN)]
     first.save()
-    monkeypatch.setattr(matching, "planned", lambda overrides: pytest.fail("composed again"))
+    monkeypatch.setattr(planning, "planned", lambda overrides: pytest.fail("composed again"))
     kept = Plans(path)[tuple(PLAN)]
     assert kept.settings == made.settings == planned(PLAN).settings
     assert (kept.defaults, kept.names) == (made.defaults, made.names)
@@ -89,7 +89,7 @@ def test_damaged_plans_are_made_anew(tmp_path: Path, content: str) -> None:
     plans = Plans(path)
     assert plans[tuple(PLAN)].settings == planned(PLAN).settings
     plans.save()
-    assert list(Plans(path)._known) == [matching.json.dumps(PLAN)]
+    assert list(Plans(path)._known) == [planning.json.dumps(PLAN)]
 
 
 def test_another_corpus_is_another_run_and_no_changed_default() -> None:

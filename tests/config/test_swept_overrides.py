@@ -5,8 +5,13 @@ import pytest
 
 from repro.cli import main
 from repro.config import ConfigError
-from repro.config.compose import compose_run, group_choices, hydra_application
-from repro.config.sweeps import combinations, with_search_path
+from repro.config.compose import (
+    combinations,
+    compose_run,
+    group_choices,
+    hydra_application,
+    with_search_path,
+)
 
 MINE = "defaults: [base_entmax, _self_]\nname: entmax\nalpha: 1.125\n"
 EXPERIMENT = "# @package _global_\nhydra: {sweeper: {params: {seed: '1,2,3'}}}\n"

@@ -19,7 +19,7 @@ from repro.tasks.fertility import (
     new_tagger,
     train_tagger,
 )
-from repro.tasks.nmt import build, parallel_corpus
+from repro.tasks.nmt import NmtTask, parallel_corpus
 from repro.tasks.text_pairs import PreparedText, TextPairsTask, prepare_text
 from repro.training.seeding import seed_everything
 
@@ -37,7 +37,7 @@ def config(root: Path, *overrides: str) -> RunConfig:
 
 def made(root: Path, *overrides: str) -> TextPairsTask:
     seed_everything(1)
-    return build(config(root, *(f"model.fertility.{one}" for one in overrides)), CPU)
+    return NmtTask(config(root, *(f"model.fertility.{one}" for one in overrides)), CPU)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax
 from repro.results import run_folder
 from repro.tasks import TASKS, task_spec
-from repro.tasks.morphology.corpus import encode_corpus, identify
-from repro.tasks.morphology.task import MorphologyTask, build
+from repro.tasks.morphology.task import MorphologyTask, encode_corpus, identify
 
 CPU = torch.device("cpu")
 
@@ -21,7 +20,9 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def task(tmp_path: Path) -> MorphologyTask:
     small = ["model.hidden_size=8", "model.embedding_size=6", "decoding.max_length=8"]
-    return build(compose_run([f"results_dir={tmp_path}", "task.setting=medium", *small]), CPU)
+    return MorphologyTask(
+        compose_run([f"results_dir={tmp_path}", "task.setting=medium", *small]), CPU
+    )
 
 
 def test_an_epoch_holds_every_example_once(task: MorphologyTask) -> None:
@@ -56,9 +57,9 @@ def test_the_loss_is_the_entmax_loss_per_sentence(task: MorphologyTask) -> None:
 
 def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> None:
     task.model.eval()
-    batches = list(task.training.ordered(task.data.dev))
-    statistics = task.training.teacher_forced(batches)
-    halves = [task.training.teacher_forced([batch]) for batch in batches]
+    batches = list(task.ordered(task.data.dev))
+    statistics = task.teacher_forced(batches)
+    halves = [task.teacher_forced([batch]) for batch in batches]
     weights = [int((batch.target != Vocabulary.PAD).sum()) for batch in batches]
     mean = sum(h.loss * w for h, w in zip(halves, weights, strict=True)) / sum(weights)
     assert statistics.loss == pytest.approx(mean, rel=1e-5)
@@ -81,7 +82,7 @@ def test_certificates_are_averaged_over_languages(
     dev = [data.corpus.dev[n] for n in kept]
     corpus = replace(data.corpus, languages=chosen, dev=dev, test=dev)
     pairs = [data.dev[n] for n in kept]
-    task.evaluator.data = replace(data, corpus=corpus, dev=pairs, test=pairs)
+    task.data = replace(data, corpus=corpus, dev=pairs, test=pairs)
 
     def search(_model: object, pairs: list[object], *_: object) -> list[BeamResult]:
         """Certify the last example only."""
@@ -89,9 +90,9 @@ def test_certificates_are_averaged_over_languages(
         found = Hypothesis([Vocabulary.UNK], 0.0, True, [1.0, 1.0])
         return [BeamResult([found], certified=one, optimal=one) for one in hold]
 
-    monkeypatch.setattr("repro.tasks.morphology.task.search", search)
-    monkeypatch.setattr(task.evaluator, "store_examples", lambda *_: None)
-    scores = task.evaluator.evaluate(task.model, run_folder(tmp_path, "demo", "a" * 12))
+    monkeypatch.setattr(task, "search", search)
+    monkeypatch.setattr(task, "store_examples", lambda *_: None)
+    scores = task.evaluate_model(task.model, run_folder(tmp_path, "demo", "a" * 12))
     assert [scores[f"dev/{name}"] for name in ("certified", "optimal", "single")] == [50.0] * 3
 
 
@@ -121,8 +122,8 @@ def test_lemmas_to_show_are_stored_from_any_split(tmp_path: Path) -> None:
     corpus = encode_corpus(compose_run(base)).corpus
     wanted, other = corpus.train[5], corpus.test[2]
     listed = f"task.shown=['{wanted.lemma} {wanted.form}','{other.lemma.upper()}',unheard]"
-    task = build(compose_run([*base, listed]), CPU)
-    found = task.evaluator.shown
+    task = MorphologyTask(compose_run([*base, listed]), CPU)
+    found = task.shown
     first, rest = found[: len(corpus.languages)], found[len(corpus.languages) :]
     assert {example.split for example in first} == {"dev"}
     assert ("train", 5) in {(example.split, example.index) for example in rest}

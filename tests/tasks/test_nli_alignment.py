@@ -35,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def made(root: Path, alignment: str, *overrides: str) -> NliAlignmentTask:
     seed_everything(1)
-    return NliAlignmentTask.build(config(root, f"model.alignment={alignment}", *overrides), CPU)
+    return NliAlignmentTask(config(root, f"model.alignment={alignment}", *overrides), CPU)
 
 
 @pytest.mark.parametrize("alignment", ALIGNERS)

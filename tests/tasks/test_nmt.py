@@ -25,7 +25,7 @@ from repro.report.figures import figure_kind
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks import nmt
-from repro.tasks.nmt import build, check, identify
+from repro.tasks.nmt import NmtTask, check, identify
 from repro.tasks.text_pairs import TextPairsTask
 from repro.training.seeding import seed_everything
 
@@ -44,7 +44,7 @@ def config(root: Path, *overrides: str) -> RunConfig:
 
 def made(root: Path, *overrides: str) -> TextPairsTask:
     seed_everything(1)
-    return build(config(root, *overrides), CPU)
+    return NmtTask(config(root, *overrides), CPU)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
     run = config(root, *BOUNDED)
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
-    folder, data = RunFolder(outcome.folder), build(run, CPU).data
+    folder, data = RunFolder(outcome.folder), NmtTask(run, CPU).data
     train = [(s.split(), t.split()) for s, t in read_pairs(data.texts["train"])]
     aligner = train_two_way(train).pruned()
     for split in ("dev", "test"):
@@ -185,7 +185,7 @@ def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
     chosen = task._penalties()
     found = task._search("dev", Penalties(coverage=1.0))
     quality = {
-        (alpha, beta): task.scorer.quality(task._outputs("dev", found, Penalties(alpha, beta)))
+        (alpha, beta): task.quality(task._outputs("dev", found, Penalties(alpha, beta)))
         for alpha in grid
         for beta in grid
     }
@@ -195,7 +195,7 @@ def test_penalties_are_the_best_of_the_grid(root: Path) -> None:
 def test_penalties_are_tuned_by_the_metric_that_is_asked_for(root: Path) -> None:
     cased, lowered = (made(root, *metric) for metric in ([], ["task.tuned_metric=bleu_lc"]))
     gold = [target.upper().split() for _, target in read_pairs(cased.data.texts["dev"])]
-    assert cased.scorer.quality(gold) < lowered.scorer.quality(gold) == pytest.approx(100)
+    assert cased.quality(gold) < lowered.quality(gold) == pytest.approx(100)
 
 
 def numbers(scores: Any) -> dict[str, float]:
@@ -270,7 +270,7 @@ def test_long_test_pairs_are_left_out_of_every_metric(tmp_path: Path) -> None:
     run = config(tmp_path, "data.max_test_length=8")
     outcome = execute(run)
     assert outcome.status == "done", outcome.error
-    whole, data = made(tmp_path).data, build(run, CPU).data
+    whole, data = made(tmp_path).data, NmtTask(run, CPU).data
     short = [
         pair for pair in read_pairs(whole.texts["test"]) if max(map(len, map(str.split, pair))) <= 8
     ]

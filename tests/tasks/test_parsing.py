@@ -17,15 +17,14 @@ from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
-from repro.runs.ensemble import ensemble_evaluation
-from repro.runs.execute import execute, locate
+from repro.runs.execute import ensemble_evaluation, execute, locate
 from repro.structures import Arborescence, sparsemap
-from repro.tasks.parsing.corpus import encode_treebank, identify
 from repro.tasks.parsing.task import (
     CandidateStatistics,
     ParsingTask,
-    build,
+    encode_treebank,
     heads_of,
+    identify,
     weighted_trees,
 )
 from repro.training.seeding import seed_everything
@@ -45,7 +44,7 @@ def config(root: Path, *overrides: str) -> RunConfig:
 @pytest.fixture
 def task(tmp_path: Path) -> ParsingTask:
     seed_everything(1)
-    return build(config(tmp_path), CPU)
+    return ParsingTask(config(tmp_path), CPU)
 
 
 def test_an_epoch_holds_every_sentence_once(task: ParsingTask) -> None:
@@ -58,7 +57,7 @@ def test_an_epoch_holds_every_sentence_once(task: ParsingTask) -> None:
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path: Path, reduction: str) -> None:
     seed_everything(1)
-    task = build(config(tmp_path, f"task.reduction={reduction}"), CPU)
+    task = ParsingTask(config(tmp_path, f"task.reduction={reduction}"), CPU)
     task.model.eval()
     batch = task.batches(0)[0]
     loss, words = task.loss(batch)
@@ -73,7 +72,7 @@ def test_the_loss_of_a_batch_is_made_of_its_sentences_alone(tmp_path: Path, redu
 @pytest.mark.parametrize("loss", ["crf", "margin_crf", "structured_svm", "sparsemap"])
 def test_every_loss_moves_every_parameter(tmp_path: Path, loss: str) -> None:
     seed_everything(1)
-    task = build(config(tmp_path, f"loss={loss}"), CPU)
+    task = ParsingTask(config(tmp_path, f"loss={loss}"), CPU)
     task.loss(task.batches(0)[0])[0].backward()
     for name, parameter in task.model.named_parameters():
         assert parameter.grad is not None, name
@@ -94,7 +93,9 @@ def test_predictions_are_trees_with_a_single_root(task: ParsingTask) -> None:
 
 def test_several_roots_are_a_choice(tmp_path: Path) -> None:
     seed_everything(1)
-    task = build(config(tmp_path, "task.single_root=false", "task.train_single_root=true"), CPU)
+    task = ParsingTask(
+        config(tmp_path, "task.single_root=false", "task.train_single_root=true"), CPU
+    )
     assert not task.structure.single_root
     assert isinstance(task.criterion.structure, Arborescence)
     assert task.criterion.structure.single_root
@@ -114,7 +115,7 @@ def test_validation_counts_the_trees_of_every_sentence(task: ParsingTask) -> Non
 
 @pytest.mark.parametrize("count", [0, 3, 10_000])
 def test_validation_counts_the_trees_of_some_training_sentences(tmp_path: Path, count: int) -> None:
-    task = build(config(tmp_path, f"task.compared={count}"), CPU)
+    task = ParsingTask(config(tmp_path, f"task.compared={count}"), CPU)
     task.model.eval()
     with torch.no_grad():
         details = task.validate().details
@@ -126,7 +127,7 @@ def test_validation_counts_the_trees_of_some_training_sentences(tmp_path: Path, 
 
 def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> None:
     words = encode_treebank(config(tmp_path)).treebank.dev[7].column("FORM")
-    task = build(
+    task = ParsingTask(
         config(tmp_path, "task.stored_examples=2", f"task.shown=['{' '.join(words)} !']"), CPU
     )
     task.model.eval()
@@ -134,7 +135,7 @@ def test_sentences_to_show_are_stored_wherever_they_stand(tmp_path: Path) -> Non
 
 
 def test_only_sparsemap_losses_count_trees(tmp_path: Path) -> None:
-    task = build(config(tmp_path, "loss=crf"), CPU)
+    task = ParsingTask(config(tmp_path, "loss=crf"), CPU)
     assert task.candidates is None
     assert set(task.validate().metrics) == {"uas"}
 

@@ -45,7 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def task(root: Path) -> SnliTask:
     seed_everything(1)
-    return SnliTask.build(config(root), CPU)
+    return SnliTask(config(root), CPU)
 
 
 def test_an_epoch_holds_every_pair_once(task: SnliTask) -> None:
@@ -72,7 +72,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> N
 @pytest.mark.parametrize("mapping", ["sparsemax", "fusedmax", "oscarmax", "entmax"])
 def test_every_mapping_moves_every_parameter(root: Path, mapping: str) -> None:
     seed_everything(1)
-    task = SnliTask.build(config(root, f"mapping={mapping}"), CPU)
+    task = SnliTask(config(root, f"mapping={mapping}"), CPU)
     task.loss(task.batches(0)[0])[0].backward()
     for name, parameter in task.model.named_parameters():
         assert parameter.grad is not None, name
@@ -81,7 +81,7 @@ def test_every_mapping_moves_every_parameter(root: Path, mapping: str) -> None:
 
 def test_weights_are_counted_over_real_words(root: Path) -> None:
     seed_everything(1)
-    task = SnliTask.build(config(root, "mapping=sparsemax"), CPU)
+    task = SnliTask(config(root, "mapping=sparsemax"), CPU)
     task.model.eval()
     with torch.no_grad():
         found = task.predict_split(task.data.dev)
@@ -104,7 +104,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
 def test_hypotheses_of_the_paper_are_kept_wherever_they_stand(root: Path, task: SnliTask) -> None:
     last = task.data.dev.examples[-1]
     said = " ".join(last.hypothesis).upper()
-    wanted = SnliTask.build(config(root, "task.stored_examples=2", f'task.shown=["{said}"]'), CPU)
+    wanted = SnliTask(config(root, "task.stored_examples=2", f'task.shown=["{said}"]'), CPU)
     indices = [row["index"] for row in wanted.weight_rows()]
     assert indices[:2] == [0, 1]
     assert indices[-1] == len(task.data.dev.examples) - 1
@@ -194,7 +194,7 @@ def test_corpus_and_vectors_are_part_of_the_identity(tmp_path: Path) -> None:
 def test_vectors_of_a_file_reach_the_model(tmp_path: Path) -> None:
     (tmp_path / "vectors.txt").write_text("some 1 2 3 4 5 6\n")
     chosen = ("model.vectors=glove", "data.glove=vectors.txt", "model.trainable_vectors=false")
-    task = SnliTask.build(config(tmp_path, *chosen, f"data_dir={tmp_path}"), CPU)
+    task = SnliTask(config(tmp_path, *chosen, f"data_dir={tmp_path}"), CPU)
     row = task.data.vocabulary.encode(["some"])[0]
     assert task.model.embedding.weight[row].tolist() == [1, 2, 3, 4, 5, 6]
     assert not task.model.embedding.weight.requires_grad

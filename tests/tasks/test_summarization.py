@@ -9,7 +9,7 @@ from repro.evaluation.metrics.summarization import rouge
 from repro.report.figures.attention import prediction_of
 from repro.results import RunFolder
 from repro.runs.execute import Outcome, execute
-from repro.tasks.summarization import build, summary_corpus
+from repro.tasks.summarization import SummarizationTask, summary_corpus
 
 SMALL = [
     "task=summarization", "hardware=cpu", "hardware.parallel_runs=1", "model.embedding_size=16",
@@ -64,7 +64,7 @@ def test_attention_joins_words(outcome: Outcome) -> None:
 
 def test_rouge_tunes_penalties(outcome: Outcome) -> None:
     results = outcome.folder.parents[2]
-    task = build(compose_run([*SMALL, f"results_dir={results}"]), torch.device("cpu"))
+    task = SummarizationTask(compose_run([*SMALL, f"results_dir={results}"]), torch.device("cpu"))
     gold = [titles[0].split() for titles in references(outcome, "dev")]
-    assert task.scorer.quality(gold) == pytest.approx(100)
-    assert task.scorer.quality([[] for _ in gold]) == 0
+    assert task.quality(gold) == pytest.approx(100)
+    assert task.quality([[] for _ in gold]) == 0

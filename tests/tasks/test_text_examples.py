@@ -13,7 +13,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
 from repro.runs.execute import execute
-from repro.tasks.nmt import build
+from repro.tasks.nmt import NmtTask
 from repro.tasks.text_pairs import ALTERNATIVES, forced_rows, stored_examples
 from repro.training.seeding import seed_everything
 
@@ -29,7 +29,7 @@ def test_forced_decoding_is_what_teacher_forcing_says(
 ) -> None:
     seed_everything(1)
     config = compose_run([*SMALL, f"loss.alpha={alpha}", f"results_dir={tmp_path}"])
-    task = build(config, torch.device("cpu"))
+    task = NmtTask(config, torch.device("cpu"))
     task.model.scores.weight.data *= scale  # far from uniform, so that the support is small
     task.model.eval()
     examples = stored_examples(task.data, 3, [])
@@ -39,7 +39,7 @@ def test_forced_decoding_is_what_teacher_forcing_says(
     batch = collate(pairs, [0, 1, 2])
     with torch.no_grad():
         scores = task.model(batch.source, batch.source_lengths, batch.target).scores
-    probs = task.training.output_mapping(scores)
+    probs = task.output_mapping(scores)
     tokens = task.data.target.tokens
     for row, pair, steps in zip(rows, pairs, probs, strict=True):
         target = [*pair.target, Vocabulary.EOS]
@@ -66,7 +66,7 @@ def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_pa
         "decoding.max_length=10",
     ]
     plain = execute(compose_run([*settings, f"results_dir={tmp_path}"]))
-    data = build(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
+    data = NmtTask(compose_run([*settings, f"results_dir={tmp_path}"]), torch.device("cpu")).data
     texts = {split: list(read_pairs(data.texts[split])) for split in ("dev", "test", "train")}
     wanted = [
         texts["dev"][1][0],

@@ -1,6 +1,6 @@
 """Typed schemas of every configuration group; the YAML files under ``conf/`` only fill them.
 
-One module for each task, found by ``registry``; the names below are shared by all tasks.
+The modules of tasks are found by ``registry``; the names below are shared by all tasks.
 """
 
 from repro.config.paths import extended

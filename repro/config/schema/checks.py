@@ -93,10 +93,7 @@ def added_later(default: Any) -> Any:
     At its default, which means the old behaviour, it is excluded from the hash of a run, so that
     existing run IDs stay valid. A list is copied for each object.
     """
-    metadata = {ADDED_LATER: True}
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return _declared(default, _NUMBER, added_later=True)
 
 
 def renamed(earlier: str, declared: Any, values: Mapping[Any, Any] | None = None) -> Any:
@@ -154,6 +151,17 @@ def check_fields(node: Any, path: str = "") -> None:
                 _require(once, key, value, f"each value once{null}")
 
 
+def _is_held(value: Any) -> bool:
+    """Return whether a value is no number, or one that single precision or 32 bits can hold."""
+    if isinstance(value, float):
+        return value == 0 or _LEAST <= abs(value) <= _LARGEST  # false for NaN
+    return not isinstance(value, int) or abs(value) <= _LARGEST_INT
+
+
+_NUMBER = Accepts(_is_held, "a number", unbounded=True)
+"""Constraint on fields that declare none."""
+
+
 def _declared(default: Any, accepts: Accepts, added_later: bool = False) -> Any:
     metadata = {_ACCEPTS: accepts, ADDED_LATER: added_later}
     if isinstance(default, list):
@@ -164,14 +172,3 @@ def _declared(default: Any, accepts: Accepts, added_later: bool = False) -> Any:
 def _require(condition: bool, key: str, value: object, expected: str) -> None:
     if not condition:
         raise ConfigError(f"{key} is {value!r}; expected {expected}")
-
-
-def _is_held(value: Any) -> bool:
-    """Return whether a value is no number, or one that single precision or 32 bits can hold."""
-    if isinstance(value, float):
-        return value == 0 or _LEAST <= abs(value) <= _LARGEST  # false for NaN
-    return not isinstance(value, int) or abs(value) <= _LARGEST_INT
-
-
-_NUMBER = Accepts(_is_held, "a number", unbounded=True)
-"""Constraint on fields that declare none."""

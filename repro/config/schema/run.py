@@ -100,10 +100,15 @@ class RunConfig:
         return Path(self.data_dir)
 
     @property
+    def results_path(self) -> Path:
+        """Folder of the results of every scale."""
+        assert self.results_dir is not None
+        return Path(self.results_dir)
+
+    @property
     def corpora_path(self) -> Path:
         """Folder of generated and prepared corpora, below the results."""
-        assert self.results_dir is not None
-        return Path(self.results_dir) / self.scale.name / "corpora"
+        return self.results_path / self.scale.name / "corpora"
 
     @property
     def corpus_path(self) -> Path:

@@ -1,4 +1,4 @@
-"""Pairs of texts: what translation and summarization share."""
+"""Pairs of texts: machine translation and sentence summarization."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -110,6 +110,40 @@ class TextRun(Seq2SeqRun):
             )
 
 
+@dataclass
+class NmtConfig(TextTaskConfig):
+    """Machine translation.
+
+    Attributes:
+        tuned_metric: by which ``decoding.tune_penalties`` chooses on validation data: ``bleu`` or
+            ``bleu_lc``, of lower-cased tokens.
+    """
+
+    tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu", added_later=True)
+
+
+@dataclass
+class NmtRun(TextRun):
+    """A run of machine translation."""
+
+    task: NmtConfig = MISSING
+    data: TranslationDataConfig = MISSING
+
+
+@dataclass
+class SummarizationConfig(TextTaskConfig):
+    """Titles of news sentences."""
+
+
+@dataclass
+class SummarizationRun(TextRun):
+    """A run of sentence summarization."""
+
+    task: SummarizationConfig = MISSING
+
+
+RUNS = (NmtRun, SummarizationRun)
 SCHEMAS: dict[str, dict[str, type]] = {
-    "data": {"text_pairs": TextPairsConfig, "translation": TranslationDataConfig}
+    "task": {"nmt": NmtConfig, "summarization": SummarizationConfig},
+    "data": {"text_pairs": TextPairsConfig, "translation": TranslationDataConfig},
 }

@@ -1,37 +1,96 @@
-"""Training, decoding and scoring of one multilingual inflection model, or of an ensemble."""
+"""Corpus, training, decoding and scoring of one multilingual inflection model, or an ensemble."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor
 
 from repro.config.schema.morphology import MorphologyConfig, MorphologyRun
 from repro.data.batching import Seq2SeqBatch, collate
+from repro.data.demo.morphology import write_demo_corpus
 from repro.data.files import write_if_changed
 from repro.data.pair import Pair
 from repro.data.sentence_search import sentence_key
-from repro.data.sigmorphon import Inflection, source_tokens
+from repro.data.sigmorphon import (
+    Inflection,
+    SigmorphonCorpus,
+    load,
+    load_word_lists,
+    source_tokens,
+    target_tokens,
+)
 from repro.data.vocabulary import Vocabulary
-from repro.decoding import BeamResult, Ensemble, Hypothesis, StepModel, beam_search, complete_set
+from repro.decoding import BeamResult, Ensemble, StepModel, beam_search, complete_set
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.inflection import (
     RULE_BASELINE_FILE,
     InflectedForms,
     read_rule_baseline,
 )
-from repro.models.seq2seq import Seq2Seq
 from repro.results import RunFolder
-from repro.tasks.common import LazyBatches, shorten
-from repro.tasks.morphology.corpus import EncodedCorpus, encode_corpus
-from repro.tasks.protocol import Scores, Task
-from repro.tasks.seq2seq import Seq2SeqTraining, search
+from repro.tasks.common import check_name, own_folder, shorten
+from repro.tasks.protocol import CorpusIdentity, Scores, Task
+from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
 
 _BATCH = 32
-_STOP = "</s>"
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """A corpus with its vocabularies, built from the training split, and its splits as ids."""
+
+    corpus: SigmorphonCorpus
+    source: Vocabulary
+    target: Vocabulary
+    train: list[Pair]
+    dev: list[Pair]
+    test: list[Pair]
+
+
+def identify(config: MorphologyRun) -> CorpusIdentity:
+    """Read (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
+    own = own_folder(config)
+    name = config.data.corpus if own is None else own.name
+    return CorpusIdentity(name, _load(*_key(config)).fingerprint)
+
+
+def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
+    """Vocabularies and ids of the corpus of a configuration."""
+    return _encode(*_key(config))
+
+
+def _key(config: MorphologyRun) -> tuple[Path, str | None, tuple[str, ...] | None]:
+    """Folder of the corpus, the setting (none of word lists of your own), and the languages."""
+    task, own = config.task, own_folder(config)
+    languages = None if task.languages is None else tuple(sorted(task.languages))
+    if own is not None:
+        return own, None, languages
+    check_name(config, "sigmorphon2018", "demo_morphology")
+    if config.data.generated:
+        write_demo_corpus(config.corpus_path, config.data.seed)
+    return config.corpus_path.resolve(), task.setting, languages
+
+
+@lru_cache(maxsize=4)
+def _load(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> SigmorphonCorpus:
+    chosen = None if languages is None else list(languages)
+    return load_word_lists(folder, chosen) if setting is None else load(folder, setting, chosen)
+
+
+@lru_cache(maxsize=2)
+def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None) -> EncodedCorpus:
+    corpus = _load(folder, setting, languages)
+    source = Vocabulary.build(source_tokens(example) for example in corpus.train)
+    target = Vocabulary.build(target_tokens(example) for example in corpus.train)
+    splits = (
+        [Pair(source.encode(source_tokens(e)), target.encode(target_tokens(e))) for e in part]
+        for part in (corpus.train, corpus.dev, corpus.test)
+    )
+    return EncodedCorpus(corpus, source, target, *splits)
 
 
 @dataclass(frozen=True)
@@ -43,18 +102,17 @@ class Example:
     inflection: Inflection
     pair: Pair
 
-
-def _described(example: Example) -> dict[str, Any]:
-    inflection = example.inflection
-    return {
-        "index": example.index,
-        "split": example.split,
-        "language": inflection.language,
-        "lemma": inflection.lemma,
-        "tags": list(inflection.tags),
-        "gold": inflection.form,
-        "source": source_tokens(inflection),
-    }
+    def described(self) -> dict[str, Any]:
+        """Return what rows about this example begin with, values of JSON."""
+        return {
+            "index": self.index,
+            "split": self.split,
+            "language": self.inflection.language,
+            "lemma": self.inflection.lemma,
+            "tags": list(self.inflection.tags),
+            "gold": self.inflection.form,
+            "source": source_tokens(self.inflection),
+        }
 
 
 def _examples(data: EncodedCorpus, split: str) -> list[Example]:
@@ -63,29 +121,33 @@ def _examples(data: EncodedCorpus, split: str) -> list[Example]:
     return [Example(split, index, *both) for index, both in together]
 
 
-class Evaluator:
-    """Evaluates step models on one corpus, and stores the examples that figures may show.
+class MorphologyTask(Seq2SeqTask):
+    """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``.
 
     Args:
         config: configuration of the run. The first ``task.stored_examples`` validation examples of
             each language are stored, and the examples of any split that ``task.shown`` names.
-        data: the encoded corpus.
-        device: where the models live.
+        device: device of the model, which is untrained at first.
 
     Raises:
         DataError: the file of the rule baseline lies beside the corpus and is malformed.
     """
 
-    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
-        self.decoding, self.data, self.device = config.decoding, data, device
+    selectors = MorphologyConfig.selectors
+
+    def __init__(self, config: MorphologyRun, device: torch.device) -> None:
+        data = encode_corpus(config)
+        splits = {"train": data.train, "dev": data.dev}
+        super().__init__(config, data.source, data.target, splits, device)
+        self.data, self.decoding = data, config.decoding
         self.baseline: Scores = {}
         path = config.corpus_path / RULE_BASELINE_FILE
         if path.exists():
             measured, languages = read_rule_baseline(path), data.corpus.languages
-            known = {name: measured.get((name, config.task.setting)) for name in languages}
-            found = {name: value for name, value in known.items() if value is not None}
+            known = {name: (name, config.task.setting) for name in languages}
+            found = {name: measured[key] for name, key in known.items() if key in measured}
             self.baseline = {f"test/rule_baseline/{name}": value for name, value in found.items()}
-            if len(found) == len(known):
+            if len(found) == len(languages):
                 self.baseline["test/rule_baseline"] = sum(found.values()) / len(found)
         dev = _examples(data, "dev")
         self.shown: list[Example] = []
@@ -102,18 +164,27 @@ class Evaluator:
                 if wanted and not (split == "dev" and example.index in stored):
                     self.shown.append(example)
 
-    def greedy_accuracy(self, model: StepModel[Any]) -> float:
-        """Word accuracy on the validation data in percent, averaged over languages."""
-        found = search(model, self.data.dev, self.decoding, self.device, beam_size=1)
+    def validate(self) -> Validation:
+        """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
+        statistics = self.validation_statistics()
+        found = self.search(self.model, self.data.dev, beam_size=1)
         forms = InflectedForms(self.data.corpus.dev, self._texts(found))
-        return METRICS["accuracy"].value(forms)
+        accuracy = METRICS["accuracy"].value(forms)
+        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
 
-    def evaluate(self, model: StepModel[Any], folder: RunFolder) -> Scores:
-        """Beam search on both splits; predictions and analysed examples go into ``folder``."""
+    def evaluate(self, folder: RunFolder) -> Scores:
+        """Beam search on validation and test data, certificates, sparsity, stored examples."""
+        statistics = self.validation_statistics()
+        scores = self.evaluate_model(self.model, folder)
+        scores["dev/loss"] = statistics.loss
+        return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
+
+    def evaluate_model(self, model: StepModel[Any], folder: RunFolder) -> Scores:
+        """Beam search with this model or an ensemble; predictions and examples go into a folder."""
         whole = Evaluation(dict(self.baseline), {})
         for split in ("dev", "test"):
             examples: list[Inflection] = getattr(self.data.corpus, split)
-            found = search(model, getattr(self.data, split), self.decoding, self.device)
+            found = self.search(model, getattr(self.data, split))
             predicted, certificates = self._texts(found), {}
             if split == "dev":
                 names = ("certified", "optimal", "single")
@@ -121,25 +192,18 @@ class Evaluator:
             forms = InflectedForms(examples, predicted, certificates)
             whole.update(score_outputs(split, forms))
             # Lines "lemma TAB form TAB tags", one file for each language.
-            lines: dict[str, list[str]] = {language: [] for language in self.data.corpus.languages}
+            lines = dict.fromkeys(self.data.corpus.languages, "")
             for example, form in zip(examples, predicted, strict=True):
-                if "\t" in form or "\n" in form:
-                    raise ValueError(
-                        f"prediction {form!r} for {example.lemma!r} does not fit in a TSV"
-                    )
-                line = f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
-                lines[example.language].append(line)
-            for language, rows in lines.items():
-                path = folder.predictions_file(split, language)
-                write_if_changed(path, "".join(rows).encode())
+                lines[example.language] += f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
+            for language, text in lines.items():
+                write_if_changed(folder.predictions_file(split, language), text.encode())
         folder.write_statistics(whole.statistics)
         self.store_examples(model, folder)
         return whole.values
 
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
         """The best form of each example; empty where nothing was found."""
-        best = [result.hypotheses[:1] for result in results]
-        ids = [found[0].tokens if found else [] for found in best]
+        ids = [result.hypotheses[0].tokens if result.hypotheses else [] for result in results]
         return ["".join(self.data.target.decode(tokens)) for tokens in ids]
 
     def store_examples(self, model: StepModel[Any], folder: RunFolder) -> None:
@@ -156,69 +220,27 @@ class Evaluator:
                 model, source, mask, beam_size=size, max_length=length, keep_attention=True
             )
             for example, complete, beam in zip(examples, sets, beams, strict=True):
-                shown: Sequence[Hypothesis] = (
-                    complete.hypotheses if complete.finite else beam.hypotheses
-                )
                 found = [
                     {
                         "tokens": self._symbols(hypothesis.tokens),
                         "probability": shorten(hypothesis.probability),
                         "steps": [shorten(value) for value in hypothesis.step_probabilities],
                     }
-                    for hypothesis in shown
+                    for hypothesis in (complete if complete.finite else beam).hypotheses
                 ]
-                row = {**_described(example), "finite": complete.finite, "hypotheses": found}
+                row = {**example.described(), "finite": complete.finite, "hypotheses": found}
                 hypotheses.append(row)
                 for best in beam.hypotheses[:1]:
                     assert best.attention is not None
-                    output = self._symbols(best.tokens) + ([_STOP] if best.finished else [])
+                    output = self._symbols(best.tokens) + ([STOP] if best.finished else [])
                     weights = [[shorten(value) for value in row] for row in best.attention.tolist()]
-                    attention.append({**_described(example), "output": output, "weights": weights})
+                    attention.append({**example.described(), "output": output, "weights": weights})
         folder.write_hypotheses(hypotheses)
         folder.write_attention(attention)
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """One symbol for each id, so that they stay in step with probabilities and weights."""
         return [self.data.target.tokens[i] for i in ids]
-
-
-class MorphologyTask:
-    """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``."""
-
-    selectors = MorphologyConfig.selectors
-    tally: Mapping[str, float] = MappingProxyType({})
-
-    def __init__(self, config: MorphologyRun, data: EncodedCorpus, device: torch.device) -> None:
-        self.data = data
-        self.training = Seq2SeqTraining(config, data.source, data.target, device)
-        self.model: Seq2Seq = self.training.model
-        self.evaluator = Evaluator(config, data, device)
-
-    def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
-        """Training batches of one epoch."""
-        return self.training.epoch(self.data.train, epoch)
-
-    def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
-        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
-        return self.training.loss(batch), (batch.target != Vocabulary.PAD).sum()
-
-    def validate(self) -> Validation:
-        """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
-        statistics = self.training.teacher_forced(self.training.ordered(self.data.dev))
-        accuracy = self.evaluator.greedy_accuracy(self.model)
-        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
-
-    def evaluate(self, folder: RunFolder) -> Scores:
-        """Beam search on validation and test data, certificates, sparsity, stored examples."""
-        statistics = self.training.teacher_forced(self.training.ordered(self.data.dev))
-        scores = self.evaluator.evaluate(self.model, folder)
-        scores["dev/loss"] = statistics.loss
-        return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
-
-
-def build(config: MorphologyRun, device: torch.device) -> MorphologyTask:
-    """Read the corpus and make an untrained model; the random state decides its weights."""
-    return MorphologyTask(config, encode_corpus(config), device)
 
 
 def evaluate_ensemble(members: Sequence[Task[Seq2SeqBatch]], folder: RunFolder) -> Scores:
@@ -228,4 +250,4 @@ def evaluate_ensemble(members: Sequence[Task[Seq2SeqBatch]], folder: RunFolder) 
         Peters et al. (2019), §4.1.
     """
     tasks = [cast(MorphologyTask, member) for member in members]
-    return tasks[0].evaluator.evaluate(Ensemble([task.model for task in tasks]), folder)
+    return tasks[0].evaluate_model(Ensemble([task.model for task in tasks]), folder)

@@ -49,17 +49,14 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
         for place, (m, n) in enumerate(alignment.lengths.tolist()):
             forth = alignment.premise_to_hypothesis[place, :m, :n].float().tolist()
             back = alignment.hypothesis_to_premise[place, :n, :m].float().tolist()
-            lengths = (m, n)[: len(alignment.solutions)]
-            pairs = zip(DIRECTIONS, alignment.solutions, lengths, strict=False)
             structures = {}
-            for name, solution, size in pairs:
+            # A matching is one solution for both directions.
+            for name, solution, size in zip(DIRECTIONS, alignment.solutions, (m, n), strict=False):
                 partners = solution.structures[place, :, :size].tolist()
                 kept = heaviest(solution.weights[place].tolist(), partners)
                 structures[name] = [{"weight": w, "partners": vertex} for w, vertex in kept]
-            rows.append(
-                {**dict(zip(DIRECTIONS, (forth, back), strict=True)), "structures": structures}
-            )
+            rows.append({DIRECTIONS[0]: forth, DIRECTIONS[1]: back, "structures": structures})
         return rows
 
 
-SPEC = TaskSpec(identify=identify, build=NliAlignmentTask.build, check=check)
+SPEC = TaskSpec(identify=identify, build=NliAlignmentTask, check=check)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import torch
 
-from repro.config.schema.nmt import NmtRun
+from repro.config.schema.text_pairs import NmtRun
 from repro.data.alignment import Links, TwoWayAligner, train_two_way
 from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, ParallelText, about, open_folder, read_pairs
-from repro.data.preparation import PreparedCorpus
 from repro.data.segmentation import moses_detokeniser
 from repro.data.translation import open_corpus
 from repro.evaluation.meteor import LANGUAGE, meteor
@@ -21,25 +20,20 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
-from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, check_text, prepare_text
+from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text
+
+_log = logging.getLogger(__name__)
 
 METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
 """Path of METEOR in data_dir; without it there is no METEOR score."""
 
-Words = list[str]
 
+class NmtTask(TextPairsTask):
+    """Translation from one language to another."""
 
-class TranslationScorer:
-    """Scores translations of one corpus.
-
-    Args:
-        config: configuration of the run.
-        data: the prepared corpus, with the words of sources and references.
-    """
-
-    def __init__(self, config: NmtRun, data: PreparedCorpus) -> None:
-        self.data, self.tuned_metric = data, config.task.tuned_metric
-        jar = config.corpus_path / METEOR_JAR
+    def __init__(self, config: NmtRun, device: torch.device) -> None:
+        super().__init__(config, parallel_corpus(config), device)
+        self.tuned_metric, jar = config.task.tuned_metric, config.corpus_path / METEOR_JAR
         self.meteor_jar = jar if jar.is_file() else None
 
     def quality(self, outputs: Sequence[Words]) -> float:
@@ -94,18 +88,10 @@ def _align(
     return [next(found) if output else frozenset() for output in outputs]
 
 
-_log = logging.getLogger(__name__)
-
-
 def identify(config: NmtRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration, and name it.
-
-    Raises:
-        DataError: it is missing or has another size.
-    """
+    """Find (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
     corpus = parallel_corpus(config)
-    name = f"{corpus.name} {corpus.source}-{corpus.target}"
-    return CorpusIdentity(name, corpus.fingerprint)
+    return CorpusIdentity(f"{corpus.name} {corpus.source}-{corpus.target}", corpus.fingerprint)
 
 
 def parallel_corpus(config: NmtRun) -> ParallelCorpus:
@@ -121,9 +107,9 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
     if data.generated:
         check_name(config, DEMO.name, DEMO.name)
         _generate(folder, data.seed)
-    corpus = DEMO if data.generated else declared(ParallelTexts, "data.corpus", data.corpus)
     cache = config.corpora_path.resolve() / "prepared"
-    return _open(corpus.name, folder, data.source, data.target, data.check_size, cache)
+    name = None if data.generated else data.corpus
+    return _open(name, folder, data.source, data.target, data.check_size, cache)
 
 
 _generate = lru_cache(maxsize=8)(write_translation_demo)
@@ -131,9 +117,9 @@ _generate = lru_cache(maxsize=8)(write_translation_demo)
 
 @lru_cache(maxsize=8)
 def _open(
-    name: str, folder: Path, source: str, target: str, check_sizes: bool, cache: Path
+    name: str | None, folder: Path, source: str, target: str, check_sizes: bool, cache: Path
 ) -> ParallelCorpus:
-    corpus = DEMO if name == DEMO.name else declared(ParallelTexts, "data.corpus", name)
+    corpus = DEMO if name is None else declared(ParallelTexts, "data.corpus", name)
     return open_corpus(corpus, folder, source, target, check_sizes=check_sizes, cache=cache)
 
 
@@ -160,15 +146,9 @@ def check(config: NmtRun) -> None:
         )
 
 
-def build(config: NmtRun, device: torch.device) -> TextPairsTask:
-    """Prepare the corpus and make an untrained model; the random state decides its weights."""
-    text = prepare_text(config, parallel_corpus(config))
-    return TextPairsTask(config, text, partial(TranslationScorer, config), device)
-
-
 SPEC = TaskSpec(
     identify=identify,
-    build=build,
+    build=NmtTask,
     check=check,
     unread_in_training=SEARCH_SETTINGS | {"task.tuned_metric"},
 )

@@ -1,10 +1,12 @@
-"""Training and evaluation of one dependency parser."""
+"""Treebank, training and evaluation of one dependency parser."""
 
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -13,20 +15,84 @@ from torch import Tensor
 from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParsingConfig, ParsingRun
 from repro.data.batching import epoch_batches
+from repro.data.demo.parsing import write_demo_treebank
 from repro.data.dependencies.conllu import write_conllu
-from repro.data.dependencies.trees import Tree, TreeBatch, collate_trees, word_batches
+from repro.data.dependencies.trees import (
+    Tree,
+    TreeBatch,
+    TreeEncoder,
+    collate_trees,
+    word_batches,
+)
+from repro.data.dependencies.universal_dependencies import (
+    Treebank,
+    check_tags,
+    load_treebank,
+    treebank_folder,
+)
 from repro.data.sentence_search import preference
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
-from repro.tasks.common import LazyBatches, autocast, heaviest
+from repro.tasks.common import LazyBatches, autocast, check_name, heaviest, own_folder
 from repro.tasks.instantiate import build_structured_loss
-from repro.tasks.parsing.corpus import EncodedTreebank, encode_treebank
-from repro.tasks.protocol import Scores
+from repro.tasks.protocol import CorpusIdentity, Scores
 from repro.training import distributed
 from repro.training.protocol import Validation
+
+
+@dataclass(frozen=True)
+class EncodedTreebank:
+    """A treebank with the vocabularies of its training data, and its splits as ids."""
+
+    treebank: Treebank
+    encoder: TreeEncoder
+    train: list[Tree]
+    dev: list[Tree]
+    test: list[Tree]
+
+
+def identify(config: ParsingRun) -> CorpusIdentity:
+    """Read (or generate) the treebank of a configuration, and name it.
+
+    Raises:
+        DataError: it is missing, incomplete, malformed, or has no tags in the column of
+            ``task.tags``.
+    """
+    treebank = _load(*_key(config))
+    check_tags(treebank, config.task.tags.upper())
+    return CorpusIdentity(treebank.name, treebank.fingerprint)
+
+
+def encode_treebank(config: ParsingRun) -> EncodedTreebank:
+    """Vocabularies and ids of the treebank of a configuration."""
+    return _encode(*_key(config), config.task.tags.upper())
+
+
+def _key(config: ParsingRun) -> tuple[Path, str, bool]:
+    """Folder of the treebank, its name, and whether its size is checked."""
+    data, own = config.data, own_folder(config)
+    if own is not None:
+        return own, own.name, False
+    check_name(config, "universal_dependencies", "demo_parsing")
+    if data.generated:
+        write_demo_treebank(config.corpus_path, data.release, data.treebank, data.seed)
+    folder = treebank_folder(config.corpus_path, data.release, data.treebank)
+    return folder.resolve(), f"{data.treebank} {data.release}", data.check_size
+
+
+_load = lru_cache(maxsize=8)(load_treebank)
+
+
+@lru_cache(maxsize=2)
+def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTreebank:
+    corpus = _load(folder, name, check_size)
+    encoder = TreeEncoder.build(corpus.train, tags)
+    splits = (corpus.train, corpus.dev, corpus.test)
+    return EncodedTreebank(corpus, encoder, *([*map(encoder.encode, part)] for part in splits))
+
 
 Distribution = list[list[float]]
 """Values with how often they occur, by rising value."""
@@ -68,29 +134,11 @@ class CandidateStatistics:
 
     def distributions(self) -> dict[str, Distribution]:
         """Shares of examples by number of trees, and by number of parents, to 0.01."""
-        parents = [round(value, 2) for value in self.parents]
-        return {"trees_counts": _distribution(self.trees), "parents_counts": _distribution(parents)}
-
-
-def _distribution(values: Iterable[float]) -> Distribution:
-    return [[value, count] for value, count in sorted(Counter(values).items())]
-
-
-@torch.no_grad()
-def solve_candidates(
-    structure: Arborescence, scores: Tensor, lengths: Tensor, max_iter: int
-) -> Solution:
-    """Solve SparseMAP for analysis, without gradients; some may have stopped at ``max_iter``.
-
-    Args:
-        structure: the trees that the loss compares.
-        scores: arc scores of a batch.
-        lengths: number of words, shape ``(B,)``.
-        max_iter: bound on the iterations of the active set method.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return sparsemap(structure, scores, lengths=lengths, max_iter=max_iter)
+        counts = {
+            "trees_counts": Counter[float](self.trees),
+            "parents_counts": Counter(round(value, 2) for value in self.parents),
+        }
+        return {name: [[*pair] for pair in sorted(one.items())] for name, one in counts.items()}
 
 
 def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
@@ -134,18 +182,13 @@ class Analysis:
 
 
 class ParsingTask:
-    """An arc-factored parser with a structured loss; see ``repro.tasks.protocol.Task``.
-
-    Args:
-        config: configuration of the run.
-        data: the encoded treebank.
-        device: where the model lives.
-    """
+    """An arc-factored parser, at first untrained; see ``repro.tasks.protocol.Task``."""
 
     selectors = ParsingConfig.selectors
 
-    def __init__(self, config: ParsingRun, data: EncodedTreebank, device: torch.device) -> None:
-        self.config, self.settings, self.data, self.device = config, config.task, data, device
+    def __init__(self, config: ParsingRun, device: torch.device) -> None:
+        self.config, self.settings, self.device = config, config.task, device
+        self.data = data = encode_treebank(config)
         self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
         model = config.model
         self.model = LstmParser(
@@ -168,9 +211,8 @@ class ParsingTask:
     def batches(self, epoch: int) -> LazyBatches[TreeBatch]:
         """Training batches of one epoch."""
         lengths = [len(tree.words) for tree in self.data.train]
-        size, seed = self.config.training.batch_size, self.config.seed
-        batches = epoch_batches(lengths, size, seed, epoch)
-        return self._lazy(self.data.train, batches)
+        size = self.config.training.batch_size
+        return self._lazy(self.data.train, epoch_batches(lengths, size, self.config.seed, epoch))
 
     def ordered(self, trees: Sequence[Tree]) -> LazyBatches[TreeBatch]:
         """Evaluation batches, every sentence once."""
@@ -180,9 +222,7 @@ class ParsingTask:
 
     def _lazy(self, trees: Sequence[Tree], batches: list[list[int]]) -> LazyBatches[TreeBatch]:
         summed = self.settings.reduction == "sum"
-        return LazyBatches(
-            batches, lambda indices: collate_trees(trees, indices).to(self.device), summed
-        )
+        return LazyBatches(batches, lambda rows: collate_trees(trees, rows).to(self.device), summed)
 
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of the batch, and its number of words."""
@@ -222,16 +262,17 @@ class ParsingTask:
         """Attachment on validation and test data, sparsity, stored trees and candidates."""
         treebank = self.data.treebank
         dev, test = self.analyse(self.data.dev), self.analyse(self.data.test)
-        on_dev = score_outputs("dev", _parsed(self.data.dev, dev))
-        on_test = score_outputs("test", _parsed(self.data.test, test))
-        scores = on_dev.values | on_test.values | {"dev/tree_loss": dev.loss}
-        folder.write_statistics(on_dev.statistics | on_test.statistics)
+        whole = score_outputs("dev", _parsed(self.data.dev, dev))
+        whole.update(score_outputs("test", _parsed(self.data.test, test)))
+        whole.values["dev/tree_loss"] = dev.loss
+        folder.write_statistics(whole.statistics)
         write_conllu(folder.predictions / "dev.conllu", treebank.dev, dev.heads)
         write_conllu(folder.predictions / "test.conllu", treebank.test, test.heads)
         if dev.candidates is not None:
-            scores |= {f"dev/{name}": value for name, value in dev.candidates.means().items()}
+            means = dev.candidates.means().items()
+            whole.values.update({f"dev/{name}": value for name, value in means})
             folder.write_candidates(self.candidate_rows())
-        return scores
+        return whole.values
 
     @torch.no_grad()
     def analyse(self, trees: Sequence[Tree]) -> Analysis:
@@ -244,7 +285,8 @@ class ParsingTask:
         for batch in distributed.share(self.ordered(trees)):
             scores = self.scores(batch)
             total += float(self.losses(scores, batch).double().sum())
-            heads |= zip(batch.indices.tolist(), self.predict(scores, batch), strict=True)
+            best = self.structure.map(scores, lengths=batch.lengths)
+            heads |= zip(batch.indices.tolist(), heads_of(best, batch.lengths), strict=True)
             if self.candidates is not None:
                 candidates.add(self._solve(scores, batch), batch.lengths)
         heads, total = distributed.merge(heads), sum(distributed.gather(total))
@@ -260,18 +302,18 @@ class ParsingTask:
         losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.lengths)
         return losses
 
-    def predict(self, scores: Tensor, batch: TreeBatch) -> list[list[int]]:
-        """Heads of the best tree of each sentence."""
-        return heads_of(self.structure.map(scores, lengths=batch.lengths), batch.lengths)
-
     @torch.no_grad()
     def candidate_rows(self) -> list[dict[str, Any]]:
         """The candidate trees of the validation sentences that figures may show."""
         # The first validation sentences, and those that are to be shown.
         sentences, shown = self.data.treebank.dev, self.settings.shown
         texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
-        wanted = [n for n, text in enumerate(texts) if preference([text], shown) < len(shown)]
-        places = sorted({*range(min(self.settings.stored_examples, len(sentences))), *wanted})
+        first = self.settings.stored_examples
+        places = [
+            place
+            for place, text in enumerate(texts)
+            if place < first or preference([text], shown) < len(shown)
+        ]
         rows: list[dict[str, Any]] = []
         for batch in self.ordered([self.data.dev[place] for place in places]):
             found = weighted_trees(self._solve(self.scores(batch), batch), batch.lengths)
@@ -289,15 +331,13 @@ class ParsingTask:
         return sorted(rows, key=lambda row: int(row["index"]))
 
     def _solve(self, scores: Tensor, batch: TreeBatch) -> Solution:
+        """Solve SparseMAP for analysis; a sentence may stop at ``task.candidate_iterations``."""
         assert self.candidates is not None
-        iterations = self.settings.candidate_iterations
-        return solve_candidates(self.candidates, scores, batch.lengths, iterations)
+        most = self.settings.candidate_iterations
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return sparsemap(self.candidates, scores, lengths=batch.lengths, max_iter=most)
 
 
 def _parsed(trees: Sequence[Tree], found: Analysis) -> ParsedSentences:
     return ParsedSentences([tree.heads for tree in trees], found.heads)
-
-
-def build(config: ParsingRun, device: torch.device) -> ParsingTask:
-    """Read the treebank and make an untrained model; the random state decides its weights."""
-    return ParsingTask(config, encode_treebank(config), device)

@@ -33,4 +33,4 @@ class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
         return [{"weights": row[:length]} for row, length in pairs]
 
 
-SPEC = TaskSpec(identify=identify, build=SnliTask.build, check=check)
+SPEC = TaskSpec(identify=identify, build=SnliTask, check=check)

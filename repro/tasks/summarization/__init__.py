@@ -6,29 +6,22 @@ from statistics import fmean
 
 import torch
 
-from repro.config.schema.summarization import SummarizationRun
+from repro.config.schema.text_pairs import SummarizationRun
 from repro.data.demo.summaries import write_summary_demo
 from repro.data.parallel import ParallelCorpus, open_folder, read_pairs, stream_lines
-from repro.data.preparation import PreparedCorpus
 from repro.data.summarization import open_summaries
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.summarization import Summaries
 from repro.tasks.common import check_name, own_folder
 from repro.tasks.protocol import CorpusIdentity, TaskSpec
-from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, check_text, prepare_text
-
-Words = list[str]
+from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text
 
 
-class SummaryScorer:
-    """Scores summaries of one corpus.
+class SummarizationTask(TextPairsTask):
+    """Titles from sentences."""
 
-    Args:
-        data: the prepared corpus, with the words of the titles.
-    """
-
-    def __init__(self, data: PreparedCorpus) -> None:
-        self.data = data
+    def __init__(self, config: SummarizationRun, device: torch.device) -> None:
+        super().__init__(config, summary_corpus(config), device)
 
     def quality(self, outputs: Sequence[Words]) -> float:
         """Mean of the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on the validation data."""
@@ -52,11 +45,7 @@ class SummaryScorer:
 
 
 def identify(config: SummarizationRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration, and name it.
-
-    Raises:
-        DataError: it is missing or has another size.
-    """
+    """Find (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
     corpus = summary_corpus(config)
     name = config.data.corpus if config.data.folder is None else corpus.name
     return CorpusIdentity(name, corpus.fingerprint)
@@ -87,10 +76,6 @@ _generate = lru_cache(maxsize=8)(write_summary_demo)
 _open = lru_cache(maxsize=8)(open_summaries)
 
 
-def build(config: SummarizationRun, device: torch.device) -> TextPairsTask:
-    """Prepare the corpus and make an untrained model; the random state decides its weights."""
-    text = prepare_text(config, summary_corpus(config))
-    return TextPairsTask(config, text, SummaryScorer, device)
-
-
-SPEC = TaskSpec(identify=identify, build=build, check=check, unread_in_training=SEARCH_SETTINGS)
+SPEC = TaskSpec(
+    identify=identify, build=SummarizationTask, check=check, unread_in_training=SEARCH_SETTINGS
+)
