@@ -3,19 +3,20 @@
 import difflib
 import fnmatch
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from repro.config.errors import ConfigError
 from repro.config.identity import flattened
 from repro.config.loading import load_structured
 from repro.config.paths import experiments_dirs
 
+T = TypeVar("T")
 ROW_SEPARATOR = " / "
 CLAIMS_FILE = "claims.yaml"
 """File with the claims of a paper, beside its artefacts (:mod:`repro.config.claims`)."""
@@ -158,9 +159,9 @@ class ScalePlan:
             overrides; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
         max_extra_values: in place of that of ``tune``.
-        column_seeds: seeds of single columns, in place of this scale's.
-        column_tuned: values of the tuned setting for single columns, in place of this scale's;
-            a single value is used as it is.
+        column_seeds: seeds by names or labels of columns, in place of this scale's.
+        column_tuned: values of the tuned setting by names or labels of columns, in place of this
+            scale's; a single value is used as it is.
         superseded: overrides of an earlier protocol; runs recorded under it fill cells that have
             no run of today's.
         notes: what a reader must know of this scale alone.
@@ -246,7 +247,12 @@ class Experiment:
     def seeds_at(self, scale: str, column: str = "") -> list[int]:
         """Seeds that this scale runs in a column."""
         plan = self.scales[scale]
-        return plan.column_seeds.get(column) or plan.seeds or self.seeds
+        return self._value_of(column, plan.column_seeds) or plan.seeds or self.seeds
+
+    def _value_of(self, column: str, values: Mapping[str, list[T]]) -> list[T]:
+        """Value of a column by its name or one of its labels; the last of several counts."""
+        found = [key for one in self.columns if one.name == column for key in one.chosen(values)]
+        return values[found[-1]] if found else []
 
     def columns_at(self, scale: str) -> list[Column]:
         """Columns that this scale runs, with its further overrides."""
@@ -268,7 +274,7 @@ class Experiment:
         """Values of the tuned setting that this scale tries in a column, rising."""
         assert self.tune is not None
         plan = self.scales[scale]
-        return sorted(plan.column_tuned.get(column) or plan.tuned or self.tune.values)
+        return sorted(self._value_of(column, plan.column_tuned) or plan.tuned or self.tune.values)
 
     def max_extra_values(self, scale: str) -> int:
         """Return how many values this scale may add to the grid of a cell."""

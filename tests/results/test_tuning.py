@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -80,9 +81,11 @@ def test_without_extension_the_grid_stays_as_it_is() -> None:
     assert run_to_the_end(tuned(grid_factor=None), ends) == [*FIRST, (5, 2.0), (6, 2.0)]
 
 
-def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended() -> None:
-    plan = ScalePlan(column_seeds={"x": [9, 8]}, column_tuned={"x": [3.0]})
+@pytest.mark.parametrize("key", ["x", "treebank"], ids=["name", "label"])
+def test_a_column_has_seeds_and_a_value_of_its_own_that_is_not_extended(key: str) -> None:
+    plan = ScalePlan(column_seeds={key: [9, 8]}, column_tuned={key: [3.0]})
     experiment = tuned(grid_factor=2.0)
+    experiment.columns = [replace(one, labels=["treebank"]) for one in experiment.columns]
     experiment.scales = {"full": plan}
     assert run_to_the_end(experiment, {3: 50}) == [(9, 3.0), (8, 3.0)]
 
