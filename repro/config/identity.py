@@ -31,12 +31,12 @@ def run_id(run: RunConfig, fingerprint: str) -> str:
 
 
 def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> str:
-    """Name what a run trains: runs of one name have the same weights.
+    """Name what a run trains: runs with the same name train the same weights.
 
     Args:
         run: the resolved configuration.
         fingerprint: fingerprint of the corpus that it reads.
-        unread: settings that training does not read, ``<group>.<field>`` each.
+        unread: settings that training does not read, each as ``<group>.<field>``.
     """
     content, names = settings(run, every=False), recorded_names(run)
     for setting in unread:
@@ -46,12 +46,12 @@ def training_id(run: RunConfig, fingerprint: str, unread: Collection[str]) -> st
 
 
 def ensemble_id(members: list[str]) -> str:
-    """Name an ensemble by its members, whatever their order."""
+    """Name an ensemble by its members, irrespective of their order."""
     return _digest({"ensemble": sorted(members), "epoch": NUMERIC_EPOCH})
 
 
 def settings(run: RunConfig, every: bool = True) -> dict[str, Any]:
-    """Every setting that may change a run's numbers, as nested plain values.
+    """Collect every setting that may change a run's numbers, as nested plain values.
 
     Args:
         run: the resolved configuration.
@@ -63,7 +63,7 @@ def settings(run: RunConfig, every: bool = True) -> dict[str, Any]:
 
 
 def flattened(content: Mapping[str, Any], separator: str = ".") -> dict[str, Any]:
-    """Nested values with joined keys: settings with dotted ones."""
+    """Flatten nested values, joining their keys by ``separator``."""
     found: dict[str, Any] = {}
     for key, value in content.items():
         inner = flattened(value, separator) if isinstance(value, dict) else {"": value}
@@ -75,6 +75,7 @@ def schema_defaults(node: Any, prefix: str = "") -> dict[str, Any]:
     """Collect the defaults of the settings of a configuration, with dotted keys."""
     found: dict[str, Any] = {}
     for declared in fields(node):
+        # The recorded name and, if values were renamed too, the recorded ones by the current ones.
         name, values = declared.metadata.get(RECORDED_AS, (declared.name, None))
         value, key = getattr(node, declared.name), f"{prefix}{name}"
         if values is not None:
@@ -89,7 +90,7 @@ def schema_defaults(node: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def recorded_names(node: Any, prefix: str = "", recorded: str = "") -> dict[str, str]:
-    """Dotted keys of renamed settings to the names by which they are recorded."""
+    """Map the dotted keys of renamed settings to the names under which they are recorded."""
     found: dict[str, str] = {}
     for declared in fields(node):
         name, _ = declared.metadata.get(RECORDED_AS, (declared.name, None))
@@ -102,7 +103,7 @@ def recorded_names(node: Any, prefix: str = "", recorded: str = "") -> dict[str,
 
 
 def _content(node: Any, every: bool) -> Any:
-    """A configuration, or a part of one, under the names by which its settings are recorded."""
+    """Convert a configuration, or a part of one, to plain values under their recorded names."""
     if is_dataclass(node):
         found = {}
         for setting in fields(node):

@@ -1,7 +1,7 @@
 """Natural language inference: SNLI 1.0 and MultiNLI 1.0 in the layout of their archives.
 
 Files ``snli_1.0/snli_1.0_{train,dev,test}.jsonl`` and
-``multinli_1.0/multinli_1.0_{train,dev_matched}.jsonl``: one JSON object a line with the keys
+``multinli_1.0/multinli_1.0_{train,dev_matched}.jsonl``: one JSON object per line with the keys
 ``gold_label``, ``sentence1``, ``sentence2``, ``pairID`` and, in the originals, the parses
 ``sentence1_binary_parse`` and ``sentence2_binary_parse``. A pair with the gold label ``-`` has no
 label and is left out.
@@ -32,7 +32,7 @@ from repro.data.files import decoded_lines, numbered_lines, parse_json_object, s
 from repro.data.vocabulary import Vocabulary
 
 LONGEST = 1000
-"""No sentence has more words, unless its line is broken: the longest have a few hundred."""
+"""Limit that only a malformed line exceeds: the longest sentences have a few hundred words."""
 Row = TypeVar("Row")
 _WORDS = re.compile(
     r"""
@@ -49,13 +49,13 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NliExample:
-    """One labelled pair.
+    """Labelled pair of sentences.
 
     Attributes:
-        pair_id: the corpus's name of the pair.
-        premise: its words; empty where the corpus has an empty sentence.
-        hypothesis: its words, likewise.
-        label: index into :data:`LABELS`.
+        pair_id: identifier of the pair in the corpus.
+        premise: words of the premise; empty where the corpus has an empty sentence.
+        hypothesis: words of the hypothesis, likewise.
+        label: index into the labels of the corpus.
     """
 
     pair_id: str
@@ -70,6 +70,7 @@ class NliCorpus:
 
     Attributes:
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
+        labels: names that the labels of the examples index.
     """
 
     name: str
@@ -81,16 +82,16 @@ class NliCorpus:
 
 
 def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliCorpus:
-    """Read SNLI or MultiNLI; the matched validation set of MultiNLI is halved for test data.
+    """Read SNLI or MultiNLI, whose matched validation set is split into validation and test.
 
     Args:
-        source: the declaration.
+        source: declaration of the corpus: its files and their sizes.
         data_dir: folder that holds the folder of the corpus, or that folder itself.
-        reading: words and sizes, the latter before the split.
+        reading: how to tokenize and whether to check sizes, which are those before the split.
 
     Raises:
         DataError: a file missing or malformed, not of the expected size, or a duplicate ``pairID``
-            in the part that is halved.
+            in the part that is split.
 
     References:
         Niculae et al. (2018), §5.2, footnote 3.
@@ -107,7 +108,7 @@ def load_nli(source: SentencePairs, data_dir: Path, reading: NliReading) -> NliC
 
 
 def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
-    """SHA-256 over the names and the SHA-256 of a corpus's files, which are not parsed.
+    """Compute :attr:`NliCorpus.fingerprint` without parsing the files.
 
     Raises:
         DataError: a file is missing.
@@ -116,7 +117,7 @@ def nli_fingerprint(source: SentencePairs, data_dir: Path) -> str:
 
 
 def pair_files(folder: Path) -> dict[str, Path]:
-    """Find the files of your own pairs: ``{train,dev,test}.jsonl`` or ``.tsv``.
+    """Find the files of user-supplied pairs: ``{train,dev,test}.jsonl`` or ``.tsv``.
 
     Raises:
         DataError: a split has no file, or two.
@@ -135,15 +136,15 @@ def pair_files(folder: Path) -> dict[str, Path]:
 
 
 def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
-    """Read sentence pairs of your own, with any labels.
+    """Read user-supplied sentence pairs, with any labels.
 
-    A JSONL file has one object a line; a TSV file begins with a line of the names of its columns.
-    They are ``premise``, ``hypothesis``, ``label`` and, optionally, ``id``, or those of SNLI's
+    A JSONL file has one object per line; a TSV file starts with a line of column names. Keys and
+    columns are ``premise``, ``hypothesis``, ``label`` and, optionally, ``id``, or those of the SNLI
     archive. The labels are those of the training data, sorted; pairs labelled ``-`` are left out.
 
     Args:
         folder: see :func:`pair_files`.
-        reading: words; ``max_words`` leaves out training pairs.
+        reading: how to tokenize; training pairs longer than ``max_words`` are left out.
 
     Raises:
         DataError: a file is missing, a line is malformed or has a label that no training pair has;
@@ -156,7 +157,7 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
         raise DataError(f"{paths['train']}: expected at least two labels, found {labels}")
     parts = {}
     for split, path in paths.items():
-        first = 2 if path.suffix == ".tsv" else 1  # after the line of names
+        first = 2 if path.suffix == ".tsv" else 1  # line 1 has the column names
         parts[split] = labelled(records[split], dict, reading, str(path), labels, first)
     parts["train"] = _short_enough(folder.name, parts["train"], reading)
     digest = _fingerprint(paths)
@@ -164,7 +165,7 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
 
 
 def own_fingerprint(folder: Path) -> str:
-    """SHA-256 over the names and the SHA-256 of the files of your own pairs."""
+    """Compute :attr:`NliCorpus.fingerprint` of user-supplied pairs without parsing them."""
     return _fingerprint(pair_files(folder))
 
 
@@ -174,11 +175,11 @@ _KEYS = {
     "gold_label": ("label", "gold_label"),
     "pairID": ("id", "pairID"),
 }
-"""Keys of the archives to the names that files of your own may use."""
+"""Keys of the archives, each with the names accepted in user-supplied files, preferred first."""
 
 
 def _own_records(path: Path) -> list[dict[str, str]]:
-    """Rows of a JSONL or TSV file with the keys of the archives."""
+    """Read the rows of a JSONL or TSV file and give them the keys of the archives."""
     lines = numbered_lines(path.read_bytes(), path)
     names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
     records = []
@@ -187,10 +188,10 @@ def _own_records(path: Path) -> list[dict[str, str]]:
             if names is None:
                 row = parse_json_object(line)
             else:
-                fields = line.split("\t")
-                if len(fields) != len(names):
-                    raise ValueError(f"expected {len(names)} columns, found {len(fields)}")
-                row = dict(zip(names, fields, strict=True))
+                cells = line.split("\t")
+                if len(cells) != len(names):
+                    raise ValueError(f"expected {len(names)} columns, found {len(cells)}")
+                row = dict(zip(names, cells, strict=True))
             record = {}
             for key, choices in _KEYS.items():
                 value = next((row[name] for name in choices if name in row), None)
@@ -214,10 +215,10 @@ def _fingerprint(paths: Mapping[str, Path]) -> str:
 
 
 def halves(examples: list[NliExample]) -> tuple[list[NliExample], list[NliExample]]:
-    """Two halves; the first has one more pair where the number is odd.
+    """Split examples into halves by the hash of their ``pair_id``.
 
-    The first holds the pairs whose ``pair_id`` has the smaller SHA-256 in hexadecimal digits.
-    Both keep the order of ``examples``.
+    The first half holds the pairs with the smaller SHA-256 in hexadecimal digits, and one pair more
+    if the number is odd. Both keep the order of ``examples``.
 
     Raises:
         DataError: two pairs have the same ``pair_id``.
@@ -253,12 +254,12 @@ def labelled(
     labels: Sequence[str] = LABELS,
     first: int = 1,
 ) -> list[NliExample]:
-    """Turn rows into examples; pairs without a label are left out.
+    """Turn rows into examples, leaving out pairs without a label.
 
     Args:
-        rows: one a pair.
-        record_of: gives a row the keys of the archives; raises ``ValueError`` where it cannot.
-        reading: how words are made.
+        rows: one per pair.
+        record_of: gives a row the keys of the archives, or raises ``ValueError``.
+        reading: how to tokenize.
         origin: where the rows come from, for messages.
         labels: names of the labels.
         first: number of the first row, for messages.
@@ -289,10 +290,10 @@ def labelled(
 
 
 def check_size(source: SentencePairs, part: str, found: int, reading: NliReading) -> None:
-    """Compare the number of labelled pairs of a part with the published one, if that is wanted.
+    """Compare the number of labelled pairs of a part with the published one.
 
     Raises:
-        DataError: another number where ``reading.check_size`` is set.
+        DataError: the numbers differ and ``reading.check_size`` is set.
     """
     if reading.check_size and found != source.sizes[part]:
         raise DataError(
@@ -328,11 +329,11 @@ def _paths(source: SentencePairs, data_dir: Path) -> dict[str, Path]:
 
 
 def punctuation_words(sentence: str) -> list[str]:
-    """Words, clitics and punctuation marks of raw text.
+    """Split raw text into words, clitics and punctuation marks.
 
     ``n't`` and the clitics ``'s 'm 'd 're 've 'll`` are words; numbers keep inner points, commas
-    and colons, words their inner hyphens; every other mark is a token. Text that is split so
-    already, and joined by spaces, is split in the same way again.
+    and colons, words their inner hyphens; every other mark is a token. Joining the result by
+    spaces and splitting again gives the same tokens.
     """
     return _WORDS.findall(sentence)
 
@@ -363,14 +364,14 @@ def _text(record: Mapping[str, object], key: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class NliBatch:
-    """A padded batch of ``B`` pairs.
+    """Padded batch of ``B`` pairs.
 
     Attributes:
         premise: ids, shape ``(B, m)``, filled with ``PAD``.
         premise_lengths: number of real words, at least 1, shape ``(B,)``.
         hypothesis: ids, shape ``(B, n)``, filled with ``PAD``.
         hypothesis_lengths: likewise.
-        labels: indices into :data:`repro.data.nli.LABELS`, shape ``(B,)``.
+        labels: indices into the labels of the corpus, shape ``(B,)``.
         indices: positions of the pairs in their split, shape ``(B,)``.
     """
 
@@ -390,7 +391,7 @@ class NliBatch:
 
 
 class EncodedPairs:
-    """The pairs of a split as ids in flat arrays; an empty sentence is one unknown word."""
+    """Pairs of a split as ids in flat arrays; an empty sentence becomes one unknown word."""
 
     def __init__(self, examples: Sequence[NliExample], vocabulary: Vocabulary) -> None:
         self._premises = _Ragged(vocabulary.encode(e.premise) for e in examples)
@@ -402,19 +403,19 @@ class EncodedPairs:
 
     @property
     def sort_keys(self) -> list[int]:
-        """One number a pair, for batches of like lengths: by premise, then by hypothesis.
+        """Sort keys of the pairs: length of the premise, then that of the hypothesis.
 
-        :func:`repro.data.batching.epoch_batches` takes them in place of lengths.
+        Given to :func:`repro.data.batching.epoch_batches`, they batch pairs of similar lengths.
         """
         step = self._hypotheses.lengths.max(initial=0) + 1
         keys: list[int] = (self._premises.lengths * step + self._hypotheses.lengths).tolist()
         return keys
 
     def collate(self, indices: Sequence[int]) -> NliBatch:
-        """The chosen pairs as a batch, in the order of ``indices``.
+        """Make a batch of the pairs at ``indices``, in that order.
 
         Raises:
-            ValueError: no index.
+            ValueError: ``indices`` is empty.
         """
         if not indices:
             raise ValueError("a batch needs at least one pair")
@@ -425,7 +426,7 @@ class EncodedPairs:
 
 
 class _Ragged:
-    """Sequences of ids, one after the other."""
+    """Sequences of ids, concatenated in one array; an empty one becomes one unknown word."""
 
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
         arrays = [np.array(ids or [Vocabulary.UNK], dtype=np.int32) for ids in sequences]
@@ -434,7 +435,7 @@ class _Ragged:
         self._ids: NDArray[np.int32] = np.concatenate([*arrays, np.zeros(0, dtype=np.int32)])
 
     def padded(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Ids ``(B, longest)`` filled with ``PAD``, and lengths ``(B,)``."""
+        """Return ids ``(B, longest)``, filled with ``PAD``, and lengths ``(B,)``."""
         lengths = self.lengths[rows]
         offsets = np.arange(lengths.max())
         real = offsets < lengths[:, None]

@@ -303,7 +303,12 @@ class LinearEntmaxLoss(nn.Module):
 
 
 def check_numbers(alpha: float, chunk_size: int | None) -> float:
-    """Return ``α`` as a Python number; raise ``TypeError`` for a tensor, which has its own loss."""
+    """Return ``α`` as a Python number.
+
+    Raises:
+        TypeError: it is a tensor, which has its own loss, or no number.
+        ValueError: it is below 1 or not finite, or ``chunk_size`` is below 1.
+    """
     if isinstance(alpha, Tensor):
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
     if chunk_size is not None and chunk_size < 1:

@@ -28,7 +28,7 @@ from repro.mappings.modules import ProbabilityMap
 
 
 class Unsolvable(Exception):
-    """A kernel met rows that cannot be solved; the checks in PyTorch say which."""
+    """Raised when a kernel meets infeasible rows; the checks in PyTorch then say which."""
 
 
 def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: int = -1) -> Tensor:
@@ -39,8 +39,8 @@ def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: 
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` is no bound, zero is
-            an exhausted one. It receives gradients.
+        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` means no bound,
+            zero an exhausted one. It receives gradients.
         mask: boolean, broadcasts to ``scores``; True = allowed.
         dim: the axis that becomes a distribution.
 
@@ -53,8 +53,8 @@ def csoftmax(scores: Tensor, upper: Tensor, *, mask: Tensor | None = None, dim: 
         TypeError: scores or bounds are not floating point, or the mask is not boolean.
         ValueError: bounds are negative or NaN, or sum to less than one over the allowed entries
             of a row, in both cases by more than ``n`` roundings; or a shape does not broadcast.
-            On an accelerator, under ``torch.compile`` or ``vmap`` values are not read; there,
-            such rows come out as NaN.
+            On an accelerator and under ``torch.compile`` or ``vmap``, where values are not read,
+            such rows are NaN instead.
 
     References:
         Malaviya et al. (2018), Eq. 4; Martins & Kreutzer (2017).
@@ -72,8 +72,8 @@ def csparsemax(
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` is no bound, zero is
-            an exhausted one. It receives gradients.
+        upper: ``u >= 0``, floating point, broadcasts to ``scores``; ``inf`` means no bound,
+            zero an exhausted one. It receives gradients.
         mask: boolean, broadcasts to ``scores``; True = allowed.
         dim: the axis that becomes a distribution.
 
@@ -86,8 +86,8 @@ def csparsemax(
         TypeError: scores or bounds are not floating point, or the mask is not boolean.
         ValueError: bounds are negative or NaN, or sum to less than one over the allowed entries
             of a row, in both cases by more than ``n`` roundings; or a shape does not broadcast.
-            On an accelerator, under ``torch.compile`` or ``vmap`` values are not read; there,
-            such rows come out as NaN.
+            On an accelerator and under ``torch.compile`` or ``vmap``, where values are not read,
+            such rows are NaN instead.
 
     References:
         Malaviya et al. (2018), Eq. 6 and Proposition 1.
@@ -103,7 +103,7 @@ def budget(
     .. math:: p = \arg\max_{0 \le q \le 1,\, \sum_j q_j = k} \langle q, z \rangle
               - \tfrac12 \lVert q \rVert_2^2, \qquad p_j = \max(0, \min(1, z_j - \tau))
 
-    ``k = 1`` is sparsemax. For an integer ``k`` and scores far apart the ``k`` largest get one.
+    ``k = 1`` is sparsemax. For an integer ``k`` and well separated scores, the ``k`` largest get 1.
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
@@ -122,7 +122,7 @@ def budget(
             not broadcast. On accelerators, in ``torch.compile`` or ``vmap`` such rows are NaN.
 
     References:
-        The problem of Malaviya et al. (2018), Eq. 6, with all bounds one and total ``k``.
+        Malaviya et al. (2018), Eq. 6, here with all bounds equal to one and total ``k``.
     """
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
@@ -132,9 +132,9 @@ def budget(
         try:
             probs, _ = BoundedFunction.run(to_last(wide, dim), None, total, 1.0, 0.0)
             return like_scores(probs, scores, dim)
-        except Unsolvable:
+        except Unsolvable:  # the check below names the row
             pass
-    rows, ones = _admit_budget(wide, total, dim)
+    rows, ones = _check_budget(wide, total, dim)
     probs, _ = BoundedFunction.run(rows, ones, total, 1.0, math.inf)
     return like_scores(probs, scores, dim)
 
@@ -142,7 +142,7 @@ def budget(
 def _constrained(
     scores: Tensor, upper: Tensor, order: float, mask: Tensor | None, dim: int
 ) -> Tensor:
-    """Check the arguments and solve: a kernel checks the bounds itself."""
+    """Check the arguments and solve; bounds are checked by the kernel if there is one."""
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
@@ -150,35 +150,35 @@ def _constrained(
     check_broadcast("upper", upper, scores)
     if dispatch.has_kernel(wide):
         bounds = cast_like(wide, upper)
-        if bounds.shape != wide.shape:  # an expansion has a derivative, which takes time
+        if bounds.shape != wide.shape:  # even a trivial expansion adds a backward step
             bounds = bounds.expand_as(wide)
         rows, bounds = to_last(wide, dim), to_last(bounds, dim)
         try:
             probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, _slack(upper, wide, dim))
             return like_scores(probs, scores, dim)
-        except Unsolvable:
+        except Unsolvable:  # the check below names the row
             pass
-    rows, bounds = _admit(wide, upper, dim)
+    rows, bounds = _check_bounds(wide, upper, dim)
     probs, _ = BoundedFunction.run(rows, bounds, 1.0, order, math.inf)
     return like_scores(probs, scores, dim)
 
 
 def _slack(upper: Tensor, scores: Tensor, dim: int) -> float:
-    """How far below what is asked for bounds and their sums may be.
+    """Return the tolerance by which bounds may be below zero and their sums below one.
 
-    Bounds are remainders, a fertility less the attention spent, and carry the rounding of that
-    difference. Each may be off by one rounding of one, so sums down to ``1 - n eps`` and bounds
-    down to ``-n eps`` pass (``eps`` that of the bounds' type, ``n eps`` at most 0.01).
+    Bounds are often differences, a fertility less the attention spent so far, and carry their
+    rounding. Each may be off by one ``eps`` of its dtype, so sums down to ``1 - n eps`` and bounds
+    down to ``-n eps`` pass (``n eps`` at most 0.01).
     """
     return min(scores.size(dim) * torch.finfo(upper.dtype).eps, 0.01)
 
 
-def _admit(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _check_bounds(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Check bounds of distributions along ``dim``, which broadcast to the scores.
 
     Returns:
-        The rows of scores, NaN where they cannot be solved and could not be refused; the bounds
-        like them, at least zero, and zero where forbidden.
+        Scores with ``dim`` last, NaN in infeasible rows if values cannot be read; bounds of that
+        shape, at least zero, and zero where forbidden.
 
     Raises:
         ValueError: bounds are negative or NaN, or sum to less than one.
@@ -210,8 +210,8 @@ def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
     return _check_k(k)
 
 
-def _admit_budget(scores: Tensor, total: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Rows of scores and bounds for the solver; NaN in rows that could not be refused."""
+def _check_budget(scores: Tensor, total: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Check ``k``; return scores, NaN in rows as by :func:`_check_bounds`, and bounds of one."""
     rows = to_last(scores, dim)
     ones = (rows != -torch.inf).to(scores.dtype)
     count = ones.sum(-1, keepdim=True)
@@ -242,11 +242,11 @@ def _first_row(flags: Tensor, dim: int) -> tuple[int, ...]:
 
 
 class BoundedFunction(DifferentiableFunction):
-    """``p`` under bounds along the last axis, and the KKT status of its entries.
+    """Compute ``p`` under bounds along the last axis, and the KKT status of its entries.
 
-    Interior entries move as without bounds, by ``diag(s) - s sᵀ / Σs`` with ``s = p`` (softmax) or
-    1 (sparsemax); those at their bounds move with them, and the interior ones make up for it in
-    proportion to ``s``. Where no entry is interior, ``p`` is a corner and the derivative is zero.
+    The Jacobian in the scores is ``diag(s) - s sᵀ / Σs``, where ``s`` is ``p`` (softmax) or 1
+    (sparsemax) at interior entries and zero elsewhere. Entries at their upper bound follow it, and
+    interior ones compensate in proportion to ``s``. If none is interior, all derivatives are zero.
     """
 
     @staticmethod
@@ -262,15 +262,14 @@ class BoundedFunction(DifferentiableFunction):
         Args:
             scores: shape ``(..., n)`` with ``n >= 1``; ``-inf`` where forbidden.
             upper: bounds, like ``scores``; zero where forbidden, unless there is a kernel. None,
-                for a kernel only, is one for each entry.
-            total: mass to spend, a number or ``(..., 1)``.
+                which requires a kernel, means that all bounds are one.
+            total: sum of each row, a number or ``(..., 1)``.
             order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
-            slack: how far below what is asked for bounds may be before a kernel says so; infinite
-                where the arguments have been checked.
+            slack: tolerance of a kernel's check of the bounds, see :func:`_slack`; infinite if they
+                have been checked.
 
         Raises:
-            Unsolvable: a kernel met rows that cannot be solved. They are NaN where values are not
-                read.
+            Unsolvable: a kernel met infeasible rows. If values are not read, they are NaN instead.
         """
         is_one = isinstance(total, float) and total == 1.0
         if not dispatch.has_kernel(scores) or not (upper is None or is_one):
@@ -288,7 +287,7 @@ class BoundedFunction(DifferentiableFunction):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.spends, ctx.order = isinstance(inputs[2], Tensor), inputs[3]
+        ctx.row_totals, ctx.order = isinstance(inputs[2], Tensor), inputs[3]
         ctx.mark_non_differentiable(output[1])
         keep(ctx, *output)
 
@@ -296,19 +295,20 @@ class BoundedFunction(DifferentiableFunction):
     def backward(
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor, Tensor | None, Tensor | None, None, None]:
-        """``s (g - m)`` for the scores, ``g - m`` for bounds that are met, ``m`` for the total."""
+        """Return ``s (g - m)``; ``g - m`` at active bounds; for the total, ``m = Σ s g / Σs``."""
         probs, status = ctx.saved_tensors
         to_upper = ctx.needs_input_grad[1]
         if dispatch.differentiable_once(probs, grads[0]):
-            moved, charged, spent = launch(
-                "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.spends
+            grad_scores, grad_bounds, mean = launch(
+                "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.row_totals
             )
-            grad_total = spent.view(*probs.shape[:-1], 1) if ctx.spends else None
-            return moved, charged if to_upper else None, grad_total, None, None
+            grad_total = mean.view(*probs.shape[:-1], 1) if ctx.row_totals else None
+            return grad_scores, grad_bounds if to_upper else None, grad_total, None, None
         slope, share, full = _response(probs, status, ctx.order)
         mean = (share * grads[0]).sum(-1, keepdim=True)
         grad_upper = full * (grads[0] - mean) if to_upper else None
-        return slope * (grads[0] - mean), grad_upper, mean if ctx.spends else None, None, None
+        grad_total = mean if ctx.row_totals else None
+        return slope * (grads[0] - mean), grad_upper, grad_total, None, None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
@@ -320,13 +320,13 @@ class BoundedFunction(DifferentiableFunction):
         if tangents[1] is not None:
             lifted = full * tangents[1]
             moved = moved + lifted - share * lifted.sum(-1, keepdim=True)
-        if ctx.spends and tangents[2] is not None:
+        if ctx.row_totals and tangents[2] is not None:
             moved = moved + share * tangents[2]
         return moved, None
 
 
 def _response(probs: Tensor, status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``s``, ``s / Σs`` and where bounds are met; all zero at a corner."""
+    """Return ``s``, ``s / Σs`` and where bounds are active; all zero if no entry is interior."""
     slope = (status == INTERIOR) * (probs if order == 0.0 else torch.ones_like(probs))
     sums = slope.sum(-1, keepdim=True)
     corner = sums == 0
@@ -336,12 +336,12 @@ def _response(probs: Tensor, status: Tensor, order: float) -> tuple[Tensor, Tens
 def bounded_value(
     scores: Tensor, upper: Tensor | None, total: float | Tensor, order: float
 ) -> Tensor:
-    """``max <q, z> - Ω(q)`` under the bounds, with ``Ω`` the Tsallis entropy of ``order``.
+    """Return ``max <q, z> - Ω(q)`` under the bounds, with ``-Ω`` the Tsallis entropy of ``order``.
 
-    The gradient is ``p`` in the scores and the multipliers in the bounds and the total: for a
-    bound that is met, by how much ``z - Ω'(u)`` exceeds the level ``z - Ω'(p)`` of the interior
-    entries. At a corner, and for an exhausted bound under the entropy, where it is infinite, the
-    multiplier is reported as zero.
+    The gradient is ``p`` in the scores and the multipliers in the bounds and the total. That of the
+    total is the common ``z - Ω'(p)`` of the interior entries; that of an active bound is what
+    ``z - Ω'(u)`` exceeds it by. If no entry is interior, and for an exhausted bound under the
+    entropy, where it is infinite, the multiplier is reported as zero.
 
     Arguments are those of :class:`BoundedFunction`. The result has the shape of ``scores`` without
     the last axis; ``-inf`` for a row with nothing allowed.
@@ -350,7 +350,7 @@ def bounded_value(
     held = probs.detach()
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), -1)
     best = (held * centred).sum(-1) - tsallis(held, order, -1) + (total * top).squeeze(-1)
-    # Multipliers of the bounds, and the level of the interior entries, which is that of the total.
+    # Heights are ``z - Ω'(p)``, shifted to be finite; interior entries have the same, the level.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
     heights = (scores.clamp(max=largest) - shift).masked_fill(status == AT_ZERO, 0.0)
@@ -360,10 +360,10 @@ def bounded_value(
         heights = heights - probs + 0.5
     _, share, full = _response(held, status, 0.0)
     level = (share * heights).sum(-1, keepdim=True)
-    met = full & (probs > 0) if order == 0.0 else full
-    spent = share.sum(-1, keepdim=True) > 0
-    excess = torch.where(met, heights - level, 0.0)
-    level = torch.where(spent, level + shift, 0.0)
+    active = full & (probs > 0) if order == 0.0 else full
+    has_interior = share.sum(-1, keepdim=True) > 0
+    excess = torch.where(active, heights - level, 0.0)
+    level = torch.where(has_interior, level + shift, 0.0)
     value: Tensor = Danskin.run(scores, probs, best.detach(), -1)
     if upper is not None:
         value = Danskin.run(upper, excess, value, -1)
@@ -371,19 +371,19 @@ def bounded_value(
 
 
 class BoundedMap(ProbabilityMap):
-    """A map with upper bounds, which every call takes as its second argument."""
+    """Probability map with upper bounds, the second argument of every call."""
 
     order: float
-    """Order of the Tsallis entropy ``-Ω``."""
+    """``α - 1`` of the Tsallis entropy ``-Ω``: 0 for Shannon's, 1 for Gini's."""
 
     def forward(  # type: ignore[override]
         self, scores: Tensor, upper: Tensor, mask: Tensor | None = None, dim: int = -1
     ) -> Tensor:
-        """Return the distribution, like ``scores``; arguments as of the function."""
+        """Return the distribution, like ``scores``; arguments are those of :func:`csoftmax`."""
         return _constrained(scores, upper, self.order, mask, dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``Ω(p)``, that of the map without bounds."""
+        """Return ``Ω(p)``, which does not depend on the bounds."""
         return tsallis(probs, self.order, dim)
 
     def value(  # type: ignore[override]
@@ -392,37 +392,37 @@ class BoundedMap(ProbabilityMap):
         """Return ``max <q, z> - Ω(q)`` over the distributions under the bounds.
 
         Its gradient is ``p`` in the scores and the multipliers in the bounds (zero for a bound
-        that is not met; where several are possible, because no entry is interior, also zero).
-        Arguments are those of the function, with ``n >= 1``. The result has the shape of
+        that is not active, and if no entry is interior, where they are not unique).
+        Arguments are those of :func:`csoftmax`, with ``n >= 1``. The result has the shape of
         ``scores`` without ``dim``; it is ``-inf`` for a row with nothing allowed.
         """
         wide = allowed_scores(scores, mask, dim)
         check_floating("upper", upper)
         check_broadcast("upper", upper, scores)
-        rows, bounds = _admit(wide, upper, dim)
+        rows, bounds = _check_bounds(wide, upper, dim)
         return bounded_value(rows, bounds, 1.0, self.order).to(scores.dtype)
 
 
 class Csoftmax(BoundedMap):
-    """:func:`csoftmax` with ``Ω(p) = Σ p log p``.
+    """Module form of :func:`csoftmax`, with ``Ω(p) = Σ p log p``.
 
-    Where a bound is exhausted (zero) its multiplier is infinite; :meth:`value` reports zero.
+    The multiplier of an exhausted (zero) bound is infinite; :meth:`value` reports it as zero.
     """
 
     order = 0.0
 
 
 class Csparsemax(BoundedMap):
-    """:func:`csparsemax` with ``Ω(p) = ½ (‖p‖² - 1)``."""
+    """Module form of :func:`csparsemax`, with ``Ω(p) = ½ (‖p‖² - 1)``."""
 
     order = 1.0
 
 
 class Budget(ProbabilityMap):
-    """:func:`budget` with ``Ω(p) = ½ Σ p (p - 1)``, zero on every selection of entries.
+    """Module form of :func:`budget`, with ``Ω(p) = ½ Σ p (p - 1)``, zero on 0-1 vectors.
 
     Args:
-        k: how much to select: a number, or a tensor with size 1 on the axis of the entries, kept
+        k: sum of the result: a number, or a tensor with size 1 on the axis of the entries, kept
             as a buffer.
     """
 
@@ -438,7 +438,7 @@ class Budget(ProbabilityMap):
             self.k = _check_k(k)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`budget`."""
+        """Return :func:`budget` of the scores."""
         return budget(scores, self.k, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -449,6 +449,6 @@ class Budget(ProbabilityMap):
         """Return ``max <q, z> - Ω(q)`` over selections, as :meth:`ProbabilityMap.value` does."""
         wide = allowed_scores(scores, mask, dim)
         total = _total(self.k, wide, dim)
-        rows, ones = _admit_budget(wide, total, dim)
+        rows, ones = _check_budget(wide, total, dim)
         upper = None if dispatch.has_kernel(rows) else ones
         return bounded_value(rows, upper, total, 1.0).to(scores.dtype)

@@ -1,4 +1,4 @@
-"""The mapping of any differentiable regulariser: accelerated projected gradient, then Prop. 1.
+"""Mappings of user-defined regularisers: FISTA, differentiated implicitly by Proposition 1.
 
 Niculae & Blondel (2017), §3.1 and Appendix B.4.
 """
@@ -19,16 +19,16 @@ from repro.mappings.modules import ProbabilityMap
 Regulariser = Callable[[Tensor], Tensor]
 HessianProduct = Callable[[Tensor, Tensor], Tensor]
 _CHECK = 10
-"""Steps between looks at the residual."""
+"""Number of iterations between checks of the residual."""
 _SHRINK = 0.9
-"""Factor on the curvature estimate after a step that was short enough."""
+"""Factor on the curvature estimate after an accepted step, so that steps can become longer."""
 _KEPT = 0.3
-"""Share of an entry that a step has to leave where the gradient is infinite on the boundary."""
+"""Fraction of an entry that a step must keep if the gradient is infinite on the boundary."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Function to minimise; the arguments are those of :func:`regularized`."""
+    """Regulariser with its derivatives, and when to stop; fields as in :func:`regularized`."""
 
     omega: Regulariser
     gamma: float
@@ -38,7 +38,7 @@ class Problem:
     max_iterations: int
 
     def slope(self, point: Tensor) -> Tensor:
-        """``γ ∇Ω``."""
+        """Return ``γ ∇Ω`` at a point."""
         if self.grad is not None:
             return self.gamma * _checked("grad", self.grad(point), point.shape)
         with torch.enable_grad():
@@ -48,7 +48,7 @@ class Problem:
         return self.gamma * slope
 
     def bend(self, point: Tensor, vector: Tensor) -> Tensor:
-        """``γ ∇²Ω v``."""
+        """Return the Hessian-vector product ``γ ∇²Ω v`` at a point."""
         if self.hvp is not None:
             return self.gamma * _checked("hvp", self.hvp(point, vector), point.shape)
         with torch.enable_grad():
@@ -57,8 +57,8 @@ class Problem:
                 slope = self.grad(point)
             else:
                 (slope,) = torch.autograd.grad(self.omega(point).sum(), point, create_graph=True)
-            (bent,) = torch.autograd.grad(slope, point, vector)
-        return self.gamma * bent
+            (product,) = torch.autograd.grad(slope, point, vector)
+        return self.gamma * product
 
 
 def _checked(name: str, values: Tensor, shape: torch.Size) -> Tensor:
@@ -72,11 +72,11 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
     """Minimise ``γ Ω(q) - <q, x>`` over the simplex of the allowed entries, row by row.
 
     FISTA (Beck & Teboulle, 2009) with backtracking and restarts: every row has its own curvature
-    estimate ``scale`` (``L``) and momentum ``theta``; ``energy`` is ``θ² L`` of the last step,
-    infinite at a restart.
+    estimate ``scale`` (``L``) and momentum ``theta``; ``energy`` is ``θ² L`` of the last accepted
+    step, infinite after a restart, from which ``θ = 1`` follows.
 
     Raises:
-        RuntimeError: rows did not reach the tolerance.
+        RuntimeError: some row does not reach the tolerance.
     """
 
     def gradient(point: Tensor) -> Tensor:
@@ -89,47 +89,47 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
     scale = torch.full_like(point[..., :1], problem.gamma)
     theta = torch.ones_like(scale)
     energy = residual = torch.full_like(scale, inf)
-    # Rows whose gradient was infinite on the boundary, as that of the entropy is.
-    barred = torch.zeros_like(scale, dtype=torch.bool)
+    # Rows that have met an infinite gradient, as that of the entropy on the boundary.
+    unbounded = torch.zeros_like(scale, dtype=torch.bool)
     done = scores.isnan().any(-1, keepdim=True)
-    found = point.masked_fill(done, torch.nan)
+    result = point.masked_fill(done, torch.nan)
     for iteration in range(1, problem.max_iterations + 1):
-        # The last step prolonged, as far as the momentum asks and the simplex allows.
+        # Extrapolate the last step by the momentum, at most to the boundary of the simplex.
         new_theta = 2 / (1 + (1 + 4 * scale / energy).sqrt())
         step = point - previous
-        room = torch.where(step < 0, point / -step, inf).amin(-1, keepdim=True)
-        room = torch.where(barred, (1 - _KEPT) * room, room)
-        length = torch.minimum(new_theta * (1 / theta - 1), room)
+        limit = torch.where(step < 0, point / -step, inf).amin(-1, keepdim=True)
+        limit = torch.where(unbounded, (1 - _KEPT) * limit, limit)
+        length = torch.minimum(new_theta * (1 / theta - 1), limit)
         mixed = (point + length * step).clamp_(min=0)
         slope = gradient(mixed)
         candidate = project(mixed - slope / scale)
         move = candidate - mixed
-        new_slope = gradient(candidate)
-        change = ((new_slope - slope) * move).sum(-1, keepdim=True)
-        # By convexity this is enough for the quadratic upper bound, and rounding spares it. It is
-        # false where the gradient is infinite or NaN, as that of the entropy on the boundary.
-        short = change <= scale / 2 * move.square().sum(-1, keepdim=True)
-        # The bound sums over a row: the moves of its large entries would let a small one come so
-        # close to an infinite gradient that thousands of steps do not bring it back.
-        barred = barred | ~new_slope.isfinite().all(-1, keepdim=True)
-        short = short & ~(barred & (candidate < _KEPT * point).any(-1, keepdim=True))
-        turned = (move * (candidate - point)).sum(-1, keepdim=True) < 0
-        # A row whose step was too long stays where it is and shortens it.
-        energy = torch.where(short, (new_theta.square() * scale).masked_fill(turned, inf), energy)
-        theta = torch.where(short, new_theta.masked_fill(turned, 1.0), theta)
-        previous = torch.where(short, point, previous)
-        point = torch.where(short, candidate, point)
-        scale = torch.where(short, _SHRINK * scale, 2 * scale)
+        next_slope = gradient(candidate)
+        change = ((next_slope - slope) * move).sum(-1, keepdim=True)
+        # By convexity this implies the quadratic upper bound of backtracking, and it does not lose
+        # digits by cancellation as function values do. Infinite and NaN gradients make it false.
+        accept = change <= scale / 2 * move.square().sum(-1, keepdim=True)
+        # The bound is a sum over the row: moves of its large entries can outweigh a small one that
+        # comes so close to an infinite gradient that thousands of steps do not bring it back.
+        unbounded = unbounded | ~next_slope.isfinite().all(-1, keepdim=True)
+        accept = accept & ~(unbounded & (candidate < _KEPT * point).any(-1, keepdim=True))
+        restart = (move * (candidate - point)).sum(-1, keepdim=True) < 0
+        # Rows whose step is rejected stay where they are and try a shorter one.
+        energy = torch.where(accept, (new_theta.square() * scale).masked_fill(restart, inf), energy)
+        theta = torch.where(accept, new_theta.masked_fill(restart, 1.0), theta)
+        previous = torch.where(accept, point, previous)
+        point = torch.where(accept, candidate, point)
+        scale = torch.where(accept, _SHRINK * scale, 2 * scale)
         if iteration % _CHECK and iteration < problem.max_iterations:
             continue
-        # A plain projected step from here, with its exact zeros, and its residual.
+        # The result is a plain projected step from here, accepted by its own residual.
         probs = project(point - gradient(point) / scale)
         residual = (probs - project(probs - gradient(probs))).abs().amax(-1, keepdim=True)
-        # A row that is found stays as it is, so that it does not depend on the rest of the batch.
-        found = torch.where(done, found, probs)
+        # Converged rows are frozen, so that they do not depend on the rest of the batch.
+        result = torch.where(done, result, probs)
         done = done | (residual <= problem.tolerance)
         if bool(done.all()):
-            return found
+            return result
     raise RuntimeError(
         f"{int((~done).sum())} of {done.numel()} rows did not reach tolerance {problem.tolerance:g}"
         f" in {problem.max_iterations} iterations; largest residual {residual[~done].max():.2g}"
@@ -139,11 +139,11 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
 def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tensor:
     """Solve ``T γ ∇²Ω(p) u = T v`` for ``u = T u``, where ``T`` centres on the support of ``p``.
 
-    ``u`` is zero off the support, NaN in rows where ``v`` is not finite on the support, and, where
-    values cannot be read, in rows that did not converge.
+    ``u`` is zero off the support. It is NaN in rows where ``v`` is not finite on the support and,
+    if values cannot be read (as under ``vmap``), in rows that do not converge.
 
     Raises:
-        RuntimeError: a row did not converge, as when ``Ω`` is not strongly convex.
+        RuntimeError: a row does not converge, as when ``Ω`` is not strongly convex.
     """
     support = probs > 0
     count = support.sum(-1, keepdim=True).clamp(min=1)
@@ -154,40 +154,42 @@ def conjugate_gradients(problem: Problem, probs: Tensor, vector: Tensor) -> Tens
 
     kept = torch.where(support, vector, 0.0)
     scale = kept.abs().amax(-1, keepdim=True)
-    # The system is solved for rows of size one, so that squares neither overflow nor vanish.
+    # Rows are scaled to a largest entry of one, so that squares neither overflow nor vanish.
     unit = kept / scale.masked_fill(scale == 0, 1.0)
-    # The first centring leaves its rounding, a constant, which is no direction of the simplex.
-    rest = way = centred(centred(unit))
-    found = torch.zeros_like(rest)
-    size = rest.square().sum(-1, keepdim=True)
-    eps = torch.finfo(rest.dtype).eps
-    # A vector that is constant on the support leaves about eps², and its solution is zero.
-    goal = (size * eps**1.6).clamp(min=eps**3)
+    # The first centring leaves its rounding, a constant, which is not a direction in the simplex.
+    residual = direction = centred(centred(unit))
+    solution = torch.zeros_like(residual)
+    size = residual.square().sum(-1, keepdim=True)
+    eps = torch.finfo(residual.dtype).eps
+    # The floor: a vector constant on the support, whose solution is zero, leaves entries of eps².
+    target = (size * eps**1.6).clamp(min=eps**3)
+    # In exact arithmetic ``n`` iterations are enough.
     for _ in range(20 + 4 * probs.size(-1)):
-        busy = size > goal
-        if is_concrete(busy) and not bool(busy.any()):
+        active = size > target
+        if is_concrete(active) and not bool(active.any()):
             break
-        bent = centred(problem.bend(probs, way))
-        curvature = (way * bent).sum(-1, keepdim=True)
-        busy = busy & (curvature > 0)
-        length = size / torch.where(busy, curvature, 1.0)
-        found = torch.where(busy, found + length * way, found)
-        rest = torch.where(busy, rest - length * bent, rest)
-        following = rest.square().sum(-1, keepdim=True)
-        way = torch.where(busy, rest + following / torch.where(busy, size, 1.0) * way, way)
-        size = torch.where(busy, following, size)
-    stopped = size > goal
+        product = centred(problem.bend(probs, direction))
+        curvature = (direction * product).sum(-1, keepdim=True)
+        active = active & (curvature > 0)
+        length = size / torch.where(active, curvature, 1.0)
+        solution = torch.where(active, solution + length * direction, solution)
+        residual = torch.where(active, residual - length * product, residual)
+        new_size = residual.square().sum(-1, keepdim=True)
+        ratio = new_size / torch.where(active, size, 1.0)
+        direction = torch.where(active, residual + ratio * direction, direction)
+        size = torch.where(active, new_size, size)
+    stopped = size > target
     if is_concrete(stopped) and bool(stopped.any()):
-        worst = (size / goal)[stopped].max().sqrt()
+        worst = (size / target)[stopped].max().sqrt()
         raise RuntimeError(
             f"conjugate gradients stopped at {worst:.2g} times the accepted residual; "
             "is the regulariser strongly convex?"
         )
-    return (found * scale).masked_fill(stopped | ~scale.isfinite(), torch.nan)
+    return (solution * scale).masked_fill(stopped | ~scale.isfinite(), torch.nan)
 
 
 _LOWEST = -1e15
-"""Stands for every lower score: squares of it are finite in float32, and it gets no mass."""
+"""Bound below centred scores: its square is finite in float32, and it gets no mass."""
 
 
 def regularized(
@@ -199,13 +201,13 @@ def regularized(
     tolerance: float = 1e-6,
     max_iterations: int = 2000,
 ) -> ProbabilityMap:
-    r"""Make the mapping of a regulariser of your own.
+    r"""Make the mapping of a user-defined regulariser.
 
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle - \gamma \, \Omega(q)
 
-    Values come from FISTA with backtracking and restarts, its extrapolation cut back so that ``Ω``
-    is asked for on the simplex only. The derivative solves Proposition 1 on the support by
-    conjugate gradients. Parameters of ``Ω`` receive no gradient; there is no second derivative.
+    Values come from FISTA with backtracking and restarts, its extrapolation shortened so that ``Ω``
+    is evaluated on the simplex only. Derivatives solve the system of Proposition 1 by conjugate
+    gradients on the support. There is no gradient for parameters of ``Ω``, no second derivative.
 
     Args:
         omega: ``Ω``, strongly convex and twice differentiable on the simplex: ``(..., n)`` to
@@ -213,17 +215,17 @@ def regularized(
         gamma: strength of the regulariser, positive; larger is flatter.
         grad: ``∇Ω``, ``(..., n)`` to ``(..., n)``; autograd of ``omega`` if None.
         hvp: ``(q, v) -> ∇²Ω(q) v``, both ``(..., n)``; autograd of the gradient if None.
-        tolerance: the largest entry of ``p - P(p + z - γ ∇Ω(p))``, ``P`` the projection onto the
-            simplex, that is accepted. It is zero at the solution.
-        max_iterations: how many gradient steps to try.
+        tolerance: largest accepted entry, in absolute value, of ``p - P(p + z - γ ∇Ω(p))``, which
+            is zero at the solution; ``P`` projects onto the simplex.
+        max_iterations: maximum number of gradient steps.
 
     Returns:
         A map; calling it raises ``RuntimeError``, with the residual, if the tolerance is not
-        reached, and ``ValueError`` if ``omega``, ``grad`` or ``hvp`` gives a wrong shape. It reads
-        values, so that it cannot be compiled into one graph.
+        reached, and ``ValueError`` if ``omega``, ``grad`` or ``hvp`` returns a wrong shape. It
+        reads values, so that ``torch.compile`` breaks the graph there.
 
     Raises:
-        ValueError: ``gamma`` or the tolerance is not positive and finite, or there is no iteration.
+        ValueError: ``gamma`` or ``tolerance`` is not positive and finite, or there is no iteration.
 
     References:
         Niculae & Blondel (2017), Proposition 1 and Appendix B.4; Beck & Teboulle (2009) for the
@@ -238,7 +240,7 @@ def regularized(
 
 
 class Regularized(ProbabilityMap):
-    """The map of a :class:`Problem`; see :func:`regularized`."""
+    """Probability map that solves a :class:`Problem`; made by :func:`regularized`."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__()
@@ -249,7 +251,7 @@ class Regularized(ProbabilityMap):
 
         Raises:
             RuntimeError: the tolerance is not reached.
-            ValueError: what the regulariser returns has a wrong shape.
+            ValueError: the regulariser or a derivative of it returns a wrong shape.
         """
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
@@ -258,12 +260,12 @@ class Regularized(ProbabilityMap):
         return probs.movedim(-1, dim).to(scores.dtype)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``γ Ω(p)`` as given: zero on one-hot distributions only if yours is."""
+        """Return ``γ Ω(p)``; no constant is added to make it zero on one-hot distributions."""
         return self.problem.gamma * self.problem.omega(probs.movedim(dim, -1))
 
 
 class _RegularizedFunction(Function):
-    """The maximiser along the last axis."""
+    """Maximiser along the last axis; its Jacobian is that of Proposition 1."""
 
     @staticmethod
     def forward(scores: Tensor, problem: Problem) -> Tensor:
@@ -278,7 +280,7 @@ class _RegularizedFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        """Proposition 1; the Jacobian is symmetric."""
+        """Return ``J g``: the Jacobian of Proposition 1 is symmetric."""
         (probs,) = ctx.saved_tensors
         return _ImplicitProduct.apply(probs, grads[0], ctx.problem), None
 
@@ -296,7 +298,7 @@ class _RegularizedFunction(Function):
 
 
 class _ImplicitProduct(Function):
-    """``J v``; apart, so that a second derivative is refused and ``vmap`` finds a rule."""
+    """Product ``J v``, a Function itself to refuse a second derivative and to support ``vmap``."""
 
     @staticmethod
     def forward(probs: Tensor, vector: Tensor, problem: Problem) -> Tensor:

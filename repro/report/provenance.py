@@ -73,9 +73,10 @@ def scale_banner(scale: str) -> str:
     """The warning on every artefact that does not follow the paper's protocol; else blank."""
     if scale == FULL_SCALE:
         return ""
+    meaning = SCALE_MEANING.get(scale, "not the paper's protocol")  # a scale of an extension
     return (
-        f"Measured at {scale} scale ({SCALE_MEANING[scale]}). The paper's results come from its "
-        "full protocol: they are shown apart, and the two are not comparable."
+        f"Measured at {scale} scale ({meaning}). The paper's results come from its full protocol: "
+        "they are shown apart, and the two are not comparable."
     )
 
 

@@ -116,10 +116,14 @@ def _executor(folder: Path, name: str, settings: dict[str, object]) -> "submitit
         executor = submitit.SlurmExecutor(folder / "logs")
     except RuntimeError as error:
         raise ConfigError("hydra/launcher=slurm: there is no Slurm here (srun)") from error
-    memory, same = settings["memory_gb"], ("partition", "account", "qos", "time")
+    memory = settings["memory_gb"]
     executor.update_parameters(
         job_name=name,
-        **{key: settings[key] for key in (*same, "array_parallelism")},
+        partition=settings["partition"],
+        account=settings["account"],
+        qos=settings["qos"],
+        time=settings["time"],
+        array_parallelism=settings["array_parallelism"],
         cpus_per_task=settings["cpus_per_job"],
         mem=None if memory is None else f"{memory}GB",
         gpus_per_node=settings["gpus_per_job"] or None,

@@ -7,14 +7,14 @@ Laplacian (Kirchhoff, 1847; Tutte). For several children of the root it is
 
 and for exactly one child the root's weights leave the diagonal and replace the first row.
 
-Two ways lead to the logarithm of the determinant, both in float64:
+The logarithm of the determinant is computed in one of two ways, both in float64:
 
-* LU factors after every column is divided by its largest weight, so that nothing overflows. This is
-  used where the condition number says that the result has at least eleven digits.
-* Elimination of one word after the other on the logarithms of the weights. The diagonal is never
-  stored, but summed anew from the arcs that are left, so nothing is ever subtracted and nothing
-  under- or overflows: every digit is right for any finite scores. It takes ``n`` dependent steps,
-  so it serves the other instances only: those whose best heads form cycles, at large scores.
+* LU factorisation, after each column is divided by its largest weight to avoid overflow. It is used
+  if the condition number guarantees at least eleven digits.
+* Elimination of one word after another on the logarithms of the weights. The diagonal is not stored
+  but summed from the remaining arcs, so that nothing is subtracted and nothing under- or overflows:
+  the result is accurate for any finite scores. It takes ``n`` dependent steps and is therefore kept
+  for the other instances: those with large scores whose best heads form cycles.
 
 References:
     Koo et al. (2007) and Smith & Smith (2007) for trees; Grassmann, Taksar & Heyman (1985) for
@@ -31,13 +31,13 @@ from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.structures.forward_backward import LOWEST, gradients, log_add, possible
 
 LARGEST_CONDITION = 1e4
-"""Beyond this condition number a Laplacian is not factorised."""
+"""Laplacians with a larger condition number (in the 1-norm) are not factorised."""
 
 
 def tree_log_partition(
     scores: Tensor, lengths: Tensor | None = None, single_root: bool = False
 ) -> Tensor:
-    r"""The log-partition function of dependency trees, twice differentiable.
+    r"""Compute the log-partition function of dependency trees, twice differentiable.
 
     .. math:: \log \sum_{\text{trees } y} \exp \sum_{(h, m) \in y} s_{hm}
 
@@ -45,7 +45,7 @@ def tree_log_partition(
         scores: ``(B, n+1, n+1)``, floating point; row = head, column = modifier, 0 = the root.
             Column 0 and the diagonal are ignored; ``-inf`` forbids an arc.
         lengths: number of words of each instance, ``(B,)``; ``n`` if None.
-        single_root: the root has exactly one child.
+        single_root: whether the root has exactly one child.
 
     Returns:
         ``(B,)``, in the dtype of the scores; ``-inf`` where no tree is allowed, 0 for no words.
@@ -68,15 +68,16 @@ def tree_log_partition(
         forbidden = forbidden | past.unsqueeze(-1) | past.unsqueeze(-2)
     wide = scores.double().masked_fill(forbidden, -torch.inf)
     if batch == 0 or size == 0:
-        return wide.flatten(1)[:, :0].sum(-1).to(scores.dtype)
+        return wide.flatten(1)[:, :0].sum(-1).to(scores.dtype)  # zeros, attached to the graph
     laplacian, shift = _laplacian(wide, words, single_root)
     inverse, failed = torch.linalg.inv_ex(laplacian)
     condition = _column_norm(laplacian.detach()) * _column_norm(inverse.detach())
     trusted = (failed == 0) & (condition < LARGEST_CONDITION)
-    if under_vmap(trusted):
+    if under_vmap(trusted):  # values cannot be read
         return _eliminated(wide, words, single_root).to(scores.dtype)
     if trusted.all():
         return (_log_determinant(laplacian, inverse) + shift).to(scores.dtype)
+    # Identity for the others: a singular matrix, even if masked, would have NaN for a gradient.
     identity = torch.eye(size, dtype=laplacian.dtype, device=device)
     safe = torch.where((~trusted).view(-1, 1, 1), identity, laplacian)
     factorised = _log_determinant(safe, torch.linalg.inv(safe)) + shift
@@ -89,9 +90,9 @@ def tree_log_partition(
 def tree_marginals(
     scores: Tensor, lengths: Tensor | None = None, single_root: bool = False
 ) -> Tensor:
-    r"""Probability of every arc under ``p(y) ∝ exp(score of y)``, differentiable.
+    r"""Compute the probability of every arc under ``p(y) ∝ exp(score of y)``, differentiable.
 
-    It is the gradient of :func:`tree_log_partition`, whose arguments it takes.
+    It is the gradient of :func:`tree_log_partition` and takes the same arguments.
 
     Returns:
         Like ``scores``; every column of a word sums to one, all else is exactly zero. All zeros
@@ -102,10 +103,10 @@ def tree_marginals(
 
 
 def _log_determinant(matrix: Tensor, inverse: Tensor) -> Tensor:
-    """Logarithm of a positive determinant; its derivative is the transposed inverse."""
+    """Return the logarithm of a positive determinant, whose gradient is the transposed inverse."""
     factors = torch.linalg.lu_factor_ex(matrix.detach())[0]
     value = factors.diagonal(dim1=-2, dim2=-1).abs().log().sum(-1)
-    total: Tensor = _WithSlope.run(matrix, inverse.mT, value)
+    total: Tensor = _WithGradient.run(matrix, inverse.mT, value)
     return total
 
 
@@ -114,9 +115,9 @@ def _column_norm(matrix: Tensor) -> Tensor:
 
 
 def _laplacian(scores: Tensor, words: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    """The scaled Laplacian, and the logarithm of what it was divided by."""
-    deciding = scores[:, 1:, 1:] if single_root else scores[:, :, 1:]
-    shift = _finite(deciding.detach().amax(-2, keepdim=True))
+    """Return the scaled Laplacian, and what scaling takes from its log-determinant."""
+    arc_scores = scores[:, 1:, 1:] if single_root else scores[:, :, 1:]
+    shift = _finite(arc_scores.detach().amax(-2, keepdim=True))
     arcs = (scores[:, 1:, 1:] - shift).exp()
     root = scores[:, 0, 1:] - shift.squeeze(-2)
     padding = torch.diag_embed((~words).to(scores.dtype))
@@ -124,9 +125,9 @@ def _laplacian(scores: Tensor, words: Tensor, single_root: bool) -> tuple[Tensor
     if not single_root:
         return torch.diag_embed(arcs.sum(-2) + root.exp()) - arcs + padding, total
     largest = _finite(root.detach().amax(-1, keepdim=True))
-    below = (torch.diag_embed(arcs.sum(-2)) - arcs + padding)[:, 1:]
+    other_rows = (torch.diag_embed(arcs.sum(-2)) - arcs + padding)[:, 1:]
     first = (root - largest).exp().unsqueeze(-2) + padding[:, :1]
-    return torch.cat((first, below), -2), total + largest.squeeze(-1)
+    return torch.cat((first, other_rows), -2), total + largest.squeeze(-1)
 
 
 def _finite(largest: Tensor) -> Tensor:
@@ -134,10 +135,10 @@ def _finite(largest: Tensor) -> Tensor:
 
 
 def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
-    """The log-partition function by elimination of the words on log-weights.
+    """Compute the log-partition function by eliminating the words on log-weights.
 
-    Words are taken in the order of their best remaining head, so that a word that only the root
-    can lead comes last: only the last word may have the root as its head if there is one root.
+    The word with the best remaining head is eliminated next. With a single root, only the last word
+    may have the root as its head; this order keeps a word without any other head until then.
     """
     arcs = scores[:, 1:, 1:].clamp(min=LOWEST)
     root = scores[:, 0, 1:].clamp(min=LOWEST)
@@ -145,14 +146,14 @@ def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
     loops = torch.eye(words.size(-1), dtype=torch.bool, device=words.device)
     for _ in range(words.size(-1)):
         open_root = (words.sum(-1) == 1) if single_root else torch.ones_like(exists)
-        # The word whose best head among the words left, and the root where it is open, is best.
+        # Choose the word with the best head among the words left and, if it is open, the root.
         best = arcs.detach().masked_fill(loops | ~words.unsqueeze(-1), LOWEST).amax(-2)
         with_root = torch.maximum(best, root.detach())
         best = torch.where(open_root.unsqueeze(-1), with_root, best)
         chosen = best.masked_fill(~words, -torch.inf).argmax(-1)
         unfinished = words.any(-1)
         words = words.scatter(-1, chosen.unsqueeze(-1), False)
-        # Its log-pivot, and the log-weights that then include the ways through it.
+        # Its log-pivot; the remaining log-weights then include the paths through the word.
         place = chosen.view(-1, 1, 1)
         into = arcs.gather(2, place.expand(-1, arcs.size(1), 1)).squeeze(2)
         into = into.masked_fill(~words, LOWEST)
@@ -167,27 +168,27 @@ def _eliminated(scores: Tensor, words: Tensor, single_root: bool) -> Tensor:
     return total.masked_fill(~exists, -torch.inf)
 
 
-class _WithSlope(DifferentiableFunction):
-    """A value computed elsewhere, and its derivative, which stays attached for the second one."""
+class _WithGradient(DifferentiableFunction):
+    """Attach a gradient to a value computed elsewhere; the gradient is differentiable itself."""
 
     @staticmethod
     def forward(point: Tensor, slope: Tensor, value: Tensor) -> Tensor:
-        """``value``."""
+        """Return ``value``."""
         return value.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the derivative, attached."""
+        """Save the gradient with its graph."""
         keep(ctx, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """``g`` times the slope."""
+        """Return the incoming gradient times ``slope``."""
         (slope,) = ctx.saved_tensors
         return grads[0].view(-1, 1, 1) * slope, None, None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor | None:
-        """The slope times the tangent of the point."""
+        """Return the inner product of ``slope`` and the tangent of ``point``."""
         (slope,) = ctx.saved_tensors
         return None if tangents[0] is None else (slope * tangents[0]).sum((-1, -2))

@@ -67,7 +67,11 @@ class EncodedCorpus:
 
 
 def identify(config: PairRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing."""
+    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing.
+
+    Raises:
+        DataError: a file of the corpus or the vectors is missing.
+    """
     data, folder = config.data, _folder(config)
     own = data.source == "files"
     found = own_fingerprint(folder) if own else nli_fingerprint(_SOURCES[data.source], folder)

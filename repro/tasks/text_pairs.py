@@ -69,7 +69,7 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
 def _attention_rows(
     data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
 ) -> list[dict[str, Any]]:
-    """Rows of ``attention.jsonl`` for the examples of which at most one hypothesis was found."""
+    """Rows of ``attention.jsonl``; ``found`` has at most one hypothesis of each example."""
     rows, tokens = [], data.target.tokens
     for example, best in zip(examples, found, strict=True):
         for one in best:

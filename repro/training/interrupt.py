@@ -4,7 +4,7 @@ During updates the first signal is remembered, the update ends and a checkpoint 
 second signal stops at once. During evaluation, which changes nothing that a checkpoint holds, the
 first signal stops at once. While a checkpoint is being written, signals wait for its end.
 
-Several processes of one run only remember signals: all stop together, behind the same update.
+If a run has several processes, they only remember signals and stop together, after the same update.
 """
 
 import os
@@ -27,11 +27,11 @@ _STOPPED_AT_ONCE = "stopped at once; the same command continues from the last ch
 
 
 class StopRequest:
-    """Tells whether this process was asked to stop, and decides when it does.
+    """Record of requests to stop this process, which decides when they take effect.
 
-    In a worker of a sweep requests are repeatable and silent: a signal to the whole process group
-    reaches it beside that of the leader, and the leader speaks to the user. The leader ends a
-    worker that shall stop at once by SIGKILL.
+    A worker process of a sweep prints no notice and does not stop at once on a second signal:
+    Ctrl-C reaches the whole process group in addition to the leader's own signal, and the leader
+    informs the user. To stop a worker at once, the leader sends SIGKILL.
     """
 
     def __init__(self) -> None:
@@ -40,11 +40,11 @@ class StopRequest:
 
     @contextmanager
     def stopping(self, when: Literal["now", "after_block"]) -> Iterator[None]:
-        """Say what a request does while the block runs.
+        """Set when a request takes effect while the block runs.
 
         Args:
-            when: raise KeyboardInterrupt ``"now"``, also for an earlier request, or only remember
-                it until the end of the block.
+            when: ``"now"`` raises KeyboardInterrupt, also for an earlier request; with
+                ``"after_block"`` a request is only recorded. Several processes only record.
         """
         before, self._when = self._when, when
         try:
@@ -55,7 +55,7 @@ class StopRequest:
             self._when = before
 
     def receive(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle a signal."""
+        """Handle a signal; see :func:`stop_requests`."""
         repeated, self.requested = self.requested, True
         if distributed.size() > 1:
             return
@@ -70,7 +70,7 @@ class StopRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Receive SIGINT and SIGTERM while the block runs (in the main thread; elsewhere none)."""
+    """Record SIGINT and SIGTERM while the block runs; only the main thread can receive them."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request

@@ -28,7 +28,7 @@ from repro.training.seeding import random_state, restore_random_state
 
 
 def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
-    """The optimiser of a configuration."""
+    """Create the optimiser that the configuration names."""
     if config.optimizer == "sgd":
         return optim.SGD(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
     return optim.Adam(
@@ -39,13 +39,13 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 def is_decay_due(
     config: TrainingConfig, progress: TrainingProgress, row: Mapping[str, Any]
 ) -> bool:
-    """Return whether the learning rate decays at a row of the history.
+    """Return whether the learning rate decays after a row of the history.
 
     Args:
-        config: names the rule.
+        config: its ``schedule`` names the rule.
         progress: progress of training, the row's validation included; ``epoch`` still counts
             the epochs before it.
-        row: it has a ``dev_loss`` if there was a validation.
+        row: contains ``dev_loss`` if there was a validation.
     """
     if config.schedule == "decay_after_epoch":
         return progress.epoch + 1 >= config.decay_from
@@ -59,8 +59,9 @@ def is_decay_due(
 _log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_ROWS_SAVED = 5.0
-"""A kill loses no more than that. Saving after every row took a tenth of the time of short runs,
-whose epochs take less than a second: each checkpoint waits for the disk four times."""
+"""Least time between checkpoints after rows, hence the most that a kill loses of finished rows.
+Saving after every row took a tenth of the time of runs whose epochs take less than a second: each
+checkpoint waits for the disk four times."""
 
 Progress = Callable[[TrainingProgress, int], None]
 """Called after each update with the progress and the number of batches of the epoch."""
@@ -75,16 +76,16 @@ class FitPaths:
 
 
 class DivergenceError(RuntimeError):
-    """A training or validation loss, or a metric, is not finite; no training recovers from that."""
+    """Raised when a loss or a metric is not finite, from which no training recovers."""
 
 
 def update(
     task: Trainable[BatchT], optimizer: Optimizer, batch: BatchT, max_grad_norm: float
 ) -> tuple[Tensor, Tensor]:
-    """Take one step down the gradient of a batch, clipped to ``max_grad_norm``.
+    """Take one optimiser step on a batch, its gradient clipped to ``max_grad_norm``.
 
     Returns:
-        The loss, without its graph, and the number of target symbols; both stay on the device.
+        The detached loss and the number of target symbols; both stay on the device.
     """
     loss, symbols = task.loss(batch)
     optimizer.zero_grad(set_to_none=True)
@@ -95,17 +96,17 @@ def update(
 
 
 class Fit(Generic[BatchT]):
-    """One training in progress.
+    """Training in progress, which can be stopped and resumed.
 
     Args:
         task: the model and its data.
         config: optimiser, schedule and stopping.
-        files: the checkpoint is continued if it exists.
-        on_row: receives each row of the history when it is complete.
-        on_step: shows progress.
+        files: where to save; training resumes from the checkpoint if it exists.
+        on_row: called with each row of the history when it is complete.
+        on_step: called after each update, to show progress.
 
     Raises:
-        ConfigError: the metric that shall choose the model is not one of the task's.
+        ConfigError: ``config.monitor`` is not a metric by which the task can select the model.
         CheckpointError: the checkpoint is damaged or of another model.
         DivergenceError: a training loss, or a value of a validation, is not finite.
     """
@@ -133,25 +134,26 @@ class Fit(Generic[BatchT]):
             self.progress, state = load_checkpoint(files.checkpoint)
             task.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
+            # A run of one process saves only its own state.
             randoms = state.get("randoms", [state["random"]])
             if len(randoms) != distributed.size():
                 text = "%s is of %d processes, not %d: the run continues with other random numbers"
                 _log.warning(text, files.checkpoint, len(randoms), distributed.size())
             restore_random_state(randoms[distributed.rank() % len(randoms)])
+        # The tally of a task starts anew with each process.
         self._tally_before = self.progress.tally
         self._totals = self._start_totals()
 
     def run(self) -> TrainingProgress:
-        """Train until the schedule ends, or continue from a checkpoint.
+        """Train to the end of the schedule, from the start or from the checkpoint.
 
-        A training that was stopped during a validation resumes with that validation.
+        Training that was stopped during a validation resumes with that validation.
 
         Raises:
             KeyboardInterrupt: a stop was requested; the checkpoint is written.
         """
         with stop_requests() as self._stop:
             while not self.progress.finished:
-                # Train until a row of the history is due, and add it.
                 batches = self.task.batches(self.progress.epoch)
                 self.task.model.train()
                 self._measured_at = time.monotonic()
@@ -192,8 +194,8 @@ class Fit(Generic[BatchT]):
         self.progress.batch += 1
         if self._warm:
             return
-        # The first update of this process is left out of the speed: it compiles kernels, which
-        # takes up to a minute where nothing is cached, and later ones take milliseconds.
+        # The first update of a process does not count towards the speed: it compiles kernels, up to
+        # a minute if nothing is cached, where later updates take milliseconds.
         self._warm = True
         progress = self.progress
         seconds, symbols, warm_up = progress.seconds, progress.symbols, progress.warm_up
@@ -203,6 +205,7 @@ class Fit(Generic[BatchT]):
         progress.warm_up = {key: warm_up.get(key, 0.0) + n for key, n in spent.items()}
 
     def _end_interval(self, batches: int) -> None:
+        """Add a row to the history, after a validation if due, and apply the schedule."""
         self._measure()
         progress = self.progress
         self._require_finite("training loss", progress.interval_loss)
@@ -227,12 +230,12 @@ class Fit(Generic[BatchT]):
         if epoch_is_over:
             self._next_epoch()
         self._totals = self._start_totals()
-        # The schedule also ends where the learning rate is too small, or the best value too old.
+        # Training also ends when the learning rate is too small or the best value too old.
         best, patience = progress.best_step or 0, self.config.patience
-        later = [r for r in progress.history if r["step"] > best and "dev_loss" in r]
-        impatient = patience is not None and len(later) >= patience
+        since_best = [r for r in progress.history if r["step"] > best and "dev_loss" in r]
+        out_of_patience = patience is not None and len(since_best) >= patience
         too_slow = self._learning_rate() < self.config.min_learning_rate
-        progress.finished = last or impatient or too_slow
+        progress.finished = last or out_of_patience or too_slow
         self.on_row(row)
 
     def _validate(self) -> dict[str, Any]:
@@ -241,7 +244,7 @@ class Fit(Generic[BatchT]):
         try:
             with self._stop.stopping("now"), torch.no_grad():
                 outcome = self.task.validate()
-        except KeyboardInterrupt:  # the checkpoint is of the last update
+        except KeyboardInterrupt:  # save the state before the validation, which will be repeated
             with self._stop.stopping("after_block"):
                 restore_random_state(before)
                 self._save()
@@ -249,7 +252,7 @@ class Fit(Generic[BatchT]):
         measured = {"loss": outcome.loss, **outcome.metrics}
         for name, value in measured.items():
             self._require_finite(f"validation {name}", value)
-        # Not `value > best`: NaN, in a checkpoint of an older version, can then be beaten.
+        # Not `value > best`: a best value of NaN, from an older version, must be replaced.
         value, progress = outcome.metrics[self.config.monitor], self.progress
         if progress.best is None or not value <= progress.best:
             progress.best, progress.best_epoch = value, progress.epoch + 1
@@ -270,8 +273,8 @@ class Fit(Generic[BatchT]):
         return float(self.optimizer.param_groups[0]["lr"])
 
     def _measure(self) -> None:
-        """Bring the sums and the time of the progress up to date."""
-        loss, symbols = self._totals.tolist()  # waits for the device, whose work takes this time
+        """Update the sums and the time of the progress."""
+        loss, symbols = self._totals.tolist()  # synchronises: the time includes the device's work
         now, progress, before = time.monotonic(), self.progress, self._tally_before
         progress.interval_loss, progress.symbols = loss, int(symbols)
         progress.seconds += now - self._measured_at
@@ -279,17 +282,17 @@ class Fit(Generic[BatchT]):
         progress.tally = {k: before.get(k, 0.0) + v for k, v in self.task.tally.items()}
 
     def _save_if_due(self, seconds: float) -> None:
-        """Write a checkpoint if the last is that old, a stop is requested or the training ends."""
+        """Save if the last checkpoint is older than this, a stop is requested or training ends."""
         due = self.progress.finished or time.monotonic() - self._saved_at > seconds
         stop = self._stop.requested
-        if distributed.size() > 1:  # all or none: saving takes all processes
+        if distributed.size() > 1:  # saving is collective, so all must decide alike
             wishes = distributed.gather((due, stop))
             due, stop = (any(wish) for wish in zip(*wishes, strict=True))
         if due or stop:
-            if self.progress.steps_since_row:  # a row has the time up to its last update
+            if self.progress.steps_since_row:  # right after a row, the time is that of the row
                 self._measure()
             self._save()
-        # Of several processes, which stop together, signals since then wait.
+        # Several processes stop together: signals since the exchange wait for the next one.
         if stop or (self._stop.requested and distributed.size() == 1):
             raise KeyboardInterrupt
 

@@ -89,6 +89,7 @@ def build_lexicon(seed: int) -> Lexicon:
 
     source = words(_SOURCE_ONSETS, _SOURCE_VOWELS, {OBJECT_MARK, AND[0], EMPHASIS[0]})
     target = words(_TARGET_ONSETS, _TARGET_VOWELS, {GENITIVE, AND[1], EMPHASIS[1]})
+    # Both draw from the same two iterators: no word is used twice.
     pairs, triples = zip(source, target, strict=True), zip(source, target, target, strict=True)
     nouns = list(islice(pairs, 20))
     return Lexicon(

@@ -182,9 +182,10 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
     following = str(words + 1)
     if row[0] != following:
         span = _RANGE.fullmatch(row[0])
-        _, _, empty = (rows[-1][0] if rows else "").partition(".")  # number of an empty node before
-        fits = row[0] in (f"{words}.1", f"{words}.{int(empty or 0) + 1}")
-        if not fits and not (span and span[1] == following and int(span[2]) > words):
+        # Empty nodes are counted from one after each word.
+        _, _, last_empty = (rows[-1][0] if rows else "").partition(".")
+        is_empty = row[0] == f"{words}.{int(last_empty or 0) + 1}"
+        if not is_empty and not (span and span[1] == following and int(span[2]) > words):
             raise ValueError(
                 f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
                 f"found {row[0][:40]!r}"

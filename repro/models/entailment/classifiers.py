@@ -186,7 +186,7 @@ def word_embedding(matrix: Tensor, trainable: bool) -> nn.Embedding:
 
 
 def last_states(states: Tensor, lengths: Tensor) -> Tensor:
-    """States ``(B, h)`` of the last real words, given those of all words, ``(B, n, h)``."""
+    """States ``(B, h)`` of the last real words, of ``lengths >= 1``, given all, ``(B, n, h)``."""
     index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
     return states.gather(1, index).squeeze(1)
 

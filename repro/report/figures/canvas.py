@@ -260,19 +260,19 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
     zeros = []
     for row, line in enumerate(grid.weights):
         # Neighbouring zeros share a shape: there are many, and all say the same.
-        for _, members in groupby(enumerate(line), lambda one: one[0] if one[1] else None):
-            places, (weight, *_) = zip(*members, strict=True)
-            first, width = places[0], len(places)
+        for _, run in groupby(enumerate(line), lambda cell: cell[0] if cell[1] else None):
+            cells = [*run]
+            (first, weight), width = cells[0], len(cells)
             d = f"M{first} {row}h{width}v1h-{width}z"
             shape = {"d": d, "fill-opacity": f"{opacity(weight):.3g}"}
             cell = ElementTree.SubElement(shaded, "path", shape)
             if grid.rows:
-                last = f" … {grid.columns[places[-1]]}" if width > 1 else ""
+                last = f" … {grid.columns[cells[-1][0]]}" if width > 1 else ""
                 words = f"{grid.columns[first]}{last} → {grid.rows[row]}"
                 ElementTree.SubElement(cell, "title").text = f"{words}: {weight:.3g}"
             if not weight:
                 y = (row + 0.5) * down
-                zeros += [f"M{(n + 0.5) * across:.1f} {y:.1f}h0" for n in places]
+                zeros += [f"M{(n + 0.5) * across:.1f} {y:.1f}h0" for n, _ in cells]
     dots = {"d": "".join(zeros), "stroke": _PAGE_COLOURS[MUTED_INK], "stroke-width": "1.3"}
     style = {"stroke-linecap": "round", "pointer-events": "none"}
     if zeros:

@@ -4,9 +4,9 @@ A block holds candidates, the entries that may get mass, as vectors. In a *tile*
 lane holds a row of its own and column ``k`` holds the ``k``-th candidate of every row: a sum along
 rows is a sum of vectors. In a *row block* (one long row) lanes run along the row, and a sum of
 vectors is summed across lanes as well. Solvers are written once: they loop over the columns and
-call :func:`along_row`. A number of each row is a vector, in a row block with equal lanes.
+call :func:`along_row`. A number per row is a vector, whose lanes are equal in a row block.
 
-Screening: the lane-wise maxima of a row are some of its entries, so a threshold for them is a lower
+Screening: the lane-wise maxima of a row are a subset of its entries, so their threshold is a lower
 bound of the row's threshold. Only entries above it are gathered and solved for. This costs one more
 read of the row, from the cache; without it, solving 400 columns takes 1.2 to 5 times as long.
 
@@ -45,53 +45,53 @@ LINE = 4
 OUT = -2.0
 """A candidate that gets no mass: below -1, and finite."""
 _LOOSER = 1.0 + 1e-6
-"""Limits are loosened by more than their rounding."""
-_TOGETHER = 16
-"""Short rows of which entries with mass are listed before the first of them is differentiated.
+"""Factor that lowers limits by more than the rounding of their computation."""
+_ROWS_PER_SUPPORT = 16
+"""Number of short rows whose entries with mass are listed before the first is differentiated.
 
-Vectors that were stored piece by piece can be loaded only when they have reached the cache.
+Loading a vector right after overlapping stores to it would stall until they reach the cache.
 """
 _MAXIMA = 4
-"""Vectors of maxima of a long row; more of them make better limits, and cost registers."""
+"""Vectors of lane-wise maxima of a row; more give better limits but take registers."""
 
 
 class Block(NamedTuple):
     """Workspace for rows that are solved together."""
 
     w: Any  # candidates, column by column
-    shares: Any  # room for a number for each candidate
+    shares: Any  # scratch, a number for each candidate
     lists: Any  # candidates, row by row
     packed: Any  # results, row by row, in the precision of the rows
     ends: Any  # where the list of each row ends
     peaks: Any  # the largest entry of each row, perhaps infinite
     tops: Any  # the largest entry of each row, finite
-    bads: Any  # the number of NaNs found in each row
-    orders: Any  # a parameter of each row
+    bads: Any  # positive if a row contains NaN
+    orders: Any  # parameter of each row, such as ``r = α - 1``
     limits: Any  # entries above this are candidates
-    scales: Any  # factors of the results
-    rests: Any  # what the factors, or the sums, lack by rounding
-    totals: Any  # sums of the results before that
-    moments: Any  # other sums
-    leads: Any  # further numbers of the rows
+    scales: Any  # factors of the results; 0 marks a row not solved
+    rests: Any  # rounding errors of the factors or the sums
+    totals: Any  # sums of the results before scaling
+    moments: Any  # second sums, such as ``Σ p w``
+    leads: Any  # scratch, a number for each row
     in_lanes: bool  # whether this is a tile
 
 
 @inline
 def width_of(array):
-    """Lanes of a vector of an array's type."""
+    """Return the number of SIMD lanes for the dtype of an array."""
     return BITS // 8 // array.itemsize
 
 
 @inline
 def stride_of(rows):
-    """Room for the list of a row and for two vectors behind it."""
+    """Return the length reserved for the list of a row, padding to lines and vectors included."""
     width = BITS // 8 // rows.itemsize
     return (rows.shape[1] + width - 1) // width * width + 2 * width + LINE * width
 
 
 @allocating
 def new_block(rows, like, in_lanes):
-    """Workspace for rows, in the precision of an array."""
+    """Allocate a block for ``rows`` in the precision of ``like``; a tile if ``in_lanes``."""
     width = width_of(like)
     stride = stride_of(rows)
     room = stride * width if in_lanes else stride
@@ -118,13 +118,13 @@ def new_block(rows, like, in_lanes):
 
 @inline
 def rows_in(block):
-    """How many rows a block takes."""
+    """Return the number of rows that a block holds."""
     return width_of(block.w) if block.in_lanes else 1
 
 
 @inline
 def along_row(block, vector):
-    """A sum over the columns as a sum along each row."""
+    """Turn a sum over the columns into the sum along each row."""
     if block.in_lanes:
         return vector
     return splat(block.w.dtype.type(wide_total(vector)))
@@ -132,32 +132,32 @@ def along_row(block, vector):
 
 @inline
 def max_along_row(block, vector):
-    """A maximum over the columns as the maximum of each row."""
+    """Turn a maximum over the columns into the maximum of each row."""
     return vector if block.in_lanes else splat(highest(vector))
 
 
 @inline
 def number_of_row(common, each, i):
-    """A row's own number, or that of all rows where there is none for each."""
+    """Return the number of row ``i`` from ``each``, or ``common`` if ``each`` is empty."""
     return each[i] if each.shape[0] > 0 else common
 
 
 @inline
 def compensated_add(total, lost, term):
-    """A sum with one more term, and what rounding takes from it if the term is not larger."""
+    """Add ``term`` to ``total`` and the rounding error, exact if ``term <= total``, to ``lost``."""
     larger = total + term
     return larger, lost + ((total - larger) + term)
 
 
 @inline
 def candidate(entries, top, order):
-    """``w = r (z - max z)``, at most zero: ``+inf`` ties with the largest number."""
+    """Return ``w = r (z - max z)``; the cap makes ``+inf`` tie with the largest finite number."""
     return minimum((entries - top) * order, 0.0)
 
 
 @inline
 def lane_maxima(row):
-    """Four vectors of lane-wise maxima, and the number of NaNs, of a row."""
+    """Return four vectors of lane-wise maxima of a row, and a count that is positive for NaN."""
     size, width, lowest = row.shape[0], width_of(row), -np.inf
     a = b = c = d = splat(row.dtype.type(lowest))
     bad = unordered(a, b)
@@ -181,9 +181,9 @@ def lane_maxima(row):
 
 @inline
 def take_lane_maxima(block, rows, first, last):
-    """Fill the block with lane-wise maxima of rows; return how many columns there are.
+    """Fill the block with lane-wise maxima of rows; return the number of columns.
 
-    Behind ``last`` it is taken once more. Also writes peaks, tops and bads.
+    Lanes beyond row ``last`` repeat it. Also writes ``peaks``, ``tops`` and ``bads``.
     """
     width, step, stride = width_of(block.w), width_of(rows), stride_of(rows)
     if block.in_lanes:
@@ -202,7 +202,7 @@ def take_lane_maxima(block, rows, first, last):
         store(block.w, 2 * step, c)
         store(block.w, 3 * step, d)
         block.bads[:] = bad
-    # Whole lines are filled up with what gets no mass.
+    # Pad to whole lines with entries that get no mass.
     maxima, columns = columns, (columns + LINE - 1) // LINE * LINE
     for k in range(maxima * width, columns * width, width):
         store(block.w, k, splat(block.w.dtype.type(-np.inf)))
@@ -218,7 +218,7 @@ def take_lane_maxima(block, rows, first, last):
 
 @inline
 def centre(block, columns):
-    """Replace entries by candidates ``w``."""
+    """Replace the entries in the block by candidates ``w``, at least ``OUT``."""
     width, top, order = width_of(block.w), load(block.tops, 0), load(block.orders, 0)
     for k in range(0, columns * width, width):
         store(block.w, k, maximum(candidate(load(block.w, k), top, order), OUT))
@@ -226,7 +226,7 @@ def centre(block, columns):
 
 @inline
 def set_limits(block, c, slowness, rounding):
-    """Have entries with ``w > -c`` gathered, given ``1 / r`` and the roundings of the rows."""
+    """Set limits to gather ``w > -c``; ``slowness`` is ``1 / r``, ``rounding`` the rows' eps."""
     top = load(block.tops, 0)
     reach = c * slowness * _LOOSER
     store(block.limits, 0, (top - reach) - (magnitude(top) + reach) * (4.0 * rounding))
@@ -234,7 +234,7 @@ def set_limits(block, c, slowness, rounding):
 
 @inline
 def append(entries, limit, lists, end):
-    """Append what is above a limit to a list; return its end."""
+    """Append the entries of a vector above a limit to a list; return its end."""
     above = entries > limit
     store(lists, end, compress(entries, above))
     return end + count(above)
@@ -252,7 +252,7 @@ def gather(row, limit, lists, end):
 
 @inline
 def take_candidates(block, rows, first, last):
-    """Fill the block with the candidates ``w`` above the limits; return how many columns."""
+    """Fill the block with the candidates ``w`` above the limits; return the number of columns."""
     width, stride, columns = width_of(block.w), stride_of(rows), 0
     nothing = splat(block.w.dtype.type(-np.inf))
     if block.in_lanes:
@@ -273,7 +273,7 @@ def take_candidates(block, rows, first, last):
 
 @inline
 def transpose_lists(block, lists, stride, columns, nothing, target):
-    """Write lists of rows, filled up to the columns, as columns."""
+    """Pad the lists of the rows to ``columns`` entries and write them as columns of ``target``."""
     width, nothing = width_of(target), splat(target.dtype.type(nothing))
     for k in range(width):
         for j in range(block.ends[k], k * stride + columns, width):
@@ -284,7 +284,7 @@ def transpose_lists(block, lists, stride, columns, nothing, target):
 
 @inline
 def pack(block, source, columns, stride):
-    """Write columns row by row in the precision of the rows, times the scales."""
+    """Write columns times the scales to ``packed``, row by row, in the precision of the rows."""
     width, lists, length = width_of(source), source, columns * width_of(source)
     if block.in_lanes:
         lists, length = block.lists, columns
@@ -299,13 +299,13 @@ def pack(block, source, columns, stride):
 
 @inline
 def scatter(row, limit, packed, taken, out):
-    """Write what is packed where a row's entries are above the limit, and zeros."""
+    """Write packed results where a row's entries are above the limit, and zeros elsewhere."""
     size, width, limit = row.shape[0], width_of(row), row.dtype.type(limit)
     whole, zero, skips = size // width * width, splat(row.dtype.type(0)), size > TILED
     for j in range(0, whole, width):
         above = load(row, j) > limit
         found = count(above)
-        # In short rows a branch is mispredicted too often.
+        # In short rows the branch is mispredicted too often to pay.
         if skips and found == 0:
             store(out, j, zero)
         else:
@@ -329,25 +329,25 @@ def fill(row, value):
 
 
 class Support(NamedTuple):
-    """Lists of the entries with mass of some rows, each filled up to whole vectors with zeros."""
+    """Lists of the entries with mass of some rows, each padded to whole vectors with zeros."""
 
     shares: Any  # their probabilities
     grads: Any  # what belongs to them in a second array, such as incoming gradients
-    slopes: Any  # room for a number for each
-    results: Any  # room for a number for each, in the precision of the rows
+    slopes: Any  # scratch, a number for each entry
+    results: Any  # output, a number for each entry, in the precision of the rows
     starts: Any  # where the list of each row begins
     sizes: Any  # entries of each row
 
 
 @inline
 def rows_together(rows):
-    """How many rows are listed together."""
-    return _TOGETHER if rows.shape[1] <= TILED else 1
+    """Return the number of rows whose entries with mass are listed together."""
+    return _ROWS_PER_SUPPORT if rows.shape[1] <= TILED else 1
 
 
 @allocating
 def new_support(rows, like):
-    """Lists in the precision of an array."""
+    """Allocate a support for ``rows`` with lists in the precision of ``like``."""
     width, group = width_of(rows), rows_together(rows)
     room = group * (rows.shape[1] + width) + 2 * width
     lists = np.empty((3, room), like.dtype)
@@ -361,7 +361,7 @@ def new_support(rows, like):
 def take_support(support, k, probs, grads):
     """List the entries with mass of the ``k``-th row.
 
-    Where a long row has none, its grads are not read.
+    In long rows, vectors without mass are skipped and their ``grads`` are not read.
     """
     size, width, end = probs.shape[0], width_of(probs), support.starts[k]
     whole, skips = size // width * width, size > TILED

@@ -1,19 +1,19 @@
-"""α-entmax and its losses: how rows are solved in blocks; sparsemax and 1.5-entmax.
+"""α-entmax and its losses on blocks of rows: common parts, and sparsemax and 1.5-entmax.
 
 With ``r = α - 1``, candidates ``w = r (z - max z)`` in ``[-1, 0]`` and the unknown ``c`` in
-``(0, 1]``, the distribution is ``p = [w + c]_+^{1/r}``, where ``c`` solves (Peters et al. 2019,
-Lemma 2, with ``c = 1 - r (τ - max z)`` in their notation of the threshold)::
+``(0, 1]``, the distribution is ``p = [w + c]_+^{1/r}``, where ``c`` solves (Peters et al. 2019, Eq. 13,
+whose threshold in ``p = [r z - τ]_+^{1/r}`` is ``τ = r max z - c``)::
 
     N(c) = ‖[w + c]_+‖_{1/r} = 1.
 
-For ``r <= 1`` the norm is convex and increasing: Newton's method from any point leads above the
-root, and then descends to it. For ``r = 1`` and ``r = ½`` (sparsemax, 1.5-entmax) its steps are
-rational and start at ``c = 1``. They stop when a step does not exceed twice the machine epsilon.
-Until then ``c`` is kept above the root by that much: just below it, entries tied at the threshold
-would be lost. Other orders are solved in ``entmax_powers.py``.
+For ``r <= 1`` the norm is convex and increasing, so the first Newton step from any point leads
+above the root and the others descend to it. For ``r = 1`` and ``r = ½`` (sparsemax, 1.5-entmax)
+steps need no powers; they start at ``c = 1`` and stop at a step of twice the machine epsilon. Until
+then ``c`` is kept above the root by that much: just below it, entries tied at the threshold would
+be lost. Other values of ``r`` are solved in ``entmax_powers.py``.
 
-float32 rows are solved in float32 for ``0.04 <= r <= 1``. A row whose shares do not sum to what the
-threshold says, as the last step has met a kink or entries are tied, is solved again in double
+float32 rows are solved in float32 for ``0.04 <= r <= 1``. A row whose shares do not sum to one,
+because the last step crossed a kink or entries are tied at the threshold, is solved again in double
 precision; without this, errors reach 1.4e-5 on such rows. Sums of shares are compensated:
 ``|Σ p - 1|`` is 1e-7 instead of 7e-6.
 
@@ -58,16 +58,16 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 PASSES = 100
-"""Newton's method needs two to ten passes, halving up to 70."""
+"""Maximum number of passes: Newton's method needs two to ten, bisection up to 70."""
 COARSE = 1e-2
-"""Excess mass of lane maxima: a limit need not be close to its root."""
+"""Excess mass accepted on lane maxima: a limit for screening need not be close to its root."""
 LOWEST_ORDER = 0.04
-"""Below this ``r`` float32 loses digits: what is left of ``c`` has the power ``1 / r > 25``."""
+"""Least ``r`` solved in float32: a power ``1 / r > 25`` amplifies the rounding of ``w + c``."""
 UNSCREENED = 64
-"""Rows up to this length are solved without screening: at 50 columns it costs sparsemax 31 %,
-1.5-entmax 39 %, α = 1.25 10 %."""
+"""Rows up to this length are solved without screening, which at 50 columns would cost sparsemax
+31 %, 1.5-entmax 39 % and α = 1.25 10 % more time."""
 DONE, NARROW, WIDE, ALONE = range(4)
-"""State of a row: solved, or left to a block in its precision, in double, or of its own."""
+"""State of a row: solved, or waiting for the narrow block, the wide block or the wide row block."""
 
 
 class Problem(NamedTuple):
@@ -78,19 +78,19 @@ class Problem(NamedTuple):
     orders: Any  # ``r`` of each row, or empty
     targets: Any  # classes, or empty where no losses are wanted
     ignored: Any  # the target of rows without a loss
-    probs: Any  # room for distributions, shape (rows, n)
-    losses: Any  # room for losses, or empty
+    probs: Any  # output: distributions, shape (rows, n)
+    losses: Any  # output: losses, or empty
 
 
 @inline
 def order_of(problem, i):
-    """``r`` of a row."""
+    """Return ``r = α - 1`` of a row."""
     return number_of_row(problem.order, problem.orders, i)
 
 
 @inline
 def is_narrow(block):
-    """Whether a block is in single precision; rows that it does not solve are solved in double."""
+    """Return whether a block is in single precision, so that rows may be left to double."""
     return block.w.itemsize == 4
 
 
@@ -101,10 +101,10 @@ def is_narrow(block):
 def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
     """Solve rows in blocks; return the number of bad targets.
 
-    Which blocks a row goes through depends on itself alone, so that its result does as well:
-    ``narrow``, in the precision of the rows; ``wide``, in double precision, a tile unless rows are
-    long; ``wide_row``, a row block in double precision. There is a state for each row of
-    ``narrow``; ``solve`` is :func:`solve_rational` or ``solve_powers``.
+    The blocks are ``narrow``, in the precision of the rows; ``wide``, in double precision, a tile
+    unless rows are long; and ``wide_row``, a row block in double precision. Which ones a row goes
+    through depends on it alone, so that its result does not depend on its neighbours. ``states``
+    has an entry per row of ``narrow``; ``solve`` is :func:`solve_rational` or ``solve_powers``.
     """
     wrong, group, many = 0, states.shape[0], rows_in(wide)
     for first in range(start, stop, group):
@@ -131,7 +131,7 @@ def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
 
 @inline
 def write_rows(problem, block, states, state, first, stop, write):
-    """Write the rows of a block that are in a state, or leave them to a block of their own.
+    """Write the rows of a block whose state is ``state``; those that failed become ``ALONE``.
 
     Returns:
         The number of bad targets.
@@ -158,7 +158,7 @@ def write_rows(problem, block, states, state, first, stop, write):
 
 @inline
 def _write_loss(problem, block, i, k):
-    """Write the loss of row ``i``, the ``k``-th of a block; return whether its target is bad."""
+    """Write the loss of row ``i``, the ``k``-th of the block; return whether its target is bad."""
     row, target, loss, wrong = problem.rows[i], problem.targets[i], math.nan, False
     if target == problem.ignored:
         loss = 0.0
@@ -190,7 +190,7 @@ def _squared(height):
 
 @inline
 def _rational_sums(block, columns, c, term):
-    """``Σ h`` and ``Σ term(h)`` of the heights ``h = [w + c]_+``."""
+    """Return ``Σ h`` and ``Σ term(h)`` of the heights ``h = [w + c]_+``."""
     w, width = block.w, width_of(block.w)
     mass = more = terms = others = zeros_like(c)
     for k in range(0, columns * width, LINE * width):
@@ -205,7 +205,7 @@ def _rational_sums(block, columns, c, term):
 
 @inline
 def descend(block, columns, c, linear, enough):
-    """``c`` of every row with little excess, above the root, and the step that is left."""
+    """Descend to the root by Newton steps; return ``c``, still above it, and the step left over."""
     step, above = zeros_like(c), 2.0 * np.finfo(block.w.dtype).eps
     for _ in range(PASSES):
         if linear:
@@ -227,14 +227,14 @@ def descend(block, columns, c, linear, enough):
 
 @inline
 def _rational_share(w, c, step, linear):
-    """A share; the last step acts on ``w + c``, whose digits are finer than those of ``c``."""
+    """Return a share; the last step is subtracted from ``w + c``, which is finer than ``c``."""
     kept = maximum((w + c) - step, 0.0)
     return kept if linear else kept * kept
 
 
 @inline
 def _rational_totals(block, columns, c, step, linear):
-    """``Σ p``, compensated, ``Σ p w``, and the distance of the nearest entry from the threshold."""
+    """Return ``Σ p`` (compensated), ``Σ p w`` and the least distance of an entry from ``-c``."""
     width = width_of(block.w)
     mass = moment = lost = zeros_like(c)
     nearest = mass + 1.0
@@ -250,7 +250,7 @@ def _rational_totals(block, columns, c, step, linear):
 
 @inline
 def _write_rational(problem, block, i, k):
-    """Write the distribution of row ``i``, the ``k``-th of the block, computed from its scores."""
+    """Write the distribution of row ``i``, the ``k``-th of the block, from its scores."""
     row, out, linear = problem.rows[i], problem.probs[i], problem.order == 1.0
     size, width, top, order = row.shape[0], width_of(block.w), block.tops[k], block.orders[k]
     c, step, scale = block.shares[k], block.leads[k], block.scales[k]
@@ -260,12 +260,13 @@ def _write_rational(problem, block, i, k):
         store(out, j, _rational_share(w, c, step, linear) * scale)
     w = candidate(load_first_as(block.w, row, whole, size - whole, -np.inf), top, order)
     store_first(out, whole, size - whole, _rational_share(w, c, step, linear) * scale)
+    # For the loss: ``(1 - c) / r``, with the last step taken.
     block.leads[k] = block.w.dtype.type((1.0 - (np.float64(c) - step)) / problem.order)
 
 
 @inline
 def solve_rational(problem, block, states, state, first, stop):
-    """Sparsemax or 1.5-entmax of the rows of a block that are in a state."""
+    """Solve sparsemax or 1.5-entmax for the rows of a block whose state is ``state``."""
     rows, last, linear = problem.rows, stop - 1, problem.order == 1.0
     dtype, rounding = block.w.dtype.type, np.finfo(rows.dtype).eps
     block.orders[:] = dtype(problem.order)
@@ -280,7 +281,7 @@ def solve_rational(problem, block, states, state, first, stop):
     mass, moment, nearest = _rational_totals(block, columns, c, step, linear)
     scale = 1.0 / mass
     if is_narrow(block):
-        # Entries that are tied next to the threshold may have lost small shares.
+        # Entries tied next to the threshold may have lost small shares: scale 0 marks a failure.
         settled = (magnitude(mass - 1.0) <= 2.0 * rounding) & (nearest > 2.0 * rounding)
         scale = where(settled, scale, 0.0)
     store(block.totals, 0, mass)

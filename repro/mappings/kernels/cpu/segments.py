@@ -1,8 +1,12 @@
 """Total variation and isotonic regression of rows, in linear time.
 
-Total variation is the taut-string method of Johnson (2013), isotonic regression
-pool-adjacent-violators; both as in PyTorch, one piece or block at a time. Sums are taken in the
-order that is written: where two pieces meet, rounding says whether they are one.
+Total variation, ``min ½ Σ counts_i (x_i - values_i)² + lam Σ |x_i - x_{i+1}|``, is solved by the
+dynamic program of Johnson (2013). The derivative ``f`` of the least cost of the entries so far,
+with respect to the level of the last one, is increasing and piecewise linear; it is clipped to
+``[-lam, lam]``. Its piece ``k`` is ``(count - times[k]) x - (total - heights[k])``, up to
+``knots[k]``. Isotonic regression is solved by pool-adjacent-violators. Arguments and results are
+those of the PyTorch versions in :mod:`repro.mappings._segments`. Do not reorder sums: where two
+pieces meet, rounding decides whether they merge.
 """
 
 import numpy as np
@@ -14,21 +18,21 @@ from repro.mappings.kernels.cpu.compile import inline, kernel
 
 @inline
 def _height(times, heights, knots, piece, count, total):
-    """``f`` at the right end of a piece."""
+    """Return ``f`` at the right end of a piece."""
     return (count - times[piece]) * knots[piece] - (total - heights[piece])
 
 
 @inline
 def _crossing(times, heights, piece, count, total, bound):
-    """Where the line of a piece reaches ``bound``."""
+    """Return where the line of a piece reaches ``bound``."""
     return (total + bound - heights[piece]) / max(count - times[piece], 1.0)
 
 
 @inline
 def sweep(values, counts, size, lam, times, heights, knots, lows, highs):
-    """Find the two cuts of every position; return the last level.
+    """Find where ``f`` reaches ``-lam`` and ``lam`` at every position; return the last level.
 
-    A value may stand for several equal neighbours, or for none: its position is then left out.
+    ``counts[i]`` is how many equal entries ``values[i]`` stands for; 0 skips the position.
     """
     first = last = size
     times[first] = heights[first] = count = total = 0.0
@@ -54,7 +58,7 @@ def sweep(values, counts, size, lam, times, heights, knots, lows, highs):
 
 @inline
 def trace_back(level, size, lows, highs, jumps):
-    """Write where the level rises and falls, from the last position to the first."""
+    """Clip levels from last to first; write 1, -1 or 0 where the next is higher, lower or equal."""
     jumps[size - 1] = 0
     for i in range(size - 2, -1, -1):
         jumps[i] = 0
@@ -66,7 +70,7 @@ def trace_back(level, size, lows, highs, jumps):
 
 @inline
 def pool(values, size, totals, sizes):
-    """Decreasing isotonic regression by pool-adjacent-violators; return how many blocks."""
+    """Write totals and sizes of the blocks of equal, decreasing levels; return their number."""
     top = -1
     for i in range(size):
         total, count = values[i], 1.0
@@ -80,7 +84,7 @@ def pool(values, size, totals, sizes):
 
 @kernel
 def saturate_rows(scores, present, lam, jumps):
-    """Total variation of every row."""
+    """Write the jumps of the total variation solution of every row; see :func:`trace_back`."""
     count, n = scores.shape
     times, heights, knots = np.empty(2 * n + 1), np.empty(2 * n + 1), np.empty(2 * n + 1)
     lows, highs = np.empty(n), np.empty(n)
@@ -91,7 +95,7 @@ def saturate_rows(scores, present, lam, jumps):
 
 @kernel
 def pool_rows(values, blocks):
-    """Decreasing isotonic regression of every row."""
+    """Write the block index of every entry in the decreasing isotonic regression of its row."""
     count, n = values.shape
     totals, sizes = np.empty(n), np.empty(n)
     for k in range(count):
@@ -103,14 +107,14 @@ def pool_rows(values, blocks):
 
 
 def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
-    """Total variation along the last axis; arguments and result as in PyTorch."""
+    """Return the jumps (-1, 0, 1) of total variation along the last axis, as ``int8``."""
     jumps = torch.empty(scores.shape, dtype=torch.int8)
     saturate_rows(_rows(scores), _rows(present), lam, _rows(jumps))
     return jumps
 
 
 def decreasing_blocks(values: Tensor) -> Tensor:
-    """Isotonic regression along the last axis; argument and result as in PyTorch."""
+    """Return block indices of the decreasing isotonic regression along the last axis."""
     blocks = torch.empty(values.shape, dtype=torch.long)
     pool_rows(_rows(values), _rows(blocks))
     return blocks
