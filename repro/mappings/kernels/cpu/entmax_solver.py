@@ -1,8 +1,8 @@
 """α-entmax and its losses on blocks of rows: common parts, and sparsemax and 1.5-entmax.
 
 With ``r = α - 1``, candidates ``w = r (z - max z)`` in ``[-1, 0]`` and the unknown ``c`` in
-``(0, 1]``, the distribution is ``p = [w + c]_+^{1/r}``, where ``c`` solves (Peters et al. 2019, Eq. 13,
-whose threshold in ``p = [r z - τ]_+^{1/r}`` is ``τ = r max z - c``)::
+``(0, 1]``, the distribution is ``p = [w + c]_+^{1/r}``, where ``c`` solves (Peters et al. 2019,
+Eq. 13, whose threshold in ``p = [r z - τ]_+^{1/r}`` is ``τ = r max z - c``)::
 
     N(c) = ‖[w + c]_+‖_{1/r} = 1.
 
