@@ -90,6 +90,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
         ([row("2-3", "_"), row(1, 0), ""], 1, "found '2-3'"),
         ([row("1.2", "_"), ""], 1, "found '1.2'"),
         ([row(1, 0), row("1.2", "_"), ""], 2, "found '1.2'"),
+        ([row(1, 0), row("1.1", "_"), row("1.1", "_"), ""], 3, "found '1.1'"),
         ([row("one", 0), ""], 1, "found 'one'"),
         ([row(1, "_"), ""], 1, "expected an integer as HEAD, found '_'"),
         ([row(1, "-1"), ""], 1, "expected an integer as HEAD, found '-1'"),

@@ -5,6 +5,7 @@ import pytest
 
 from repro.config.experiment import Departure, Experiment
 from repro.report.cell import Cell
+from repro.report.provenance import scale_banner
 from repro.report.table import build_table
 from repro.results import Measurement, ResultsError
 
@@ -122,6 +123,12 @@ def test_two_claims_for_one_place_are_refused(
 def test_an_unknown_scale_is_refused(experiment: Experiment) -> None:
     with pytest.raises(ResultsError, match="no scale 'small'; it has demo, full"):
         build_table(experiment, [], "small")
+
+
+def test_a_banner_names_every_scale_but_the_papers_own() -> None:
+    assert scale_banner("full") == ""
+    for scale in ("demo", "small", "one_of_an_extension"):
+        assert f"{scale} scale" in scale_banner(scale)
 
 
 def test_provenance_counts_each_run_once(
