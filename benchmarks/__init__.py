@@ -1,1 +1,1 @@
-"""Times of the mappings and losses, beside the code that they replace, behind a gate of tests."""
+"""Timings of mappings and losses relative to the code that they replace, after their tests pass."""

@@ -28,22 +28,22 @@ from repro.mappings.kernels import dispatch
 
 SIZES = (1, 2, 50, 512, 2000, 5000, 32000)
 DTYPES = (torch.float32, torch.float64)
-_LONG = 10_000
-"""Rows longer than this are fewer, as the oracle is slow."""
+_LONG_ROW = 10_000
+"""Length above which fewer rows are measured, as the oracle is slow."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mapping with settings.
+    """Mapping with settings, and its oracle.
 
     Attributes:
-        name: name of the line.
-        function: takes scores; differentiable.
-        value: the oracle, of one row.
-        product: the Jacobian of the oracle at a distribution, times a vector.
-        distance: how far below a single leader, of a row of this length, entries lose their mass.
-        drift: the derivative in ``alpha`` at a distribution, times a vector, if there is one.
-        learned: the mapping as a function of scores and a tensor ``alpha`` with one value.
+        name: name of the line in the table.
+        function: the mapping as a differentiable function of the scores.
+        value: oracle of the mapping, for one row.
+        product: oracle of the Jacobian at a distribution, times a vector.
+        distance: from the length of a row, how far below a single maximum entries become zero.
+        drift: oracle of the derivative in ``alpha`` at a distribution, times a vector, or None.
+        learned: returns the mapping of scores, and the tensor ``alpha`` per row that it used.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Case:
 
 @dataclass
 class Errors:
-    """Worst errors of a case at one type.
+    """Worst errors of a case in one dtype.
 
     Attributes:
         value: largest absolute error of an entry.
-        gradient: largest error of an entry of ``J v``, relative to the largest entry of its row
-            where that exceeds one.
-        alpha: the same of the derivative in ``alpha``.
+        gradient: largest error of an entry of ``J v``, divided by the largest entry of its row
+            if that exceeds one.
+        alpha: largest error of the derivative in ``alpha``, scaled like ``gradient``.
     """
 
     value: float = 0.0
@@ -111,7 +111,7 @@ def _sq_pnorm(p: float) -> Case:
 
 
 def _bounds(n: int) -> Tensor:
-    """Bounds that are the same in every precision; some are met, one is exhausted."""
+    """Return upper bounds that every dtype represents exactly: some are active, some are zero."""
     upper = 1 / 16 + (torch.arange(n) % 5) / 4
     upper[1::7] = 0
     upper[0] = 1
@@ -128,13 +128,13 @@ def _bounded(name: str, entropy: bool) -> Case:
     return Case(
         name,
         lambda scores: function(scores, _bounds(scores.size(-1)).to(scores.dtype)),
-        lambda row: exact.bounded(row, _wide(_bounds(row.size)), 1.0, entropy),
+        lambda row: exact.bounded(row, _extended(_bounds(row.size)), 1.0, entropy),
         product,
     )
 
 
 def _budget(k: float) -> Case:
-    # A row shorter than the budget is given one that it can spend.
+    # Entries are at most one, so a short row cannot reach a large budget.
     def total(n: int) -> float:
         return min(k, n / 2)
 
@@ -184,22 +184,22 @@ CASES = (
 
 
 def hard_rows(n: int, distance: float) -> Tensor:
-    """Rows of ``n`` scores, float64.
+    """Draw rows of ``n`` scores in float64 that are numerically hard.
 
-    Flat; ties; a leader, and a tail tied so close to the threshold that between a tenth and a
-    ten-millionth of the mass is left to it; a ladder of near ties; scores of every scale, with
-    and without a common shift.
+    Constant rows; ties; a maximum and a tied tail, which exceeds the point where it becomes zero by
+    less than ``1e-1`` to ``1e-7`` of ``distance``; a ladder of near ties; scores of several
+    scales; some of these with a common shift.
 
     Args:
         n: length of a row.
-        distance: how far below a single leader entries lose their mass.
+        distance: how far below a single maximum entries become zero.
     """
     generator = torch.Generator().manual_seed(n)
 
     def drawn(*shape: int) -> Tensor:
         return torch.rand(*shape, generator=generator, dtype=torch.float64)
 
-    few = n > _LONG
+    few = n > _LONG_ROW
     left = 10 ** (-1 - 6 * drawn(8 if few else 40, 1))
     tails = -distance * (1 - left * drawn(len(left), 1)).expand(-1, n).clone()
     tails[:, 0] = 0
@@ -235,30 +235,33 @@ def measure(case: Case, dtype: torch.dtype, sizes: Sequence[int]) -> Errors:
             (drifts,) = torch.autograd.grad(by_row, alpha, vector)
         limit = np.longdouble(torch.finfo(dtype).max)
         for i in range(len(scores)):
-            row, found, v = (_wide(t[i]) for t in (scores, probs, vector))
+            row, found, v = (_extended(t[i]) for t in (scores, probs, vector))
             expected = case.value(row)
             worst.value = max(worst.value, _distance(found, expected, 0))
             product = np.clip(case.product(found, v), -limit, limit)
-            worst.gradient = max(worst.gradient, _distance(_wide(moved[i]), product, 1))
+            worst.gradient = max(worst.gradient, _distance(_extended(moved[i]), product, 1))
             if drifts is not None and case.drift is not None:
-                drift = np.atleast_1d(case.drift(_wide(by_row[i]), v))
-                worst.alpha = max(worst.alpha, _distance(_wide(drifts[i]), drift, 1))
+                drift = np.atleast_1d(case.drift(_extended(by_row[i]), v))
+                worst.alpha = max(worst.alpha, _distance(_extended(drifts[i]), drift, 1))
     return worst
 
 
-def _wide(tensor: Tensor) -> Row:
+def _extended(tensor: Tensor) -> Row:
     return tensor.detach().numpy().astype(np.longdouble)
 
 
 def _distance(found: Row, expected: Row, relative: int) -> float:
-    """Largest difference, divided by the largest expected entry if that exceeds one; NaN is inf."""
+    """Return the largest difference, or inf for NaN.
+
+    If ``relative``, it is divided by the largest expected entry where that exceeds one.
+    """
     scale = max(1, np.abs(expected).max()) if relative else 1
     error = float(np.abs(found / scale - expected / scale).max())
     return error if error == error else float("inf")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print a table, and write it where asked.
+    """Measure, print the table, and write it to ``--output`` if given.
 
     Args:
         arguments: arguments of the command line.

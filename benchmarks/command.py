@@ -21,7 +21,7 @@ from repro.memory import keep_freed
 
 _RESULTS = Path(__file__).parent / "results"
 _CASE_SHARE = 6
-"""A case of SparseMAP, and the loop beside it, get this many times the seconds of a row."""
+"""Time for a case of SparseMAP and its loop, as a multiple of the seconds of a row."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Plan:
 
     Attributes:
         rows: rows of the table.
-        linear: the fused linear loss, or None.
-        cases: cases of SparseMAP; measured on the processor, with the most threads only.
+        linear: setting of the fused linear loss; None leaves it out.
+        cases: cases of SparseMAP; measured on the CPU only, with the largest number of threads.
         shapes: shapes of the scores.
-        threads: numbers of threads, one after the other; peers get the largest only.
-        device: where.
-        seconds: for each row at each shape.
-        output: folder of the results, or None to write nothing.
+        threads: numbers of threads; peers are measured with the largest only.
+        device: device of the rows and of the linear loss.
+        seconds: measuring time for each row at each shape.
+        output: folder of the results; None writes nothing.
     """
 
     rows: list[Row]
@@ -50,13 +50,13 @@ class Plan:
 
     @property
     def kinds(self) -> set[str]:
-        """Kinds of rows, each of which has tests."""
+        """Kinds of the planned rows, each of which has tests in :mod:`benchmarks.gate`."""
         more = {"linear": self.linear, "structure": self.cases}
         return {row.kind for row in self.rows} | {kind for kind, part in more.items() if part}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is one if a test fails.
+    """Run the command and return the exit status, which is 1 if a test fails.
 
     Args:
         arguments: arguments of the command line.
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(plan: Plan) -> tuple[dict[int, float], list[Measurement]]:
-    """Measure every row; returns the bandwidth for each number of threads too."""
+    """Measure every row; return copy bandwidths by number of threads, and the measurements."""
     clock, before = clock_for(plan.device), torch.get_num_threads()
     bandwidths, found = {}, []
     print(tables.progress(tables.COLUMNS))

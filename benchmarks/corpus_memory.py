@@ -38,15 +38,15 @@ _MEGABYTE = 1 << 20
 
 @dataclass
 class Usage:
-    """Time and memory that a preparation took.
+    """Time and memory used by a preparation.
 
     Attributes:
-        pairs: number of pairs of training.
-        text: bytes of the files of training.
-        start: resident bytes before.
-        resident: most resident bytes, mapped files included.
-        anonymous: most anonymous bytes, not backed by a file.
-        seconds: that the processor spent on each stage.
+        pairs: number of training pairs.
+        text: size of the training files in bytes.
+        start: resident bytes before the preparation.
+        resident: peak of resident bytes, mapped files included.
+        anonymous: peak of anonymous bytes, which are not backed by a file.
+        seconds: CPU time of each stage.
     """
 
     pairs: int = 0
@@ -134,7 +134,7 @@ def _align(prepared: PreparedCorpus, path: Path) -> None:
 
 
 def _timed(usage: Usage) -> Callable[..., Path]:
-    """The function that builds stages, which also notes how long each took."""
+    """Wrap :func:`cached_stage` to record the CPU time of each stage."""
 
     def build(
         root: Path, name: str, identity: Mapping[str, object], fill: Callable[[Path], None]
@@ -149,7 +149,7 @@ def _timed(usage: Usage) -> Callable[..., Path]:
 
 @contextmanager
 def _watched(usage: Usage) -> Iterator[None]:
-    """Keep the most memory that was seen while the block runs, five times a second."""
+    """Record the peak memory while the block runs, sampled five times per second."""
     done = threading.Event()
 
     def watch() -> None:
@@ -169,13 +169,13 @@ def _watched(usage: Usage) -> Iterator[None]:
 
 
 def _memory() -> tuple[int, int]:
-    """Resident bytes of this process, and the anonymous ones among them (not backed by a file)."""
+    """Return the resident bytes of this process, and how many of them are anonymous."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return tuple(1024 * int(status[key].split()[0]) for key in ("VmRSS", "RssAnon"))
 
 
 def generate(folder: Path, pairs: int, seed: int = 2018) -> ParallelCorpus:
-    """Random tokenised sentences over a fixed set of words, whose frequencies follow Zipf's law."""
+    """Write a corpus of random sentences over words whose frequencies follow Zipf's law."""
     folder.mkdir(parents=True)
     splits = {"train": pairs, "dev": 100, "test": 100}
     generator = np.random.default_rng(seed)

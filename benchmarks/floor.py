@@ -22,11 +22,11 @@ from repro.errors import UserError
 
 _REPEATS = 5
 _PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
-"""Operations that multiply matrices, and the places of the factors among their arguments."""
+"""Operations that multiply matrices, with the positions of the factors in their arguments."""
 
 
 class Product(NamedTuple):
-    """Shape of products of ``(rows, inner)`` with ``(inner, columns)``, ``batch`` at once."""
+    """Shape of a batched product of ``(rows, inner)`` and ``(inner, columns)`` matrices."""
 
     batch: int
     rows: int
@@ -35,18 +35,18 @@ class Product(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2 * self.batch * self.rows * self.inner * self.columns
 
     def seconds(self) -> float:
-        """Least processor time of several repetitions."""
+        """Return the least CPU time of several repetitions on random matrices."""
         left = torch.randn(self.batch, self.rows, self.inner).squeeze(0)
         right = torch.randn(self.batch, self.inner, self.columns).squeeze(0)
         return min(processor_seconds(lambda: torch.matmul(left, right)) for _ in range(_REPEATS))
 
 
 class ProductRecorder(TorchDispatchMode):
-    """Counts the matrix products of the operations that run inside, those of oneDNN's LSTM too."""
+    """Context that counts matrix products by shape, including those of oneDNN's LSTM."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,10 +73,10 @@ class ProductRecorder(TorchDispatchMode):
 
 
 def lstm_products(inputs: Tensor, recurrent: Tensor, *, backward: bool) -> Counter[Product]:
-    """Products of one layer and direction of an LSTM over a padded batch.
+    """Return the products of one layer and direction of an LSTM over a padded batch.
 
     Args:
-        inputs: shape ``(n, B, input)``.
+        inputs: input of the layer, shape ``(n, B, input)``.
         recurrent: weights between states, shape ``(4 h, h)``.
         backward: whether to return the products of the backward pass.
     """
@@ -94,7 +94,7 @@ def lstm_products(inputs: Tensor, recurrent: Tensor, *, backward: bool) -> Count
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 2 where a setting or a corpus is refused.
+    """Run the command and return the exit status, which is 2 for an invalid setting or corpus.
 
     Args:
         arguments: arguments of the command line.
@@ -115,12 +115,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(runner: Runner, before: int, updates: int) -> str:
-    """Train, then compare timed updates with their products; returns a sentence.
+    """Train, then compare timed updates with their products and return a report.
 
     Args:
         runner: model and optimiser.
-        before: updates that are not timed.
-        updates: that are.
+        before: number of updates before those that are timed.
+        updates: number of timed updates.
     """
     batches = stream_batches(runner.task)
     for _ in range(before):

@@ -1,4 +1,4 @@
-"""Nothing is timed before its tests pass."""
+"""Tests that must pass before anything is timed."""
 
 import subprocess
 import sys
@@ -14,11 +14,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "linear": ("tests/losses/test_linear.py",),
     "structure": ("tests/structures/test_oracles.py", "tests/structures/test_sparsemap.py"),
 }
-"""The tests of every kind of row."""
+"""Tests of each kind of row."""
 
 
 def failure(kinds: Iterable[str]) -> str | None:
-    """Run the tests of some kinds of rows.
+    """Run the tests of the given kinds of rows.
 
     Returns:
         None if all pass, else the end of what pytest printed.

@@ -32,7 +32,7 @@ _TABLE = [*_REPRO, "reproduce", "peters2019/table1", "scale=full", "--columns", 
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and what it shows."""
+    """Command, and a name for what it shows."""
 
     name: str
     command: tuple[str, ...]
@@ -44,9 +44,9 @@ class Outcome:
 
     Attributes:
         name: name of the step.
-        command: in one line.
+        command: the command line.
         state: ``"done"``, ``"failed"`` or ``"unfinished"``.
-        seconds: spent on it, over all calls.
+        seconds: time spent on the step in all calls.
         machine: device, versions and commit of the last call.
     """
 
@@ -61,7 +61,7 @@ def steps(data_dir: str) -> list[Step]:
     """Return the steps in order.
 
     Args:
-        data_dir: folder of the real corpora, for the last two.
+        data_dir: folder of the real corpora, which the last two steps read.
     """
     device = ["hardware=cuda", "results_dir=results"]
     data = [f"data_dir={data_dir}"]
@@ -80,12 +80,12 @@ def steps(data_dir: str) -> list[Step]:
 
 
 def run_steps(planned: Sequence[Step], limit: float, folder: Path, machine: str) -> list[Outcome]:
-    """Run every step that is not done; return the outcomes of all.
+    """Run every step that is not done and return the outcomes of all.
 
     Args:
-        planned: in order; one that fails does not stop the others.
+        planned: steps in order; a failed step does not stop the others.
         limit: seconds after which a step is stopped.
-        folder: keeps the outcome and the output of each step.
+        folder: folder for the outcome and the output of each step.
         machine: device, versions and commit.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def run_steps(planned: Sequence[Step], limit: float, folder: Path, machine: str)
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
-    """Return the dated page in Markdown."""
+    """Return the outcomes as a page in Markdown."""
     lines = [
         "# Results on a GPU",
         "",
@@ -124,7 +124,7 @@ def page(outcomes: Sequence[Outcome]) -> str:
 
 
 def _run(step: Step, limit: float, log: Path) -> tuple[str, float]:
-    """Return the state of a step and its seconds; its output goes to ``log``."""
+    """Run a step, write its output to ``log``, and return its state and its seconds."""
     start = time.monotonic()
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
@@ -133,14 +133,14 @@ def _run(step: Step, limit: float, log: Path) -> tuple[str, float]:
         try:
             state = "done" if process.wait(limit) == 0 else "failed"
         except subprocess.TimeoutExpired:
-            process.terminate()  # a run writes a checkpoint and ends
+            process.terminate()  # on SIGTERM a run writes a checkpoint before it ends
             process.wait()
             state = "unfinished"
     return state, time.monotonic() - start
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 0 if every step is done.
+    """Run the command and return the exit status, which is 0 if every step is done.
 
     Args:
         arguments: arguments of the command line.

@@ -1,4 +1,4 @@
-"""The fused linear loss beside the two in a row, as a part of the page."""
+"""Comparison of the fused linear loss with linear layer and loss in a row, for the page."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class LinearComparison:
-    """Costs of each path."""
+    """Costs of each path at one setting."""
 
     setting: Setting
     costs: dict[str, Cost]
@@ -27,16 +27,16 @@ class LinearComparison:
 
     @property
     def memory(self) -> float:
-        """Memory of the fused path, as a share of that of the two in a row."""
+        """Ratio of the memory of the fused path to that of layer and loss in a row."""
         return self.costs[FUSED].peak / self.costs[IN_A_ROW].peak
 
     @property
     def time(self) -> float:
-        """Time of the fused path against the two in a row."""
+        """Ratio of the time of the fused path to that of layer and loss in a row."""
         return self.costs[FUSED].both / self.costs[IN_A_ROW].both
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and lines."""
+        """Return header and lines of the table of costs."""
         header = ["path", "forward s", "both s", "peak MB"]
         lines = [
             [path, f"{cost.forward:.2f}", f"{cost.both:.2f}", f"{cost.peak:.0f}"]
@@ -45,10 +45,10 @@ class LinearComparison:
         return header, lines
 
     def summary(self) -> str:
-        """The two ratios and their targets."""
+        """Return the ratios of memory and time with their targets, in Markdown."""
         scores = self.setting.tokens * self.setting.vocabulary * _FLOAT_BYTES / 2**20
         parts = [
-            f"- {name}, fused to in a row: {ratio:.3f}{_judged(self._target(name), ratio)}"
+            f"- {name}, fused to in a row: {ratio:.3f}{_verdict(self._target(name), ratio)}"
             for name, ratio in (("memory", self.memory), ("time", self.time))
         ]
         return "\n".join([*parts, f"- the scores of all tokens take {scores:.0f} MB\n"])
@@ -59,11 +59,11 @@ class LinearComparison:
 
 
 def compare(setting: Setting) -> LinearComparison:
-    """Measure every path, one process for each."""
+    """Measure every path in a process of its own."""
     return LinearComparison(setting, {path: in_subprocess(setting, path) for path in PATHS})
 
 
-def _judged(target: Target | None, ratio: float) -> str:
+def _verdict(target: Target | None, ratio: float) -> str:
     if target is None:
         return ""
     return f" (target {target}: {'met' if target.met(ratio) else 'not met'})"

@@ -25,7 +25,7 @@ from repro.losses import EntmaxLoss, linear_entmax_loss
 MATMUL, IN_A_ROW, FUSED = PATHS = ("matmul", "in a row", "fused")
 _MEBIBYTE = 2**20
 _WARM_UP_SCORES = 2**18
-"""Enough for kernels to be loaded: their code is not memory of a loss."""
+"""Scores of the warm-up, which loads kernels: their code must not count as memory of a loss."""
 _STATUS = Path("/proc/self/status")
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,12 +35,12 @@ class Setting:
     """Setting of a measurement.
 
     Attributes:
-        tokens: hidden states with one target each.
-        vocabulary: classes.
+        tokens: number of hidden states, each with a target.
+        vocabulary: number of classes.
         size: size of a hidden state.
         spread: standard deviation of the scores.
         alpha: α of the loss.
-        chunk: tokens at a time on the fused path; None for its default.
+        chunk: number of tokens per chunk on the fused path; None for its default.
         threads: number of threads of torch.
         device: ``cpu`` or ``cuda``.
     """
@@ -68,7 +68,7 @@ def in_subprocess(setting: Setting, path: str) -> Cost:
     """Measure one path in a process of its own.
 
     Raises:
-        RuntimeError: the process failed, for example for want of memory.
+        RuntimeError: the process failed, for example because it ran out of memory.
     """
     command = [sys.executable, "-m", "benchmarks.linear_loss", "--path", path]
     for name, value in asdict(setting).items():
@@ -80,7 +80,7 @@ def in_subprocess(setting: Setting, path: str) -> Cost:
 
 
 def measure(setting: Setting, path: str) -> Cost:
-    """Measure one path in this process, whose peak must not have been higher before."""
+    """Measure one path in this process, which must not have used more memory before."""
     torch.set_num_threads(setting.threads)
     hidden, weight, bias, target = _draw(setting)
     loss = _loss(path, setting)
@@ -119,18 +119,18 @@ def _now(setting: Setting) -> float:
 
 
 def _peak(setting: Setting) -> float:
-    """Largest memory so far, in MB: resident memory of the process, or memory of the device."""
+    """Return the peak memory so far in MB: resident, or allocated on the CUDA device."""
     if setting.device == "cuda":
         return torch.cuda.max_memory_allocated() / _MEBIBYTE
     if _STATUS.exists():
-        # On Linux ru_maxrss begins at the peak of the parent process; this does not.
+        # VmHWM starts anew with the program; ru_maxrss starts at the peak of the parent process.
         (line,) = (line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024 / _MEBIBYTE
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MEBIBYTE
 
 
 def main() -> None:
-    """Print one line per path, or measure the one that is asked for."""
+    """Measure the path given by ``--path``, or print a line for each path."""
     path, setting = _options()
     if path:
         print(json.dumps(asdict(measure(setting, path))))

@@ -1,4 +1,4 @@
-"""Description of the machine of a measurement for its table."""
+"""Description of the machine on which a table was measured."""
 
 import os
 import platform
@@ -12,16 +12,17 @@ import torch
 from repro.runs.environment import describe_device, source_commit
 
 _LIBRARIES = ("torch", "numba", "triton", "entmax")
-_QUIET = 0.3
-"""Load average for each processor up to which a machine counts as quiet."""
+_BUSY_LOAD = 0.3
+"""Load average per processor above which the machine counts as busy."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where, when and with what a table was measured.
+    """Machine, date and versions of a measurement.
 
     Attributes:
-        load: average over the last minute, taken before the tests of the gate.
+        folder: name of the folder of results: date and device.
+        load: load average over the last minute, read before the tests of the gate run.
     """
 
     day: str
@@ -34,16 +35,16 @@ class Machine:
 
     @property
     def busy(self) -> bool:
-        """Return whether something else was running, which makes times long and ratios noisy."""
-        return self.load > _QUIET * self.processors
+        """Return whether other programs were running, which makes times long and ratios noisy."""
+        return self.load > _BUSY_LOAD * self.processors
 
 
 def describe_machine(device: torch.device) -> Machine:
-    """Describe this machine, now."""
+    """Describe this machine and its current load."""
     day = date.today().isoformat()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    # Without the number of threads, which is that of each row.
+    # Drop the number of threads, which differs between rows.
     described = re.sub(r", threads: \d+", "", describe_device(device))
     return Machine(
         day=day,

@@ -1,4 +1,4 @@
-"""One cell of the table: a row at a shape with a number of threads."""
+"""Measurement of one line of the table: a row at a shape with a number of threads."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -14,22 +14,22 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of forward and backward in milliseconds, and what follows from them.
+    """Times of forward and backward in milliseconds, and derived numbers.
 
     Attributes:
         name: name of the row.
         kind: kind of the row.
-        shape: rows and entries of each.
-        threads: number of threads of torch, on the processor.
-        milliseconds: median.
-        fastest: the least.
-        baseline: median of what the row is divided by.
-        baseline_fastest: the least of it.
-        ratio: median over rounds.
-        rounds: how many.
-        rate: bytes a second if none but those that have to are moved.
-        roofline: share of the bandwidth of a copy that this is.
-        target: target for the ratio, if there is one.
+        shape: ``<rows>x<entries per row>``.
+        threads: number of CPU threads of torch.
+        milliseconds: median time.
+        fastest: least time.
+        baseline: median time of the baseline.
+        baseline_fastest: least time of the baseline.
+        ratio: median over rounds of the time relative to the baseline.
+        rounds: number of rounds.
+        rate: bytes that must be moved, per second of the median time.
+        roofline: ``rate`` as a share of the bandwidth of a copy.
+        target: target for the ratio, or None.
     """
 
     name: str
@@ -60,10 +60,10 @@ def measure(
     Args:
         row: what to time.
         shape: shape of the scores.
-        device: where.
-        clock: clock of this device.
-        bandwidth: bandwidth of a copy, in bytes a second.
-        seconds: how long, see :func:`paired`.
+        device: device of the scores.
+        clock: times a pass on this device.
+        bandwidth: bandwidth of a copy, in bytes per second.
+        seconds: time limit, see :func:`paired`.
     """
     timing = paired(*row.passes(shape, device), clock, seconds)
     threads, middle = torch.get_num_threads(), median(timing.measured)

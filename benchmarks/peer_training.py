@@ -1,7 +1,7 @@
-"""Speed of training against JoeyNMT: equal sizes, random data of equal lengths, updates in turn.
+"""Speed of training compared with JoeyNMT, on models and random data of equal sizes.
 
-``python -m benchmarks.training --joeynmt PYTHON`` measures the rows here and JoeyNMT's recurrent
-model in an interpreter of its own, whose pins may differ from this project's.
+``python -m benchmarks.training --joeynmt PYTHON`` runs updates of the rows here and of JoeyNMT's
+recurrent model in turn. JoeyNMT has its own interpreter, whose versions of packages may differ.
 """
 
 import json
@@ -21,7 +21,7 @@ from repro.memory import keep_freed
 from repro.models.seq2seq import FreeNormalizer, Seq2Seq
 
 Update = Callable[[], float]
-"""Takes one update of the parameters; returns its seconds of processor time."""
+"""Function that updates the parameters once and returns the CPU time in seconds."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sizes:
 
 
 class PeerError(RuntimeError):
-    """The interpreter of the peer does not run it."""
+    """Raised if JoeyNMT does not run in its interpreter."""
 
 
 def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool) -> str:
@@ -48,9 +48,9 @@ def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool
     Args:
         python: interpreter that has JoeyNMT.
         sizes: sizes of every model.
-        before: updates that are not timed.
-        updates: that are.
-        bfloat16: add rows with products in bfloat16; slow on processors without them.
+        before: number of updates before those that are timed.
+        updates: number of timed updates.
+        bfloat16: add rows with products in bfloat16, which are slow without hardware support.
 
     Raises:
         PeerError: JoeyNMT does not run in ``python``.
@@ -76,7 +76,7 @@ def compare(python: str, sizes: Sizes, before: int, updates: int, bfloat16: bool
 
 
 def _peer(process: subprocess.Popen[str]) -> tuple[str, Update]:
-    """Return the versions of the peer, and its update."""
+    """Return the versions that JoeyNMT reports, and a function that requests an update."""
     assert process.stdin is not None
     assert process.stdout is not None
     requests, answers = process.stdin, process.stdout
@@ -96,7 +96,7 @@ def _peer(process: subprocess.Popen[str]) -> tuple[str, Update]:
 
 
 def _row(sizes: Sizes, mapping: ProbabilityMap, dtype: torch.dtype) -> Update:
-    """Return the update of a model whose attention and output use ``mapping``."""
+    """Return a timed update of a model whose attention and output use ``mapping``."""
     model = Seq2Seq(
         sizes.vocabulary, sizes.vocabulary, sizes.embedding_size, sizes.hidden_size, sizes.layers,
         sizes.dropout, FreeNormalizer(mapping), mapping,

@@ -1,7 +1,7 @@
 """Updates of JoeyNMT's recurrent model on random data, in an interpreter that has JoeyNMT.
 
-Started by :mod:`benchmarks.peer_training`, and imports nothing of this project. Prints the
-versions and, for each line that it reads, the seconds of processor time of one update.
+A script that :mod:`benchmarks.peer_training` starts and that imports nothing of this project. It
+prints the versions and, for each line that it reads, the CPU time of one update in seconds.
 """
 
 import json
@@ -17,7 +17,7 @@ from joeynmt.vocabulary import Vocabulary
 
 
 def main(sizes: SimpleNamespace) -> None:
-    """Answer each line of the standard input with the time of one update."""
+    """Answer each line of standard input with the CPU time of one update."""
     logging.disable()
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The ratios as a picture: one line for each row, one marker for each shape."""
+"""Plot of the ratios: one line for each row, one marker for each shape."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _KINDS = ("mapping", "loss")
 
 
 def draw(path: Path, rows: Sequence[Row], measurements: Sequence[Measurement]) -> None:
-    """Write a PNG of the figure."""
+    """Write the plot of the ratios as a PNG."""
     with atomic_path(path) as temporary:
         ratios(rows, measurements).savefig(temporary, format="png", dpi=120)
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.registers [--aligned]
 
-A thread that needs more registers than there are keeps values on a stack in memory. The command
-compiles every kernel for every tile that ``policy.py`` chooses, prints a table, and fails if any
-thread has a stack. Row lengths are no multiples of 16 unless ``--aligned`` is given: the compiler
-treats both cases apart.
+A thread that needs more registers than available spills to a stack in memory. The command compiles
+every kernel for every tile that ``policy.py`` chooses, prints a table, and fails if any thread has
+a stack. Row lengths are not multiples of 16 unless ``--aligned`` is given: Triton specializes
+kernels for such lengths.
 """
 
 import re
@@ -29,14 +29,14 @@ ROWS = 4
 
 
 class Usage(NamedTuple):
-    """A compiled kernel and what one of its threads uses.
+    """Compiled kernel and the resources of one of its threads.
 
     Attributes:
         name: name of the kernel.
-        sizes: the constants it was compiled for.
-        warps: number of warps of a program.
-        registers: number of registers of a thread, 4 bytes each.
-        stack: bytes of a thread in memory.
+        sizes: constants for which it was compiled.
+        warps: number of warps per program.
+        registers: number of registers per thread, 4 bytes each.
+        stack: bytes of the stack per thread.
         binary: what the compiler returned.
     """
 
@@ -49,24 +49,24 @@ class Usage(NamedTuple):
 
 
 class _Driver:
-    """Answers the questions that the compiler asks the driver of a device."""
+    """Stand-in for the device driver that the compiler queries."""
 
     def get_current_target(self) -> GPUTarget:
-        """Device to compile for."""
+        """Return the target of the compilation."""
         return TARGET
 
     def get_current_device(self) -> int:
-        """Number of the device."""
+        """Return the index of the device."""
         return 0
 
     def get_current_stream(self, device: int) -> int:
-        """Stream of the device."""
+        """Return the stream of the device."""
         return 0
 
 
 @contextmanager
 def compiled_only() -> Iterator[list[Usage]]:
-    """Compile what launchers start, each kernel and tile once, and collect it; run nothing."""
+    """Make launches compile each kernel and tile once instead of running it; yield the usages."""
     found: list[Usage] = []
     seen: set[str] = set()
     driver_before, start_before = driver.__dict__.copy(), launch.start
@@ -149,11 +149,11 @@ CALLS: dict[str, Callable[[Tensor], object]] = {
 """Launches of every kernel in every variant, for a matrix of scores."""
 
 LENGTHS = [2**k for k in range(4, 16)]
-"""A length for every tile: those of longer rows are the same."""
+"""Row lengths that cover all tiles; longer rows use the same ones."""
 
 
 def usages(name: str, dtype: torch.dtype, *, aligned: bool) -> list[Usage]:
-    """Compile the kernels of a call for all its tiles."""
+    """Compile the kernels of a call for all row lengths and return their usage."""
     with compiled_only() as found:
         for length in LENGTHS:
             CALLS[name](torch.zeros(ROWS, length if aligned else length - 1, dtype=dtype))
@@ -161,7 +161,7 @@ def usages(name: str, dtype: torch.dtype, *, aligned: bool) -> list[Usage]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print a line for every call and precision, as soon as it is compiled."""
+    """Print a line for every call and precision; return 1 if any thread has a stack."""
     spilled = False
     print("| call | precision | kernels compiled | registers, at most | stack, bytes |")
     print("|:---|:---|---:|---:|---:|")

@@ -1,4 +1,4 @@
-"""The rows of the table: every registered mapping, the losses, and the peers that are installed."""
+"""Rows of the table: every registered mapping, the losses, and peers if installed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from repro.losses import CrossEntropyLoss, EntmaxLoss, SparsemaxLoss
 from repro.mappings import MAPPINGS, MappingSpec, entmax, sparsemax
 
 Work = Callable[[], object]
-"""One forward and backward pass."""
+"""Function that runs a forward and backward pass."""
 
 
 class Shape(NamedTuple):
-    """Rows and entries of each."""
+    """Number of rows, and of entries per row."""
 
     rows: int
     size: int
@@ -28,9 +28,9 @@ class Shape(NamedTuple):
 
 
 SHAPES = (Shape(1280, 50), Shape(1280, 400), Shape(1280, 18_000), Shape(256, 32_000))
-"""Attention over short and long sentences; the output layer with a small and a large vocabulary."""
+"""Attention over short and long sentences; output layers with small and large vocabularies."""
 _VOCABULARY = 10_000
-"""Peers are compared on rows from this length on."""
+"""Least length of rows on which peers are compared."""
 _MAPPING_FLOATS = 5
 _BOUNDED_FLOATS = 7
 _LOSS_FLOATS = 3
@@ -38,13 +38,13 @@ _LOSS_FLOATS = 3
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table at every shape.
+    """Row of the table: a function and its baseline, measured at several shapes.
 
     Attributes:
         name: key in tables and for ``--only``.
         kind: ``mapping``, ``loss`` or ``peer``.
-        passes: makes the pass that is measured and the one it is divided by.
-        floats: numbers for each score that have to move through memory.
+        passes: returns the measured pass and its baseline for a shape and a device.
+        floats: numbers per score that must be read from or written to memory.
         color: plot colour.
     """
 
@@ -60,7 +60,7 @@ class Row:
 
 
 def all_rows() -> list[Row]:
-    """Every row: mappings in the order of the registry, variants of α, losses, peers."""
+    """Return all rows: mappings in the order of the registry, variants of α, losses, peers."""
     return [
         *(_mapping_row(spec) for spec in MAPPINGS.values()),
         *_alpha_rows(),
@@ -72,7 +72,7 @@ def all_rows() -> list[Row]:
 def both_ways(
     function: Callable[..., Tensor], leaves: tuple[Tensor, ...], grad: Tensor | None = None
 ) -> Work:
-    """Forward and backward of a function of some leaves."""
+    """Return a pass that evaluates a function and its gradients with respect to ``leaves``."""
 
     def run() -> object:
         return torch.autograd.grad(function(*leaves), leaves, grad)
@@ -81,7 +81,7 @@ def both_ways(
 
 
 def draw_scores(shape: Shape, device: torch.device) -> Tensor:
-    """Scores from N(0, 1), in single precision; the same in every call."""
+    """Draw float32 scores from N(0, 1), equal in every call."""
     generator = torch.Generator().manual_seed(shape.size)
     return torch.randn(shape, generator=generator).to(device).requires_grad_()
 
@@ -113,14 +113,14 @@ def _nothing(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
 
 
 def _upper_bounds(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
-    """Bounds that sum to about two in every row, so that many are met."""
+    """Draw bounds that sum to about two in every row, so that many are active."""
     generator = torch.Generator().manual_seed(shape.size + 1)
     bounds = torch.rand(shape, generator=generator) * (4 / shape.size)
     return (bounds.to(device).requires_grad_(),)
 
 
 def _alpha_of_rows(shape: Shape, device: torch.device) -> tuple[Tensor, ...]:
-    """One α for each row, which receives a gradient."""
+    """Return one α per row, which requires a gradient."""
     alphas = torch.linspace(1.05, 1.95, shape.rows).unsqueeze(-1)
     return (alphas.to(device).requires_grad_(),)
 

@@ -1,6 +1,6 @@
 """Size of the code: lines by folder, lengths of functions, private helpers with one caller.
 
-``python -m benchmarks.stats`` (``make stats``) reads the sources only.
+``python -m benchmarks.stats`` (``make stats``) reads the sources without importing them.
 """
 
 import ast
@@ -17,7 +17,7 @@ PACKAGE = ROOT / "repro"
 
 
 class Module(NamedTuple):
-    """A source file, its number of lines and its syntax tree."""
+    """Source file with its number of lines and its syntax tree."""
 
     path: Path
     lines: int
@@ -34,7 +34,7 @@ def read_modules(folder: Path) -> list[Module]:
 
 
 def lines_by_folder(modules: list[Module], root: Path) -> dict[str, tuple[int, int, int]]:
-    """Return lines below each folder, modules side by side in it, and their own lines."""
+    """Return for each folder: lines below it, number of its modules, lines directly in it."""
     below: Counter[Path] = Counter()
     own: Counter[Path] = Counter()
     beside: Counter[Path] = Counter()
@@ -54,7 +54,7 @@ def lines_by_folder(modules: list[Module], root: Path) -> dict[str, tuple[int, i
 
 
 def function_lengths(modules: list[Module]) -> list[int]:
-    """Return the lines of every function without its decorators and its docstring, sorted."""
+    """Return the sorted lengths of functions in lines, without decorators and docstrings."""
     return sorted(_length(node) for module in modules for node in _functions(module.tree))
 
 
@@ -62,7 +62,7 @@ def single_caller_helpers(modules: list[Module]) -> list[str]:
     """Return private functions and methods whose name occurs once besides their definition.
 
     Names are counted within the module that defines them, where private names are used. ``_`` is
-    no name: what it defines is registered by a decorator.
+    left out: such functions are registered by a decorator.
     """
     found = []
     for module in modules:

@@ -1,8 +1,8 @@
-"""SparseMAP, forward and backward, beside a loop over examples with an oracle in Python.
+"""SparseMAP, forward and backward, compared with a loop over examples with an oracle in Python.
 
-The loop solves the same problems to the same gap with the same active set, one example after the
-other: matchings by ``scipy.optimize.linear_sum_assignment``, sequences by Viterbi in numpy, trees
-by the oracle of this library. No peer with compiled oracles installs today.
+The loop solves the same problems to the same gap with the same active-set method, one example at a
+time: matchings by ``scipy.optimize.linear_sum_assignment``, sequences by Viterbi in numpy, trees by
+the oracle of this library. No peer with compiled oracles can be installed today.
 """
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from benchmarks.timing import cpu_seconds, paired, processor_seconds
 from repro.structures import Arborescence, LinearChain, Matching, Structure, sparsemap
 
 BATCH = 32
-_IN_THE_LOOP = 2
-"""Examples of the batch that the loop takes, which is slow."""
+_LOOP_BATCH = 2
+"""Batch size of the loop, which is slow."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem: its structure, the shape of its scores, and whether there are transitions.
+    """Problem: its structure, the shape of its scores, and whether there are transitions.
 
     Attributes:
         name: key in tables and for ``--only``.
-        size: what tables call the shape: words of trees, and both sides of others.
+        size: shape in tables: number of words of a tree, else both dimensions.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Case:
     transitions: bool = False
 
     def scores(self, batch: int) -> list[Tensor]:
-        """Scores from N(0, 1), in single precision; the same in every call."""
+        """Draw float32 scores from N(0, 1), equal in every call."""
         generator = torch.Generator().manual_seed(0)
         shapes: list[tuple[int, ...]] = [self.shape]
         if self.transitions:
@@ -60,21 +60,21 @@ CASES = (
 
 @dataclass(frozen=True)
 class Solved:
-    """A row of the table; times in milliseconds for each instance.
+    """Row of the table; times are milliseconds per example.
 
     Attributes:
         name: name of the case.
         shape: shape of the case.
         threads: number of threads of torch.
-        milliseconds: median.
-        fastest: the least.
-        processor: processor time of all threads together, the least.
-        loop: median of the loop.
-        ratio: how many times as long the loop takes, median over rounds.
-        iterations: oracle calls, mean over the batch.
-        structures: selected ones, mean over the batch.
-        gap: the largest.
-        target: target for the milliseconds, if there is one.
+        milliseconds: median time.
+        fastest: least time.
+        processor: least CPU time of all threads together.
+        loop: median time of the loop.
+        ratio: median over rounds of the time of the loop divided by that of the batch.
+        iterations: mean number of oracle calls.
+        structures: mean number of selected structures.
+        gap: largest duality gap.
+        target: target for the milliseconds, or None.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Solved:
 
     @property
     def met(self) -> bool | None:
-        """Return whether the median keeps the target; None without one."""
+        """Return whether the median time meets the target; None without a target."""
         return None if self.target is None else self.target.met(self.milliseconds)
 
 
 class LoopOracle:
-    """The oracle of a case as users of another library would write it."""
+    """Oracle of a case for one example, in numpy and SciPy where possible."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -106,7 +106,7 @@ class LoopOracle:
         self.additional_parts = (n - 1) * m * m if case.transitions else 0
 
     def map(self, scores: Tensor) -> Tensor:
-        """The best structure as a 0/1 vector."""
+        """Return the structure with the highest score as a 0/1 vector."""
         n, m = self.case.shape
         unary = scores[: n * m].view(n, m)
         found = torch.zeros_like(scores)
@@ -136,13 +136,13 @@ def _viterbi(unary: np.ndarray, between: np.ndarray) -> np.ndarray:
 
 
 def solve_case(case: Case, seconds: float) -> Solved:
-    """Time a case and the loop in turn, with the present number of threads.
+    """Time a case and the loop in turn, with the current number of threads.
 
     Args:
         case: what to solve.
-        seconds: how long, see :func:`benchmarks.timing.paired`.
+        seconds: time limit, see :func:`benchmarks.timing.paired`.
     """
-    scores, few = case.scores(BATCH), case.scores(_IN_THE_LOOP)
+    scores, few = case.scores(BATCH), case.scores(_LOOP_BATCH)
     solution = sparsemap(case.structure, *scores)
     measured = _pass(lambda: sparsemap(case.structure, *scores).marginals, scores)
     oracle = LoopOracle(case)
@@ -157,8 +157,8 @@ def solve_case(case: Case, seconds: float) -> Solved:
         milliseconds=middle,
         fastest=1000 * min(timing.measured) / BATCH,
         processor=1000 * min(processor_seconds(measured) for _ in range(5)) / BATCH,
-        loop=1000 * median(timing.baseline) / _IN_THE_LOOP,
-        ratio=BATCH / _IN_THE_LOOP / timing.ratio,
+        loop=1000 * median(timing.baseline) / _LOOP_BATCH,
+        ratio=BATCH / _LOOP_BATCH / timing.ratio,
         iterations=float(solution.iterations.double().mean()),
         structures=float(solution.counts.double().mean()),
         gap=float(solution.gap.max()),
@@ -167,7 +167,7 @@ def solve_case(case: Case, seconds: float) -> Solved:
 
 
 def _pass(forward: Callable[[], Tensor], inputs: list[Tensor]) -> Callable[[], None]:
-    """Forward and backward with a fixed direction."""
+    """Return a forward and backward pass with a fixed incoming gradient."""
     direction = torch.randn(forward().shape, generator=torch.Generator().manual_seed(1))
 
     def run() -> None:

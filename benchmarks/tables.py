@@ -1,4 +1,4 @@
-"""Measurements as a table in Markdown, rows of CSV, and a plot."""
+"""Formatting of measurements as Markdown, CSV and lines for a terminal."""
 
 import csv
 import io
@@ -44,7 +44,7 @@ def markdown(
     comparison: LinearComparison | None,
     bandwidths: dict[int, float],
 ) -> str:
-    """The whole page."""
+    """Return the page with all tables."""
     parts = [f"# Benchmark of {machine.day}\n", *_facts(machine, bandwidths)]
     for kind, title in _BASELINES.items():
         chosen = [found for found in measurements if found.kind == kind]
@@ -72,7 +72,7 @@ def _facts(machine: Machine, bandwidths: dict[int, float]) -> list[str]:
 
 
 def cells(found: Measurement) -> list[str]:
-    """One line of the table."""
+    """Return the cells of a line of the table of mappings, losses or peers."""
     met = {None: "", True: "yes", False: "no"}[found.met]
     return [
         found.name,
@@ -88,7 +88,7 @@ def cells(found: Measurement) -> list[str]:
 
 
 def solved_cells(found: Solved) -> list[str]:
-    """One line of the table of SparseMAP."""
+    """Return the cells of a line of the table of SparseMAP."""
     return [
         found.name,
         found.shape,
@@ -114,13 +114,13 @@ def progress(line: Sequence[str]) -> str:
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown; columns of numbers are aligned to the right."""
     rule = [":---" if name in _TEXT else "---:" for name in header]
     return "".join(f"| {' | '.join(line)} |\n" for line in (header, rule, *lines))
 
 
 def write_csv(path: Path, measurements: Sequence[Measurement] | Sequence[Solved]) -> None:
-    """Every field of every measurement, unrounded."""
+    """Write every field of every measurement, unrounded, and whether the target is met."""
     stream = io.StringIO()
     names = [field.name for field in fields(measurements[0])]
     writer = csv.writer(stream, lineterminator="\n")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on a ratio or on milliseconds, from above unless ``at_least``."""
+    """Upper bound, or lower bound if ``at_least``, on a ratio or on milliseconds."""
 
     limit: float
     at_least: bool = False
 
     def met(self, ratio: float) -> bool:
-        """Return whether a ratio keeps the bound."""
+        """Return whether a ratio, or a time in milliseconds, satisfies the bound."""
         return ratio >= self.limit if self.at_least else ratio <= self.limit
 
     def __str__(self) -> str:
@@ -20,7 +20,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Goal:
-    """A target of some rows, at some shapes or at all of them."""
+    """Target of some rows at some shapes, or at all shapes if None."""
 
     rows: tuple[str, ...]
     target: Target
@@ -28,7 +28,7 @@ class Goal:
 
 
 CPU_THREADS = 2
-"""Targets on the processor hold for this number of threads."""
+"""Number of threads for which targets on the CPU hold."""
 ATTENTION = ("1280x50", "1280x400")
 _ANY_ALPHA = ("entmax_1.3", "entmax_2.5", "entmax_rows")
 _LOSSES = ("cross_entropy_loss", "sparsemax_loss", "entmax_loss")
@@ -67,13 +67,13 @@ GOALS: dict[str, tuple[Goal, ...]] = {
 
 
 def target_for(device: str, threads: int, row: str, shape: str) -> Target | None:
-    """The first goal that fits, or None.
+    """Return the target of the first goal that applies, or None.
 
     Args:
         device: ``cpu`` or ``cuda``.
-        threads: number of threads of torch; matters on the processor.
+        threads: number of threads of torch; ignored unless ``device`` is ``cpu``.
         row: name of the row.
-        shape: as in tables, for example ``1280x50``.
+        shape: shape as written in tables, for example ``1280x50``.
     """
     if device == "cpu" and threads != CPU_THREADS:
         return None

@@ -1,4 +1,4 @@
-"""Two passes in turn, so that whatever disturbs the machine disturbs both."""
+"""Timing of two passes in turn, so that disturbances of the machine affect both."""
 
 import time
 from collections.abc import Callable
@@ -9,26 +9,26 @@ import torch
 
 from benchmarks.rows import Work
 
-_MOST_ROUNDS = 300
-_FEW_ROUNDS = 3
+_MAX_ROUNDS = 300
+_MIN_ROUNDS = 3
 _FLUSH_BYTES = 2**28
-"""Written between passes on an accelerator: more than its second-level cache holds."""
+"""Bytes written between passes on CUDA devices to flush the second-level cache."""
 _COPY_FLOATS = 2**26
 
 Clock = Callable[[Work], float]
-"""Seconds that a pass takes."""
+"""Function that runs a pass and returns its seconds."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of both passes, one pair for each round."""
+    """Seconds of both passes in each round."""
 
     measured: list[float]
     baseline: list[float]
 
     @property
     def rounds(self) -> int:
-        """Number of pairs."""
+        """Number of rounds."""
         return len(self.measured)
 
     @property
@@ -38,19 +38,19 @@ class Timing:
 
 
 def clock_for(device: torch.device) -> Clock:
-    """Choose how passes are timed on a device."""
+    """Return the clock for passes on a device."""
     return _cuda_clock(device) if device.type == "cuda" else cpu_seconds
 
 
 def cpu_seconds(work: Work) -> float:
-    """Seconds of a pass on the processor."""
+    """Return the wall-clock time of a pass on the CPU, in seconds."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def processor_seconds(work: Work) -> float:
-    """Processor time of a pass, all threads together; other programs do not count."""
+    """Return the CPU time of a pass in seconds, summed over the threads of this process."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -77,24 +77,24 @@ def paired(measured: Work, baseline: Work, clock: Clock, seconds: float) -> Timi
 
     Args:
         measured: the pass of interest.
-        baseline: what it is divided by.
+        baseline: the pass that it is compared with.
         clock: times one pass.
-        seconds: how long; the last round is finished, and slow passes get up to three rounds in
-            up to four times as long.
+        seconds: time limit, after which the current round is finished; slow passes may take up to
+            four times as long to complete three rounds.
     """
     clock(measured), clock(baseline)
     timing, start = Timing([], []), time.perf_counter()
-    while timing.rounds < _MOST_ROUNDS:
+    while timing.rounds < _MAX_ROUNDS:
         timing.measured.append(clock(measured))
         timing.baseline.append(clock(baseline))
         spent = time.perf_counter() - start
-        if spent > seconds and (timing.rounds >= _FEW_ROUNDS or spent > 4 * seconds):
+        if spent > seconds and (timing.rounds >= _MIN_ROUNDS or spent > 4 * seconds):
             break
     return timing
 
 
 def copy_bandwidth(device: torch.device, clock: Clock) -> float:
-    """Bytes a second, read and written, of a large copy on a device."""
+    """Measure the bandwidth of a large copy in bytes per second, reads and writes counted."""
     source = torch.zeros(_COPY_FLOATS, device=device)
     target = torch.ones_like(source)
     best = min(clock(lambda: target.copy_(source)) for _ in range(5))

@@ -32,12 +32,12 @@ from repro.training.loop import build_optimizer, update
 
 @dataclass
 class Runner:
-    """A model in training, and what its timed updates took.
+    """Model in training, with the times of its updates.
 
     Attributes:
-        name: the settings of the row.
+        name: settings of the row.
         seconds: seconds of each timed update.
-        symbols: that each covered.
+        symbols: number of target symbols of each timed update.
     """
 
     name: str
@@ -47,32 +47,32 @@ class Runner:
     symbols: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Make the optimiser."""
+        """Create the optimiser and set the model to training mode."""
         self.optimizer = build_optimizer(self.config.training, self.task.model.parameters())
         self.task.model.train()
 
     def update(self, batch: Any) -> Tensor:
-        """One update of the parameters; returns the number of symbols it covered."""
+        """Update the parameters on a batch and return its number of target symbols."""
         return update(self.task, self.optimizer, batch, self.config.training.max_grad_norm)[1]
 
     def timed_update(self, batch: Any, clock: Clock) -> None:
-        """One update of the parameters, by the clock."""
+        """Update the parameters on a batch and record the time and the number of symbols."""
         covered: list[Tensor] = []
         self.seconds.append(clock(lambda: covered.append(self.update(batch))))
         self.symbols.append(int(covered[0]))
 
     @property
     def rate(self) -> float:
-        """Symbols a second."""
+        """Target symbols per second of the timed updates."""
         return sum(self.symbols) / sum(self.seconds)
 
     def ratio_to(self, other: "Runner") -> float:
-        """Median over the updates of how many times as fast as another."""
+        """Return the speed relative to another runner, as the median over the updates."""
         return median(b / a for a, b in zip(self.seconds, other.seconds, strict=True))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status is 2 where a setting or a corpus is refused.
+    """Run the command and return the exit status, which is 2 for an invalid setting or corpus.
 
     Args:
         arguments: arguments of the command line.
@@ -106,12 +106,12 @@ def _compare_with_joeynmt(parsed: argparse.Namespace) -> int:
 
 
 def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) -> None:
-    """Let every model learn, then time updates in turn.
+    """Train every model for a while, then time updates in turn.
 
     Args:
         runners: the rows.
-        before: updates that are not timed.
-        updates: that are.
+        before: number of updates before those that are timed.
+        updates: number of timed updates.
         clock: times one update.
     """
     streams = [stream_batches(runner.task) for runner in runners]
@@ -125,7 +125,7 @@ def measure(runners: Sequence[Runner], before: int, updates: int, clock: Clock) 
 
 
 def page_head(machine: Machine) -> str:
-    """One line: device, threads, versions, commit, and whether something else was running."""
+    """Return a line with date, device, threads, versions, commit and the load if busy."""
     busy = f", load average {machine.load:.1f}" if machine.busy else ""
     threads = torch.get_num_threads()
     return (
@@ -135,7 +135,7 @@ def page_head(machine: Machine) -> str:
 
 
 def table(runners: Sequence[Runner]) -> str:
-    """Markdown: symbols a second, and how many times as fast as the first row."""
+    """Return a Markdown table of symbols per second and of the speed relative to the first row."""
     lines = [
         "| settings | symbols/s | median ms of an update | times the first row |",
         "|:---|---:|---:|---:|",
@@ -147,7 +147,7 @@ def table(runners: Sequence[Runner]) -> str:
 
 
 def stream_batches(task: Task[Any]) -> Iterator[Any]:
-    """Batches of one epoch after the other."""
+    """Yield the batches of one epoch after the other, without end."""
     for epoch in itertools.count():
         yield from task.batches(epoch)
 
@@ -156,8 +156,8 @@ def build_runner(settings: Sequence[str], row: str) -> Runner:
     """Build the model of a row.
 
     Args:
-        settings: of every row.
-        row: settings of this one, as in a shell.
+        settings: settings of every row.
+        row: settings of this row, quoted as in a shell.
     """
     config = compose_run([*settings, *shlex.split(row)])
     return Runner(row, config, build_task(config, prepare_device(config.hardware)))

@@ -1,4 +1,4 @@
-"""Figures: each kind says which runs it shows, which of their data, how it is drawn and told."""
+"""Figures: each kind selects runs and their data, draws them and describes the drawing."""
 
 from repro.config.paths import extended
 from repro.report.figures.data import (

@@ -13,14 +13,14 @@ from repro.report.figures.heatmap import FOOT, Heatmap, bar_room, draw_bar, draw
 from repro.report.figures.kinds import Figure, FigureRuns, Row
 
 LONGEST = (14, 12)
-"""Words of a premise and of a hypothesis that fit."""
+"""Most words of a premise and of a hypothesis that fit on the page."""
 WANTED = "neutral"
-"""Label of the paper's example."""
+"""Label of the paper's example, which the choice of an example prefers."""
 CELL = 0.2
 GAP, LETTER, LINE, TITLE, WEIGHTS = 0.3, 0.078, 0.17, 0.35, 0.3
 PATHS = ("#c8502f", "#e0a030", "#7a4fa3", "#2f8f6b", "#c2458c", "#6b5a2e")
 MOST = 6
-"""Paths or matchings that are drawn, the heaviest ones."""
+"""Number of paths or matchings that are drawn, the heaviest ones."""
 _FORTH, _BACK = "premise_to_hypothesis", "hypothesis_to_premise"
 
 
@@ -30,10 +30,10 @@ class AlignmentPanel:
 
     Attributes:
         forth: weights of the hypothesis for each word of the premise: rows sum to one.
-        back: weights of the premise for each word of the hypothesis, transposed: columns do.
-        forth_structures: the selected paths through the premise, or the selected matchings: the
-            partner of each word, -1 for none, with the weight, the heaviest first.
-        back_structures: the selected paths through the hypothesis.
+        back: weights of the premise for each word of the hypothesis: columns sum to one.
+        forth_structures: the selected paths through the premise, or the selected matchings, by
+            decreasing weight: the partner of each word, -1 for none, and the weight.
+        back_structures: the selected paths through the hypothesis, in the same form.
     """
 
     forth: Sequence[Sequence[float]]
@@ -48,10 +48,10 @@ class AlignmentPanel:
 
 
 class Alignments(Figure):
-    """The premise downwards and the hypothesis to the right, one column for each run.
+    """Heat maps of premise words (rows) by hypothesis words (columns), side by side for each run.
 
-    Above, columns sum to one; below, rows do. Selected paths are lines. A symmetrical alignment
-    is drawn once, above its selected matchings.
+    Columns of the upper maps sum to one, rows of the lower ones. Selected paths are lines. A
+    symmetrical alignment is drawn once, above its selected matchings.
     """
 
     shows: ClassVar[str] = "the best run of each row"
@@ -92,8 +92,8 @@ class Alignments(Figure):
                 grid = Heatmap(weights, premise, hypothesis, (CELL, CELL), name_rows=number == 0)
                 axes = draw_heatmap(canvas, x, head + place * (down + foot), grid)
                 below = head + place * (down + foot) + down + foot - WEIGHTS
-                # Paths through the partners of the words, beside each other, as thick as their
-                # weights, which are written below in their colours.
+                # Paths are shifted sideways so that they do not cover each other. Their width shows
+                # the weight, which is written below in the colour of the path.
                 for rank, one in reversed([*enumerate(structures[:MOST])]):
                     shift = min(max(0.5 + 0.09 * ((rank + 1) // 2) * (-1) ** rank, 0.1), 0.9)
                     along = [word + 0.5 for word in range(len(one["partners"]))]
@@ -164,7 +164,7 @@ def panels_of(pair: Row) -> dict[str, AlignmentPanel]:
 def _draw_matchings(
     canvas: Canvas, structures: Sequence[Row], box: tuple[float, float, float, float], pair: Row
 ) -> None:
-    """The heaviest matchings in small grids, two beside each other."""
+    """Draw the heaviest matchings as small grids, two per row."""
     left, top, across, down = box
     width, height = 0.4 * across, 0.24 * down
     for number, one in enumerate(structures[:MOST]):

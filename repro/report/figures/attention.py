@@ -12,7 +12,7 @@ TITLE, LINE, TITLE_SIZE = 0.35, 0.2, 10
 
 
 class Attention(Figure):
-    """A heat map of one prediction: source symbols are columns, output symbols rows."""
+    """Heat map of the attention of one prediction, with a column for each source symbol."""
 
     rule = f"the longest source of at most {LONGEST} symbols that is predicted correctly"
 
@@ -58,7 +58,7 @@ class Attention(Figure):
 
 
 def prediction_of(row: Row) -> str:
-    """The predicted string."""
+    """Return the predicted string, without the end symbol."""
     return str(row.get("separator", "")).join(one for one in row["output"] if one != END)
 
 
@@ -68,7 +68,7 @@ def is_correct(row: Row) -> bool:
 
 
 def names_of(row: Row) -> tuple[str, ...]:
-    """Texts by which a figure may ask for it: lemma, or sentence, and its gold output."""
+    """Return texts by which ``drawing.prefer`` selects an example: its source, its gold output."""
     text = "".join(token for token in row["source"] if not is_mark(token))
     return text, f"{text} {row['gold']}", *([row["gold"]] if row.get("separator") else [])
 

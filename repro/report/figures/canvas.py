@@ -1,4 +1,4 @@
-"""Canvas of a figure: sizes in inches, text as wide as it is drawn, SVG for a page, and PNG."""
+"""Canvas of a figure: layout in inches, measured text, and output as inline SVG and as PNG."""
 
 import io
 import re
@@ -20,15 +20,15 @@ from matplotlib.ft2font import FT2Font
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
 PNG_DPI = 160
 MARGIN, WORD_SIZE = 0.15, 8.0
-"""Inches beside a drawing, points of the words of a heat map."""
+"""Margin of a drawing in inches; font size of the words of a heat map in points."""
 SPACE = "␣"
 T = TypeVar("T")
 INK, MUTED_INK, PAPER = "#1b2733", "#667482", "#ffffff"
 GRID, SHADE, FRAME = "#e3e8ec", "#f4f6f8", "#b3bdc7"
 WEIGHT = "#08306b"
-"""Colour of a weight of one; smaller weights are the paler the closer they are to zero."""
+"""Colour of a weight of one; smaller weights are paler."""
 FAINTEST = 0.1
-"""Opacity of the smallest weights above zero, which must not look like zeros."""
+"""Opacity of the smallest weights above zero, so that they differ from exact zeros."""
 _PAGE_COLOURS = {
     INK: "currentColor",
     MUTED_INK: f"var(--figure-muted,{MUTED_INK})",
@@ -38,9 +38,9 @@ _PAGE_COLOURS = {
     SHADE: f"var(--figure-shade,{SHADE})",
     WEIGHT: f"var(--figure-weight,{WEIGHT})",
 }
-"""Colours that follow the page, which is dark at night."""
+"""Values that replace colours in SVG, so that figures follow a light or dark page."""
 _FONT = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
-"""Fonts of about the width for which the figure is laid out, before any other."""
+"""Font of the layout, then fonts of about its width, then any other."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"(^|\()#([\w.-]+)")
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
@@ -48,12 +48,12 @@ _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 
 @dataclass(frozen=True)
 class Cells:
-    """A grid of weights in axes where each cell is one unit wide and high.
+    """Grid of weights in axes where each cell is one unit wide and high.
 
     Attributes:
-        gid: of the artists that show the cells in pixels, and with ``-dots`` their zeros; SVG
-            replaces them.
-        weights: one line per row.
+        gid: ID of the artist that shows the cells as pixels; ``<gid>-dots`` marks their zeros. SVG
+            output replaces both by shapes.
+        weights: one sequence per row.
         rows: names of the rows, top to bottom; without names nothing is shown on hovering.
         columns: names of the columns.
     """
@@ -66,10 +66,10 @@ class Cells:
 
 
 class Canvas(Figure):
-    """An empty figure of so many inches, independent of any global state.
+    """Empty figure with a size in inches, independent of the global state of pyplot.
 
     Attributes:
-        cells: grids of the heat maps, which SVG shows with the weight of each cell on hovering.
+        cells: grids of the heat maps, whose cells show their weight on hovering in SVG.
     """
 
     def __init__(self, width: float, height: float) -> None:
@@ -78,9 +78,9 @@ class Canvas(Figure):
         FigureCanvasAgg(self)
 
     def svg(self, name: str, description: str = "") -> str:
-        """Markup for an HTML page: real text, colours of the page, ids that begin with ``name``.
+        """Return SVG for an HTML page, with real text and the colours of the page.
 
-        ``name`` is unique within the page, ``description`` the figure in words.
+        ``name``, unique within the page, is the prefix of all IDs; ``description`` is the alt text.
         """
         buffer = io.StringIO()
         with plain_style(name):
@@ -88,19 +88,19 @@ class Canvas(Figure):
         return inline_svg(buffer.getvalue(), name, description, self.cells)
 
     def png(self, **metadata: str) -> bytes:
-        """Pixels, on white, with ``metadata`` as text chunks."""
+        """Return a PNG on white, with ``metadata`` as text chunks."""
         buffer = io.BytesIO()
         found: dict[str, Any] = {"Software": None, **metadata}
         self.savefig(buffer, format="png", dpi=PNG_DPI, metadata=found)
         return buffer.getvalue()
 
     def box(self, left: float, bottom: float, width: float, height: float) -> Axes:
-        """Axes in a box given in inches from the lower left corner."""
+        """Add axes in a box given in inches from the lower left corner."""
         across, up = self.get_size_inches()
         return self.add_axes((left / across, bottom / up, width / across, height / up))
 
     def page(self) -> Axes:
-        """Invisible axes over the whole figure in inches from the upper left corner."""
+        """Add invisible axes over the whole figure, in inches from the upper left corner."""
         across, up = self.get_size_inches()
         axes = self.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
@@ -108,14 +108,14 @@ class Canvas(Figure):
         return axes
 
     def write(self, left: float, down: float, text: str, **style: Any) -> None:
-        """Write from a place in inches, measured from the upper left corner."""
+        """Write text at a position in inches from the upper left corner."""
         across, up = self.get_size_inches()
         self.text(left / across, 1 - down / up, text, **{"color": INK, "va": "top", **style})
 
 
 @contextmanager
 def plain_style(salt: str = "repro") -> Iterator[None]:
-    """Matplotlib's own defaults while a figure is made, whatever the user's settings are."""
+    """Use Matplotlib's defaults while the block runs, irrespective of the user's settings."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = salt
@@ -125,16 +125,16 @@ def plain_style(salt: str = "repro") -> Iterator[None]:
 
 
 def drawable(text: str) -> str:
-    """Replace letters that the font lacks by ``U+`` and their code."""
-    index = _font(FONT.name).get_char_index  # zero for letters without a glyph
+    """Replace characters that the font lacks by ``U+`` and their code point."""
+    index = _font(FONT.name).get_char_index  # zero for characters without a glyph
     return "".join(letter if index(ord(letter)) else f"U+{ord(letter):04X}" for letter in text)
 
 
 @lru_cache(maxsize=2**14)  # a token is measured for each heat map and step that shows it
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Inches that a text of so many points takes."""
+    """Return the width in inches of a text whose font size is given in points."""
     font = _font("DejaVuSans-Bold.ttf" if bold else FONT.name)
-    font.set_size(100, 72)  # so large that rounding to whole pixels does not count
+    font.set_size(100, 72)  # so large that rounding to whole pixels is negligible
     font.set_text(text)
     return float(font.get_width_height()[0]) / 64 / 72 * size / 100
 
@@ -153,7 +153,7 @@ def in_lines(items: Sequence[T], width: Callable[[T], float], room: float) -> li
 
 
 def token_label(token: str) -> str:
-    """A token for the eye: ``<lang:x>`` and ``<tag:V>`` without their marks, a visible space."""
+    """Return a token as shown: ``x`` for ``<lang:x>``, ``V`` for ``<tag:V>``, visible spaces."""
     if is_mark(token):
         return drawable(token.partition(":")[2][:-1])
     return drawable(token.replace(" ", SPACE))
@@ -167,7 +167,7 @@ def is_mark(token: str) -> bool:
 def plain_axes(
     axes: Axes, x: str = "", y: str = "", title: str = "", *, grid: bool = False
 ) -> None:
-    """Leave the left and the lower edge; name the axes; write the title above."""
+    """Hide the right and upper edges, label the axes and set the title."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(MUTED_INK)
     axes.tick_params(color=MUTED_INK, labelcolor=INK, labelsize=8, length=3)
@@ -185,20 +185,20 @@ def _font(name: str) -> FT2Font:
 
 
 def opacity(weight: float) -> float:
-    """Opacity of a cell: none for exact zeros, full for a weight of one."""
+    """Return the opacity of a cell: 0 for exact zeros, else from ``FAINTEST`` to 1."""
     return FAINTEST + (1 - FAINTEST) * min(weight, 1.0) if weight > 0 else 0.0
 
 
 def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells]) -> str:
-    """Turn a document of matplotlib into an element whose ids and style stay its own.
+    """Turn an SVG document of Matplotlib into an element that can be embedded in HTML.
 
-    Text keeps to generic fonts, black and white follow the colours of the page, and each cell of
-    a heat map says on hovering which words it joins and with which weight.
+    IDs get a prefix, style sheets are removed, text uses common fonts and colours follow the page.
+    Each cell of a heat map shows its words and its weight on hovering.
 
     Args:
-        markup: written with ``svg.fonttype`` ``none``.
-        name: prefix of every id.
-        description: the figure in words, for those who cannot see it.
+        markup: the document, written with ``svg.fonttype`` set to ``none``.
+        name: prefix of every ID.
+        description: text for screen readers.
         cells: heat maps of the figure.
     """
     root = ElementTree.fromstring(markup)
@@ -245,7 +245,7 @@ def inline_svg(markup: str, name: str, description: str, cells: Sequence[Cells])
 
 
 def _fill(group: ElementTree.Element, grid: Cells) -> None:
-    """Replace the pixels of a heat map by shapes with titles, one per weight or run of zeros."""
+    """Replace the pixels of a heat map by titled shapes, one per nonzero weight or run of zeros."""
     (left, right), (below, above) = grid.axes.get_xlim(), grid.axes.get_ylim()
     figure = grid.axes.get_figure(root=True)
     assert figure is not None
@@ -259,7 +259,7 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
     )
     zeros = []
     for row, line in enumerate(grid.weights):
-        # Neighbouring zeros share a shape: there are many, and all say the same.
+        # Neighbouring zeros share a shape, which keeps files of sparse heat maps small.
         for _, run in groupby(enumerate(line), lambda cell: cell[0] if cell[1] else None):
             cells = [*run]
             (first, weight), width = cells[0], len(cells)
@@ -280,7 +280,7 @@ def _fill(group: ElementTree.Element, grid: Cells) -> None:
 
 
 def _prune(parent: ElementTree.Element) -> None:
-    """Leave out what draws nothing: invisible backgrounds, comments, empty groups."""
+    """Remove elements that draw nothing (invisible paths, empty groups), and whitespace."""
     for child in list(parent):
         _prune(child)
         style = (child.get("style") or "").replace(" ", "")

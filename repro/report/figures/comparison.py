@@ -1,4 +1,4 @@
-"""Examples that several runs read: what each run makes of them, and which are shown."""
+"""Examples that several runs have in common: outputs of each run, and choice of examples."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from repro.report.figures.kinds import RULE, VALIDATION, FigureRuns, Row, ordere
 from repro.results import ResultsError
 
 END, SINK = "</s>", "<SINK>"
-"""Last symbol of an output; last word that runs with bounded attention read besides the source."""
+"""Last symbol of an output; word that runs with bounded attention append to the source."""
 _SENTENCE = ("index", "language", "source", "gold", "separator", "split")
 _PAIR = ("index", "pair", "premise", "hypothesis", "gold")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Output and weights of one run for a sentence, one line of weights per output symbol.
+    """Output and attention weights of one run for a sentence, one row per output symbol.
 
-    It attends to ``columns``: the words of the source, and a sink if there is one.
+    ``columns`` are the words that it attends to: those of the source, and a sink if there is one.
     """
 
     label: str
@@ -29,13 +29,13 @@ class Panel:
 
     @property
     def words(self) -> list[str]:
-        """Whole words of the output."""
+        """Output in whole words, without the end symbol."""
         return join_subwords([symbol for symbol in self.output if symbol != END])
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source with its reference, and what each run makes of it."""
+    """Source sentence with its reference and the output of each run."""
 
     row: Row
 
@@ -46,17 +46,17 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        """The source in whole words."""
+        """Source in whole words, separated by spaces."""
         return " ".join(join_subwords(self.source))
 
     @property
     def reference(self) -> list[str]:
-        """Whole words of the reference."""
+        """Reference in whole words."""
         return join_subwords(str(self.row["gold"]).split())
 
     @property
     def panels(self) -> list[Panel]:
-        """Panels, one for each run."""
+        """Output and attention of each run."""
         source = self.source
         return [
             Panel(
@@ -71,16 +71,16 @@ class Sentence:
 
 
 def shown_sentences(data: Row) -> list[Sentence]:
-    """The sentences of a figure."""
+    """Return the sentences of a figure."""
     return [Sentence(row) for row in data["sentences"]]
 
 
 def choose_sentences(
     runs: FigureRuns, rank: Callable[[Sentence], tuple[int, ...]], count: int, rule: str
 ) -> dict[str, Any]:
-    """The data of a figure: preferred sentences, then validation sentences by rank.
+    """Collect the data of a figure: preferred sentences, then validation sentences by rank.
 
-    No source is shown twice.
+    Each source is shown once.
 
     Raises:
         ResultsError: the runs kept no sentence in common.
@@ -91,43 +91,44 @@ def choose_sentences(
         return place_of(row)
 
     rows = [
-        {"split": VALIDATION, "separator": "", **row} for row in _shared(runs, place, _SENTENCE)
+        {"split": VALIDATION, "separator": "", **row}
+        for row in _common_examples(runs, place, _SENTENCE)
     ]
 
     def names(row: Row) -> tuple[str, str]:
         return Sentence(row).text, str(row["gold"])
 
     ordered = ordered_examples(rows, runs.prefer, names, lambda row: rank(Sentence(row)))
-    return _data(runs, ordered, ["source"], count, "sentences", rule)
+    return _figure_data(runs, ordered, ["source"], count, "sentences", rule)
 
 
 def choose_pairs(
     runs: FigureRuns, rank: Callable[[Row], tuple[int, ...]], count: int, rule: str
 ) -> dict[str, Any]:
-    """The data of a figure: pairs of preferred hypotheses, then pairs by rank.
+    """Collect the data of a figure: pairs with preferred hypotheses, then validation pairs by rank.
 
-    No premise and no hypothesis is shown twice.
+    Each premise and each hypothesis is shown once.
 
     Raises:
         ResultsError: the runs kept no pair in common.
     """
-    rows = _shared(runs, lambda row: row["pair"], _PAIR)
+    rows = _common_examples(runs, lambda row: row["pair"], _PAIR)
     ordered = ordered_examples(rows, runs.prefer, lambda row: [hypothesis_of(row)], rank)
-    return _data(runs, ordered, ["premise", "hypothesis"], count, "pairs", rule)
+    return _figure_data(runs, ordered, ["premise", "hypothesis"], count, "pairs", rule)
 
 
 def hypothesis_of(pair: Row) -> str:
-    """The hypothesis as a text."""
+    """Return the hypothesis as text."""
     return " ".join(pair["hypothesis"])
 
 
 def wrong_runs(pair: Row) -> list[str]:
-    """Labels of the runs that do not predict the gold label."""
+    """Return the labels of the runs whose prediction is not the gold label."""
     return [label for label, one in pair["panels"].items() if one["predicted"] != pair["gold"]]
 
 
 def wrong_in_words(pairs: Sequence[Row]) -> str:
-    """Name the runs that are wrong about a pair; blank if none is."""
+    """List the runs that are wrong about each pair; empty if none is."""
     return " ".join(
         f"The label of {hypothesis_of(pair)!r} is not predicted by: {', '.join(wrong)}."
         for pair in pairs
@@ -135,10 +136,10 @@ def wrong_in_words(pairs: Sequence[Row]) -> str:
     )
 
 
-def _shared(
+def _common_examples(
     runs: FigureRuns, place: Callable[[Row], Hashable], keys: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The examples that the best run of every row kept; ``panels`` holds what each run says."""
+    """Return the examples that the best run of every row kept, its outputs under ``panels``."""
     kept = {
         run.row: {place(row): row | {"mapping": run.mapping} for row in run.folder.read_attention()}
         for run in runs.best_of_rows
@@ -157,10 +158,10 @@ def _shared(
     return found
 
 
-def _data(
+def _figure_data(
     runs: FigureRuns, ordered: Sequence[Row], texts: Sequence[str], count: int, key: str, rule: str
 ) -> dict[str, Any]:
-    """The first examples that differ in every one of their texts, with the runs and the rule."""
+    """Collect up to ``count`` examples that share none of their texts, the runs and the rule."""
     shown: list[Row] = []
     for row in ordered:
         repeated = any(row[text] == one[text] for one in shown for text in texts)

@@ -15,15 +15,15 @@ from repro.report.figures.styles import lines_of, style_of
 from repro.results import ResultsError
 
 FIXED = 1.5
-"""The α of the output while that of the attention varies, and the other way round."""
+"""Value of α of the output while that of the attention varies, and vice versa."""
 PANEL, HEIGHT, LEFT = 3.5, 3.3, 0.9
 UNITS = ((2 * 3600.0, 3600.0, "h"), (600.0, 60.0, "min"), (0.0, 1.0, "s"))
-"""From so many seconds on, the seconds of a unit, and its sign."""
+"""Units of time: least duration in seconds for which one is used, its seconds, its symbol."""
 TIMES = (6.4, 4.2)
 
 
 class AlphaSweep(Figure):
-    """A metric against the α of the attention, and against that of the output.
+    """Panels of a metric against the α of the attention and against that of the output.
 
     Points are seeds, lines their mean; with several seeds a band shows the standard deviation.
     """
@@ -87,7 +87,7 @@ class AlphaSweep(Figure):
 
 
 class AccuracyOverTime(Figure):
-    """A validation metric against the seconds of training: a colour for each mapping.
+    """Curves of a validation metric against training time, one colour for each mapping.
 
     The first seed of each row has markers, one for each validation.
     """
@@ -103,7 +103,7 @@ class AccuracyOverTime(Figure):
                 raise ResultsError(
                     f"{run.folder.history}: expected rows with {key!r} and 'seconds'"
                 )
-            # The first update compiles kernels, for minutes where nothing is cached.
+            # The first update compiles kernels, which can take minutes if nothing is cached.
             progress = run.folder.read_training().get("progress", {})
             warm_up = float(progress.get("warm_up", {}).get("seconds", 0.0))
             curves.append(
@@ -183,13 +183,13 @@ def draw_band(
 
 
 def curves_of(data: Row) -> dict[str, list[Row]]:
-    """The curves of each label, those of one label in a row, by seed."""
+    """Group curves by label; those of one label are adjacent in the data, sorted by seed."""
     groups = groupby(data["curves"], key=lambda curve: str(curve["label"]))
     return {label: [*curves] for label, curves in groups}
 
 
 def by_alpha(curves: Sequence[Row]) -> list[tuple[float, list[float]]]:
-    """Each α with the values of all seeds that have it."""
+    """Return each α, ascending, with the values of all seeds that have it."""
     found: dict[float, list[float]] = {}
     for curve in curves:
         for alpha, value in zip(curve["x"], curve["y"], strict=True):
@@ -198,7 +198,7 @@ def by_alpha(curves: Sequence[Row]) -> list[tuple[float, list[float]]]:
 
 
 def metric_label(full_name: str) -> str:
-    """``validation token accuracy (%)`` for ``dev/token_accuracy``."""
+    """Return the axis label: ``validation token accuracy (%)`` for ``dev/token_accuracy``."""
     split, name = full_name.split("/")[:2]
     unit = metric_of(full_name).unit
     words = f"{'validation' if split == 'dev' else split} {name.replace('_', ' ')}"
@@ -206,7 +206,7 @@ def metric_label(full_name: str) -> str:
 
 
 def _alpha(run: FigureRun, group: str) -> float | None:
-    """The α of a mapping or loss; None where it has none."""
+    """Return the α of a run's ``mapping`` or ``loss``; None if it has none."""
     settings: Mapping[str, Any] = run.config.get(group) or {}
     return None if settings.get("alpha") is None else float(settings["alpha"])
 

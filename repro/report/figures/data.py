@@ -1,4 +1,4 @@
-"""Data of figures: written once from the runs, then enough to draw the figure again."""
+"""Data of figures: written once from the runs, and sufficient to draw the figures again."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 @dataclass(frozen=True)
 class Origin:
-    """Origin of a figure of the library: versions of the libraries, commit of the source."""
+    """Origin of a figure that needs no runs: versions of the libraries, commit of the source."""
 
     versions: str
     commit: str
@@ -51,10 +51,10 @@ class FigureData:
     Attributes:
         experiment: ``<paper>/<artefact>``.
         drawing: name of a kind of figure.
-        example: what is drawn.
-        record: the record by which the run was chosen, with its provenance; None for a figure of
-            the library.
-        origin: what computed a figure of the library; None for one of runs.
+        example: data that the kind of figure draws.
+        record: record by which the run was chosen, with its provenance; None if the figure needs no
+            runs.
+        origin: what computed a figure that needs no runs; None for one of runs.
     """
 
     experiment: str
@@ -65,12 +65,12 @@ class FigureData:
 
     @property
     def kind(self) -> Figure:
-        """The kind of figure."""
+        """Kind of figure that draws the data."""
         return figure_kind(self.drawing)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what a drawing depends on: data, kind of figure and the code that draws."""
+        """SHA-256 of everything the drawing depends on: data, kind of figure and drawing code."""
         content = json.dumps([self.experiment, self.drawing, self.example], sort_keys=True)
         return hashlib.sha256(f"{_code_digest()} {content}".encode()).hexdigest()
 
@@ -82,19 +82,19 @@ def export_figure_data(
     records: Sequence[Measurement] = (),
     origin: Origin | None = None,
 ) -> Path:
-    """Choose the runs and the examples that a figure shows, and write them down.
+    """Choose the runs and the examples that a figure shows, and write its data.
 
-    Needs the folders of the runs; drawing the figure again later needs the data only.
+    This needs the folders of the runs; drawing the figure again needs only the data.
 
     Args:
-        results_dir: holds the folders of the runs.
+        results_dir: folder that holds the folders of the runs.
         scale: scale of the runs.
-        experiment: has a ``drawing``.
-        records: of the experiment; a figure of the library needs none.
-        origin: what computes the values of a figure of the library; such figures need no run.
+        experiment: experiment with a ``drawing``.
+        records: records of the experiment; empty for a figure that needs no runs.
+        origin: what computes a figure that needs no runs.
 
     Returns:
-        ``figures/<paper>/<artefact>.json``.
+        The written file, ``figures/<paper>/<artefact>.json``.
 
     Raises:
         ResultsError: the experiment is no figure, or has no run with examples at this scale.
@@ -129,7 +129,7 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
 
     Raises:
         DamagedFileError: the file differs from its checksum.
-        ResultsError: the file is malformed or belongs elsewhere.
+        ResultsError: the file is malformed or belongs to another experiment.
     """
     path = figure_path(results_dir, scale, experiment_name, "json")
     if not path.exists():
@@ -156,16 +156,16 @@ def read_figure_data(results_dir: Path, scale: str, experiment_name: str) -> Fig
 
 
 def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, Path]:
-    """Draw a figure from its data alone, unless its files are those of the same data and code.
+    """Draw a figure from its data, unless its files are up to date with the data and the code.
 
     Returns:
-        The files, by ``"svg"`` and ``"png"``; the same data give the same bytes.
+        The files, by ``"svg"`` and ``"png"``; equal data give equal bytes.
 
     Raises:
-        ResultsError: the data are not those of this kind of figure.
+        ResultsError: the data do not fit the kind of figure.
     """
     paths = {s: figure_path(results_dir, scale, data.experiment, s) for s in ("svg", "png")}
-    # Each file bears the digest near its beginning.
+    # Each file contains the digest in its first bytes.
     if all(
         path.exists() and data.digest.encode() in path.read_bytes()[:512] for path in paths.values()
     ):
@@ -177,10 +177,10 @@ def render_figure(results_dir: Path, scale: str, data: FigureData) -> dict[str, 
 
 
 def draw_figure(data: FigureData) -> tuple[str, bytes]:
-    """The figure as inline SVG and as PNG, both with the digest of their data.
+    """Return the figure as inline SVG and as PNG, both containing the digest of the data.
 
     Raises:
-        ResultsError: the data are not those of this kind of figure.
+        ResultsError: the data do not fit the kind of figure.
     """
     from repro.report.figures.canvas import plain_style
 
@@ -198,7 +198,7 @@ def draw_figure(data: FigureData) -> tuple[str, bytes]:
 
 @cache
 def _code_digest() -> str:
-    """SHA-256 of the code that draws: that of this folder, the mappings' styles, matplotlib."""
+    """Hash the drawing code: figure modules, styles of mappings, the version of Matplotlib."""
     import repro
     import repro.report.figures as package
 

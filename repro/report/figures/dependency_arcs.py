@@ -1,4 +1,4 @@
-"""A sentence between its gold tree and SparseMAP's arcs, as in Niculae et al. (2018), Figure 3."""
+"""Gold tree and SparseMAP's arcs of a sentence, as in Niculae et al. (2018), Figure 3."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from repro.report.figures.canvas import INK, MUTED_INK, PAPER, Canvas, drawable,
 from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_examples
 
 LONGEST, SIZES, COUNT = 14, range(2, 5), 2
-"""Words that fit, numbers of candidates of an ambiguous sentence, sentences that are shown."""
+"""Most words that fit, preferred numbers of candidates, number of sentences that are shown."""
 WORD_SIZE, GAP = 10, 0.16
 ARC_HEIGHT = 0.3
 WORD_HEIGHT = 0.36
@@ -23,9 +23,9 @@ WRONG = "#b3422d"
 FAINTEST = 0.35
 HEADROOM = 0.15
 MOST_WEIGHTS = 8
-"""Weights of trees that the title lists."""
+"""Number of tree weights that the title lists."""
 LABEL = (0.27, 0.14)
-"""Width and height of a probability and the space around it, in inches."""
+"""Width and height in inches of the label of an arc, with the space around it."""
 
 
 Arc = tuple[int, int]
@@ -34,7 +34,7 @@ Arc = tuple[int, int]
 
 @dataclass(frozen=True)
 class Parse:
-    """A tree by the head of each word, and its weight."""
+    """Dependency tree, as the head of each word (0 for the root), and its weight."""
 
     heads: tuple[int, ...]
     weight: float
@@ -47,7 +47,7 @@ class Parse:
 
 @dataclass(frozen=True)
 class ParsedSentence:
-    """A sentence with its gold tree and the trees of nonzero weight, the heaviest first."""
+    """Sentence with its gold tree and the trees of nonzero weight, the heaviest first."""
 
     sentence: str
     words: tuple[str, ...]
@@ -56,7 +56,7 @@ class ParsedSentence:
 
     @property
     def marginals(self) -> dict[Arc, float]:
-        """Probability of every arc of a candidate."""
+        """Probability of each arc: the total weight of the candidates that contain it."""
         arcs = {arc for parse in self.candidates for arc in parse.arcs}
         return {
             arc: sum(parse.weight for parse in self.candidates if arc in parse.arcs)
@@ -65,15 +65,15 @@ class ParsedSentence:
 
     @property
     def gold_place(self) -> int | None:
-        """Place of the gold tree among the candidates, from zero; None if it is none of them."""
+        """Index of the gold tree among the candidates; None if it is not one of them."""
         trees = [parse.heads for parse in self.candidates]
         return trees.index(self.gold.heads) if self.gold.heads in trees else None
 
 
 class DependencyArcs(Figure):
-    """Sentences with the gold tree above the words and other arcs of the solution below.
+    """Sentences with the gold tree above the words and the other arcs of the solution below.
 
-    Gold arcs that no candidate holds are dashed. Arcs that are not certain show their probability.
+    Gold arcs with probability zero are dashed; arcs with one between 0 and 1 are labelled with it.
     """
 
     rule = (
@@ -133,12 +133,12 @@ class DependencyArcs(Figure):
 
 
 def names_of(row: Row) -> tuple[str, str]:
-    """Texts by which a figure may ask for it: its identifier, and its words."""
+    """Return texts by which ``drawing.prefer`` selects a sentence: identifier, words."""
     return str(row["sentence"]), " ".join(row["words"])
 
 
 def parsed_sentence(row: Row) -> ParsedSentence:
-    """One row of ``candidates.jsonl``."""
+    """Convert a row of ``candidates.jsonl``."""
     return ParsedSentence(
         sentence=str(row["sentence"]),
         words=tuple(row["words"]),
@@ -148,7 +148,7 @@ def parsed_sentence(row: Row) -> ParsedSentence:
 
 
 class _Panel:
-    """One sentence between its arcs; all measures are inches."""
+    """Layout of one sentence with arcs above and below; all lengths are in inches."""
 
     def __init__(self, example: ParsedSentence) -> None:
         self.example = example
@@ -185,14 +185,14 @@ def _height(arcs: Mapping[Arc, float]) -> float:
 
 
 def _arc_height(arc: Arc) -> float:
-    """Height in inches: longer arcs are higher, by less and less."""
+    """Return the height in inches, which grows with the span of the arc to the power 0.75."""
     return ARC_HEIGHT * float(abs(arc[0] - arc[1]) ** 0.75)
 
 
 def _on_curve(
     t: float, start: float, end: float, base: float, control: float
 ) -> tuple[float, float]:
-    """The point of a cubic curve from word to word after a share ``t`` of the way, in inches."""
+    """Return the point of the cubic Bézier curve of an arc at parameter ``t``, in inches."""
     share, rise = t * t * (3 - 2 * t), 3 * t * (1 - t)
     return start + share * (end - start), base + rise * (control - base)
 
@@ -206,7 +206,7 @@ def _draw_arcs(
         start, end = (centres[place] for place in arc)
         end += 0.04 if start > end else -0.04
         base, peak = side * WORD_HEIGHT / 2, side * (WORD_HEIGHT / 2 + _arc_height(arc))
-        control = base + 4 / 3 * (peak - base)  # a cubic curve comes as near as 3/4 of it
+        control = base + 4 / 3 * (peak - base)  # the curve rises to 3/4 of its control points
         corners = [(start, base), (start, control), (end, control), (end, base)]
         curve = Path(corners, [Path.MOVETO, *[Path.CURVE4] * 3])
         strength = FAINTEST + (1 - FAINTEST) * min(weight, 1.0)  # sums of weights are rounded
@@ -217,8 +217,8 @@ def _draw_arcs(
         tip = "v" if side > 0 else "^"
         axes.plot([end], [base], tip, markersize=4, color=colour, alpha=strength)
         if 0 < weight < 1 - 1e-6:
-            # The middle of the label: on the curve near its top, else outward from the top, clear
-            # of other labels.
+            # Centre of the label: the first position clear of other labels, on the curve near its
+            # top or else outwards from there.
             shares = [0.5 + sign * step / 50 for step in range(20) for sign in (1, -1)]
             places = [_on_curve(share, start, end, base, control) for share in shares]
             (x, y), outward = places[0], 1.01 * side * LABEL[1]
@@ -231,7 +231,7 @@ def _draw_arcs(
 
 
 def _apart(first: tuple[float, float], second: tuple[float, float]) -> bool:
-    """Return whether labels at two places do not touch."""
+    """Return whether labels centred at two points do not overlap."""
     return any(abs(a - b) > size for a, b, size in zip(first, second, LABEL, strict=True))
 
 

@@ -24,9 +24,9 @@ from repro.report.figures.kinds import RULE, Figure, FigureRuns, Row, ordered_ex
 from repro.report.figures.lattice import percent
 
 LONGEST = 16
-"""Steps of a target that fit."""
+"""Most steps of a target that fit."""
 MOST = 8
-"""Continuations of a step that are listed, the most probable ones."""
+"""Number of continuations that are listed for a step, the most probable ones."""
 WIDTH, LETTERS = 9.6, 90
 SIZE, LINE, PAD, GAP, MARGIN = 9.0, 0.19, 0.09, 0.07, 0.15
 SLACK = 1.04
@@ -36,13 +36,13 @@ COMPLETED, BORDER, ZERO = "#dcefe2", "#7d8a96", "#b3422d"
 
 @dataclass(frozen=True)
 class Step:
-    """One step along the target.
+    """Step of decoding along a given target.
 
     Attributes:
         target: the given symbol.
-        probability: its probability.
-        support: how many symbols have nonzero probability.
-        alternatives: the most probable of these with their probabilities, by falling probability.
+        probability: probability of the given symbol.
+        support: number of symbols with nonzero probability.
+        alternatives: the most probable symbols and their probabilities, in decreasing order.
     """
 
     target: str
@@ -58,10 +58,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Box:
-    """One box of the figure: the target's words, and the alternatives to them.
+    """Box of the figure: words of the target, or one of them with its alternatives.
 
     Attributes:
-        lines: text, probability in words, and whether it is the target.
+        lines: text, formatted probability, and whether the text is the target.
+        completed: whether the target is the only continuation.
     """
 
     lines: tuple[tuple[str, str, bool], ...]
@@ -83,7 +84,7 @@ class Box:
 
 
 class ForcedDecoding(Figure):
-    """A box for each step with every continuation; steps without a choice share a box."""
+    """Boxes of continuations, one per step; successive steps without alternative share a box."""
 
     rule = (
         f"of translations of at most {LONGEST} symbols with nonzero probability the one where "
@@ -102,7 +103,7 @@ class ForcedDecoding(Figure):
 
     def draw(self, data: Row) -> Canvas:
         boxes = _boxes(steps_of(data))
-        # The gap after a box of a line counts, but for the last one.
+        # Each box is measured with the gap behind it; the last one of a line needs no gap.
         lines = in_lines(boxes, lambda box: box.width + GAP, WIDTH - 2 * MARGIN + GAP)
         heights = [max(box.height for box in line) + 2 * GAP for line in lines]
         source = textwrap.wrap(drawable(f"{data['language']}: {names_of(data)[0]}"), 105) or [""]
@@ -153,7 +154,7 @@ class ForcedDecoding(Figure):
 
 
 def steps_of(row: Row) -> list[Step]:
-    """The steps along the target."""
+    """Return the steps along the target."""
     found = []
     for target, step in zip(row["target"], row["steps"], strict=True):
         alternatives = [(token, share) for token, share in step["alternatives"]]
@@ -162,13 +163,13 @@ def steps_of(row: Row) -> list[Step]:
 
 
 def names_of(row: Row) -> tuple[str, str]:
-    """Texts by which a figure may ask for it: the source and the target, in whole words."""
+    """Return texts by which ``drawing.prefer`` selects an example: source and target words."""
     target = [symbol for symbol in row["target"] if symbol != END]
     return " ".join(join_subwords(row["source"])), " ".join(join_subwords(target))
 
 
 def _boxes(example_steps: Sequence[Step]) -> list[Box]:
-    """One box for each choice with its continuations, and one for steps in a row without any."""
+    """Return a box for each step with alternatives, and one for each run of steps without any."""
     boxes = []
     for completed, steps in groupby(example_steps, key=lambda step: step.completed):
         if completed:
@@ -187,7 +188,7 @@ def _boxes(example_steps: Sequence[Step]) -> list[Box]:
 
 
 def _hidden(step: Step) -> int:
-    """Count the continuations that are not listed."""
+    """Return the number of continuations that are not listed."""
     listed = {token for token, _ in step.alternatives[:MOST]}
     return step.support - len(listed | ({step.target} if step.probability > 0 else set()))
 

@@ -1,4 +1,4 @@
-"""Heat maps: weights between words, exact zeros white with a dot, shades from zero to one."""
+"""Heat maps of weights between words: shades from zero to one, a dot for exact zeros."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -26,17 +26,17 @@ from repro.report.figures.canvas import (
 )
 
 CELL = 0.15
-"""Width and height of a cell in inches: just enough for its words."""
+"""Width and height of a cell in inches, just enough for the words beside it."""
 NOTE_SIZE = 8.0
 SAME = 1e-6
-"""Weights that differ by less than this share of the larger one are equal."""
+"""Relative tolerance within which two weights count as equal."""
 BAR_WIDTH, BAR_HEIGHT, BAR_STEPS, FOOT = 1.6, 0.1, 32, 0.55
 BULLETS = [(shape, filled) for filled in (True, False) for shape in "o^sDvPX*"]
-"""Marks of groups of equal weights: shape, and whether it is filled."""
+"""Markers of groups of equal weights: shape, and whether it is filled."""
 
 
 def room(words: Sequence[str]) -> float:
-    """Inches beside a heat map that the longest of its words takes."""
+    """Return the space in inches that the longest of the words takes beside a heat map."""
     return 0.08 + max((text_width(token_label(w), WORD_SIZE) for w in words), default=0.0)
 
 
@@ -44,7 +44,7 @@ class Heatmap(NamedTuple):
     """Grid of weights with its words.
 
     Attributes:
-        weights: one line per row, from 0 to 1.
+        weights: one sequence per row, with values from 0 to 1.
         rows: words of the rows, written on the left.
         columns: words of the columns, written below.
         cell: width and height of a cell in inches.
@@ -87,7 +87,7 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     if zeros:
         dots = axes.plot(*zip(*zeros, strict=True), ".", color=MUTED_INK, markersize=1.6)
         dots[0].set_gid(f"{gid}-dots")
-    # One broken line: between rows, and between neighbours of different weights.
+    # A single line, broken by NaN: between rows, and between neighbours of different weights.
     gap = (float("nan"), float("nan"))
     points: list[tuple[float, float]] = []
     for row, line in enumerate(weights):
@@ -97,14 +97,14 @@ def draw_heatmap(canvas: Canvas, left: float, down: float, grid: Heatmap) -> Axe
     if points:
         axes.plot(*zip(*points, strict=True), color=FRAME, linewidth=0.5, solid_capstyle="butt")
     axes.tick_params(length=0, pad=2, labelcolor=INK, labelsize=WORD_SIZE)
-    _name(axes.xaxis, columns if grid.name_columns else [])
-    _name(axes.yaxis, rows if grid.name_rows else [])
+    _label_ticks(axes.xaxis, columns if grid.name_columns else [])
+    _label_ticks(axes.yaxis, rows if grid.name_rows else [])
     axes.spines[:].set(color=FRAME, linewidth=0.5)
     return axes
 
 
 def draw_bar(canvas: Canvas, note: str = "") -> None:
-    """Draw the scale of shades at the foot of a canvas, with its meaning beside it."""
+    """Draw the colour bar at the foot of a canvas, with the legend beside it."""
     height = canvas.get_size_inches()[1]
     axes = canvas.box(MARGIN, 0.26, BAR_WIDTH, BAR_HEIGHT)
     shares = [(step + 0.5) / BAR_STEPS for step in range(BAR_STEPS)]
@@ -123,25 +123,25 @@ def draw_bar(canvas: Canvas, note: str = "") -> None:
 
 
 def legend(note: str = "") -> str:
-    """Explain shades and dots, with a further note."""
+    """Return the legend of shades and dots, followed by ``note``."""
     return f"weight · dot: exactly zero{f' · {note}' if note else ''}"
 
 
 def bar_room(note: str = "") -> float:
-    """Inches that the scale of shades takes with its meaning."""
+    """Return the width in inches of the colour bar with its legend and margins."""
     return MARGIN + BAR_WIDTH + 0.2 + text_width(legend(note), NOTE_SIZE) * 1.05 + MARGIN
 
 
 def segments(line: Sequence[float]) -> list[int]:
-    """Places after which a weight differs from the one before."""
+    """Return the indices at which a weight differs from the one before."""
     return [n for n, (a, b) in enumerate(pairwise(line), start=1) if abs(a - b) > SAME * max(a, b)]
 
 
 def clusters(line: Sequence[float]) -> list[list[int]]:
-    """Places of equal nonzero weights, neighbours or not: every group of at least two.
+    """Group the indices of equal nonzero weights, adjacent or not.
 
     Returns:
-        Places of each group from left to right, the group of the largest weight first.
+        Groups of at least two, by decreasing weight, each with ascending indices.
     """
     order = sorted((n for n, weight in enumerate(line) if weight > 0), key=lambda n: -line[n])
     groups: list[list[int]] = []
@@ -155,7 +155,7 @@ def clusters(line: Sequence[float]) -> list[list[int]]:
 
 
 def draw_bullets(axes: Axes, y: int, line: Sequence[float]) -> None:
-    """Mark equal weights of a row by the same bullet, every group by a shape of its own.
+    """Mark groups of equal weights in row ``y`` by markers, a different one for each group.
 
     References:
         Niculae & Blondel (2017), Figure 4 and C.3.
@@ -175,7 +175,7 @@ def _shade(axes: Axes, weights: Sequence[Sequence[float]], gid: str) -> None:
     axes.pcolormesh(colours, antialiased=False, linewidth=0, gid=gid)
 
 
-def _name(axis: Axis, words: Sequence[str]) -> None:
+def _label_ticks(axis: Axis, words: Sequence[str]) -> None:
     labels = [token_label(word) for word in words]
     long = any(text_width(label, WORD_SIZE) > CELL for label in labels)
     turned = long and isinstance(axis, XAxis)

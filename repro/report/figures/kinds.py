@@ -1,4 +1,4 @@
-"""Kinds of figures: the runs that they show, the data of those runs, drawing and text."""
+"""Kinds of figures: selection of runs and examples, drawing, and description in words."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ from repro.results import Measurement, ResultsError, RunFolder
 Row = Mapping[str, Any]
 VALIDATION = "dev"
 RULE, OWN = "rule", "preferred"
-"""Keys of a figure's data: the rule in words; whether an example is the paper's own."""
+"""Keys of a figure's data: the rule in words; whether ``drawing.prefer`` names an example."""
 MISSING = "missing"
-"""Key of a figure's data where no example shows what the figure is about: says so."""
+"""Key of the note that takes the place of the data if no example suits the figure."""
 _SPLITS = {VALIDATION: "validation", "test": "test", "train": "training"}
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Faster where PyYAML has libyaml; builds no objects either."""
+"""Safe loader of YAML, the faster one of libyaml if PyYAML was built with it."""
 
 
 @dataclass(frozen=True)
 class FigureRun:
-    """A run of the experiment: its row and seed, its value of the drawn metric, its folder."""
+    """Run of an experiment: its row and seed, its value of the drawn metric, its folder."""
 
     row: str
     seed: int
@@ -36,25 +36,25 @@ class FigureRun:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """Settings of the run, as its folder keeps them."""
+        """Settings of the run, read from its folder."""
         found = yaml.load(self.folder.config.read_text(encoding="utf-8"), Loader=_LOADER)
         assert isinstance(found, dict)
         return found
 
     @property
     def mapping(self) -> str:
-        """Name of the mapping of its attention; blank where the model has none."""
+        """Name of the mapping of the attention; empty if the model has none."""
         return str((self.config.get("mapping") or {}).get("name", ""))
 
 
 @dataclass(frozen=True)
 class FigureRuns:
-    """The runs of an experiment that a figure may show.
+    """Runs of an experiment that a figure may show.
 
     Attributes:
-        metric: ``drawing.best``, by which runs are chosen.
-        prefer: ``drawing.prefer``, texts that are shown if a run has them.
-        best_of_rows: the run with the largest value of each row, in the order of the rows.
+        metric: ``drawing.best``, the metric by which runs are chosen.
+        prefer: ``drawing.prefer``, texts of the examples that are shown if the runs kept them.
+        best_of_rows: for each row, in order, the run with the largest value.
         every: all runs, by row, then by seed.
     """
 
@@ -65,24 +65,24 @@ class FigureRuns:
 
     @property
     def best(self) -> FigureRun:
-        """The run with the largest value; ties go to the smallest identifier."""
+        """Run with the largest value; ties go to the smallest identifier."""
         return min(self.best_of_rows, key=lambda run: (-run.value, run.folder.run_id))
 
 
 NO_RUNS = FigureRuns("", (), (), ())
-"""Input of figures that the library computes without a run."""
+"""Input of figures that the library computes without any run."""
 
 
 class Figure(ABC):
-    """One kind of figure.
+    """Base class of a kind of figure.
 
-    A module of :mod:`repro.report.figures` makes its kinds known in ``FIGURES``, by name.
+    Modules of :mod:`repro.report.figures` register instances by name in a dictionary ``FIGURES``.
 
     Attributes:
-        rule: how examples are chosen among those that nobody asked for, in words.
-        shows: the runs that are shown, in words; blank where it is one run, or none.
-        measured: keys of the data that are measured, such as times: they differ between calls.
-        description: the figure in words, where its data are always the same.
+        rule: how examples are chosen that ``drawing.prefer`` does not name, in words.
+        shows: the runs that are shown, in words; empty for a single run or none.
+        measured: keys of measured data, such as times, which differ between calls.
+        description: the figure in words, if its data are always the same.
     """
 
     rule: ClassVar[str] = ""
@@ -92,33 +92,33 @@ class Figure(ABC):
 
     @abstractmethod
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """Collect the data to draw, as JSON can hold it; a figure of the library needs no runs.
+        """Collect the data to draw, serializable to JSON; some figures need no runs.
 
         Raises:
-            ResultsError: the runs kept nothing that the figure could show.
+            ResultsError: the runs kept nothing that the figure can show.
         """
 
     @abstractmethod
     def draw(self, data: Row) -> Canvas:
-        """Draw what :meth:`gather` returned."""
+        """Draw the data that :meth:`gather` returned."""
 
     def describe(self, data: Row) -> str:
-        """The figure in a few words, for those who cannot see it; ``description`` by default."""
+        """Return the figure in words, for screen readers; ``description`` by default."""
         return self.description
 
     def remark(self, data: Row) -> str:
-        """Note for the reader besides the caption: marks that are drawn, missing parts."""
+        """Return a note to add to the caption: meaning of marks, missing parts."""
         return ""
 
 
 @cache
 def figure_kinds() -> dict[str, Figure]:
-    """Every kind of figure by name: the ``FIGURES`` of all modules here and of extensions.
+    """Collect all kinds of figures by name from the ``FIGURES`` of modules and extensions.
 
     Raises:
-        ConfigError: two modules claim the same name.
+        ConfigError: two modules register the same name.
     """
-    import repro.report.figures as package  # which imports this module
+    import repro.report.figures as package  # here, since the package imports this module
 
     return declared_in(package.__name__, package.__path__, "FIGURES")
 
@@ -127,7 +127,7 @@ def figure_kind(name: str) -> Figure:
     """Look up a kind of figure.
 
     Raises:
-        ResultsError: there is none of this name.
+        ResultsError: no kind has this name.
     """
     kinds = figure_kinds()
     if name not in kinds:
@@ -141,17 +141,17 @@ def ordered_examples(
     names: Callable[[Row], Sequence[str]],
     rank: Callable[[Row], tuple[float, ...]],
 ) -> list[dict[str, Any]]:
-    """Examples in the order in which a figure shows them; each says whether it was asked for.
+    """Sort examples in the order in which a figure shows them, and mark those of ``prefer``.
 
     Args:
         rows: examples that a run kept.
-        prefer: texts that go first; case, spaces and punctuation do not matter.
-        names: texts by which ``prefer`` may ask for an example.
-        rank: smaller goes first among the others, which are validation examples only; ties go to
-            the lowest ``index``.
+        prefer: texts of the examples to put first, ignoring case, spaces and punctuation.
+        names: returns the texts by which ``prefer`` selects an example.
+        rank: sort key, ascending, of the other examples, of which only those of validation are
+            kept; ties go to the lowest ``index``.
 
     Raises:
-        ResultsError: there are no such examples.
+        ResultsError: no example is left.
     """
     found = [(preference(names(row), prefer), row) for row in rows]
     last = len(prefer)
@@ -163,7 +163,7 @@ def ordered_examples(
 
 
 def best_record(records: Sequence[Measurement], metric: str, experiment_name: str) -> Measurement:
-    """The run's record with the largest value of a metric; ties go to the smallest ``run_id``.
+    """Return the record of a run with the largest value; ties go to the smallest ``run_id``.
 
     Raises:
         ResultsError: no run has a record of this metric.
@@ -175,35 +175,35 @@ def best_record(records: Sequence[Measurement], metric: str, experiment_name: st
 
 
 def split_of(row: Row) -> str:
-    """The split that an example is of; runs of earlier versions kept validation examples only."""
+    """Return the split of an example; earlier versions, without the key, kept validation only."""
     return str(row.get("split", VALIDATION))
 
 
 def place_of(row: Row) -> tuple[str, int]:
-    """Split and position of an example, which identify it.
+    """Return split and position of an example, which identify it.
 
     Raises:
-        KeyError, TypeError, ValueError: ``index`` is missing or no number.
+        KeyError, TypeError, ValueError: ``index`` is missing or not a number.
     """
     return split_of(row), int(row["index"])
 
 
 def place_in_words(row: Row) -> str:
-    """Split and position of an example, counted from one as in the files of a corpus."""
+    """Return split and position of an example in words, counted from one like lines of a file."""
     split, index = place_of(row)
     return f"{_SPLITS.get(split, split)} example {index + 1}"
 
 
 def shown_examples(example: Row) -> Sequence[Row]:
-    """The examples that a figure shows, each with split and position; none for curves."""
+    """Return the examples that a figure shows; none for curves."""
     parts = example.get("sentences") or example.get("pairs")
     return parts or ([example] if "index" in example else [])
 
 
 def choice_in_words(example: Row) -> str:
-    """Say which examples are the paper's own, and which rule chose the others.
+    """Return a note on which examples are the paper's own and which rule chose the others.
 
-    Blank where nothing was chosen, and for data of earlier versions, which hold no rule.
+    It is empty if nothing was chosen, and for data of earlier versions, which contain no rule.
     """
     rule, shown = example.get(RULE), shown_examples(example)
     if not (rule and shown):

@@ -28,15 +28,15 @@ PERCENT, GAP, GOLD_MARK = 0.78, 0.1, 0.66
 END_ROOM = PERCENT + GAP + GOLD_MARK
 MOST = 12
 CERTAIN, ROUNDING = 0.9995, 1e-6
-"""Steps from the one on need no label; within the other of 1, a probability reads ``100.0 %``."""
+"""Probability from which a step needs no label; distance from 1 that reads as ``100.0 %``."""
 GOLD, ARROW = "#1a7f37", "#7d8a96"
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output string: its tokens, its probability, and that of each step.
+    """Output string: its tokens, its probability, and that of each step.
 
-    The last step is the end, unless the search stopped before it: then there is none.
+    The last step is the end symbol; it is missing if the search stopped before.
     """
 
     tokens: tuple[str, ...]
@@ -45,12 +45,12 @@ class Hypothesis:
 
     @property
     def text(self) -> str:
-        """The output string, or the part of it that the search reached."""
+        """Output string, or the prefix of it that the search reached."""
         return "".join(self.tokens)
 
     @property
     def finished(self) -> bool:
-        """Return whether it came to its end."""
+        """Return whether the search reached the end symbol."""
         return len(self.steps) > len(self.tokens)
 
 
@@ -65,7 +65,7 @@ class LatticeExample:
 
     @property
     def ranked(self) -> tuple[Hypothesis, ...]:
-        """The hypotheses, the most probable one first."""
+        """Hypotheses by decreasing probability."""
         return tuple(sorted(self.hypotheses, key=lambda one: (-one.probability, one.tokens)))
 
     @property
@@ -80,17 +80,17 @@ class LatticeExample:
 
 @dataclass
 class Node:
-    """A prefix of hypotheses.
+    """Node of a prefix tree of hypotheses.
 
     Attributes:
-        token: its last token; blank for the start and for an end.
+        token: last token of the prefix; empty for the root and for leaves.
         step: probability of the step into this node.
-        hypothesis: the complete hypothesis, at an end only.
-        children: continuations, the most probable one first after :func:`build_tree`.
-        mass: probability of all hypotheses that pass here.
-        half: half the width of its letters, in inches.
-        x: position along the string, from :func:`place`.
-        y: line, from :func:`place`; the most probable continuation stays on the line.
+        hypothesis: the complete hypothesis; leaves only.
+        children: continuations, sorted by decreasing mass by :func:`build_tree`.
+        mass: total probability of the hypotheses that pass through the node.
+        half: half the width of the token, in inches.
+        x: position along the string in inches, set by :func:`place`.
+        y: number of the line, set by :func:`place`; the first child stays on that of its parent.
     """
 
     token: str
@@ -109,10 +109,10 @@ class Node:
 
 
 class Lattice(Figure):
-    """Hypotheses as a tree: shared prefixes once, a line per hypothesis.
+    """Hypotheses as a tree: shared prefixes are drawn once, each hypothesis ends on its own line.
 
-    A branching arrow bears the probability of its step; an end bears the string and its
-    probability, the gold string marked.
+    Arrows at branches are labelled with the probability of the step, leaves with the string and
+    its probability; the gold string is marked.
     """
 
     rule = "the most even complete set of two to four hypotheses with the gold form"
@@ -122,7 +122,7 @@ class Lattice(Figure):
             one = lattice_example(row)
             right_size = len(one.hypotheses) in SIZES
             fits = one.finite and right_size and one.has_gold
-            # A hypothesis of another size than wanted may have any entropy: size counts first.
+            # Entropy comes last: it is comparable only between sets of a suitable size.
             return not fits, not one.finite, not right_size, not one.has_gold, -entropy(one)
 
         rows = runs.best.folder.read_hypotheses()
@@ -144,7 +144,7 @@ class Lattice(Figure):
         axes.set(xlim=(-MARGIN, width - MARGIN), ylim=(bottom, top))
         write = partial(axes.text, fontsize=10, va="center", color=INK)
         for parent, child in walk(root):
-            # The arrow, with its trunk where it leaves the line; certain steps bear no label.
+            # The arrow, with a vertical stroke if the child is on another line.
             trunk, end, y = parent.x + parent.half + TRUNK, child.x - child.half, child.y * LINE
             line: dict[str, Any] = {"color": ARROW, "linewidth": 0.8 + 1.4 * child.mass}
             if child.y == parent.y:
@@ -159,7 +159,7 @@ class Lattice(Figure):
             if child.hypothesis is None:
                 write(child.x, y, token_label(child.token), fontsize=12, ha="center")
                 continue
-            # Each text of an end by itself: the string may run from right to left.
+            # Texts of a leaf are written separately, as the string may run from right to left.
             gold = example.is_gold(child.hypothesis)
             look: dict[str, Any] = {"color": GOLD, "weight": "bold"} if gold else {"color": INK}
             axes.plot([child.x], [y], "s", markersize=4.5, color=look["color"])
@@ -192,12 +192,12 @@ class Lattice(Figure):
 
 
 def names_of(row: Row) -> tuple[str, str]:
-    """Texts by which a figure may ask for it: the lemma, alone and with the gold form."""
+    """Return texts by which ``drawing.prefer`` selects an example: lemma, lemma and gold form."""
     return str(row["lemma"]), f"{row['lemma']} {row['gold']}"
 
 
 def lattice_example(row: Row) -> LatticeExample:
-    """One row of ``hypotheses.jsonl``."""
+    """Convert a row of ``hypotheses.jsonl``."""
     hypotheses = []
     for one in row["hypotheses"]:
         tokens = one["tokens"][:-1] if one["tokens"][-1:] == [END] else one["tokens"]
@@ -207,14 +207,14 @@ def lattice_example(row: Row) -> LatticeExample:
 
 
 def entropy(example: LatticeExample) -> float:
-    """Shannon entropy in nats of the listed hypotheses, their mass scaled to one."""
+    """Compute the entropy in nats of the listed hypotheses, their probabilities normalized."""
     total = sum(hypothesis.probability for hypothesis in example.hypotheses)
     shares = [hypothesis.probability / total for hypothesis in example.hypotheses if total]
     return -sum(share * math.log(share) for share in shares if share > 0)
 
 
 def build_tree(example: LatticeExample, most: int) -> Node:
-    """Merge so many of the most probable hypotheses by their common prefixes.
+    """Build the prefix tree of the ``most`` most probable hypotheses.
 
     Raises:
         ResultsError: there is no hypothesis, one is listed twice, or two disagree on the
@@ -251,10 +251,10 @@ def build_tree(example: LatticeExample, most: int) -> Node:
 
 
 def place(root: Node, *, step: float, branch: float) -> int:
-    """Set the position of every node below ``root``; returns how many lines the tree takes.
+    """Set the position of every node below ``root`` and return the number of lines of the tree.
 
-    Arrows are ``step`` inches long, ``branch`` inches where one leaves a branching node and has a
-    label.
+    Arrows are ``step`` inches long; those that leave a branching node have ``branch`` inches, for
+    their labels.
     """
     line = root.y
     for child in root.children:
@@ -266,14 +266,14 @@ def place(root: Node, *, step: float, branch: float) -> int:
 
 
 def walk(root: Node) -> Iterator[tuple[Node, Node]]:
-    """Every arrow of the tree as (parent, child), parents first."""
+    """Yield every edge of the tree as (parent, child), in depth-first order."""
     for child in root.children:
         yield root, child
         yield from walk(child)
 
 
 def percent(probability: float) -> str:
-    """``66.4 %``; a probability above zero never reads as zero, one below one never as one."""
+    """Format a probability as ``66.4 %``; only 0 reads as zero, only 1 ± ``ROUNDING`` as one."""
     if 0 < probability < 0.0005:
         return "<0.1 %"
     if CERTAIN <= probability < 1 - ROUNDING:

@@ -17,10 +17,10 @@ NOTE = "no line between equal weights"
 
 @dataclass(frozen=True)
 class Premises(Figure):
-    """A strip of weights for each run, the words of the premise below, for each pair.
+    """Heat maps of pairs: one row of weights for each run, the words of the premise below.
 
     Attributes:
-        count: pairs that are shown, if there are so many.
+        count: most pairs that are shown.
     """
 
     shows: ClassVar[str] = "the best run of each row"

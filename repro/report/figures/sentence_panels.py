@@ -27,26 +27,26 @@ from repro.report.figures.kinds import MISSING, OWN, Figure, FigureRuns, Row
 from repro.results import ResultsError
 
 CLUSTERED, SOFT = "oscarmax", "softmax"
-"""Mapping whose groups of equal weights bear bullets; mapping without zeros but for underflow."""
+"""Mapping whose groups of equal weights get bullets; mapping whose zeros are all underflow."""
 REPEATED = "#b3422d"
 WIDEST = 11.0
-"""Inches that the page has for a figure."""
+"""Width of the page in inches."""
 TITLE_LINE, TITLE_LETTER, LABEL, GAP = 0.19, 0.08, 0.22, 0.16
 
 
 @dataclass(frozen=True)
 class SentencePanels(Figure):
-    """A panel for each sentence and run: source words below, output words on the left.
+    """Heat maps for each sentence and run: source words below, output words on the left.
 
     Attributes:
-        count: sentences that are shown, if there are so many.
-        longest: symbols of a source that fit on the page; outputs may have four more.
+        count: most sentences that are shown.
+        longest: most symbols of a source that fit on the page; outputs may have four more.
         repetitions: whether words that an output repeats are highlighted, as in Malaviya et al.
             (2018), Figure 2.
-        excess: by how much a sentence makes the point of the figure; without one, the longest
-            sources are shown.
+        excess: how well a sentence shows the effect that the figure is about, above zero if it
+            does; None shows the longest sources.
         point: what ``excess`` measures, in words.
-        missing: what the figure says where no sentence makes its point.
+        missing: note that replaces the figure if no sentence shows the effect.
     """
 
     shows: ClassVar[str] = "the best run of each row"
@@ -116,10 +116,10 @@ class SentencePanels(Figure):
 
 
 class Block:
-    """One sentence with its panels, as it is laid out; all measures are inches.
+    """Layout of one sentence with its panels; all lengths are in inches.
 
-    Panels are drawn side by side in as many rows as the page needs; the source words are
-    written below the last panel of each column.
+    Panels are side by side, in as many rows as the width of the page requires. Source words are
+    written below a panel unless the panel below it has equally many.
 
     Attributes:
         sentence: the sentence.
@@ -130,13 +130,13 @@ class Block:
         self.sentence, self._repetitions = sentence, repetitions
         panels = sentence.panels
         self._left = room([word for panel in panels for word in panel.output])
-        # Width of a column with the space behind it.
+        # Width of a column with the gap behind it.
         self._step = self._left + CELL * max(len(panel.columns) for panel in panels) + GAP
-        # Panels beside each other, so that rows are as even as they can be.
+        # Panels per row, chosen so that rows have almost equally many.
         most = max(1, int((WIDEST - MARGIN) / self._step))
         self._across = math.ceil(len(panels) / math.ceil(len(panels) / most))
         self.width = MARGIN + self._step * self._across
-        # Whether the source words are written below a panel: not where one with as many follows.
+        # Whether the source words are written below each panel.
         pairs = zip_longest(panels, panels[self._across :])
         self._named = [not below or len(below.columns) != len(p.columns) for p, below in pairs]
         self._heights = []
@@ -148,11 +148,11 @@ class Block:
             self._heights.append(LABEL + CELL * most_output + (words if named else 0.05))
 
     def height(self, width: float) -> float:
-        """Height with title, source words and the space below."""
+        """Return the height with title, source words and the space below."""
         return TITLE_LINE * len(self._title(width)) + 0.06 + sum(self._heights) + 0.1
 
     def draw(self, canvas: Canvas, down: float, width: float) -> None:
-        """Draw from a height that is measured from the top of the canvas."""
+        """Draw the block ``down`` inches below the top of the canvas."""
         title = self._title(width)
         canvas.write(MARGIN, down + 0.06, "\n".join(title), fontsize=9, linespacing=1.25)
         down += TITLE_LINE * len(title) + 0.06
@@ -180,20 +180,20 @@ class Block:
 
 
 def has_bullets(sentences: Sequence[Sentence]) -> bool:
-    """Return whether a row of a panel has groups of equal weights that are marked."""
+    """Return whether any row of a panel has groups of equal weights that get bullets."""
     panels = [p for one in sentences for p in one.panels if p.mapping == CLUSTERED]
     return any(clusters(line) for panel in panels for line in panel.weights)
 
 
 def underflow(sentences: Sequence[Sentence]) -> str:
-    """Note that weights of softmax are zero; blank if none is."""
+    """Return a note that weights of softmax underflow to zero; empty if none does."""
     panels = [p for one in sentences for p in one.panels if p.mapping == SOFT]
     zeros = any(weight == 0 for panel in panels for line in panel.weights for weight in line)
     return f"Weights of {SOFT} below the least single-precision number are zero." if zeros else ""
 
 
 def repetitions_in_words(sentences: Sequence[Sentence]) -> str:
-    """The words that each run says more often than the reference does."""
+    """List the words that each run repeats more often than the reference does."""
     parts: dict[str, list[str]] = defaultdict(list)
     for one in sentences:
         for panel in one.panels:
@@ -204,9 +204,9 @@ def repetitions_in_words(sentences: Sequence[Sentence]) -> str:
 
 
 def repeated_words(words: Sequence[str], sentence: Sentence) -> list[str]:
-    """Words that occur at least twice, and more often than in the reference, in their order.
+    """Return words that occur at least twice and more often than in the reference, in order.
 
-    Punctuation marks are no words.
+    Punctuation marks do not count as words.
     """
     wanted, said = Counter(sentence.reference), Counter(filter(sentence_key, words))
     return [word for word, count in said.items() if count > max(1, wanted[word])]
@@ -223,7 +223,7 @@ def repeated_places(panel: Panel, sentence: Sentence) -> list[bool]:
 
 
 def _lengths(sentence: Sentence, mappings: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Output lengths of the runs with these mappings, and of the other runs."""
+    """Return output lengths of the runs with these mappings, and those of the other runs."""
     ours = [len(p.output) for p in sentence.panels if p.mapping in mappings]
     if not ours:
         raise ResultsError(f"no run uses {' or '.join(mappings)}: nothing to compare")
@@ -232,13 +232,13 @@ def _lengths(sentence: Sentence, mappings: Sequence[str]) -> tuple[list[int], li
 
 
 def longer(sentence: Sentence) -> int:
-    """Number of symbols by which the output of fusedmax exceeds the longest of the others."""
+    """Return by how many symbols the output of fusedmax exceeds the longest of the others."""
     ours, others = _lengths(sentence, ["fusedmax"])
     return min(ours) - max(others, default=0)
 
 
 def shorter(sentence: Sentence) -> int:
-    """Number of symbols by which the shortest of the others exceeds fusedmax and oscarmax."""
+    """Return by how many symbols the shortest of the others exceeds fusedmax and oscarmax."""
     ours, others = _lengths(sentence, ["fusedmax", "oscarmax"])
     return min(others, default=0) - max(ours)
 

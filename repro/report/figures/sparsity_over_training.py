@@ -12,12 +12,12 @@ from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.results import ResultsError
 
 Distribution = Sequence[tuple[float, int]]
-"""Values with how often they occur, by rising value."""
+"""Values and how often they occur, by increasing value."""
 
 BOX = {"whislo": 0.05, "q1": 0.25, "med": 0.5, "q3": 0.75, "whishi": 0.95}
-"""Parts of a box, by the names of :meth:`Axes.bxp`, and the shares of sentences below them."""
+"""Quantiles that a box shows, by the keys of :meth:`Axes.bxp`."""
 COLOURS = {"training": "#b9b9b9", "validation": "#9dc1e0"}
-"""Sets of sentences, in the order in which they are drawn."""
+"""Colours of the sets of sentences, in the order in which they are drawn."""
 _PREFIXES = {"training": "training_", "validation": ""}
 MEDIAN, EDGE = "#1f5f9e", "#5a6673"
 WIDTH, PER_EPOCH, HEIGHT = 5.2, 0.28, 4.4
@@ -82,7 +82,7 @@ class SparsityOverTraining(Figure):
 
 
 def distributions(data: Row, name: str) -> dict[str, list[Distribution]]:
-    """``trees`` or ``parents`` of every epoch, by set of sentences, in the order of drawing."""
+    """Return the distributions of ``trees`` or ``parents`` by epoch, for each set of sentences."""
     return {
         which: [sorted((value, count) for value, count in one) for one in data[f"{prefix}{name}"]]
         for which, prefix in _PREFIXES.items()
@@ -91,12 +91,12 @@ def distributions(data: Row, name: str) -> dict[str, list[Distribution]]:
 
 
 def box_of(distribution: Distribution) -> dict[str, Any]:
-    """Median, quartiles and whiskers of a box, by the names of :meth:`Axes.bxp`."""
+    """Return the statistics of a box plot for :meth:`Axes.bxp`."""
     return {**{name: quantile(distribution, share) for name, share in BOX.items()}, "fliers": []}
 
 
 def quantile(distribution: Distribution, share: float) -> float:
-    """The smallest value that at least this share of the observations does not exceed."""
+    """Return the smallest value that at least this share of the observations does not exceed."""
     reached, wanted = 0, share * _total(distribution)
     for value, count in distribution:
         reached += count

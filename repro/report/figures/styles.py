@@ -1,15 +1,15 @@
-"""Colours and line styles of mappings, from their list."""
+"""Colours and line styles of mappings, from the registry of mappings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-"""Tell apart lines of the same mapping, such as its solvers."""
+"""Dashes that distinguish lines of the same colour."""
 
 
 SERIES = ("#1f5f9e", "#c8502f", "#2f8f6b", "#7a4fa3", "#b8860b", "#555555")
-"""Colours of series that are no mappings, such as the values of a swept setting."""
+"""Colours of series other than mappings, such as the values of a swept setting."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Style:
 
 
 def style_of(mapping: str, alpha: float | None = None) -> Style:
-    """Style of a mapping by its name; α-entmax with α = 1 or 2 looks like softmax or sparsemax.
+    """Return the style of a mapping; α-entmax with α = 1 or 2 has that of softmax or sparsemax.
 
-    Mappings of extensions look alike.
+    Names that are not registered share one style.
     """
     from repro.mappings import MAPPINGS
 
@@ -37,7 +37,7 @@ def style_of(mapping: str, alpha: float | None = None) -> Style:
 
 
 def lines_of(mappings: Mapping[str, Style]) -> dict[str, Style]:
-    """The styles by label, where a repeated colour and line gets dashes of its own."""
+    """Return the styles by label, with other dashes for a repeated colour and line."""
     found: dict[str, Style] = {}
     for label, style in mappings.items():
         taken = {(one.color, one.dashes) for one in found.values()}

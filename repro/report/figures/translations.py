@@ -12,24 +12,24 @@ from repro.report.figures.kinds import Figure, FigureRuns, Row
 from repro.report.figures.sentence_panels import Block, underflow
 
 COUNT = 8
-"""Sentences that are shown."""
+"""Number of sentences that are shown."""
 LONGEST = 24
-"""Symbols of a source that fit."""
+"""Most symbols of a source that fit."""
 MISSED, MISTAKEN = "#1f5f9e", "#b3422d"
 WIDTH, NAMES, SIZE, LINE, MARGIN, GAP = 9.6, 1.15, 9.0, 0.19, 0.15, 0.14
 SPACE = 0.04
-"""Between two words, in inches."""
+"""Space between two words, in inches."""
 
 
 Word = tuple[str, bool]
-"""A word of a text, and whether it is marked."""
+"""Word of a text, and whether it is coloured."""
 
 
 class Translations(Figure):
-    """Source, reference and translations as text, below them the attention to one sentence.
+    """Source, reference and translations as text, above the attention to one sentence.
 
-    Words of the reference that a run lacks are blue, words of a translation that the reference
-    lacks are red.
+    Words of the reference that any translation lacks are blue, words of a translation that the
+    reference lacks are red.
     """
 
     shows: ClassVar[str] = "the best run of each row"
@@ -85,15 +85,15 @@ class Translations(Figure):
 
 
 def mapped_sentence(sentences: Sequence[Sentence]) -> Sentence:
-    """The sentence whose attention is drawn: the first of the shortest sources."""
+    """Return the sentence whose attention is drawn: the one with the shortest source."""
     return min(sentences, key=lambda sentence: len(sentence.source))
 
 
 def common_words(one: Sequence[str], other: Sequence[str]) -> tuple[set[int], set[int]]:
-    """Places of a longest common subsequence in both texts; the leftmost where there are several.
+    """Find a longest common subsequence of two texts.
 
     Returns:
-        Places in ``one`` and places in ``other``.
+        Indices of its words in ``one`` and in ``other``.
     """
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i in reversed(range(len(one))):
@@ -120,7 +120,7 @@ def _width(word: Word) -> float:
 
 
 def _lines(sentence: Sentence) -> list[tuple[str, list[Word], str]]:
-    """Every line of a sentence's texts: a name or none, its words, and the colour of marks."""
+    """Return the lines of the texts: name (first lines only), words, colour of marked words."""
     reference = sentence.reference
     found = [common_words(reference, panel.words) for panel in sentence.panels]
     shared = set.intersection(*(places for places, _ in found))

@@ -1,4 +1,4 @@
-"""Figures that show the library itself: computed anew, no run behind them.
+"""Figures that show the library itself and are computed without any run.
 
-Modules import torch where values are computed: a report whose figures exist does without.
+Modules import torch inside functions: a report whose figures exist does not need it.
 """

@@ -1,4 +1,4 @@
-"""Attention in three rounds, free and bounded: Malaviya et al. (2018), Figure 1."""
+"""Attention in three rounds, with and without bounds: Malaviya et al. (2018), Figure 1."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +18,13 @@ _TITLES = {
     "csoftmax": "constrained softmax",
     "csparsemax": "constrained sparsemax",
 }
-"""By the name of the function in ``repro.mappings``."""
+"""Titles of columns by the name of the function in ``repro.mappings``."""
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _WORDS = ("word 1", "word 2", "word 3")
 
 
 class BoundedRounds(Figure):
-    """Draw a triangle for each round and mapping, and bars for the sums."""
+    """Triangles for each round and mapping, and bars of the cumulative attention."""
 
     description = (
         "Four columns, softmax, sparsemax, constrained softmax and constrained sparsemax, and "
@@ -34,7 +34,7 @@ class BoundedRounds(Figure):
     )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """Attention of each round; every bounded word may receive one in all."""
+        """Compute the attention of each round; bounds allow each word a total of one."""
         import torch
 
         from repro import mappings
@@ -48,7 +48,7 @@ class BoundedRounds(Figure):
                 if name in ("softmax", "sparsemax"):
                     attention.append(function(row))
                     continue
-                # The bound is what is left of one unit per word.
+                # The bound is the unused part of one unit per word.
                 bounds.append(left)
                 attention.append(function(row, left))
                 left = (left - attention[-1]).clamp(min=0)
@@ -95,7 +95,7 @@ def _draw_triangle(
     axes.fill(*zip(*outline, strict=True), facecolor=SHADE, edgecolor=MUTED_INK, lw=0.9)
     for word, bound in enumerate(bounds or ()):
         if bound < 1:
-            # Ends of the line on which one word has just its bound, and others the rest.
+            # Ends of the line on which the bound of this word is active.
             ends = []
             for other in {0, 1, 2} - {word}:
                 shares = [0.0] * len(_CORNERS)

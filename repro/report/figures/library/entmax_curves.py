@@ -15,7 +15,7 @@ _LABELS = {1.0: "α = 1 (softmax)", 2.0: "α = 2 (sparsemax)"}
 
 
 class EntmaxCurves(Figure):
-    """Draw one line per alpha."""
+    """Curves of a probability against the lead of its score, one per α."""
 
     description = (
         "Five curves of the first probability against the lead t of the first score, all through "
@@ -24,7 +24,7 @@ class EntmaxCurves(Figure):
     )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """``α-entmax([t, 0])_1`` on a grid of ``t``."""
+        """Compute ``α-entmax([t, 0])_1`` on a grid of ``t``."""
         import torch
 
         from repro.mappings import entmax
@@ -43,7 +43,7 @@ class EntmaxCurves(Figure):
         for curve in data["curves"]:
             alpha = curve["alpha"]
             label = _LABELS.get(alpha, f"α = {alpha:g}")
-            # 4 has no mapping of its own and looks like normmax.
+            # 1.25, 1.5 and 4 have one style: 4 borrows that of normmax, 1.25 gets other dashes.
             style = style_of("normmax") if alpha > 2 else style_of("entmax", alpha)
             style = replace(style, dashes=DASHES[2]) if alpha == 1.25 else style
             line = {"color": style.color, "ls": style.dashes, "lw": 1.7}

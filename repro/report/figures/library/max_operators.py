@@ -30,7 +30,7 @@ _TITLES = {
 
 
 def _maps() -> "dict[str, ProbabilityMap]":
-    """The mappings of both figures; those of oscarmax are in the second only."""
+    """Return the mappings of both figures; oscarmax is only in the second."""
     from repro.mappings import Fusedmax, Oscarmax, Softmax, Sparsemax, SqPnormMax
 
     return {
@@ -44,7 +44,7 @@ def _maps() -> "dict[str, ProbabilityMap]":
 
 
 class MaxOperators(Figure):
-    """Draw the maxima on the left and the mappings, magnified at a corner, on the right."""
+    """Regularised maxima on the left; their gradients, with a magnified corner, on the right."""
 
     description = (
         "Left: max(t, 0) and four smooth curves above it that meet it far from t = 0, softmax "
@@ -54,9 +54,9 @@ class MaxOperators(Figure):
     )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """``max_Ω([t, 0])``, less the constant that keeps it from ``t``, and ``Π_Ω([t, 0])_1``.
+        """Compute ``max_Ω([t, 0]) + Ω(e_1)`` and ``Π_Ω([t, 0])_1`` on a grid of ``t``.
 
-        That constant is ``-Ω(e_1)``.
+        For large ``t`` the former equals ``t``, or approaches it.
         """
         import torch
 
@@ -102,7 +102,7 @@ def _draw_curves(axes: Axes, values: Mapping[str, Any], key: str) -> None:
 
 
 class MapSurfaces(Figure):
-    """Draw three surfaces above three."""
+    """Surfaces of one probability over two scores, two rows of three."""
 
     description = (
         "Six surfaces of the second probability over the first two scores. Softmax is smooth and "
@@ -112,7 +112,7 @@ class MapSurfaces(Figure):
     )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """``Π_Ω([t₁, t₂, 0])₂`` on a square grid; one row per ``t₂``."""
+        """Compute ``Π_Ω([t₁, t₂, 0])₂`` on a square grid with one row per ``t₂``."""
         import torch
 
         grid = torch.linspace(-2.0, 2.0, 41)
@@ -133,8 +133,8 @@ class MapSurfaces(Figure):
             place = grid[row, 2 * column : 2 * column + 2]
             axes = canvas.add_subplot(place, projection="3d")
             color = style_of(name.removesuffix("_published")).color
-            # From a tint to a shade of the colour by height; as pixels, since thousands of patches
-            # make a large file.
+            # Colours go from a tint to a shade with height. The surface is rasterized, since
+            # thousands of patches make a large file.
             middle = np.array(to_rgb(color))
             tints = [1 - 0.25 * (1 - middle), middle, 0.6 * middle]
             axes.plot_surface(

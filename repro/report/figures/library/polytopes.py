@@ -1,4 +1,4 @@
-"""Choosing one of three, and one of nine trees: Niculae et al. (2018), Figure 1."""
+"""Simplex of three choices and polytope of nine trees: Niculae et al. (2018), Figure 1."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CHOICES = (1.0, 0.7, -0.2)
-"""Scores on the left."""
+"""Scores of the choices in the left panel."""
 ARCS = (
     (0.0, 1.4, 0.1, -0.2),
     (0.0, 0.0, 1.4, 0.9),
     (0.0, -0.2, 0.0, 1.2),
     (0.0, -0.2, -0.2, 0.0),
 )
-"""Scores on the right: row = head, column = modifier, 0 = the root."""
+"""Scores of arcs in the right panel: row = head, column = modifier, 0 = the root."""
 VIEW = (
     (
         (0.0, 0.54, -0.24, -0.3),
@@ -38,7 +38,7 @@ VIEW = (
         (0.0, 0.44, -0.34, 0.0),
     ),
 )
-"""The direction of every arc in the drawing, a view in which most trees are at corners."""
+"""Linear projection to the plane, by arc, chosen so that most trees are at corners."""
 _CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 _LOOKS = {
     "argmax": ("argmax", 0.0, -0.07, "center"),
@@ -52,14 +52,14 @@ _LOOKS = {
 
 
 def _place(parts: "Tensor") -> "Tensor":
-    """Positions ``(B, 2)`` of points ``(B, n+1, n+1)`` of the polytope."""
+    """Project points ``(B, n+1, n+1)`` of the polytope to the plane, shape ``(B, 2)``."""
     import torch
 
     return parts.flatten(1) @ torch.tensor(VIEW, dtype=torch.float64).flatten(1).mT
 
 
 class Polytopes(Figure):
-    """Draw the triangle on the left and the shadow of the polytope on the right."""
+    """Triangle of choices on the left, projection of the tree polytope on the right."""
 
     description = (
         "Left: a triangle whose corners are three choices. Argmax is at a corner, sparsemax on an "
@@ -70,7 +70,7 @@ class Polytopes(Figure):
     )
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """Locate corners and solutions in the drawing, and list the trees that SparseMAP mixes."""
+        """Compute the positions of corners and solutions, and the trees that SparseMAP mixes."""
         import torch
 
         from repro.mappings import softmax, sparsemax
@@ -89,7 +89,8 @@ class Polytopes(Figure):
             "shares": {name: as_numbers(p) for name, p in shares.items()},
         }
         structure, arcs = Arborescence(single_root=True), torch.tensor([ARCS], dtype=torch.float64)
-        # Heads of every tree with one root, -1 for the root itself.
+        # Enumerate all heads, -1 for the root itself. Only the scores of a tree with one root, zero
+        # on its arcs and -inf elsewhere, have a log-partition of zero.
         words, found = arcs.size(-1) - 1, []
         for heads in product(range(words + 1), repeat=words):
             vertex = torch.tensor([[-1, *heads]])
@@ -123,8 +124,8 @@ class Polytopes(Figure):
         trees = data["trees"]
         outer = _draw_region(right, trees["corners"])
         for k, (corner, heads) in enumerate(zip(trees["corners"], trees["heads"], strict=True)):
-            # A small picture of the tree, words as dots and arcs above them: outside of an outer
-            # corner, below an inner one.
+            # A small drawing of the tree, words as dots with arcs above them: outside the hull for
+            # a corner of the hull, else below the point.
             x, y = corner
             away = 1 + 0.24 / (x**2 + y**2) ** 0.5
             x, y = (away * x, away * y) if k in outer else (x, y - 0.2)
@@ -153,7 +154,7 @@ class Polytopes(Figure):
 
 
 def _draw_region(axes: Axes, corners: Sequence[Sequence[float]]) -> set[int]:
-    """Draw corners and their convex hull; return the corners of the hull."""
+    """Draw points and their convex hull; return the indices of the corners of the hull."""
     from scipy.spatial import ConvexHull
 
     outer = ConvexHull(corners).vertices.tolist()

@@ -14,11 +14,11 @@ from repro.report.figures.styles import DASHES
 NODES, SEED = 20, 0
 ITERATIONS = 400
 CHECKPOINTS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300)
-"""Numbers of iterations after which time is measured: a run to each of them, from the start."""
+"""Numbers of iterations that are timed, each by separate runs from the start."""
 REPEATS = 5
 ACTIVE_SET = "active set"
 FLOOR = 1e-9
-"""Smaller distances from the maximum are drawn at this one."""
+"""Lower limit of the drawn distances from the maximum, whose axis is logarithmic."""
 _LOOKS = {
     ACTIVE_SET: (ACTIVE_SET, "#117733", DASHES[0]),
     "vanilla": ("vanilla CG", "#882255", DASHES[1]),
@@ -29,7 +29,7 @@ _LOOKS = {
 
 
 class SolverRace(Figure):
-    """Draw distance and number of trees against iterations (left) and time (right)."""
+    """Distance and number of trees against iterations (left) and time (right)."""
 
     description = (
         "Four panels with logarithmic axes. Above, how far the objective is from its maximum, "
@@ -43,18 +43,18 @@ class SolverRace(Figure):
     measured = ("measured_seconds",)
 
     def gather(self, runs: FigureRuns) -> dict[str, Any]:
-        """Distance from the maximum and trees after each iteration, and measured times."""
+        """Compute distance from the maximum and number of trees by iteration; measure times."""
         import torch
 
         from repro.structures import Arborescence
         from repro.structures.conditional_gradient import VARIANTS, descend
         from repro.structures.solving import solve
 
-        # Scores from N(0, 1) of all arcs between so many nodes, the root among them.
+        # Scores from N(0, 1) of all arcs between the nodes, the root included.
         generator = torch.Generator().manual_seed(SEED)
         scores = torch.randn(1, NODES, NODES, generator=generator, dtype=torch.float64)
         problem = Arborescence().problem(scores)
-        # Objective and trees after each call of the oracle, until nothing improves.
+        # The solver returns no history: solve anew with each limit up to convergence.
         objectives, trees = [], []
         for count in range(1, int(solve(problem, 0.0, ITERATIONS, None).rounds[0]) + 1):
             found = solve(problem, 0.0, count, None)
@@ -76,8 +76,8 @@ class SolverRace(Figure):
             seconds: list[float] = []
             for count in counts:
                 shortest = min(timeit.repeat(partial(solver, count), number=1, repeat=REPEATS))
-                # More iterations take no less time: what a shorter run took by chance is a lower
-                # bound.
+                # More iterations cannot take less time, but measurements are noisy: enforce
+                # monotonicity.
                 seconds.append(max(float(f"{shortest:.3g}"), *seconds[-1:], 0.0))
             measured[name] = {"iterations": counts, "seconds": seconds}
         curves = {

@@ -1,4 +1,4 @@
-"""Numbers that figures of the library compute, as JSON holds them."""
+"""Conversion of values that figures of the library compute to JSON."""
 
 from typing import TYPE_CHECKING
 
@@ -6,12 +6,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DIGITS = 6
-"""Decimals of a value that are kept: more than can be seen, fewer than differ between machines.
+"""Decimals that are kept: more than can be seen, too few to show differences between machines.
 
-Values are computed in float32, for which runs have compiled the kernels already.
+Mappings are computed in float32, for which runs have already compiled the kernels.
 """
 
 
 def as_numbers(values: "Tensor") -> list[float]:
-    """A vector as JSON can hold it; zero has no sign."""
+    """Convert a vector to a list of rounded numbers without negative zeros."""
     return [round(value, DIGITS) + 0.0 for value in values.tolist()]
