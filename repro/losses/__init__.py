@@ -1,4 +1,4 @@
-"""Losses that belong to the mappings."""
+"""Losses of the mappings: Fenchel–Young losses and their form fused with a linear layer."""
 
 from repro.losses.fenchel_young import CrossEntropyLoss, EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
 from repro.losses.linear import LinearEntmaxLoss, linear_entmax_loss

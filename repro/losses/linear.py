@@ -1,7 +1,7 @@
-"""The loss of a linear layer's scores, without ever holding the scores of all tokens.
+"""Loss of a linear layer's scores, computed without storing the scores of all tokens at once.
 
-Of the distributions only the supports are kept, so that the gradients gather a few rows of the
-weight per token. A chunk with large supports is solved once more in the backward pass.
+Only the supports of the distributions are saved, so that gradients gather a few rows of the weight
+per token. Distributions of a chunk with large supports are recomputed in the backward pass.
 """
 
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from repro.mappings._arguments import centre, integer
 from repro.mappings._entmax import check_alpha
 
 _DENSITY = 1 / 64
-"""Share of nonzero probabilities up to which the support of a chunk is kept."""
+"""Largest fraction of nonzero probabilities for which the support of a chunk is saved."""
 
 
 class Layer(NamedTuple):
@@ -35,27 +35,27 @@ class Layer(NamedTuple):
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type that sums are held in."""
+        """Dtype in which scores and sums are computed, at least float32."""
         return torch.float64 if self.hidden.dtype == torch.float64 else torch.float32
 
     def scores(self, rows: slice) -> Tensor:
-        """Scores of some tokens."""
+        """Return the scores of some tokens."""
         return F.linear(self.hidden[rows], self.weight, self.bias).to(self.dtype)
 
     def allowed(self) -> Tensor:
-        """Mask of the columns that label smoothing covers: one, else zero."""
+        """Return one for each class that label smoothing covers, zero for the others."""
         if self.bias is None:
             return self.hidden.new_ones(self.weight.size(0), dtype=self.dtype)
         return (self.bias > -torch.inf).to(self.dtype)
 
     def mean_weight(self) -> Tensor:
-        """Mean of the allowed columns' weights."""
+        """Return the mean of the allowed classes' rows of the weight."""
         allowed = self.allowed()
         weight = self.weight if allowed.all() else self.weight[allowed > 0]
         return weight.sum(0, dtype=self.dtype) / allowed.sum().clamp(min=1)
 
     def lead(self, target: Tensor) -> Tensor:
-        """``z_y`` less the mean allowed score, which is linear in the hidden state too."""
+        """Return ``z_y`` minus the mean allowed score, both linear in the hidden state."""
         direction = self.weight[target].to(self.dtype) - self.mean_weight()
         ahead = (self.hidden.to(self.dtype) * direction).sum(-1)
         if self.bias is None:
@@ -66,14 +66,14 @@ class Layer(NamedTuple):
 
 
 class LinearEntmaxFunction(Function):
-    """Losses of single tokens; differentiable once in hidden states, weight and bias."""
+    """Compute a loss per token, differentiable once in hidden states, weight and bias."""
 
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor,
         mapping: Entmax, smoothing: float, size: int, differentiable: bool,
     ) -> Tensor:  # fmt: skip
-        """Go through the chunks; keep their supports if a gradient may be asked for."""
+        """Solve the chunks in turn; save their supports if a gradient may be needed."""
         layer = Layer(hidden, weight, bias)
         losses = hidden.new_empty(len(target), dtype=layer.dtype)
         found, dense = [], []
@@ -83,8 +83,8 @@ class LinearEntmaxFunction(Function):
             if support is None:
                 dense.append(rows)
             elif differentiable:
-                # Copies with indices in half the space, made when the scores are gone: kept among
-                # them they would split the memory that they leave.
+                # Copies, with indices of half the size, made after the scores are freed: the
+                # originals, allocated beside the scores, would leave fragmented memory.
                 tokens, columns, shares = support
                 found.append((tokens.int(), columns.int(), shares.clone()))
         if smoothing:
@@ -98,7 +98,7 @@ class LinearEntmaxFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        """Sum ``g (p - q)`` against the weight and the hidden states, in the wide type."""
+        """Multiply ``g (p - q)`` with the weight and the hidden states, in :attr:`Layer.dtype`."""
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "linear_entmax_loss has no second derivative (create_graph=True); "
@@ -108,8 +108,8 @@ class LinearEntmaxFunction(Function):
         mapping, smoothing, dense = ctx.settings
         layer, grad, padding = Layer(hidden, weight, bias), grads[0], [None] * 5
         if torch._C._functorch.is_legacy_batchedtensor(grad):
-            # Sums in place and sparse matrices, of which the usual way consists, have no batched
-            # form: the gradients come from all scores at once.
+            # Batched gradients support neither in-place sums nor sparse matrices: use the loss of
+            # all scores at once.
             loss = FenchelYoungLoss(mapping, reduction="none", label_smoothing=smoothing)
             with torch.enable_grad():
                 parts = [part.detach().requires_grad_() for part in layer if part is not None]
@@ -126,7 +126,7 @@ class LinearEntmaxFunction(Function):
         to_hidden, to_weight, to_bias = sums
 
         def add(rows: slice, errors: Tensor) -> None:
-            """Add what errors of scores, dense or sparse, mean for the three arguments."""
+            """Add the gradients due to ``errors``, the gradient in scores, dense or sparse."""
             if to_hidden is not None:
                 to_hidden[rows].addmm_(errors, wide_weight)
             if to_weight is not None:
@@ -141,7 +141,7 @@ class LinearEntmaxFunction(Function):
         tokens = torch.arange(len(target), device=target.device)
         add(slice(None), _sparse(tokens, target, (smoothing - 1) * grad, shape))
         if smoothing:
-            # The same error for every allowed column of a token.
+            # Smoothing adds an equal error to all allowed classes of a token: a matrix of rank one.
             allowed = layer.allowed()
             even, grad = allowed / allowed.sum().clamp(min=1), -smoothing * grad
             if to_hidden is not None:
@@ -158,7 +158,7 @@ class LinearEntmaxFunction(Function):
 def _solve(
     layer: Layer, rows: slice, target: Tensor, mapping: Entmax
 ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
-    """Losses of one chunk, and tokens, columns and values of its support unless that is large."""
+    """Return a chunk's losses, and its support (tokens, columns, values), None if that is large."""
     scores = layer.scores(rows)
     probs = mapping(scores)
     top = scores.amax(-1)
@@ -166,7 +166,7 @@ def _solve(
     if torch.count_nonzero(probs) > _DENSITY * probs.numel():
         best = mapping.conjugate_centered(centre(scores, -1)[0], probs, -1)
     else:
-        # max_Ω of the centred rows, summed over their supports.
+        # max_Ω of the centred rows as a sum over the support, where both of its terms are nonzero.
         tokens, columns = probs.nonzero(as_tuple=True)
         shares = probs[tokens, columns]
         below = _below(scores[tokens, columns], top[tokens])
@@ -179,7 +179,7 @@ def _solve(
 
 
 def _below(scores: Tensor, top: Tensor) -> Tensor:
-    """Single scores, centred as their rows are."""
+    """Return single scores centred as by :func:`centre`, given the maxima of their rows."""
     return centre(torch.stack((scores, top), -1), -1)[0][..., 0]
 
 
@@ -189,7 +189,7 @@ def _sparse(tokens: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, i
 
 
 _CHUNK = 2**22
-"""Scores held at once by default: 16 MB in float32."""
+"""Default number of scores per chunk: 16 MiB in float32."""
 
 
 def linear_entmax_loss(
@@ -203,24 +203,24 @@ def linear_entmax_loss(
 
     Args:
         hidden: ``h``, shape ``(..., d)``, floating point.
-        weight: ``W``, shape ``(V, d)``, of the same type.
-        bias: ``b``, shape ``(V,)``, of the same type; ``-inf`` forbids an entry.
+        weight: ``W``, shape ``(V, d)``, the dtype of ``hidden``.
+        bias: ``b``, shape ``(V,)``, the dtype of ``hidden``, or None; ``-inf`` forbids an entry.
         target: class indices, shape ``(...)``, ``long``.
         alpha: a number, at least 1.
         ignore_index: targets with this value have no loss and no gradient.
         reduction: as in :class:`FenchelYoungLoss`.
         label_smoothing: ``ε`` in ``[0, 1)``, spread over the entries whose bias is not ``-inf``.
-        chunk_size: tokens at a time; by default as many as have four million scores.
+        chunk_size: tokens per chunk; by default as many as have four million scores in total.
 
     Returns:
-        A scalar, or shape ``(...)`` with ``reduction="none"``; the type of ``hidden``. Half types
-        are summed in float32. The loss can be differentiated once only. Under transforms of
-        ``torch.func``, in forward mode and in batched gradients, all scores are held at once.
+        A scalar, or shape ``(...)`` with ``reduction="none"``; the dtype of ``hidden``. Half
+        precision is summed in float32. The loss has no second derivative. Under transforms of
+        ``torch.func``, in forward mode and in batched gradients, all scores are computed at once.
 
     Raises:
-        TypeError: alpha is no number, targets are not ``long``, or types differ.
+        TypeError: alpha is not a number, targets are not ``long``, or dtypes differ.
         ValueError: a setting is out of range, or shapes do not fit.
-        IndexError: a target is no class (on an accelerator, torch decides).
+        IndexError: a target is not a class (on accelerators, PyTorch's own checks apply).
 
     References:
         Peters et al. (2019), Eqs. 11 and 12.
@@ -230,7 +230,7 @@ def linear_entmax_loss(
     alpha = check_numbers(alpha, chunk_size)
     device = hidden.device.type
     if torch.is_autocast_enabled(device) and hidden.dtype != torch.float64:
-        # As autocast casts the arguments of a linear layer.
+        # Autocast would cast the arguments of a linear layer in this way.
         dtype = torch.get_autocast_dtype(device)
         hidden, weight = hidden.to(dtype), weight.to(dtype)
         bias = None if bias is None else bias.to(dtype)
@@ -250,7 +250,7 @@ def linear_entmax_loss(
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"bias must have shape ({weight.size(0)},), got {tuple(bias.shape)}")
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
-        # The chunked function has reverse mode only; torch.func takes the loss of all scores.
+        # The chunked function has reverse mode only, so compute the loss of all scores at once.
         loss = FenchelYoungLoss(Entmax(alpha), skipped, reduction, smoothing)
         return loss(F.linear(hidden, weight, bias), target)
     size = chunk_size or max(1, _CHUNK // max(1, weight.size(0)))
@@ -266,7 +266,7 @@ def linear_entmax_loss(
 
 
 class LinearEntmaxLoss(nn.Module):
-    """:func:`linear_entmax_loss` as a module, called as ``loss(hidden, weight, bias, target)``.
+    """Module form of :func:`linear_entmax_loss`: ``loss(hidden, weight, bias, target)``.
 
     The weight stays with the layer that owns it: ``loss(h, layer.weight, layer.bias, y)``.
     """
@@ -289,7 +289,7 @@ class LinearEntmaxLoss(nn.Module):
     def forward(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor
     ) -> Tensor:
-        """Return :func:`linear_entmax_loss`."""
+        """Return :func:`linear_entmax_loss` of the arguments."""
         return linear_entmax_loss(
             hidden, weight, bias, target, self.alpha,
             ignore_index=self.ignore_index, reduction=self.reduction,
@@ -303,11 +303,11 @@ class LinearEntmaxLoss(nn.Module):
 
 
 def check_numbers(alpha: float, chunk_size: int | None) -> float:
-    """Return ``α`` as a Python number.
+    """Check ``α`` and ``chunk_size``; return ``α`` as a float.
 
     Raises:
-        TypeError: it is a tensor, which has its own loss, or no number.
-        ValueError: it is below 1 or not finite, or ``chunk_size`` is below 1.
+        TypeError: ``α`` is a tensor or not a number.
+        ValueError: ``α`` is below 1 or not finite, or ``chunk_size`` is below 1.
     """
     if isinstance(alpha, Tensor):
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")

@@ -1,4 +1,4 @@
-r"""Structured Fenchel–Young losses: one theorem, with the inference plugged in.
+r"""Structured Fenchel–Young losses: one formula for every kind of inference.
 
 .. math:: \ell_\Omega(\eta, y) = \Omega^*(A^\top \eta) + \Omega(y) - \langle \eta, A y \rangle
 
@@ -40,7 +40,7 @@ from repro.structures.active_set import MAX_ITER
 
 
 class ScoredBatch(NamedTuple):
-    """A structure with the scores ``η``, ``(B, ...)``, of a batch of instances."""
+    """Structure and the scores ``η``, ``(B, ...)``, of a batch of instances."""
 
     structure: Structure
     scores: Tensor
@@ -50,12 +50,12 @@ class ScoredBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """Result of inference at some scores.
+    """Result of inference for a batch of scores.
 
     Attributes:
         marginals: ``u``, like the scores.
         additional: ``v``, like the additional scores, or None.
-        solution: the selected structures and their weights, from SparseMAP alone.
+        solution: the selected structures and their weights; None unless inference is SparseMAP.
     """
 
     marginals: Tensor
@@ -64,23 +64,23 @@ class Prediction:
 
 
 class Inference(ABC):
-    """The maximiser of ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
+    """Base class of inference: maximise ``⟨η, Ay⟩ - Ω(y)`` over mixtures ``y`` of structures."""
 
     @abstractmethod
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return ``A y*``."""
+        """Return the parts ``A y*`` of the maximiser."""
 
     @abstractmethod
     def conjugate(self, batch: ScoredBatch) -> Tensor:
         """Return the maximum ``Ω*(Aᵀη)``, ``(B,)``, whose gradient is ``A y*``."""
 
     def omega(self, vertex: Tensor) -> Tensor:
-        """Return ``Ω`` of single structures, from unary parts ``(B, ...)`` to ``(B,)``: zero."""
+        """Return ``Ω`` of single structures, given as unary parts ``(B, ...)``: zero, ``(B,)``."""
         return vertex.new_zeros(vertex.size(0))
 
 
 class MapInference(Inference):
-    """``Ω = 0``: the best structure."""
+    """MAP inference, ``Ω = 0``: the structure with the highest score."""
 
     def predict(self, batch: ScoredBatch) -> Prediction:
         """Return the parts of the best structure."""
@@ -97,7 +97,7 @@ class MapInference(Inference):
 
 
 class MarginalInference(Inference):
-    """``Ω = -H``: every structure, in proportion to the exponential of its score."""
+    """Marginal inference, ``Ω = -H``: structures weighted by the exponentials of their scores."""
 
     def predict(self, batch: ScoredBatch) -> Prediction:
         """Return the probabilities of the parts."""
@@ -110,13 +110,13 @@ class MarginalInference(Inference):
 
 @dataclass(frozen=True)
 class SparsemapInference(Inference):
-    """``Ω(y) = ½ ‖M y‖²``: a mixture of few structures; settings as of :class:`SparseMAPLoss`."""
+    """SparseMAP, ``Ω(y) = ½ ‖M y‖²``: few structures; see :class:`SparseMAPLoss` for settings."""
 
     max_iter: int
     tol: float | None
 
     def predict(self, batch: ScoredBatch) -> Prediction:
-        """Return the mixture's parts and its solution, which says whether it converged."""
+        """Return the parts of the mixture and the solution, which tells whether it converged."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
@@ -125,10 +125,10 @@ class SparsemapInference(Inference):
         return Prediction(solution.marginals, solution.additional, solution)
 
     def conjugate(self, batch: ScoredBatch) -> Tensor:
-        """Return the mixture's score less its penalty."""
+        """Return the score of the mixture minus its penalty."""
         with torch.no_grad():
             found = self.predict(batch)
-        parts = found.marginals.detach()  # no_grad leaves tangents of forward mode
+        parts = found.marginals.detach()  # no_grad does not drop tangents of forward mode
         value = _inner_product(parts, batch.scores) - self.omega(parts)
         if batch.additional is None or found.additional is None:
             return value
@@ -140,29 +140,29 @@ class SparsemapInference(Inference):
 
 
 def _inner_product(parts: Tensor, scores: Tensor) -> Tensor:
-    """``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
+    """Return ``⟨parts, scores⟩`` of each instance, ``(B,)``; zero times infinity is zero."""
     return torch.where(parts != 0, parts * scores, 0.0).flatten(1).sum(-1)
 
 
 class StructuredLoss(nn.Module):
-    r"""The structured Fenchel–Young loss of one kind of inference.
+    r"""Structured Fenchel–Young loss of a given inference.
 
     .. math:: \ell(\eta, \bar y) = \Omega^*(A^\top \eta') + \Omega(\bar y) - \langle \eta', A \bar y
               \rangle, \qquad \eta' = \eta + c \, [1 - M \bar y; 0]
 
-    Its gradient is ``A(y* - ȳ)``, with ``y*`` what inference finds at ``η'``. It is nonnegative,
-    convex in the scores, and zero exactly if ``ȳ`` is as good as ``y*`` for inference (Proposition
-    2). The gradient is a constant for autograd except that of the CRF losses: there are no second
-    derivatives through MAP and SparseMAP here.
+    Its gradient is ``A(y* - ȳ)``, where ``y*`` is the maximiser found by inference at ``η'``. The
+    loss is nonnegative, convex in the scores, and zero exactly if ``ȳ`` is a maximiser too
+    (Proposition 2). Only CRF losses have second derivatives: for autograd the gradients through MAP
+    and SparseMAP are constants.
 
     Args:
-        structure: what is predicted.
+        structure: kind of structure to predict.
         inference: maximises ``⟨η, Ay⟩ - Ω(y)``.
         cost: ``c``, the Hamming cost of each wrong unary part (tag, head or pair).
         reduction: ``"mean"`` or ``"sum"`` over instances, or ``"none"``.
 
     Raises:
-        ValueError: the reduction is none of these, or the cost is negative.
+        ValueError: the reduction is unknown, or the cost is negative.
     """
 
     def __init__(
@@ -195,15 +195,15 @@ class StructuredLoss(nn.Module):
             target: one structure for each instance, as ``structure.map`` returns it: tags
                 ``(B, n)``, heads ``(B, n)`` of the words (or ``(B, n+1)`` with the root in front),
                 or the column of each row, -1 without one. Entries past the length are ignored.
-            lengths: sizes of the instances, as the structure takes them; all full if None.
-            additional: scores ``η_F``, where the structure takes them.
+            lengths: sizes of the instances, as the structure takes them; None if all are full.
+            additional: scores ``η_F``, if the structure has additional parts.
 
         Returns:
             A scalar, or shape ``(B,)`` with ``reduction="none"``, in the dtype of the scores;
             ``+inf`` where the target has a part whose score is ``-inf``.
 
         Raises:
-            ValueError: shapes, types or lengths do not fit, or the target names no part.
+            ValueError: shapes, dtypes or lengths do not fit, or a target is not a valid structure.
         """
         vertex = _checked_target(self.structure, target, scores, lengths)
         gold = self.structure.indicator(vertex, scores.detach().double())
@@ -218,12 +218,12 @@ class StructuredLoss(nn.Module):
     def predict(
         self, scores: Tensor, lengths: Tensor | None = None, additional: Tensor | None = None
     ) -> Prediction:
-        """Run the inference that this loss trains: at the scores, without any cost.
+        """Run inference at the scores, without the cost.
 
         Args:
             scores: as in :meth:`forward`.
-            lengths: as there.
-            additional: as there.
+            lengths: as in :meth:`forward`.
+            additional: as in :meth:`forward`.
         """
         return self.inference.predict(ScoredBatch(self.structure, scores, additional, lengths))
 
@@ -233,14 +233,14 @@ class StructuredLoss(nn.Module):
 
 
 class StructuredPerceptronLoss(StructuredLoss):
-    """The margin-free loss of MAP inference (Collins, 2002): ``max_y ⟨η, Ay⟩ - ⟨η, Aȳ⟩``."""
+    """Structured perceptron loss (Collins, 2002): ``max_y ⟨η, Ay⟩ - ⟨η, Aȳ⟩``."""
 
     def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
         super().__init__(structure, MapInference(), 0.0, reduction)
 
 
 class StructuredSVMLoss(StructuredLoss):
-    """The structured hinge loss (Taskar et al., 2003; Tsochantaridis et al., 2004)."""
+    """Structured hinge loss (Taskar et al., 2003; Tsochantaridis et al., 2004)."""
 
     def __init__(
         self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
@@ -249,14 +249,14 @@ class StructuredSVMLoss(StructuredLoss):
 
 
 class CRFLoss(StructuredLoss):
-    """The negative log-likelihood of a conditional random field (Lafferty et al., 2001)."""
+    """Negative log-likelihood of a conditional random field (Lafferty et al., 2001)."""
 
     def __init__(self, structure: Structure, reduction: Reduction = "mean") -> None:
         super().__init__(structure, MarginalInference(), 0.0, reduction)
 
 
 class MarginCRFLoss(StructuredLoss):
-    """The softmax-margin loss (Gimpel & Smith, 2010)."""
+    """Softmax-margin loss (Gimpel & Smith, 2010)."""
 
     def __init__(
         self, structure: Structure, cost: float = 1.0, reduction: Reduction = "mean"
@@ -265,13 +265,13 @@ class MarginCRFLoss(StructuredLoss):
 
 
 class SparseMAPLoss(StructuredLoss):
-    """The SparseMAP loss (Niculae et al., 2018, §4).
+    """SparseMAP loss (Niculae et al., 2018, §4).
 
     Args:
         structure: as in :class:`StructuredLoss`.
-        max_iter: bound on the solver's iterations. Where it stops early the loss is too small by
-            the solution's gap at most, and the gradient is that of the mixture found.
-        tol: gap at which the solver stops; None as in :func:`repro.structures.sparsemap`.
+        max_iter: maximum number of iterations. If the solver stops early, the loss is too small by
+            at most the gap of the solution, and the gradient is that of the mixture found.
+        tol: gap at which the solver stops; for None see :func:`repro.structures.sparsemap`.
         reduction: as in :class:`StructuredLoss`.
     """
 
@@ -286,7 +286,7 @@ class SparseMAPLoss(StructuredLoss):
 
 
 class MarginSparseMAPLoss(StructuredLoss):
-    """The SparseMAP loss with a margin; see :class:`SparseMAPLoss` for the solver's settings."""
+    """SparseMAP loss with a margin; see :class:`SparseMAPLoss` for the solver's settings."""
 
     def __init__(
         self,
@@ -302,11 +302,11 @@ class MarginSparseMAPLoss(StructuredLoss):
 def _checked_target(
     structure: Structure, target: Tensor, scores: Tensor, lengths: Tensor | None
 ) -> Tensor:
-    """Bring a target into the form of ``structure.map``: -1 at everything that does not exist.
+    """Check a target; return it in the form of ``structure.map``, -1 at entries without a part.
 
     Raises:
-        ValueError: the target has another shape or type, an entry out of range, heads that make no
-            tree, or two rows of a matching with one column.
+        ValueError: the target has a wrong shape or dtype, an entry out of range, heads that do not
+            form a tree, or two rows of a matching with one column.
     """
     tree = isinstance(structure, Arborescence)
     if target.dtype != torch.long:
@@ -318,7 +318,7 @@ def _checked_target(
             f"target {tuple(scores.shape[:2])} expected for scores {tuple(scores.shape)}, "
             f"got {tuple(target.shape)}"
         )
-    # The entries that are decided: items, words, rows.
+    # Entries that the target decides: items, words or rows within the length.
     positions = torch.arange(target.size(1), device=target.device)
     exists = (positions >= int(tree)).expand_as(target)
     if lengths is not None:
@@ -330,7 +330,7 @@ def _checked_target(
     if isinstance(structure, Arborescence):
         # In a tree the heads of each word, followed upwards, lead to the root.
         heads = torch.where(vertex < 0, positions.expand_as(vertex), vertex)
-        for _ in range(vertex.size(1).bit_length()):  # twice as many steps every time
+        for _ in range(vertex.size(1).bit_length()):  # each gather doubles the number of steps
             heads = heads.gather(1, heads)
         wrong = (exists & (heads != 0)).any(-1)
         if structure.single_root:
@@ -344,7 +344,7 @@ def _checked_target(
 
 
 def _refuse(vertex: Tensor, wrong: Tensor, why: str) -> None:
-    """Raise for the first wrong instance; under ``torch.func.vmap`` values cannot be read."""
+    """Raise ``ValueError`` for the first wrong instance; skipped under ``vmap``."""
     if under_vmap(wrong):
         return
     found = wrong.nonzero()

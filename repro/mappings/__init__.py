@@ -1,10 +1,10 @@
-"""Mappings from scores to probability vectors; usable alone.
+"""Mappings from scores to probability vectors; independent of the rest of the package.
 
 Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`fusedmax`, :func:`oscarmax`,
 :func:`sq_pnorm_max`, :func:`normmax`, :func:`budget`, and, under upper bounds, :func:`csoftmax`,
 :func:`csparsemax`. Modules with the same names in CamelCase share the interface
-:class:`ProbabilityMap`. :data:`MAPPINGS` lists them all. :func:`regularized` makes a mapping of
-any differentiable regulariser.
+:class:`ProbabilityMap`. :data:`MAPPINGS` lists them all. :func:`regularized` derives a mapping
+from any differentiable regulariser.
 """
 
 from repro.mappings._bounded import Budget, Csoftmax, Csparsemax, budget, csoftmax, csparsemax

@@ -1,4 +1,4 @@
-"""Arguments of mappings and losses: scores are checked, masked and centred, settings are read."""
+"""Checks and conversions of the arguments of mappings and losses."""
 
 import math
 from numbers import Real
@@ -11,10 +11,10 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 
 def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
-    """Check scores and mask; return the scores in a precision to compute in, ``-inf`` where masked.
+    """Check scores and mask; return the scores, in float32 at least, with ``-inf`` where masked.
 
     Raises:
-        TypeError: scores are no floating point tensor, or the mask is no boolean tensor.
+        TypeError: scores are not a floating point tensor, or the mask is not a boolean one.
         ValueError: scores have no dimension, or the mask does not broadcast to their shape.
         IndexError: ``dim`` is not a dimension of the scores.
     """
@@ -33,14 +33,14 @@ def allowed_scores(scores: Tensor, mask: Tensor | None, dim: int) -> Tensor:
 
 
 def to_last(tensor: Tensor, dim: int) -> Tensor:
-    """Move the axis of the distributions to the end, where every algorithm works."""
+    """Move the axis of the distributions to the end, where all algorithms expect it."""
     return tensor if dim in (-1, tensor.dim() - 1) else tensor.movedim(dim, -1)
 
 
 def like_scores(rows: Tensor, scores: Tensor, dim: int) -> Tensor:
-    """Move the last axis back to ``dim`` and cast to the type of the scores."""
+    """Move the last axis back to ``dim`` and cast to the dtype of the scores."""
     if dim not in (-1, rows.dim() - 1):
-        # A copy, as forward mode wants tangents laid out as a view is.
+        # Forward mode requires the tangent of a view to have its strides; a copy is no view.
         rows = rows.movedim(-1, dim).contiguous()
     return cast_like(scores, rows)
 
@@ -51,18 +51,18 @@ def cast_like(scores: Tensor, result: Tensor) -> Tensor:
 
 
 def in_double(tensor: Tensor) -> Tensor:
-    """Convert to float64 where the device has it; Apple's GPUs do not."""
+    """Convert to float64, except on MPS devices, which do not support it."""
     return tensor if tensor.device.type == "mps" else tensor.double()
 
 
 def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Subtract the largest score of every row, of ``n >= 1`` scores along ``dim``.
+    """Subtract the largest score of every row of ``n >= 1`` scores along ``dim``.
 
-    Everything is finite afterwards unless it was NaN: ``+inf`` entries tie at the maximum, and
-    ``-inf`` becomes the lowest finite number, too low for any support.
+    The result is finite unless a score is NaN: ``+inf`` entries tie at the maximum, and ``-inf``
+    becomes the lowest finite number, too low for any support.
 
     Returns:
-        The centred scores, at most zero, and the maxima, ``n`` replaced by 1 (not clamped).
+        The centred scores, at most zero, and the maxima with size 1 on ``dim`` (not clamped).
     """
     top = scores.amax(dim, keepdim=True)
     largest = torch.finfo(scores.dtype).max
@@ -71,25 +71,25 @@ def centre(scores: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def divided_by_gamma(scores: Tensor, gamma: float, dim: int) -> Tensor:
-    """Return ``(z - max z) / γ``, which a mapping with regulariser ``γ Ω`` takes for its scores.
+    """Return ``(z - max z) / γ``, with which ``Ω`` gives the distribution of ``z`` under ``γ Ω``.
 
-    Dividing first would round each score to the digits of the largest, or overflow; the difference
-    of two scores is then off by far more than its own rounding. The shift changes no distribution
-    and therefore has no gradient. ``±inf`` and NaN stay, and entries are ``-inf`` only where
-    :func:`centre` takes them for forbidden. For ``γ = 1`` the scores are returned as they are.
+    Dividing first could overflow, and would round each quotient relative to its own size, which can
+    exceed the difference of two quotients by far. The shift changes no distribution and therefore
+    has no gradient. ``±inf`` and NaN stay, and an entry becomes ``-inf`` only if :func:`centre`
+    would treat it as forbidden. For ``γ = 1`` the scores are returned unchanged.
     """
     if gamma == 1:
         return scores
     largest = torch.finfo(scores.dtype).max
     shift = scores.detach().amax(dim, keepdim=True).clamp(-largest, largest)
     centred = scores - shift
-    # Half the range is below any support, and still a number that centre() does not clamp.
+    # Half the lowest number is below any support, and not so low that centre() clamps it.
     scaled = (centred / gamma).clamp(min=-largest / 2)
     return scaled.masked_fill(centred <= -largest, -torch.inf)
 
 
 def is_concrete(tensor: Tensor) -> bool:
-    """Return whether Python may look at values: on the CPU, neither compiling nor under ``vmap``.
+    """Return whether values can be read for free: on the CPU, outside compilation and ``vmap``.
 
     Batched gradients (``is_grads_batched``, ``vectorize=True``) count as ``vmap``.
     """
@@ -99,7 +99,7 @@ def is_concrete(tensor: Tensor) -> bool:
 
 
 def under_vmap(tensor: Tensor) -> bool:
-    """Return whether a tensor has a mapped dimension, of ``torch.func`` or of batched gradients."""
+    """Return whether ``torch.func.vmap`` or batched gradients map over a tensor."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         if torch._C._functorch.is_batchedtensor(tensor):
             return True
@@ -108,12 +108,12 @@ def under_vmap(tensor: Tensor) -> bool:
 
 
 def kind(value: object) -> str:
-    """Name the type of a tensor's entries, or of what is no tensor."""
+    """Return the name of a tensor's dtype, or of the type of any other object."""
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
 
 def check_floating(name: str, value: Tensor) -> None:
-    """Raise ``TypeError`` unless an argument is a tensor of floating point numbers."""
+    """Raise ``TypeError`` unless an argument is a floating point tensor."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
         raise TypeError(f"{name} must be a floating point tensor, got {kind(value)}")
 
@@ -131,7 +131,7 @@ def check_broadcast(name: str, value: Tensor, scores: Tensor) -> None:
 
 
 def check_per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
-    """Raise ``ValueError`` unless a parameter broadcasts to one value for each row."""
+    """Raise ``ValueError`` unless a parameter broadcasts to one value per row."""
     check_broadcast(name, value, scores)
     from_right = dim - scores.dim() if dim >= 0 else dim
     if value.dim() >= -from_right and value.size(from_right) != 1:
@@ -145,11 +145,11 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a setting, a number of Python or numpy or a tensor without dimensions, as a float.
+    """Convert a setting, a Python or NumPy number or a tensor without dimensions, to a float.
 
     Raises:
-        TypeError: it is something else, or a tensor that requires a gradient, which a setting does
-            not get.
+        TypeError: the value is something else, or a tensor that requires a gradient, which it
+            would not receive.
     """
     if type(value) is float:
         return value
@@ -163,10 +163,10 @@ def number(name: str, value: Any) -> float:
 
 
 def integer(name: str, value: Any) -> int:
-    """Return a setting, an integer of Python or numpy or of a tensor with one element, as an int.
+    """Convert a setting, a Python or NumPy integer or an integer tensor of one element, to an int.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value is something else.
     """
     try:
         if not isinstance(value, bool):
@@ -184,7 +184,7 @@ def _described(value: Any) -> str:
 
 
 def check_gamma(gamma: float) -> float:
-    """Return ``γ`` as a Python number; raise ``ValueError`` unless it is positive and finite."""
+    """Return ``γ`` as a float; raise ``ValueError`` unless it is positive and finite."""
     gamma = number("gamma", gamma)
     if not 0 < gamma < math.inf:
         raise ValueError(f"gamma must be positive and finite, got {gamma}")

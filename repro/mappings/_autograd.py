@@ -1,4 +1,4 @@
-"""Binding of the mappings to autograd, and the choice between kernels and PyTorch."""
+"""Autograd functions of the mappings, with the choice between kernels and PyTorch."""
 
 import inspect
 from collections.abc import Callable
@@ -12,21 +12,21 @@ from repro.mappings.kernels import dispatch
 
 
 class DifferentiableFunction(Function):
-    """An autograd function with reverse mode, forward mode and ``vmap``.
+    """Base class of autograd functions with reverse mode, forward mode and ``vmap``.
 
     A subclass defines ``forward(*arguments)``, ``setup_context`` (which calls :func:`keep`),
     ``backward`` and ``tangent``, which returns the tangents of the outputs, given those of the
-    inputs. It is called by :meth:`run`, its first argument being the tensor that decides whether
-    kernels are used.
+    inputs. Callers use :meth:`run`, whose first argument must be a tensor: its device and dtype
+    decide whether kernels are used.
 
-    ``torch.compile`` refuses functions with a ``jvp``. So ``tangent`` becomes the ``jvp`` of a
-    second class, which serves everywhere else.
+    ``torch.compile`` refuses functions with a ``jvp``. Therefore ``tangent`` becomes the ``jvp`` of
+    a second class, which is used in eager mode.
     """
 
     generate_vmap_rule = True
     forward_mode: ClassVar[type[Function]]
     direct: ClassVar[Callable[..., Any]]
-    """``apply`` without its work for functorch, which takes longer than a small kernel."""
+    """``apply`` without its handling of functorch, which takes longer than a small kernel."""
 
     tangent: ClassVar[Callable[..., Any]]
 
@@ -34,7 +34,7 @@ class DifferentiableFunction(Function):
         super().__init_subclass__()
         if "jvp" in cls.__dict__ or "forward" not in cls.__dict__:
             return
-        # Function.apply derives the signature anew in every call unless it is stored.
+        # Function.apply inspects the signature in every call unless it is stored.
         cls.forward.__signature__ = inspect.signature(cls.forward)  # type: ignore[attr-defined]
         rule = {"jvp": staticmethod(cls.tangent)}
         cls.forward_mode = type(f"ForwardMode{cls.__name__}", (cls,), rule)
@@ -42,43 +42,43 @@ class DifferentiableFunction(Function):
 
     @classmethod
     def run(cls, *arguments: Any) -> Any:
-        """Apply the function in the way that fits where it is called."""
+        """Apply the function with as little overhead of autograd as the call allows."""
         if torch.compiler.is_compiling():
             return cls.apply(*arguments)
         if not dispatch.has_kernel(arguments[0]):
             return cls.forward_mode.apply(*arguments)
         tracked = forward_ad._current_level >= 0
         if not tracked and torch.is_grad_enabled():
-            # The first argument, a tensor, mostly is the one that needs a gradient.
+            # The first argument is usually the one that needs a gradient.
             tracked = arguments[0].requires_grad or any(
                 isinstance(given, Tensor) and given.requires_grad for given in arguments[1:]
             )
         if tracked:
             return cls.direct(*arguments)
-        return cls.forward(*arguments)  # a node of the graph takes as long as a small kernel
+        return cls.forward(*arguments)  # a graph node would take as long as a small kernel
 
 
 def keep(ctx: Any, *tensors: Tensor | None) -> None:
-    """Save tensors for both modes."""
+    """Save tensors for ``backward`` and, unless compiling, for ``tangent``."""
     ctx.save_for_backward(*tensors)
     if not torch.compiler.is_compiling():
         ctx.save_for_forward(*tensors)
 
 
 def keep_setting(ctx: Any, probs: Tensor, setting: float | Tensor) -> None:
-    """Save a distribution with the setting that it depends on, a number or a tensor."""
+    """Save a distribution and the setting on which it depends, a number or a tensor."""
     ctx.setting = None if isinstance(setting, Tensor) else setting
     keep(ctx, probs, setting if isinstance(setting, Tensor) else None)
 
 
 def kept_setting(ctx: Any) -> tuple[Tensor, float | Tensor]:
-    """Return what :func:`keep_setting` saved."""
+    """Return the distribution and the setting saved by :func:`keep_setting`."""
     probs, parameter = ctx.saved_tensors
     return probs, ctx.setting if parameter is None else parameter
 
 
 def batch_first(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[Tensor]:
-    """Move the mapped dimension of a ``vmap`` rule's arguments to the front; expand the others."""
+    """Return a ``vmap`` rule's tensors with the mapped dimension first, added where missing."""
     return [
         tensor.expand(info.batch_size, *tensor.shape) if at is None else tensor.movedim(at, 0)
         for tensor, at in zip(tensors, in_dims, strict=False)

@@ -8,11 +8,11 @@ from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._entmax import decay_curvature, decay_ratio, on_support
 
 _FAR = 0.1
-"""Smallest ``r`` from which ``(p^r - 1) / r`` loses no digits that matter."""
+"""Smallest ``r`` for which ``(p^r - 1) / r`` is computed directly, without harmful cancellation."""
 
 
 def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
-    r"""Negative Tsallis entropy ``Ω(p) = Σ (p^α - p) / (α (α - 1))``, ``r = α - 1``.
+    r"""Return the negative Tsallis entropy ``Ω(p) = Σ (p^α - p) / (α (α - 1))``, ``r = α - 1``.
 
     Args:
         probs: distributions along ``dim``.
@@ -34,15 +34,15 @@ def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
 
 
 class HeldTsallis(DifferentiableFunction):
-    """Tsallis regulariser at the maximiser: a function of its order only, ``p`` held fixed.
+    """Tsallis regulariser at the maximiser ``p``, differentiated in its order ``r`` only.
 
-    The distribution stays attached in the backward pass, so that second derivatives, which do
-    depend on how ``p`` moves, are complete.
+    By Danskin's theorem ``p`` counts as constant. Its graph is still used in the backward pass,
+    as second derivatives depend on how ``p`` changes.
     """
 
     @staticmethod
     def forward(probs: Tensor, order: Tensor, dim: int) -> Tensor:
-        """``Ω_r(p)``."""
+        """Return ``Ω_r(p)``."""
         return tsallis(probs, order, dim)
 
     @staticmethod
@@ -52,7 +52,7 @@ class HeldTsallis(DifferentiableFunction):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
-        """``∂Ω/∂r = Σ p L² κ(-r L) / (1 + r) - Ω / (1 + r)`` with ``L = log p``."""
+        """Multiply by ``∂Ω/∂r`` at a fixed ``p``, the sum of :func:`_order_terms`."""
         probs, order = ctx.saved_tensors
         terms = _order_terms(probs, order)
         return None, (grads[0].unsqueeze(ctx.dim) * terms).sum_to_size(order.shape), None
@@ -65,7 +65,10 @@ class HeldTsallis(DifferentiableFunction):
 
 
 def _order_terms(probs: Tensor, order: Tensor) -> Tensor:
-    """Terms of ``∂Ω/∂r`` at a fixed ``p``, one for each entry."""
+    """Return the terms, one per entry, of ``∂Ω/∂r = (Σ p L² κ(-r L) - Ω) / (1 + r)``.
+
+    Here ``p`` is fixed, ``L = log p``, and ``κ`` is :func:`decay_curvature`.
+    """
     logs = on_support(probs, probs > 0).log()
     theta = -order * logs
     rate = logs.square() * decay_curvature(theta)
@@ -73,28 +76,28 @@ def _order_terms(probs: Tensor, order: Tensor) -> Tensor:
 
 
 class Danskin(DifferentiableFunction):
-    """A maximum whose gradient in the scores is, by Danskin's theorem, the maximiser."""
+    """Maximum whose gradient in the scores is, by Danskin's theorem, the maximiser ``p``."""
 
     @staticmethod
     def forward(scores: Tensor, probs: Tensor, value: Tensor, dim: int) -> Tensor:
-        """``value``, computed elsewhere."""
+        """Return ``value``, the maximum, which the caller has computed."""
         return value.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep the maximiser, attached: its derivative is the Hessian."""
+        """Save the maximiser with its graph: its derivative is the Hessian."""
         _, probs, _, ctx.dim = inputs
         keep(ctx, probs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        """``p`` for the scores; ``value`` passes its gradient on to the map's parameters."""
+        """Return ``g p`` for the scores and ``g`` for ``value``, which may depend on parameters."""
         (probs,) = ctx.saved_tensors
         return grads[0].unsqueeze(ctx.dim) * probs, None, grads[0], None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        """``<p, dz>`` and the tangent of ``value``."""
+        """Return ``<p, dz>`` plus the tangent of ``value``."""
         (probs,) = ctx.saved_tensors
         moved = probs.new_zeros(()) if tangents[2] is None else tangents[2]
         if tangents[0] is not None:

@@ -1,4 +1,4 @@
-"""Softmax, sparsemax and α-entmax: public functions, algorithm, derivative."""
+"""Softmax, sparsemax and α-entmax: public functions, forward computation and derivatives."""
 
 import math
 from collections.abc import Callable
@@ -130,7 +130,7 @@ def entmax(
 
 
 def check_alpha(alpha: float) -> float:
-    """Return ``α`` as a Python number; raise ``ValueError`` unless it is finite and at least 1."""
+    """Return ``α`` as a float; raise ``ValueError`` unless it is finite and at least 1."""
     alpha = number("alpha", alpha)
     if not 1 <= alpha < math.inf:
         raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
@@ -138,7 +138,7 @@ def check_alpha(alpha: float) -> float:
 
 
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
-    """``r = α - 1``, its axis of size 1 at the end, and whether every ``r <= 1`` for certain."""
+    """Return ``r = α - 1``, with ``dim`` last, and whether every ``r`` is known to be at most 1."""
     if not isinstance(alpha, Tensor):
         alpha = check_alpha(alpha)
         return alpha - 1.0, alpha <= 2.0
@@ -157,10 +157,10 @@ def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Ten
 
 
 def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
-    """Apply the derivative-aware function along an axis that is not empty.
+    """Compute α-entmax along a non-empty axis, with derivatives.
 
-    ``order`` is ``r = α - 1``, as a tensor with the axis of size 1 at the end; ``convex`` says
-    whether every ``r <= 1`` for certain.
+    ``order`` is ``r = α - 1``, a number or a tensor whose last axis has size 1; ``convex`` states
+    that every ``r`` is known to be at most 1.
     """
     if _is_softmax(order) and is_concrete(scores):
         probs = scores.softmax(dim)
@@ -176,17 +176,17 @@ def _is_softmax(order: float | Tensor) -> bool:
 
 
 class EntmaxFunction(DifferentiableFunction):
-    """``p`` along the last axis; the derivative is that of :func:`apply_jacobian`."""
+    """Compute ``p`` along the last axis; its derivative is :func:`apply_jacobian`."""
 
     @staticmethod
     def forward(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor:
         """Centre, solve for the threshold in double precision, normalise.
 
-        In single precision, entries tied at the threshold are lost, and above ``α = 2``, where the
-        map is not Lipschitz, all that are small.
+        Single precision would lose entries tied at the threshold and, above ``α = 2``, where the
+        map is not Lipschitz, all small ones.
         """
         if _is_softmax(order):
-            # torch's own operator, which makes NaN of a row whose maximum is infinite
+            # torch's operator returns NaN for rows whose maximum is infinite
             finite = scores.clamp(max=torch.finfo(scores.dtype).max)
             empty = scores.amax(-1, keepdim=True) == -torch.inf
             return finite.softmax(-1).masked_fill_(empty, 0.0)
@@ -211,7 +211,7 @@ class EntmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        """Apply the symmetric Jacobian; differentiable once more."""
+        """Apply the symmetric Jacobian; the result is differentiable again."""
         probs, order = kept_setting(ctx)
         if dispatch.differentiable_once(probs, grads[0]):
             if _is_softmax(order):
@@ -242,29 +242,29 @@ class EntmaxFunction(DifferentiableFunction):
 
 
 def _of_rows(order: Tensor, rows: Tensor) -> Tensor:
-    """Expand to one order for each row, or return the one order of all rows."""
+    """Expand ``r`` to one value per row, unless it is a single value for all rows."""
     return order if order.numel() == 1 else order.expand(*rows.shape[:-1], 1)
 
 
 def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
-    """Multiply by the Jacobian ``diag(s) - s sᵀ / Σs``.
+    """Multiply by the Jacobian ``diag(s) - s sᵀ / Σs``, ``s = p^{1-r}`` on the support.
 
-    Above ``α = 2`` slopes overflow, and where one of them dominates, ``v`` less its mean weighted
-    by ``s`` loses all digits. There, slopes in the mean are relative to the largest, the vector to
-    its entry, and ``s`` is multiplied by its root twice; what exceeds the largest number is set to
-    it. In double precision, as single has no room for relative slopes that still matter.
+    Above ``α = 2`` slopes ``s`` may overflow, and if one of them dominates, ``v`` minus its mean
+    weighted by ``s`` cancels. There, the mean uses slopes relative to the largest, and ``v`` less
+    its entry at that slope; the product with ``s`` is two products with its root, and is clamped to
+    finite numbers. Relative slopes that still matter would underflow in float32, hence float64.
 
     Returns:
-        ``J v``, and ``v`` less its mean weighted by ``s``.
+        ``J v``, and ``v`` minus its mean weighted by ``s``.
     """
-    if not isinstance(order, Tensor) and order <= 1:  # tensors, which are not read, may be above
+    if not isinstance(order, Tensor) and order <= 1:  # values of tensors are not read
         # p^{1-r} on the support, zero elsewhere, also in the derivative.
         support = probs > 0
         if order == 0.0:
             slope = probs
         elif order == 1.0 and not torch.is_grad_enabled():
             slope = support.to(probs.dtype)
-        else:  # for r = 1 when a graph is made: second derivatives are then zero, not an error
+        else:  # also r = 1 with grad enabled, for second derivatives of zero instead of an error
             slope = on_support(probs, support).pow(1 - order) * support
         mean = (vector * slope).sum(-1, keepdim=True) / _total(slope)
         return slope * (vector - mean), vector - mean
@@ -281,14 +281,14 @@ def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tupl
 
 
 def _total(slope: Tensor) -> Tensor:
-    """``Σ s``, which is at least one but for rows without mass."""
+    """Return ``Σ s``, which is at least one, or 0.5 for rows without mass."""
     return slope.sum(-1, keepdim=True).clamp(min=0.5)
 
 
 def _relative_slope(probs: Tensor, order: float | Tensor) -> tuple[Tensor, Tensor]:
-    """``(p / f)^{1-r}`` on the support, zero elsewhere, and where the smallest share is.
+    """Return ``(p / f)^{1-r}`` on the support, zero elsewhere, and the index of the smallest share.
 
-    ``f`` is the smallest positive share where ``r > 1``, and else one.
+    ``f`` is the smallest positive share if ``r > 1``, otherwise one.
     """
     support = probs > 0
     floor, smallest = probs.detach().masked_fill(~support, torch.inf).min(-1, keepdim=True)
@@ -297,15 +297,15 @@ def _relative_slope(probs: Tensor, order: float | Tensor) -> tuple[Tensor, Tenso
 
 
 def on_support(probs: Tensor, support: Tensor) -> Tensor:
-    """``p`` on the support and one elsewhere: powers and logarithms are then safe."""
+    """Return ``p`` on the support and one elsewhere, so that powers and logarithms are finite."""
     return probs.masked_fill(~support, 1.0)
 
 
 def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
-    """``-∂p/∂r`` at a fixed threshold: ``p L² (e^θ - 1 - θ) / θ²``, ``L = log p``, ``θ = -r L``.
+    """Return ``-∂p/∂r`` at a fixed ``τ = z - (p^r - 1) / r``.
 
-    For ``r > 1`` the part ``p e^θ / r² = s / r²`` is left out. It may overflow, and adds nothing to
-    a derivative: the threshold moves by as much.
+    It is ``p L² (e^θ - 1 - θ) / θ²`` with ``L = log p`` and ``θ = -r L``. For ``r > 1`` the term
+    ``p e^θ / r² = s / r²`` is omitted: it may overflow, and a shift of ``τ`` cancels it.
     """
     logs = on_support(probs, probs > 0).log()
     theta, large = -order * logs, order > 1
@@ -315,17 +315,18 @@ def order_curvature(probs: Tensor, order: Tensor) -> Tensor:
 
 
 def order_derivative(probs: Tensor, order: Tensor) -> Tensor:
-    """``∂p/∂r``: the drift at a fixed threshold, and the threshold's move that undoes its sum."""
+    """Return ``∂p/∂r = d - s Σd / Σs``, where ``d`` is the derivative at a fixed threshold."""
     curve, slope = order_curvature(probs, order), _relative_slope(probs, order)[0]
     return slope * (curve.sum(-1, keepdim=True) / _total(slope)) - curve
 
 
 _SWITCH = 0.5
+"""Absolute value below which functions with a removable singularity use their series."""
 _TERMS = 16
 
 
 def _with_series(theta: Tensor, direct: Callable[[Tensor], Tensor], terms: list[float]) -> Tensor:
-    """``direct`` away from zero, the power series near it; neither branch leaks NaN gradients."""
+    """Evaluate ``direct``, or near zero its power series; neither branch leaks NaN gradients."""
     near = theta.abs() < _SWITCH
     small = torch.where(near, theta, 0.0)
     series = torch.full_like(small, terms[-1])
@@ -335,18 +336,18 @@ def _with_series(theta: Tensor, direct: Callable[[Tensor], Tensor], terms: list[
 
 
 def decay_ratio(theta: Tensor) -> Tensor:
-    """``(1 - e^{-θ}) / θ``, one at zero."""
+    """Return ``(1 - e^{-θ}) / θ``, one at zero."""
     terms = [(-1) ** k / math.factorial(k + 1) for k in range(_TERMS)]
     return _with_series(theta, lambda t: -torch.expm1(-t) / t, terms)
 
 
 def growth_curvature(theta: Tensor) -> Tensor:
-    """``(e^θ - 1 - θ) / θ²``, one half at zero."""
+    """Return ``(e^θ - 1 - θ) / θ²``, one half at zero."""
     terms = [1 / math.factorial(k + 2) for k in range(_TERMS)]
     return _with_series(theta, lambda t: (torch.expm1(t) - t) / t.square(), terms)
 
 
 def decay_curvature(theta: Tensor) -> Tensor:
-    """``(1 - e^{-θ} (1 + θ)) / θ²``, one half at zero."""
+    """Return ``κ(θ) = (1 - e^{-θ} (1 + θ)) / θ²``, one half at zero."""
     terms = [(-1) ** k * (k + 1) / math.factorial(k + 2) for k in range(_TERMS)]
     return _with_series(theta, lambda t: (1 - torch.exp(-t) * (1 + t)) / t.square(), terms)

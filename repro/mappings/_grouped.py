@@ -1,8 +1,8 @@
 """Fusedmax and oscarmax: simplex projections of group means.
 
-Both are ``p = P_Δ(z)`` with ``z`` the mean of shifted scores over groups of tied entries (Niculae &
-Blondel 2017, Propositions 2 and 3). Groups and shifts do not move with the scores, so the groups
-alone give the derivative.
+Both project onto the simplex the means of shifted scores over groups of tied entries (Niculae &
+Blondel 2017, Propositions 2 and 3). Groups and shifts are locally constant in the scores, so the
+derivative depends on the groups alone.
 """
 
 import math
@@ -48,9 +48,9 @@ def fusedmax(
 
     Args:
         scores: ``z``, floating point, the sequence on ``dim``; ``-inf`` forbids an entry.
-        lam: ``λ``, at least zero; larger is fewer segments, zero is sparsemax.
+        lam: ``λ``, at least zero; larger values give fewer segments, zero is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
-        mask: boolean, broadcasts; True = allowed. Neighbours of a forbidden entry are adjacent.
+        mask: boolean, broadcasts; True = allowed. Entries around a forbidden one are adjacent.
         dim: the axis that becomes a distribution.
 
     Returns:
@@ -92,10 +92,10 @@ def oscarmax(
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        lam: ``λ``, at least zero; larger is fewer clusters, zero is sparsemax.
+        lam: ``λ``, at least zero; larger values give fewer clusters, zero is sparsemax.
         gamma: strength of the regulariser, positive; larger is flatter.
-        variant: ``"exact"`` is the minimiser, ``"paper"`` the published approximation, which
-            depends on a common shift; equal if all scores exceed ``γ λ n``, or none ``-γ λ n``.
+        variant: ``"exact"`` is the minimiser, ``"paper"`` the published approximation, not
+            invariant to shifts; equal if all scores exceed ``γ λ n`` or none exceeds ``-γ λ n``.
         mask: boolean, broadcasts; True = allowed. Forbidden entries do not count in ``n``.
         dim: the axis that becomes a distribution.
 
@@ -118,14 +118,14 @@ def oscarmax(
     if scores.size(dim) == 0:
         return scores.clone()
     if variant == "paper":
-        # Depends on a common shift, which must not be taken away.
+        # Scores must not be centred, since this variant is not invariant to a common shift.
         return like_scores(sparsemax(_oscar_prox(to_last(wide / gamma, dim), lam)), scores, dim)
     rows = to_last(divided_by_gamma(wide, gamma, dim), dim)
     return like_scores(OscarFunction.run(rows, lam)[0], scores, dim)
 
 
 def check_lam(lam: float) -> float:
-    """Return ``λ`` as a Python number; raise ``ValueError`` unless it is finite, at least zero."""
+    """Return ``λ`` as a float; raise ``ValueError`` unless it is finite and at least zero."""
     lam = number("lam", lam)
     if not 0 <= lam < math.inf:
         raise ValueError(f"lam must be at least 0 and finite, got {lam}")
@@ -133,19 +133,19 @@ def check_lam(lam: float) -> float:
 
 
 def check_oscar(lam: float, variant: str) -> float:
-    """Return ``λ`` as :func:`check_lam` does; raise ``ValueError`` for an unknown variant."""
+    """Return ``λ`` as a float; raise ``ValueError`` if it or the variant is not allowed."""
     if variant not in ("exact", "paper"):
         raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")
     return check_lam(lam)
 
 
 def is_present(centred: Tensor) -> Tensor:
-    """Mask of the centred scores whose entries are allowed."""
+    """Return the mask of allowed entries, given the result of :func:`centre`."""
     return ~(centred <= -torch.finfo(centred.dtype).max)
 
 
 def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Subtract the largest score of every row, in float64, where differences lose nothing.
+    """Subtract the largest score of every row, in float64 to keep the digits of differences.
 
     Returns:
         The differences, the mask of the allowed entries, and the largest scores (not clamped).
@@ -157,7 +157,7 @@ def heights_below(scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
-    """Euclidean projection onto the simplex along the last axis; zero where not present.
+    """Project onto the simplex along the last axis (Euclidean); zero where not present.
 
     Args:
         levels: float64, finite unless the row holds a NaN.
@@ -172,7 +172,7 @@ def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
 
 
 def apply_jacobian(probs: Tensor, groups: Tensor, vector: Tensor) -> Tensor:
-    """``J v``: the sparsemax derivative of ``v`` averaged over the groups; symmetric."""
+    """Return ``J v``: the sparsemax Jacobian of the group means of ``v``; ``J`` is symmetric."""
     support = (probs > 0).to(vector.dtype)
     kept = vector * support
     mean = kept.sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp(min=1)
@@ -180,7 +180,7 @@ def apply_jacobian(probs: Tensor, groups: Tensor, vector: Tensor) -> Tensor:
 
 
 class GroupedFunction(DifferentiableFunction):
-    """Derivative of ``forward(scores, lam) -> (p, groups)`` along the last axis."""
+    """Base class with the derivative of ``forward(scores, lam) -> (p, groups)``, last axis."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -189,7 +189,7 @@ class GroupedFunction(DifferentiableFunction):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        """Apply the symmetric Jacobian; it is locally constant."""
+        """Apply the Jacobian, which is symmetric and locally constant."""
         probs, groups = ctx.saved_tensors
         if dispatch.differentiable_once(probs, grads[0]):
             return launch("grouped_backward", probs, groups, grads[0]), None
@@ -202,15 +202,15 @@ class GroupedFunction(DifferentiableFunction):
 
 
 class FusedFunction(GroupedFunction):
-    """Fusedmax of the last axis, and its segments."""
+    """Compute fusedmax of the last axis, and its segments."""
 
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-        """Total variation, means of the segments, projection; in float64."""
+        """Find the segments by total variation, average over them and project; in float64."""
         if dispatch.has_kernel(scores):
             return launch("fusedmax_forward", scores, lam)
         levels, present, top = heights_below(scores)
-        # An entry that is lower still has no mass either, and then its score does not matter.
+        # Entries at this bound have no mass, so clamping lower ones does not change the result.
         levels = levels.clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
         jumps = saturated(levels, present, lam)
         segments = pad((jumps[..., :-1] != 0).cumsum(-1), (1, 0))
@@ -220,7 +220,7 @@ class FusedFunction(GroupedFunction):
 
 
 class OscarFunction(GroupedFunction):
-    """Oscarmax of the last axis, and its clusters."""
+    """Compute oscarmax of the last axis, and its clusters."""
 
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
@@ -228,7 +228,7 @@ class OscarFunction(GroupedFunction):
         if dispatch.has_kernel(scores):
             return launch("oscarmax_forward", scores, lam)
         levels, present, top = heights_below(scores)
-        # Anything lower has no mass, so that its score, and whether it exists, do not matter.
+        # Entries at this bound have no mass, so clamping lower or forbidden ones changes nothing.
         levels = levels.clamp_min_(-2 - lam * scores.size(-1))
         ordered, permutation = levels.sort(-1, descending=True)
         ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
@@ -241,9 +241,9 @@ class OscarFunction(GroupedFunction):
 
 
 def _oscar_prox(scores: Tensor, lam: float) -> Tensor:
-    """``argmin_y ½‖y - x‖² + λ Σ_{i<j} max(|y_i|, |y_j|)`` along the last axis.
+    """Return ``argmin_y ½‖y - x‖² + λ Σ_{i<j} max(|y_i|, |y_j|)`` along the last axis.
 
-    ``-inf`` is left out and stays ``-inf``; if there is a ``+inf``, every finite entry is left out.
+    Entries of ``-inf``, and finite ones in a row with ``+inf``, are left out and give ``-inf``.
     The order and the clusters of ``|x|`` are locally constant, so autograd gives Proposition 3.
     """
     infinite = scores == torch.inf
@@ -263,11 +263,11 @@ def _oscar_prox(scores: Tensor, lam: float) -> Tensor:
 
 
 class Fusedmax(ProbabilityMap):
-    r""":func:`fusedmax` with ``Ω(p) = γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``.
+    r"""Module form of :func:`fusedmax`, with ``Ω(p) = γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``.
 
-    On a one-hot distribution ``Ω`` is ``γ λ`` times the number of neighbours of its one entry, not
-    zero; :meth:`omega_one_hot` says so. Under a mask, :meth:`value` takes differences between
-    neighbours that are allowed.
+    On one-hot distributions ``Ω`` is not zero but ``γ λ`` times the number of neighbours of the
+    entry that is one; see :meth:`omega_one_hot`. Under a mask, :meth:`value` takes the differences
+    between consecutive allowed entries.
     """
 
     settings = ("lam", "gamma")
@@ -278,16 +278,16 @@ class Fusedmax(ProbabilityMap):
         self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`fusedmax`."""
+        """Return :func:`fusedmax` of the scores."""
         return fusedmax(scores, self.lam, gamma=self.gamma, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``, every entry counting as allowed."""
+        """Return ``γ (½ ‖p‖² - ½ + λ Σ |p_{i+1} - p_i|)``, as if all entries were allowed."""
         variation = probs.diff(dim=dim).abs().sum(dim)
         return self.gamma * (tsallis(probs, 1.0, dim) + self.lam * variation)
 
     def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``<p, z> - Ω(p)`` on the allowed entries."""
+        """Return ``<p, z> - Ω(p)``, with differences between consecutive allowed entries."""
         allowed, permutation = is_present(centred).sort(dim=dim, descending=True, stable=True)
         held = probs.detach().gather(dim, permutation)
         pairs = held.diff(dim=dim).abs() * allowed.narrow(dim, 1, held.size(dim) - 1)
@@ -296,7 +296,7 @@ class Fusedmax(ProbabilityMap):
         return linear - self.gamma * (tsallis(held, 1.0, dim) + variation)
 
     def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
-        """Return ``γ λ`` times the number of allowed neighbours."""
+        """Return ``Ω(e_y)``: ``γ λ`` times the number of allowed neighbours of ``y``."""
         present = is_present(centred)
         rank = present.cumsum(dim).gather(dim, chosen)
         neighbours = (rank > 1).to(centred.dtype) + (rank < present.sum(dim, keepdim=True))
@@ -304,9 +304,10 @@ class Fusedmax(ProbabilityMap):
 
 
 class Oscarmax(ProbabilityMap):
-    r""":func:`oscarmax` with ``Ω(p) = γ (½ ‖p‖² - ½ + λ (Σ_{i<j} max(p_i, p_j) - (n - 1)))``.
+    r"""Module form of :func:`oscarmax`.
 
-    ``Ω`` is zero on one-hot distributions, and the same whether entries of mass zero count or not.
+    ``Ω(p) = γ (½ ‖p‖² - ½ + λ (Σ_{i<j} max(p_i, p_j) - (n - 1)))`` is zero on one-hot distributions
+    and does not change if entries of mass zero are left out.
     """
 
     settings = ("lam", "gamma", "variant")
@@ -318,7 +319,7 @@ class Oscarmax(ProbabilityMap):
         self.variant: Variant = variant
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`oscarmax`."""
+        """Return :func:`oscarmax` of the scores."""
         return oscarmax(
             scores, self.lam, gamma=self.gamma, variant=self.variant, mask=mask, dim=dim
         )
@@ -333,7 +334,7 @@ class Oscarmax(ProbabilityMap):
         """Return ``<p, z> - Ω(p)``.
 
         Raises:
-            ValueError: the variant is ``"paper"``, which does not maximise anything.
+            ValueError: the variant is ``"paper"``, whose result is not a maximiser.
         """
         if self.variant == "paper":
             raise ValueError("only variant='exact' of oscarmax is a maximiser and has a value")

@@ -1,12 +1,12 @@
 r"""Mappings regularised by a norm: α-normmax and sq-pnorm-max.
 
-α-normmax is ``p ∝ h^{1/(α-1)}`` with ``h = [z - τ]_+`` and ``Σ h^{α/(α-1)} = 1``. That sum is also
-the condition of entmax with parameter ``2 - 1/α``, on scores divided by ``r = 1 - 1/α``, whose
-result is ``h^{α/(α-1)}``; normmax is its power ``1/α``.
+α-normmax is ``p ∝ h^{1/(α-1)}`` with ``h = [z - τ]_+`` and ``Σ h^{α/(α-1)} = 1``. The terms of that
+sum are also the entmax, with parameter ``2 - 1/α``, of the scores divided by ``r = 1 - 1/α``;
+normmax is therefore proportional to the power ``1/α`` of that entmax.
 
 Sq-pnorm-max, with ``q = p / (p - 1)`` and scores ``x = z / γ``, is ``y_i = a_i^{q-1} ‖a‖_q^{2-q}``
-with ``a = [x - τ]_+`` and the one ``τ`` for which they sum to one. The sum is the derivative of the
-convex function ``½ ‖[x - τ]_+‖_q²``, so it is monotone in ``τ``.
+with ``a = [x - τ]_+`` and the unique ``τ`` for which the ``y_i`` sum to one. The sum is the
+derivative of the convex function ``½ ‖[x - τ]_+‖_q²`` in ``-τ``, so it decreases in ``τ``.
 """
 
 import math
@@ -36,9 +36,9 @@ from repro.mappings.kernels.dispatch import launch
 from repro.mappings.modules import ProbabilityMap
 
 _PASSES = 100
-"""Steps for the threshold of sq-pnorm-max at most."""
+"""Maximum number of iterations for the threshold of sq-pnorm-max."""
 _ROUNDING = 64 * torch.finfo(torch.float64).eps
-"""Relative size of a step that is a matter of rounding."""
+"""Relative size of a Newton step below which it is rounding error."""
 
 
 def normmax(
@@ -80,7 +80,7 @@ def normmax(
 
 
 class NormmaxFunction(DifferentiableFunction):
-    """``p`` along the last axis; its Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``."""
+    """Compute ``p`` along the last axis; its Jacobian is ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ)``."""
 
     @staticmethod
     def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class NormmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Apply the symmetric Jacobian; differentiable once more."""
+        """Apply the symmetric Jacobian; the result is differentiable again."""
         probs, alpha = kept_setting(ctx)
         if dispatch.differentiable_once(probs, grads[0]):
             if not isinstance(alpha, Tensor):
@@ -130,19 +130,20 @@ class NormmaxFunction(DifferentiableFunction):
 
 
 def _normmax_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor) -> Tensor:
+    """Return ``J v``, with ``d`` by :func:`_slope`."""
     moved = _slope(probs, alpha) * (vector - (probs * vector).sum(-1, keepdim=True))
     return moved - probs * moved.sum(-1, keepdim=True)
 
 
 def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
-    """``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)`` on the support, zero elsewhere."""
+    """Return ``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)`` on the support, zero elsewhere."""
     relative, support, size = _relative(probs)
     norm = _power_sum(relative, support, alpha) ** ((alpha - 1) / alpha)
     return size * relative ** (2 - alpha) * support * norm / (alpha - 1)
 
 
 def alpha_derivative(probs: Tensor, alpha: Tensor) -> Tensor:
-    """``∂p/∂α``: the drift at a fixed threshold, the threshold's move, and normalisation."""
+    """Return ``∂p/∂α``: at a fixed threshold, by the threshold and by the normalisation."""
     relative, support, _ = _relative(probs)
     norm = _power_sum(relative, support, alpha) ** (1 / alpha)
     heights = relative / norm
@@ -153,7 +154,7 @@ def alpha_derivative(probs: Tensor, alpha: Tensor) -> Tensor:
 
 
 def _relative(probs: Tensor, dim: int = -1) -> tuple[Tensor, Tensor, Tensor]:
-    """``p / max p``, one off the support; the support; ``max p``, one for an empty row."""
+    """Return ``p / max p`` (one off the support), the support and ``max p`` (one if empty)."""
     support = probs > 0
     size = probs.detach().amax(dim, keepdim=True)
     size = size.masked_fill(size == 0, 1.0)
@@ -161,18 +162,18 @@ def _relative(probs: Tensor, dim: int = -1) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _power_sum(relative: Tensor, support: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
-    """``Σ (p / max p)^α``, at least one."""
+    """Return ``Σ (p / max p)^α``, which is at least one, or 0.5 for empty rows."""
     return (relative**alpha * support).sum(dim, keepdim=True).clamp(min=0.5)
 
 
 def norm(probs: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
-    """``‖p‖_α``, ``dim`` kept with size 1."""
+    """Return ``‖p‖_α`` with size 1 on ``dim``."""
     relative, support, size = _relative(probs, dim)
     return size * _power_sum(relative, support, alpha, dim) ** (1 / alpha)
 
 
 def _exponent(alpha: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
-    """Check ``α`` and return it as a number or with one value per row, ``(..., 1)``."""
+    """Check ``α`` and return it as a float, or with one value per row, ``(..., 1)``."""
     if not isinstance(alpha, Tensor):
         return _check_alpha(alpha)
     wide = to_last(per_row("alpha", alpha, scores, dim), dim)
@@ -190,11 +191,11 @@ def _check_alpha(alpha: float) -> float:
 
 
 class Normmax(ProbabilityMap):
-    """:func:`normmax` with ``Ω(p) = ‖p‖_α - 1``.
+    """Module form of :func:`normmax`, with ``Ω(p) = ‖p‖_α - 1``.
 
     Args:
         alpha: a number above one; a tensor with size 1 on the axis of the distributions, kept as
-            a buffer; or an ``nn.Parameter``, which is then learned as it is.
+            a buffer; or an ``nn.Parameter``, learned without reparametrisation.
     """
 
     settings = ("alpha",)
@@ -211,7 +212,7 @@ class Normmax(ProbabilityMap):
             self.alpha = _check_alpha(alpha)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`normmax` at the current alpha."""
+        """Return :func:`normmax` of the scores at the current alpha."""
         return normmax(scores, self.alpha, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -226,7 +227,7 @@ class Normmax(ProbabilityMap):
         best = (held * centred).sum(-1) - norm(held, exponent).squeeze(-1) + 1
         if not isinstance(exponent, Tensor):
             return best
-        # The derivative of the norm in alpha at a fixed p, attached for second derivatives.
+        # The derivative of the norm in alpha at a fixed p, with its graph for second derivatives.
         relative, support, size = _relative(probs)
         total = _power_sum(relative, support, exponent)
         logs = (relative**exponent * relative.log() * support).sum(-1, keepdim=True)
@@ -275,9 +276,9 @@ def sq_pnorm_max(
 
 
 def _check_p(p: float) -> float:
-    """Return ``p`` as a Python number; raise ``ValueError`` unless it is in ``(1, 2]``.
+    """Return ``p`` as a float; raise ``ValueError`` unless it is in ``(1, 2]``.
 
-    For other exponents the squared norm is not strongly convex and differentiable.
+    For other exponents the squared norm is not both strongly convex and differentiable.
     """
     p = number("p", p)
     if not 1 < p <= 2:
@@ -286,7 +287,7 @@ def _check_p(p: float) -> float:
 
 
 class SqPnormMax(ProbabilityMap):
-    """:func:`sq_pnorm_max` with ``Ω(y) = γ/2 (‖y‖_p² - 1)``."""
+    """Module form of :func:`sq_pnorm_max`, with ``Ω(y) = γ/2 (‖y‖_p² - 1)``."""
 
     settings = ("p", "gamma")
 
@@ -296,7 +297,7 @@ class SqPnormMax(ProbabilityMap):
         self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`sq_pnorm_max`."""
+        """Return :func:`sq_pnorm_max` of the scores."""
         return sq_pnorm_max(scores, self.p, gamma=self.gamma, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -307,7 +308,7 @@ class SqPnormMax(ProbabilityMap):
 
 
 class PnormFunction(DifferentiableFunction):
-    """``y`` along the last axis at ``γ = 1``; the Jacobian is that of Proposition 1, by hand."""
+    """Compute ``y`` along the last axis at ``γ = 1``; the Jacobian is that of Proposition 1."""
 
     @staticmethod
     def forward(scores: Tensor, p: float) -> Tensor:
@@ -316,9 +317,9 @@ class PnormFunction(DifferentiableFunction):
             return launch("sq_pnorm_max_forward", scores, p)
         centred, top = centre(scores, -1)
         wide, dual = centred.double(), p / (p - 1)
-        # Newton's method in a bracket of c = -τ; a step that leaves it, or is not at most half the
-        # one before, is replaced by bisection. A row stays where it is once its step is a matter of
-        # rounding, so that it does not depend on the rest of the batch.
+        # Newton's method in a bracket of c = -τ; a step that leaves it, or is longer than half the
+        # one before, is replaced by bisection. A row is frozen once its step is rounding error, so
+        # that it does not depend on the rest of the batch.
         c = high = step = torch.ones_like(wide[..., :1])
         low = high * wide.size(-1) ** (-2 / dual) / 2
         done = torch.zeros_like(c, dtype=torch.bool)
@@ -352,7 +353,7 @@ class PnormFunction(DifferentiableFunction):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        """Apply the symmetric Jacobian; differentiable once more."""
+        """Apply the symmetric Jacobian; the result is differentiable again."""
         (probs,) = ctx.saved_tensors
         if dispatch.differentiable_once(probs, grads[0]):
             return launch("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
@@ -365,10 +366,10 @@ class PnormFunction(DifferentiableFunction):
 
 
 def _pnorm_jacobian(probs: Tensor, p: float, vector: Tensor) -> Tensor:
-    """``J v = K v - w <w, v> / Σw``, ``K`` the inverse Hessian on the support and ``w = K 1``.
+    """Return ``J v = K v - w <w, v> / Σw``, where ``K`` inverts the Hessian and ``w = K 1``.
 
-    Eq. 8 is a diagonal and a matrix of rank one, so ``K = diag(s) - κ y yᵀ`` by Sherman–Morrison,
-    with ``s = y^{2-p} / ((p - 1) ‖y‖^{2-p})`` and ``κ = (2 - p) / ((p - 1) ‖y‖²)``.
+    The Hessian on the support, Eq. 8, is diagonal plus rank one, so ``K = diag(s) - κ y yᵀ`` with
+    ``s = y^{2-p} / ((p - 1) ‖y‖^{2-p})``, ``κ = (2 - p) / ((p - 1) ‖y‖²)`` (Sherman–Morrison).
     """
     support = probs > 0
     kept = on_support(probs, support)

@@ -1,4 +1,4 @@
-"""The papers' own algorithms, for repeating their timings and inexact values; never a default.
+"""Algorithms as published, to reproduce timings and inexact values; not used by default.
 
 The mappings of this package solve the same problems exactly and faster.
 """
@@ -16,14 +16,14 @@ from repro.mappings.modules import Entmax
 from repro.mappings.regularized import regularized
 
 BISECTION_PASSES = 50
-"""The paper writes ``T``; with 50 halvings the bracket is as small as double precision allows."""
+"""Iterations of Algorithm 1 (``T`` in the paper); the bracket is then at most 1e-15 wide."""
 
 FISTA_TOLERANCE = 1e-2
-"""Niculae & Blondel (2017), §4.2."""
+"""Tolerance of the solver in Niculae & Blondel (2017), §4.2."""
 
 
 class PublishedEntmax(Entmax):
-    """:class:`Entmax` by the algorithms of Peters et al. (2019).
+    """Variant of :class:`Entmax` that uses the algorithms of Peters et al. (2019).
 
     Args:
         alpha: a number; ``"sort"`` takes 1.5 and 2 only.
@@ -51,7 +51,7 @@ class PublishedEntmax(Entmax):
         self.solver = solver
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Map scores as :func:`entmax` does."""
+        """Return :func:`entmax` of the scores, by the selected solver."""
         wide = allowed_scores(scores, mask, dim)
         if scores.size(dim) == 0:
             return scores.clone()
@@ -61,7 +61,7 @@ class PublishedEntmax(Entmax):
 
 
 class _PublishedEntmax(Function):
-    """``p`` along the last axis; the Jacobian is that of Peters et al. (2019), Proposition 1."""
+    """Compute ``p`` along the last axis; the Jacobian is Peters et al. (2019), Proposition 1."""
 
     generate_vmap_rule = True
 
@@ -83,7 +83,7 @@ class _PublishedEntmax(Function):
 
 
 def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:
-    """Algorithm 1: halve the bracket of ``τ`` for ``Σ [(α-1) z - τ]_+^{1/(α-1)} = 1``.
+    """Solve ``Σ [(α-1) z - τ]_+^{1/(α-1)} = 1`` by bisection (Algorithm 1).
 
     ``scaled`` is ``(α - 1) z`` with largest entry zero along the last axis.
     """
@@ -99,8 +99,8 @@ def _by_bisection(scaled: Tensor, alpha: float) -> Tensor:
 
 
 def _by_sorting(scaled: Tensor, alpha: float) -> Tensor:
-    """Algorithm 2: the support is a prefix of the sorted scores, with a closed form for ``τ``."""
-    # The threshold is at least -1, so that entries below -2 count as -2: sums stay finite.
+    """Solve by sorting (Algorithm 2): ``τ`` has a closed form for each prefix of sorted scores."""
+    # The threshold is at least -1, so entries can be clamped at -2 to keep sums finite.
     ordered = scaled.clamp(min=-2).sort(-1, descending=True).values
     ranks = torch.arange(1, scaled.size(-1) + 1, dtype=scaled.dtype, device=scaled.device)
     mean = ordered.cumsum(-1) / ranks
@@ -118,14 +118,14 @@ _SOLVERS = {"sort": _by_sorting, "bisection": _by_bisection}
 
 
 class FistaPnormMax(SqPnormMax):
-    """:class:`SqPnormMax` by accelerated projected gradient, stopped early.
+    """Variant of :class:`SqPnormMax` that uses accelerated projected gradient, stopped early.
 
-    The derivative is the linear system of Proposition 1, solved at the point that was found.
+    The derivative solves the linear system of Proposition 1 at the approximate solution.
 
     Args:
         p: the exponent of the norm, in ``(1, 2]``.
         gamma: strength of the regulariser, positive.
-        tolerance: largest entry of the fixed-point residual that is accepted.
+        tolerance: largest entry of the fixed-point residual at which the solver may stop.
 
     References:
         Niculae & Blondel (2017), §3.1, §4.2 (tolerance 1e-2) and Appendix B.4.
@@ -144,7 +144,7 @@ class FistaPnormMax(SqPnormMax):
         )
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Map scores as :func:`sq_pnorm_max` does, up to the tolerance."""
+        """Return :func:`sq_pnorm_max` of the scores, up to the tolerance."""
         return self.solver(scores, mask=mask, dim=dim)
 
     def _norm(self, probs: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ class FistaPnormMax(SqPnormMax):
     def _hessian_product(self, probs: Tensor, vector: Tensor) -> Tensor:
         """Return ``(p-1) q^{p-2} ‖q‖^{2-p} v + (2-p) ‖q‖^{2-2p} q^{p-1} <q^{p-1}, v>``.
 
-        Entries off the support are zero: there the second derivative is infinite for ``p < 2``.
+        It is set to zero off the support, where the second derivative is infinite for ``p < 2``.
         """
         support = probs > 0
         kept = probs.masked_fill(~support, 1.0)

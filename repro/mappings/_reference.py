@@ -1,4 +1,4 @@
-"""Slow and obvious versions of the mappings, in float64, to test the fast ones against."""
+"""Slow and simple implementations of the mappings in float64, to test the fast ones against."""
 
 import math
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from torch import Tensor
 
 
 def softmax_by_definition(scores: Tensor) -> Tensor:
-    """Exponentiate and normalise the last axis."""
+    """Compute softmax of the last axis."""
     powers = (scores.double() - scores.double().amax(-1, keepdim=True)).exp()
     return powers / powers.sum(-1, keepdim=True)
 
 
 def sparsemax_by_sorting(scores: Tensor) -> Tensor:
-    """Project the last axis onto the simplex; Martins & Astudillo (2016), Algorithm 1."""
+    """Compute sparsemax of the last axis; Martins & Astudillo (2016), Algorithm 1."""
     centred = scores.double() - scores.double().amax(-1, keepdim=True)
     ordered = centred.sort(-1, descending=True).values
     ranks = torch.arange(1, ordered.size(-1) + 1, dtype=torch.float64)
@@ -24,7 +24,7 @@ def sparsemax_by_sorting(scores: Tensor) -> Tensor:
 
 
 def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -> Tensor:
-    """α-entmax of the last axis; Peters et al. (2019), Algorithm 1, on centred scores."""
+    """Compute α-entmax of the last axis; Peters et al. (2019), Algorithm 1, on centred scores."""
     centred = (alpha - 1) * (scores.double() - scores.double().amax(-1, keepdim=True))
     low = torch.full_like(centred[..., :1], -1.0)
     high = torch.full_like(low, -(float(scores.size(-1)) ** (1 - alpha)))
@@ -37,7 +37,7 @@ def entmax_by_bisection(scores: Tensor, alpha: float = 1.5, passes: int = 200) -
 
 
 def fusedmax_by_splitting(scores: Tensor, lam: float = 0.1) -> Tensor:
-    """Fusedmax of the last axis: total variation by its level sets, row by row, then sparsemax."""
+    """Compute fusedmax of the last axis: total variation by its level sets, then sparsemax."""
     centred = scores.double() - scores.double().amax(-1, keepdim=True)
     rows = centred.reshape(-1, scores.size(-1)).tolist()
     levels = [_split(row, 0, 0, lam) for row in rows]
@@ -45,10 +45,11 @@ def fusedmax_by_splitting(scores: Tensor, lam: float = 0.1) -> Tensor:
 
 
 def _split(row: list[float], left: int, right: int, lam: float) -> list[float]:
-    """The proximal operator of ``λ Σ |y_{i+1} - y_i|`` between neighbours above (1) or below (-1).
+    """Return the proximal operator of ``λ Σ |y_{i+1} - y_i|`` at a part of a row.
 
-    At the level the row would have if it were constant, the cheapest set of entries above is found;
-    if there is none the row is constant, otherwise it falls into runs.
+    The neighbours outside it, ``left`` and ``right``, are above (1), below (-1) or missing (0). The
+    optimal set of entries above the best constant level is found. If it is empty or everything, the
+    solution is that constant; otherwise each run inside or outside the set is solved on its own.
     """
     level = (sum(row) + lam * (left + right)) / len(row)
     above = _cheapest_labels([level - x for x in row], left, right, lam)
@@ -64,7 +65,7 @@ def _split(row: list[float], left: int, right: int, lam: float) -> list[float]:
 
 
 def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> list[int]:
-    """Labels 0 and 1 with the least cost of the ones plus ``λ`` per change, by Viterbi."""
+    """Return labels 0 and 1 of least cost, that of the ones plus ``λ`` per change, by Viterbi."""
     best = [lam * (left == 1), lam * (left == -1) + costs[0]]
     pointers = []
     for cost in costs[1:]:
@@ -79,8 +80,8 @@ def _cheapest_labels(costs: list[float], left: int, right: int, lam: float) -> l
 
 
 def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
-    """Oscarmax of the last axis: sort, pool adjacent violators row by row, project."""
-    from scipy.optimize import isotonic_regression  # takes as long to import as the package
+    """Compute oscarmax of the last axis: sort, pool adjacent violators, project."""
+    from scipy.optimize import isotonic_regression  # slow to import
 
     centred = scores.double() - scores.double().amax(-1, keepdim=True)
     ordered, permutation = centred.sort(-1, descending=True)
@@ -92,7 +93,7 @@ def oscarmax_by_pooling(scores: Tensor, lam: float = 0.01) -> Tensor:
 
 
 def sq_pnorm_max_by_bisection(scores: Tensor, p: float = 1.5, passes: int = 200) -> Tensor:
-    """Sq-pnorm-max of the last axis, from the optimality conditions."""
+    """Compute sq-pnorm-max of the last axis from its optimality conditions."""
     dual = p / (p - 1)
     centred = scores.double() - scores.double().amax(-1, keepdim=True)
     low = torch.full_like(centred[..., :1], -1.0)
@@ -112,24 +113,24 @@ def _power(base: Tensor, alpha: float) -> Tensor:
 
 
 def csoftmax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:
-    """Constrained softmax of the last axis: ``min(exp(z - τ), u)``."""
+    """Compute constrained softmax of the last axis: ``min(exp(z - τ), u)``."""
     bound = upper.double()
     return _at_threshold(lambda heights: torch.minimum(heights.exp(), bound), scores, 1.0)
 
 
 def csparsemax_by_bisection(scores: Tensor, upper: Tensor) -> Tensor:
-    """Constrained sparsemax of the last axis: ``clip(z - τ, 0, u)``."""
+    """Compute constrained sparsemax of the last axis: ``clip(z - τ, 0, u)``."""
     bound = upper.double()
     return _at_threshold(lambda heights: torch.minimum(heights.clamp(min=0), bound), scores, 1.0)
 
 
 def budget_by_bisection(scores: Tensor, k: float = 1.0) -> Tensor:
-    """Budget of the last axis: ``clip(z - τ, 0, 1)``."""
+    """Compute the budget mapping of the last axis: ``clip(z - τ, 0, 1)``, which sums to ``k``."""
     return _at_threshold(lambda heights: heights.clamp(0, 1), scores, k)
 
 
 def normmax_by_bisection(scores: Tensor, alpha: float = 2.0) -> Tensor:
-    """α-normmax of the last axis, from the optimality conditions."""
+    """Compute α-normmax of the last axis from its optimality conditions."""
     exponent = alpha / (alpha - 1)
     filled = _at_threshold(lambda heights: heights.clamp(min=0) ** exponent, scores, 1.0)
     powers = filled ** (1 / alpha)
@@ -139,7 +140,7 @@ def normmax_by_bisection(scores: Tensor, alpha: float = 2.0) -> Tensor:
 def _at_threshold(
     response: Callable[[Tensor], Tensor], scores: Tensor, total: float, passes: int = 200
 ) -> Tensor:
-    """``response(z - τ)`` at the ``τ`` where it sums to the total; ``-inf`` gets nothing."""
+    """Return ``response(z - τ)`` for the ``τ`` at which it sums to the total; zero at ``-inf``."""
     top = scores.double().amax(-1, keepdim=True)
     centred = scores.double() - top
     finite = centred.masked_fill(centred == -torch.inf, 0.0)

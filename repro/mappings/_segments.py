@@ -1,11 +1,11 @@
-r"""Total variation and isotonic regression, all rows of a batch at once: segments of equal value.
+r"""Segments of equal value by total variation or isotonic regression, for all rows at once.
 
 Total variation: dynamic programming over the positions (Johnson 2013), the taut string of Condat
 (2013). ``f_i(b) = clip(f_{i-1}(b) + b - x_i, -λ, λ)`` is the derivative of the best objective of
 the first ``i`` entries when the last of them is ``b``. It is increasing and piecewise linear; each
 piece is a line ``(count - time) b - (sum - height)``, where ``(time, height)`` is a point of the
-tube of radius ``λ`` around the partial sums. A step cuts pieces off at both ends and adds one
-there. On the way back ``y_i = clip(y_{i+1}, low_i, high_i)``, with ``f_i = ∓λ`` at the two bounds.
+tube of radius ``λ`` around the partial sums. A step clips pieces at both ends and adds a flat one
+at each. Backwards, ``y_i = clip(y_{i+1}, low_i, high_i)``, with ``f_i = ∓λ`` at the two bounds.
 
 Isotonic regression: parallel pooling of adjacent violators.
 """
@@ -23,7 +23,7 @@ from repro.mappings.kernels.dispatch import AVAILABLE
 
 
 def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
-    """Mean of every entry's group along the last axis: the sum of its values over its weights."""
+    """Return for each entry its group's sum of values over that of weights, on the last axis."""
     empty = torch.zeros_like(values)
     totals = empty.scatter_add(-1, groups, values)
     sizes = empty.scatter_add(-1, groups, weights).clamp(min=1)
@@ -31,9 +31,10 @@ def group_means(values: Tensor, weights: Tensor, groups: Tensor) -> Tensor:
 
 
 class _Pieces:
-    """The pieces of ``f`` for every row, in columns ``first`` to ``last`` from left to right.
+    """Pieces of ``f`` of every row, in columns ``first`` to ``last`` from left to right.
 
-    ``knots[j]`` is the right end of piece ``j``. Writes to the last column are not kept.
+    ``knots[j]`` is the right end of piece ``j``. The last column is scratch space, for rows in
+    which a write must have no effect.
     """
 
     def __init__(self, rows: Tensor) -> None:
@@ -45,7 +46,7 @@ class _Pieces:
         self.last = self.first
 
     def values(self, step: int, count: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-        """``f`` at the knots that ``step`` additions can have made, and which of them exist."""
+        """Return ``f`` at all knots that can exist after ``step`` additions, and which do."""
         near = slice(self.middle - step, self.middle + step)
         columns = torch.arange(near.start, near.stop, device=count.device)
         live = (columns >= self.first) & (columns < self.last)
@@ -53,12 +54,12 @@ class _Pieces:
         return slopes * self.knots[:, near] - (total - self.heights[:, near]), live
 
     def crossing(self, piece: Tensor, bound: float, count: Tensor, total: Tensor) -> Tensor:
-        """Find where the line of a piece reaches ``bound``."""
+        """Return where the line of a piece reaches ``bound``."""
         run = count - self.times.gather(1, piece)
         return (total + bound - self.heights.gather(1, piece)) / run.clamp(min=1)
 
     def add(self, piece: Tensor, knot: Tensor, end: Tensor, time: Tensor, height: Tensor) -> None:
-        """Write piece number ``piece`` of every row, and ``end`` as knot number ``knot``."""
+        """Write one piece of every row into column ``piece``, and ``end`` into column ``knot``."""
         self.times.scatter_(1, piece, time)
         self.heights.scatter_(1, piece, height)
         self.knots.scatter_(1, knot, end)
@@ -70,12 +71,12 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
 
     Args:
         scores: ``x``, float64, finite, shape ``(..., n)`` with ``n >= 1``.
-        present: boolean, the same shape; the other positions count as left out.
+        present: boolean, the shape of ``scores``; positions that are False are left out.
         lam: ``λ > 0``.
 
     Returns:
-        ``s``, ``int8``, the same shape: 1 at the last position before ``y`` rises, -1 at the last
-        one before it falls, 0 elsewhere. In between ``y`` is constant, the mean of
+        ``s``, ``int8``, the shape of ``scores``: 1 at the last position before ``y`` rises, -1 at
+        the last one before it falls, 0 elsewhere. In between ``y`` is constant, the mean of
         ``x_i + λ (s_i - s_{i-1})``; a position left out belongs to the segment after it.
     """
     if AVAILABLE and scores.device.type == "cpu":
@@ -86,7 +87,7 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
     counts, totals = taken.to(rows.dtype).cumsum(1), (rows * taken).cumsum(1)
     pieces, lows, highs = _Pieces(rows), [], []
     for i in range(rows.size(1)):
-        # Take in one position: the new f is cut at two places, infinite if it is left out.
+        # Add one position: f is clipped at low and high, which are infinite if it is left out.
         at = slice(i, i + 1)
         count, total, kept = counts[:, at], totals[:, at], taken[:, at]
         value, live = pieces.values(i, count, total)
@@ -103,13 +104,13 @@ def saturated(scores: Tensor, present: Tensor, lam: float) -> Tensor:
         pieces.last = torch.where(kept, last + 1, pieces.last)
         lows.append(low.masked_fill(~kept, -torch.inf))
         highs.append(high.masked_fill(~kept, torch.inf))
-    # The root of the last f, which is not on its two flat pieces, whatever the rounding.
+    # The root of the last f; rounding must not place it on one of the two flat end pieces.
     count, total = counts[:, -1:], totals[:, -1:]
     value, live = pieces.values(pieces.middle, count, total)
     piece = pieces.first + (live & (value <= 0)).sum(1, keepdim=True)
     piece = torch.minimum(torch.maximum(piece, pieces.first + 1), pieces.last - 1)
     level = pieces.crossing(piece, 0.0, count, total)
-    # The solution is traced back from the last level to the first; only jumps matter.
+    # Trace the solution back from the last level to the first; only the jumps are returned.
     jumps = [torch.zeros_like(level, dtype=torch.int8)]
     for low, high in zip(reversed(lows[:-1]), reversed(highs[:-1]), strict=True):
         falls, rises = level < low, level > high
@@ -142,15 +143,15 @@ def decreasing_blocks(values: Tensor) -> Tensor:
         values: ``u``, float64, ``n >= 1`` on the last axis.
 
     Returns:
-        ``long``, the shape of ``values``: the number of the block of every position, from zero.
-        ``y`` is the mean of its block.
+        ``long``, the shape of ``values``: the index, from zero, of the block of each position.
+        In a block ``y`` is constant, the mean of ``u``.
     """
     if AVAILABLE and values.device.type == "cpu":
         from repro.mappings.kernels.cpu import segments
 
         return segments.decreasing_blocks(values)
     weights = torch.ones_like(values)
-    # Whether a block starts at each position but the first; the sums of this number the blocks.
+    # 1 where a block starts, without the first position; cumulative sums are indices of blocks.
     starts = torch.ones_like(values[..., 1:], dtype=torch.long)
     for _ in range(values.size(-1) - 1):
         means = group_means(values, weights, pad(starts.cumsum(-1), (1, 0)))

@@ -1,4 +1,4 @@
-"""The mappings as modules: the one interface that models and losses see."""
+"""Modules of the mappings, with the interface that models and losses use."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -12,15 +12,15 @@ from repro.mappings._entmax import check_alpha, entmax, softmax, sparsemax
 
 
 class ProbabilityMap(nn.Module, ABC):
-    r"""A map from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
+    r"""Base class of maps from scores to distributions, ``p = argmax_{q ∈ Δ} <q, z> - Ω(q)``.
 
-    A subclass gives ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
+    A subclass defines ``forward`` (the maximiser) and ``omega`` (the regulariser, zero on one-hot
     distributions unless ``omega_one_hot`` returns its value). One with learnable parameters, or
-    with a better formula for the maximum, also gives ``conjugate_centered``.
+    with a more accurate formula for the maximum, also overrides ``conjugate_centered``.
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
-    """Attributes that ``repr`` shows, unless they are tensors."""
+    """Names of the attributes that ``repr`` shows, unless they are tensors."""
 
     def extra_repr(self) -> str:
         """Show the settings."""
@@ -29,7 +29,7 @@ class ProbabilityMap(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return the distribution, like ``scores``.
+        """Return the distribution, with the shape and dtype of ``scores``.
 
         Args:
             scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
@@ -60,10 +60,10 @@ class ProbabilityMap(nn.Module, ABC):
         return maximum.to(scores.dtype)
 
     def conjugate_centered(self, centred: Tensor, probs: Tensor, dim: int = -1) -> Tensor:
-        """Return ``max_Ω`` of centred scores, given the maximiser.
+        """Return ``max_Ω(z)`` of centred scores, given the maximiser.
 
-        By Danskin's theorem the maximiser counts as constant here: the result carries gradients
-        to the map's own parameters only.
+        By Danskin's theorem the maximiser counts as constant here: the result has gradients in the
+        map's own parameters only.
 
         Args:
             centred: finite scores whose largest entry along ``dim`` is zero.
@@ -74,7 +74,7 @@ class ProbabilityMap(nn.Module, ABC):
         return (held * centred).sum(dim) - self.omega(held, dim)
 
     def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor | float:
-        """Return ``Ω(e_y)``, which a loss adds; zero unless a map says otherwise.
+        """Return ``Ω(e_y)``, a term of the losses; zero unless a subclass overrides it.
 
         Args:
             centred: finite scores whose largest entry along ``dim`` is zero.
@@ -85,7 +85,7 @@ class ProbabilityMap(nn.Module, ABC):
 
 
 class Softmax(ProbabilityMap):
-    """:func:`softmax` with ``Ω(p) = γ Σ p log p``."""
+    """Module form of :func:`softmax`, with ``Ω(p) = γ Σ p log p``."""
 
     settings = ("gamma",)
 
@@ -94,7 +94,7 @@ class Softmax(ProbabilityMap):
         self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`softmax`."""
+        """Return :func:`softmax` of the scores."""
         return softmax(scores, gamma=self.gamma, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -107,7 +107,7 @@ class Softmax(ProbabilityMap):
 
 
 class Sparsemax(ProbabilityMap):
-    """:func:`sparsemax` with ``Ω(p) = γ/2 (‖p‖² - 1)``."""
+    """Module form of :func:`sparsemax`, with ``Ω(p) = γ/2 (‖p‖² - 1)``."""
 
     settings = ("gamma",)
 
@@ -116,7 +116,7 @@ class Sparsemax(ProbabilityMap):
         self.gamma = check_gamma(gamma)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`sparsemax`."""
+        """Return :func:`sparsemax` of the scores."""
         return sparsemax(scores, gamma=self.gamma, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -125,12 +125,12 @@ class Sparsemax(ProbabilityMap):
 
 
 class _TsallisMap(ProbabilityMap):
-    """Common base of the fixed and the learned α-entmax, which differ in the source of alpha."""
+    """Base class of α-entmax with a given or a learned ``alpha``."""
 
     alpha: float | Tensor
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-        """Return :func:`entmax` at the current alpha."""
+        """Return :func:`entmax` of the scores at the current alpha."""
         return entmax(scores, self.alpha, mask=mask, dim=dim)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
@@ -150,11 +150,11 @@ class _TsallisMap(ProbabilityMap):
 
 
 class Entmax(_TsallisMap):
-    """:func:`entmax` with ``Ω(p) = Σ (p^α - p) / (α (α - 1))``.
+    """Module form of :func:`entmax`, with ``Ω(p) = Σ (p^α - p) / (α (α - 1))``.
 
     Args:
         alpha: a number; a tensor with size 1 on the axis of the distributions, kept as a buffer;
-            or an ``nn.Parameter``, which is then learned as it is.
+            or an ``nn.Parameter``, learned without reparametrisation.
     """
 
     settings: ClassVar[tuple[str, ...]] = ("alpha",)
@@ -170,7 +170,7 @@ class Entmax(_TsallisMap):
 
 
 class LearnedAlphaEntmax(_TsallisMap):
-    """α-entmax with one learned ``alpha = 1 + sigmoid(a)`` per attention head, in ``(1, 2)``.
+    """Module of α-entmax with one learned ``alpha = 1 + sigmoid(a)`` in ``(1, 2)`` per head.
 
     With several heads the scores are ``(..., heads, queries, keys)`` and the distributions lie on
     ``dim=-1`` (or ``-2``); alpha has shape ``(heads, 1, 1)``. With one head alpha is a scalar and
@@ -178,7 +178,7 @@ class LearnedAlphaEntmax(_TsallisMap):
 
     Args:
         heads: number of alphas.
-        alpha: where all of them start, strictly between 1 and 2.
+        alpha: initial value of all of them, strictly between 1 and 2.
 
     References:
         Correia et al. (2019), §3.
@@ -195,9 +195,9 @@ class LearnedAlphaEntmax(_TsallisMap):
 
     @property
     def alpha(self) -> Tensor:  # type: ignore[override]
-        """The current alphas, shape ``()`` or ``(heads, 1, 1)``."""
+        """Current alphas, shape ``()`` or ``(heads, 1, 1)``."""
         return 1 + torch.sigmoid(self.logit)
 
     def extra_repr(self) -> str:
-        """Show the settings."""
+        """Show the number of heads."""
         return f"heads={self.logit.numel()}"

@@ -1,4 +1,4 @@
-"""The single list of mappings that configuration, law tests, benchmarks and plots read."""
+"""The list of all mappings, used by configuration, property tests, benchmarks and plots."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from repro.mappings._norm import Normmax, SqPnormMax, normmax, sq_pnorm_max
 from repro.mappings.modules import Entmax, ProbabilityMap, Softmax, Sparsemax
 
 LineStyle = str | tuple[int, tuple[float, ...]]
-"""Line style of matplotlib: a name, or an offset with lengths of dashes and gaps in points."""
+"""Matplotlib line style: a name, or an offset and the lengths of dashes and gaps in points."""
 _DASHED, _DOTTED, _DASH_DOTTED = (0, (6, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))
 
 
 @dataclass(frozen=True)
 class MappingSpec:
-    """One mapping.
+    """Description of one mapping.
 
     Attributes:
         name: key in configuration, tables and figures.
-        module: makes the module with its default settings.
+        module: callable that creates the module with its default settings.
         function: the public function, called as ``function(scores, mask=None, dim=-1)``.
-        reference: slow oracle along the last axis in float64; None if there is none.
+        reference: slow implementation on the last axis in float64 to test against, or None.
         sparse: whether it returns exact zeros on finite scores.
         color: plot colour.
         marker: plot marker.
         line: plot line style; no two mappings share colour and line.
         bounded: whether function, module and reference take upper bounds as second argument.
-        sequential: whether the order of the entries matters; an allowed entry without mass then
-            still separates its neighbours.
+        sequential: whether the order of the entries matters; then even an allowed entry of mass
+            zero separates its neighbours.
     """
 
     name: str
@@ -69,4 +69,4 @@ _SPECS = (
 )  # fmt: skip
 
 MAPPINGS: dict[str, MappingSpec] = {spec.name: spec for spec in _SPECS}
-"""Every mapping by name."""
+"""All mappings by name."""
