@@ -52,7 +52,7 @@ class Verification:
 def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]:
     """Download the files of a corpus that are missing or corrupt.
 
-    A file is moved into place atomically after its checksum was verified, so that an interrupted
+    A file is moved into place atomically after its checksum is verified, so that an interrupted
     fetch can be resumed.
 
     Args:
@@ -270,11 +270,11 @@ def _downloaded(download: Download, folder: Path) -> Path:
 def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     """Unpack only the files of an archive whose names match.
 
-    They are unpacked into a temporary folder and moved once the archive was read to its end, where
+    They are unpacked into a temporary folder and moved once the archive is read to its end, where
     compressed streams have their checksum.
 
     Args:
-        file: archive: zip, or tar with or without compression.
+        file: zip archive, or tar archive with or without compression.
         folder: folder to which the paths in the archive are relative.
         members: patterns of file names, without folders.
 

@@ -61,7 +61,7 @@ class Corpus:
         sizes: expected number of examples of each split that is checked.
         downloads: files that ``repro data fetch`` downloads.
         members: patterns of the names of files to extract from archives.
-        hub: copy on the Hugging Face Hub, fetched as ``<name>@hub``; only of a
+        hub: copy on the Hugging Face Hub, fetched as ``<name>@hub``; requires a
             :class:`HubCorpus`.
         obtain: how to get a corpus that cannot be fetched.
     """

@@ -40,7 +40,7 @@ class Lexicon:
 
 @dataclass(eq=False)
 class Node:
-    """Word with its dependents before and after it; an empty ``lemma`` means that of the form."""
+    """Word with its dependents before and after it; an empty ``lemma`` stands for the form."""
 
     form: str
     upos: str
@@ -85,7 +85,7 @@ def build_lexicon(random: Random) -> Lexicon:
 
 
 class Grammar:
-    """Generator of sentences.
+    """Grammar that draws sentences at random.
 
     If ``head_final``, verbs, adpositions and nouns with adjectives follow their dependents; else
     they precede them.

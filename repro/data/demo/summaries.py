@@ -43,7 +43,7 @@ FORMS = 4
 ACCOMPANIED = 0.4
 """Share of articles with a clause about another event."""
 USUAL = 0.5
-"""Probability that the form of a title follows from the quality of the object, not from chance."""
+"""Probability that the quality of the object determines the form of a title; else it is random."""
 
 
 PARTS = (FIRST, NAMES, BODIES, tuple(DEEDS), QUALITIES, OBJECTS, PLACES, DAYS, REASONS, SPEAKERS)

@@ -104,7 +104,7 @@ def build_lexicon(seed: int) -> Lexicon:
 
 
 class Grammar:
-    """Generator of sentence pairs; a list has two to ``longest`` items."""
+    """Grammar that draws sentence pairs; a list has two to ``longest`` items."""
 
     def __init__(self, lexicon: Lexicon, random: Random, longest: int) -> None:
         self.lexicon, self.random, self.longest = lexicon, random, longest

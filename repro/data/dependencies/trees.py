@@ -112,7 +112,7 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
 
 
 def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
-    """Group sentences by rising length into batches of at most ``words`` words and padding.
+    """Group sentences by rising length into batches of at most ``words`` words, with padding.
 
     For evaluation. A longer sentence is a batch of its own.
     """
