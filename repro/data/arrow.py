@@ -1,4 +1,4 @@
-"""Encoded pairs in Arrow files: written in pieces, read from disk where they lie."""
+"""Encoded pairs in Arrow files, written in pieces and read by memory mapping."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -15,7 +15,7 @@ _SCHEMA = pa.schema([("source", pa.list_(pa.int32(), -1)), ("target", pa.list_(p
 
 
 def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
-    """Write pairs in pieces of ten thousand; memory does not grow with their number."""
+    """Write pairs in pieces of ten thousand, in constant memory."""
     rest = iter(pairs)
     with (
         atomic_path(path) as temporary,
@@ -29,7 +29,7 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
 
 
 class ArrowPairs(Sequence[Pair]):
-    """Pairs in a file that :func:`write_pairs` wrote; the file stays on disk.
+    """Memory-mapped pairs of a file that :func:`write_pairs` wrote.
 
     Attributes:
         source_lengths: number of symbols of every source.

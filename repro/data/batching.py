@@ -12,11 +12,12 @@ from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 
 POOL_BATCHES = 50
+"""Batches per pool of examples that are sorted by length together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Seq2SeqBatch:
-    """A padded batch of ``B`` examples.
+    """Padded batch of ``B`` examples.
 
     Attributes:
         source: ids, shape ``(B, S)``, filled with ``PAD``.
@@ -35,7 +36,7 @@ class Seq2SeqBatch:
 
     @property
     def source_mask(self) -> Tensor:
-        """Bool, shape ``(B, S)``; true at real symbols."""
+        """Boolean mask of real symbols, shape ``(B, S)``."""
         positions = torch.arange(self.source.shape[1], device=self.source.device)
         return positions < self.source_lengths.unsqueeze(1)
 
@@ -45,7 +46,7 @@ class Seq2SeqBatch:
 
 
 def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
-    """Pad the chosen pairs and end every target in ``EOS``.
+    """Pad the pairs at ``indices`` and append ``EOS`` to every target.
 
     Args:
         pairs: the whole split.
@@ -73,14 +74,14 @@ def collate(pairs: Sequence[Pair], indices: Sequence[int]) -> Seq2SeqBatch:
 def epoch_batches(
     lengths: Sequence[int], batch_size: int, seed: int, epoch: int
 ) -> list[list[int]]:
-    """Shuffled batches of examples of similar length, every example once.
+    """Draw shuffled batches of examples of similar length, every example once.
 
     The examples are shuffled, cut into pools of 50 batches, sorted by length inside each pool
     and cut into batches, whose order is shuffled again.
 
     Args:
         lengths: length of every example of the split.
-        batch_size: examples per batch; one batch per pool may be smaller.
+        batch_size: examples per batch; one batch of the epoch may be smaller.
         seed: seed of the run, not negative.
         epoch: number of the epoch, not negative.
     """
@@ -92,7 +93,7 @@ def epoch_batches(
 
 
 def ordered_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Batches by rising length, for evaluation: every example once, ties in the given order.
+    """Batch every example once by rising length, ties in the given order, for evaluation.
 
     Only the last batch may be smaller than ``batch_size``.
     """
@@ -100,7 +101,7 @@ def ordered_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
 
 
 def _cut(indices: list[int], batch_size: int, batches: int = 1) -> list[list[int]]:
-    """Pieces of ``batches * batch_size`` indices; the last one may be smaller."""
+    """Cut indices into pieces of ``batches * batch_size``; the last one may be smaller."""
     if batch_size < 1:
         raise ValueError(f"batch_size is at least 1, not {batch_size}")
     size = batches * batch_size

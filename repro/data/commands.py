@@ -8,24 +8,24 @@ from repro.data.download import fetch, fetch_from_hub, receipt_path, verify
 from repro.data.errors import DataError
 
 SHOWN = 10
-"""Missing or corrupt files of a corpus that are named one by one."""
+"""Maximum number of missing, and of corrupt, files of a corpus that are listed by name."""
 HUB = "@hub"
-"""``NAME@hub`` is the copy of a corpus on the Hugging Face Hub, ``NAME`` the one of its authors."""
+"""Suffix of a corpus name that denotes its copy on the Hugging Face Hub: ``NAME@hub``."""
 
 
 def run(action: str, corpus: str | None, data_dir: Path) -> int:
-    """Run one action and print what it did.
+    """Run one action and print its results.
 
     Args:
         action: ``"list"``, ``"fetch"`` or ``"verify"``.
         corpus: name of one corpus; ``None`` lists all, or verifies all that were fetched.
-        data_dir: folder that holds, or is to hold, the corpora.
+        data_dir: folder of the corpora.
 
     Returns:
-        Exit status: 0, or 1 where a corpus is incomplete, or nothing was there to verify.
+        Exit status: 0, or 1 if a corpus is incomplete or there was nothing to verify.
 
     Raises:
-        DataError: unknown action or corpus, no corpus to fetch, or a failed download.
+        DataError: unknown action or corpus, no corpus named to fetch, or a failed download.
     """
     every = declared_corpora()
     hubs = [name + HUB for name, one in every.items() if one.hub]
@@ -55,7 +55,7 @@ def _fetch(
         raise DataError(f"unknown corpus {corpus!r}; there are: {', '.join(fetchable)}")
 
     def progress(done: int, total: int, name: str) -> None:
-        if total < 50 or done % 50 == 0 or done == total:  # each, or every 50th of many
+        if total < 50 or done % 50 == 0 or done == total:  # if many, every 50th
             print(f"  {done}/{total}  {name}", flush=True)
 
     download = fetch_from_hub if corpus.endswith(HUB) else fetch
@@ -65,7 +65,7 @@ def _fetch(
 
 
 def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> int:
-    """Verify one corpus, or all that were fetched, also in part: that leaves no receipt."""
+    """Verify one corpus, or all of which files are found: a partial fetch leaves no receipt."""
     names = [] if corpus is None else [corpus]
     for name, one in every.items() if corpus is None else ():
         paths = (download.path for download in one.downloads if download.path)
@@ -92,7 +92,7 @@ def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
 
 
 def describe(corpus: Corpus, data_dir: Path) -> None:
-    """Print what a corpus is, whether it is there, and how to get it."""
+    """Print the description of a corpus, whether it is present, and how to get it."""
     there = "found" if (data_dir / corpus.folder).exists() else "missing"
     sizes = ", ".join(
         f"{split} {size:,}" if isinstance(size, int) else f"{split} {size[0]:,}–{size[-1]:,}"

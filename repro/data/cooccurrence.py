@@ -1,4 +1,4 @@
-r"""Word vectors from co-occurrences in plain text, where no vectors of a large corpus are at hand.
+r"""Word vectors from co-occurrences in plain text, if pretrained vectors are not available.
 
 A word and a context are counted together when they are at most ``WINDOW`` words apart, with
 weight ``1 / distance``. The positive part of their pointwise mutual information, contexts smoothed
@@ -7,7 +7,8 @@ by the power 0.75,
 .. math:: M_{wc} = \max\Bigl(0, \log \frac{n_{wc}\, \sum_{c'} n_{c'}^{0.75}}{n_w\, n_c^{0.75}}
     \Bigr) \approx U \Sigma V^\top,
 
-is decomposed, and the vectors are the rows of :math:`U \Sigma^{1/2}`, scaled to a given deviation.
+is decomposed, and the vectors are the rows of :math:`U \Sigma^{1/2}`, scaled to a given standard
+deviation.
 
 References:
     Levy, Goldberg and Dagan (2015), Improving distributional similarity with lessons learned from
@@ -33,20 +34,20 @@ _OUTSIDE = -1
 def cooccurrence_vectors(
     sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, dimension: int, deviation: float
 ) -> FoundVectors:
-    """Vectors of the words of a vocabulary that occur near others of it in a text.
+    """Compute vectors of the words of a vocabulary that co-occur with others of it in a text.
 
     Args:
-        sentences: the text; words outside the vocabulary only keep others apart.
+        sentences: the text; words outside the vocabulary count only towards distances.
         vocabulary: words and contexts.
-        dimension: numbers of a vector.
-        deviation: standard deviation of all numbers together.
+        dimension: size of the vectors.
+        deviation: standard deviation over the components of all vectors.
 
     Raises:
-        DataError: so few words occur near others that they have no such number of dimensions.
+        DataError: no more than ``dimension`` words co-occur with others.
     """
     # Weighted counts of word and context, symmetric, shape (words, words).
     ids = {token: index for index, token in enumerate(vocabulary.tokens)}
-    gap = [_OUTSIDE] * WINDOW  # between sentences
+    gap = [_OUTSIDE] * WINDOW  # no pairs across sentences
     text = np.array(
         [i for sentence in sentences for i in (*(ids.get(w, _OUTSIDE) for w in sentence), *gap)]
         or gap,
@@ -76,8 +77,8 @@ def cooccurrence_vectors(
     word, context = found.coords
     logarithms = np.log(found.data / (occurrences[word] * contexts[context]))
     kept = logarithms > 0
-    places = (word[kept], context[kept])
-    information = sparse.coo_array((logarithms[kept], places), shape=counts.shape).tocsr()
+    pairs = (word[kept], context[kept])
+    information = sparse.coo_array((logarithms[kept], pairs), shape=counts.shape).tocsr()
     left, values, _ = svds(information, k=dimension, rng=0)
     vectors = left * np.sqrt(values)
     vectors *= deviation / vectors.std()

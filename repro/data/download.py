@@ -27,17 +27,17 @@ TIMEOUT_SECONDS = 60.0
 _SAFE_PART = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")
 _UNREADABLE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError,
-    RuntimeError,  # an encrypted member, or a compression that is not supported
+    RuntimeError,  # an encrypted member, or an unsupported compression
     ValueError,  # names that cannot be decoded
 )  # fmt: skip
 
 Progress = Callable[[int, int, str], None]
-"""Called after each download with the number done, the number of all, and its name."""
+"""Called after each download with the number of downloads done, their total, and its name."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Files of a corpus that are missing or whose bytes differ, and how many are right."""
+    """Missing and corrupt files of a corpus, and the number of correct ones."""
 
     missing: list[str]
     corrupt: list[str]
@@ -45,72 +45,72 @@ class Verification:
 
     @property
     def complete(self) -> bool:
-        """Return whether every file is there with the right bytes."""
+        """Whether no file is missing or corrupt."""
         return not self.missing and not self.corrupt
 
 
 def fetch(corpus: Corpus, data_dir: Path, progress: Progress) -> tuple[int, int]:
-    """Download the files of a corpus that are missing or wrong.
+    """Download the files of a corpus that are missing or corrupt.
 
-    A file is placed only after its bytes were checked, and in one step, so that an interrupted
-    fetch goes on where it stopped.
+    A file is moved into place atomically after its checksum is verified, so that an interrupted
+    fetch can be resumed.
 
     Args:
-        corpus: the declaration.
-        data_dir: folder below which the files are placed.
+        corpus: declaration of the corpus.
+        data_dir: data folder, to which paths of corpora are relative.
         progress: see :data:`Progress`.
 
     Returns:
-        Number of files that were placed, and of those that were right already.
+        Number of files written, and number of files that were already correct.
 
     Raises:
-        DataError: a file cannot be downloaded, has another checksum, or is an archive with
-            something else than plain files below plain paths.
+        DataError: a file cannot be downloaded, has another checksum, or is an archive that
+            :func:`unpack` refuses.
     """
-    kept = receipt_path(corpus, data_dir)
-    receipt = read_receipt(kept)
+    receipt_file = receipt_path(corpus, data_dir)
+    receipt = read_receipt(receipt_file)
     if receipt.files and verify(corpus, data_dir).complete:
         return 0, len(receipt.files)
     placed = present = 0
     origins: dict[str, str] = {}
     unpacked: list[Path] = []
     for done, download in enumerate(corpus.downloads, start=1):
-        place = None if download.path is None else data_dir / download.path
-        if place is not None and _is_right(place, download.checksum):
+        destination = None if download.path is None else data_dir / download.path
+        if destination is not None and _is_right(destination, download.checksum):
             present += 1
         else:
             with scratch_folder() as folder:
                 file = _downloaded(download, folder)
-                if place is None:
+                if destination is None:
                     origins[download.url] = sha256_of_file(file)
                     if receipt.origins.get(download.url) not in (None, origins[download.url]):
                         raise DataError(f"{download.url} has changed since the first fetch")
                     unpacked += unpack(file, data_dir / corpus.archive_folder, corpus.members)
                 else:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    staged = temporary_beside(place)
+                    destination.parent.mkdir(parents=True, exist_ok=True)
+                    staged = temporary_beside(destination)
                     shutil.move(file, staged)
-                    os.replace(staged, place)
+                    os.replace(staged, destination)
                     placed += 1
         progress(done, len(corpus.downloads), download.path or download.url)
     if unpacked:
-        write_receipt(kept, data_dir, origins, unpacked)
+        write_receipt(receipt_file, data_dir, origins, unpacked)
     return placed + len(set(unpacked)), present
 
 
 def fetch_from_hub(
     corpus: Corpus, data_dir: Path, progress: Progress, folder: Path | None = None
 ) -> tuple[int, int]:
-    """Write the Hub's copy of a corpus as the files that the reader finds.
+    """Write the Hub's copy of a corpus as the files that the corpus's reader expects.
 
     Args:
-        corpus: the declaration.
-        data_dir: folder below which the files are placed.
+        corpus: declaration of the corpus.
+        data_dir: data folder, to which paths of corpora are relative.
         progress: called after each split.
-        folder: a copy of the repository; ``None`` takes the Hub's, which needs a network.
+        folder: local copy of the repository; ``None`` reads it from the Hub.
 
     Returns:
-        Number of files that were written, and 0.
+        Number of files written, and 0.
 
     Raises:
         DataError: files are missing or malformed, or a split has another size.
@@ -150,7 +150,7 @@ def fetch_from_hub(
 def verify(corpus: Corpus, data_dir: Path, hub: bool = False) -> Verification:
     """Compare every file of a corpus below ``data_dir`` with its checksum.
 
-    Those of files from archives, or from the Hub's copy (``hub``), are in the receipt of the fetch.
+    Files from archives, or of the Hub's copy if ``hub``, have theirs in the receipt of the fetch.
 
     Raises:
         DataError: the receipt is malformed.
@@ -173,8 +173,8 @@ class Receipt:
     """Record of a fetch, kept beside the files as ``<corpus>.fetched.json``.
 
     Attributes:
-        origins: address to what identifies its content: SHA-256, or a commit.
-        files: path below the data folder to SHA-256.
+        origins: SHA-256 or commit of the content of each address.
+        files: SHA-256 of each path, relative to the data folder.
     """
 
     origins: dict[str, str]
@@ -182,23 +182,23 @@ class Receipt:
 
 
 def receipt_path(corpus: Corpus, data_dir: Path, hub: bool = False) -> Path:
-    """Path of the receipt of a corpus, or of the Hub's copy of it."""
+    """Return the path of the receipt of a corpus, or of the Hub's copy of it."""
     return data_dir / f"{corpus.name}{'@hub' if hub else ''}.fetched.json"
 
 
 def write_receipt(
     path: Path, data_dir: Path, origins: dict[str, str], paths: Iterable[Path]
 ) -> None:
-    """Write the checksums of fetched files."""
+    """Write a receipt with the checksums of fetched files."""
     files = {p.relative_to(data_dir).as_posix(): sha256_of_file(p) for p in sorted(set(paths))}
     atomic_write_json(path, {"origins": origins, "files": files})
 
 
 def read_receipt(path: Path) -> Receipt:
-    """Read what :func:`write_receipt` wrote; empty where there is none.
+    """Read a receipt that :func:`write_receipt` wrote; return an empty one if there is none.
 
     Raises:
-        DataError: the file is no receipt, or names a path that leaves the data folder.
+        DataError: the file is not a receipt, or names a path that may leave the data folder.
     """
     if not path.is_file():
         return Receipt({}, {})
@@ -217,12 +217,12 @@ def read_receipt(path: Path) -> Receipt:
 
 
 def is_plain_path(path: str) -> bool:
-    """Return whether ``path`` is relative and made of plain names, never ``..``."""
+    """Return whether ``path`` is relative and consists of plain names, without ``..``."""
     return all(_SAFE_PART.fullmatch(part) for part in path.split("/"))
 
 
 def git_blob_id(content: bytes) -> str:
-    """The name git gives to a file with this content: 40 hexadecimal digits of SHA-1."""
+    """Compute the blob id of git for this content: 40 hexadecimal digits of SHA-1."""
     header = f"blob {len(content)}\0".encode()
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
@@ -242,7 +242,7 @@ def _is_right(path: Path, checksum: str | None) -> bool:
 
 
 def _downloaded(download: Download, folder: Path) -> Path:
-    """Download into ``folder`` and check the checksum."""
+    """Download a file into ``folder`` and verify its checksum."""
     import pooch  # imports requests, which only downloads need
 
     if urlsplit(download.url).scheme not in ("http", "https"):
@@ -268,23 +268,23 @@ def _downloaded(download: Download, folder: Path) -> Path:
 
 
 def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
-    """Unpack the files of an archive whose names match; nothing else of it is created.
+    """Unpack only the files of an archive whose names match.
 
-    The archive is read to its end, where compressed streams keep their checksum, into a temporary
-    folder; the files are moved only after that.
+    They are unpacked into a temporary folder and moved once the archive is read to its end, where
+    compressed streams have their checksum.
 
     Args:
-        file: tar (also compressed) or zip.
-        folder: where the paths of the archive begin.
+        file: zip archive, or tar archive with or without compression.
+        folder: folder to which the paths in the archive are relative.
         members: patterns of file names, without folders.
 
     Returns:
         The files that were written.
 
     Raises:
-        DataError: neither tar nor zip, or damaged; a wanted member is a link or a device, or its
-            path is not plain and relative, or leads through a symbolic link on disk; nothing is
-            wanted. No file is written then.
+        DataError: the archive is neither tar nor zip, or is damaged; a matching member is a link
+            or a device, or its path is not plain and relative, or leads through a symbolic link
+            on disk; no member matches. In all of these cases no file is written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = temporary_beside(folder)
@@ -321,7 +321,7 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
 
 
 def _members(file: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Yield the names of all members but folders, with a stream where a member is a plain file."""
+    """Yield the names of all members but folders, with a stream if the member is a plain file."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as zipped:
             for entry in zipped.infolist():

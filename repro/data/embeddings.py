@@ -1,7 +1,7 @@
-"""Word vectors: GloVe's text files, read once for a vocabulary and cached, or random ones.
+"""Word vectors: GloVe's text files, read once per vocabulary and cached, or random ones.
 
-A file of GloVe has one word a line, then its numbers, all separated by one space, and no header. A
-few of its words hold spaces themselves, so the numbers are split off from the right.
+A line of a GloVe file is a word and its numbers, all separated by one space; there is no header. A
+few words contain spaces themselves, so the numbers are split off from the right.
 
 References:
     Pennington et al. (2014), GloVe: Global vectors for word representation.
@@ -31,11 +31,11 @@ from repro.data.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """The vectors of a vocabulary.
+    """Vectors of all words of a vocabulary.
 
     Attributes:
         matrix: shape ``(len(vocabulary), dimension)``, float32; the row of ``PAD`` is zero.
-        known: number of words whose vector was not drawn.
+        known: number of words whose vector was found, not drawn at random.
     """
 
     matrix: Tensor
@@ -44,11 +44,11 @@ class WordVectors:
 
 @dataclass(frozen=True, eq=False)
 class FoundVectors:
-    """The vectors of a file or a text that a vocabulary needs.
+    """Vectors of the words of a vocabulary that a file or a text provides.
 
     Attributes:
-        rows: ids of the words, rising, shape ``(k,)``.
-        vectors: theirs, shape ``(k, dimension)``, float32.
+        rows: ids of the words, ascending, shape ``(k,)``.
+        vectors: vectors of these words, shape ``(k, dimension)``, float32.
     """
 
     rows: Tensor
@@ -62,18 +62,18 @@ def word_vectors(
     glove: Path | None = None,
     cache_dir: Path | None = None,
 ) -> WordVectors:
-    """Vectors of every word; those that no file gives are drawn from a normal distribution.
+    """Return vectors of all words; those in no file are drawn from a normal distribution.
 
     Args:
-        vocabulary: gives the order of the rows, and of the draws.
-        choice: source and size.
+        vocabulary: words, in the order of the rows and of the draws.
+        choice: source and size of the vectors.
         seed: seed of the draws.
-        glove: the file, for the source ``"glove"``.
-        cache_dir: where what was read is kept; ``None`` keeps nothing.
+        glove: file for the source ``"glove"``.
+        cache_dir: folder of cached vectors; ``None`` disables the cache.
 
     Raises:
-        DataError: the source is ``"glove"`` and no file is given, or it is missing or malformed,
-            or holds no word of the vocabulary.
+        DataError: the source is ``"glove"`` and no file is given, or the file is missing or
+            malformed, or contains no word of the vocabulary.
     """
     if choice.vectors == "random":
         return place_vectors(vocabulary, choice, seed, None)
@@ -94,7 +94,7 @@ def word_vectors(
 def place_vectors(
     vocabulary: Vocabulary, choice: WordVectorConfig, seed: int, found: FoundVectors | None
 ) -> WordVectors:
-    """Vectors that were found, and for all other words vectors drawn from a normal distribution."""
+    """Combine found vectors with vectors of the other words drawn from a normal distribution."""
     generator = torch.Generator().manual_seed(seed)
     size = (len(vocabulary), choice.vector_size)
     matrix = torch.normal(0.0, choice.embedding_std, size, generator=generator)
@@ -106,10 +106,10 @@ def place_vectors(
 
 
 def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVectors:
-    """Read the vectors of a vocabulary in one pass; the first of duplicate words counts.
+    """Read the vectors of a vocabulary in one pass; the first line of a repeated word counts.
 
     Raises:
-        DataError: the file is missing or malformed, or holds no word of the vocabulary; names
+        DataError: the file is missing or malformed, or contains no word of the vocabulary; names
             the file and the line.
     """
     ids = {token.encode(): index for index, token in enumerate(vocabulary.tokens)}
@@ -117,7 +117,7 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
     with _opened(path).open("rb") as stream:
         for number, content in enumerate(stream, start=1):
             line = content.removeprefix(BOM_UTF8) if number == 1 else content
-            # A word of the vocabulary has no space, so only its lines need to be split.
+            # Words of the vocabulary have no space, so only their lines need to be parsed.
             if number > 1 and line.partition(b" ")[0] not in ids:
                 continue
             word, *numbers = line.rstrip(b"\r\n").rsplit(b" ", dimension)
@@ -145,9 +145,9 @@ def read_glove(path: Path, vocabulary: Vocabulary, dimension: int) -> FoundVecto
 
 
 def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
-    """SHA-256 of a file of vectors; with ``cache_dir``, read again only after it has changed.
+    """Compute the SHA-256 of a file of vectors, or read it from the cache.
 
-    A file counts as unchanged while its place, size and time of change are the same.
+    The cached value is used while path, size and modification time of the file are the same.
 
     Raises:
         DataError: the file is missing.
@@ -160,14 +160,14 @@ def glove_fingerprint(path: Path, cache_dir: Path | None = None) -> str:
     try:
         verify(note)
         return str(json.loads(note.read_bytes())["sha256"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # damage is a ValueError too
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # DamagedFileError is one
         digest = sha256_of_file(path)
     atomic_write_json(note, {"file": content, "sha256": digest}, checksum=True)
     return digest
 
 
 def kept_vectors(place: Path, make: Callable[[], FoundVectors]) -> FoundVectors:
-    """Read what a file keeps; make and keep it where there is no such file or it is damaged."""
+    """Read cached vectors; if the file is missing or damaged, make them and write it."""
     try:
         verify(place)
         return FoundVectors(**load_file(place))

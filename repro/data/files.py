@@ -1,4 +1,4 @@
-"""Checksums and lines of files, and writes that leave equal files alone."""
+"""Checksums and lines of files, and writes that leave identical files untouched."""
 
 import hashlib
 import json
@@ -16,29 +16,29 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def write_if_changed(path: Path, content: bytes) -> None:
-    """Write a whole file or nothing; an existing file with the same bytes is left alone."""
+    """Write a file atomically, unless it exists with the same bytes."""
     if not path.is_file() or path.read_bytes() != content:
         atomic_write_bytes(path, content)
 
 
 def sha256_of(content: bytes) -> str:
-    """SHA-256 of ``content`` as 64 hexadecimal digits."""
+    """Return the SHA-256 of ``content`` as 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
 def numbered_lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of UTF-8 text that was read whole; see :func:`decoded_lines`."""
+    """Decode and number the lines of the content of a file; see :func:`decoded_lines`."""
     return decoded_lines(BytesIO(content), path)
 
 
 def decoded_lines(lines: Iterable[bytes], path: Path) -> Iterator[tuple[int, str]]:
-    """Decode and number the lines of a text file; every reader of text starts here.
+    """Decode and number the lines of a text file, as all readers of text do.
 
-    Only LF and CR LF end a line; other line breaks of Unicode are ordinary symbols. A byte order
-    mark at the start of the file is not part of its text.
+    Only LF and CR LF end a line; other line breaks of Unicode are ordinary characters. A byte order
+    mark at the start of the file is dropped.
 
     Args:
-        lines: a binary stream, or its lines; the last one may lack its LF.
+        lines: binary stream, or its lines; the last one may lack its LF.
         path: the file, for messages.
 
     Yields:
@@ -60,8 +60,8 @@ def parse_json_object(line: str) -> dict[str, Any]:
     """Parse one line of a file of JSON objects.
 
     Raises:
-        ValueError: the line is no JSON object, or a text in it has a lone surrogate: half of a
-            pair of escapes, which UTF-8 cannot encode.
+        ValueError: the line is not a JSON object, or a string in it has a lone surrogate, which
+            UTF-8 cannot encode.
     """
     try:
         record = json.loads(line)
@@ -69,7 +69,7 @@ def parse_json_object(line: str) -> dict[str, Any]:
         raise ValueError(f"expected a JSON object ({error})") from None
     if not isinstance(record, dict):
         raise ValueError(f"expected a JSON object, found {type(record).__name__}")
-    # Decoded UTF-8 holds no surrogate, so that only escapes can bring one in.
+    # Decoded UTF-8 contains no surrogates, so only an escape can introduce one.
     if "\\u" in line and (found := _SURROGATE.search(json.dumps(record, ensure_ascii=False))):
         raise ValueError(
             f"expected text that UTF-8 can encode, found the lone surrogate {found[0]!r}"

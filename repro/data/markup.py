@@ -1,7 +1,7 @@
 """Text in the markup of evaluation campaigns: transcripts with tags, segments of SGM and XML.
 
-Both are read line by line with patterns, never by an XML parser: the files of the campaigns are
-often not well-formed, and a parser would expand entities that a hostile file defines.
+Both are read line by line with regular expressions, never by an XML parser: the files are often not
+well-formed, and a parser would expand entities that a malicious file defines.
 """
 
 import re
@@ -19,9 +19,9 @@ _COLUMNS = "|||"
 
 
 def transcript_lines(path: Path, headings: bool = False) -> Iterator[str]:
-    """Sentences of ``train.tags.<pair>.<language>`` of IWSLT: lines that begin with no tag.
+    """Yield the lines of ``train.tags.<pair>.<language>`` of IWSLT that do not start with a tag.
 
-    With ``headings`` also titles and descriptions of the talks, in their places.
+    With ``headings``, titles and descriptions of the talks are yielded as well.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.
@@ -35,11 +35,11 @@ def transcript_lines(path: Path, headings: bool = False) -> Iterator[str]:
 
 
 def segments(path: Path) -> Iterator[str]:
-    """Texts between ``<seg …>`` and ``</seg>``, with the five entities of XML resolved.
+    """Yield the texts between ``<seg …>`` and ``</seg>``, with the five entities of XML resolved.
 
     Raises:
-        DataError: no segment, one inside another, one without an end or a beginning; names the
-            line. Also a missing file, and a line that is not UTF-8.
+        DataError: the file is missing or has no segment, a segment is nested or lacks its start or
+            end, or a line is not UTF-8; names the line.
     """
     parts: list[str] | None = None
     found = number = 0
@@ -63,7 +63,7 @@ def segments(path: Path) -> Iterator[str]:
 
 
 def column(path: Path, index: int) -> Iterator[str]:
-    """Yield the text before (0) or behind (1) ``|||`` on every line.
+    """Yield the text before (0) or after (1) ``|||`` on every line.
 
     Raises:
         DataError: the file is missing, or a line does not have two columns.

@@ -1,10 +1,10 @@
-"""One example of a sequence task, and links between its words; a module that needs no torch."""
+"""Examples of sequence tasks, and links between their words; does not import torch."""
 
 from typing import NamedTuple
 
 
 class Pair(NamedTuple):
-    """Ids of one example; neither side holds ``PAD``, ``BOS`` or ``EOS``."""
+    """Ids of both sides of an example, without ``PAD``, ``BOS`` and ``EOS``."""
 
     source: list[int]
     target: list[int]

@@ -13,7 +13,7 @@ from repro.data.files import decoded_lines, sha256_of
 
 
 class ParallelText(NamedTuple):
-    """The two files of one split."""
+    """Source and target file of one split."""
 
     source: Path
     target: Path
@@ -25,13 +25,13 @@ class ParallelCorpus:
 
     Attributes:
         name: name of the corpus.
-        source: language code of the source, or what kind of text it is.
-        target: likewise of the target.
-        splits: the files of each split; test sets begin with ``test``.
+        source: language code or kind of text of the source.
+        target: language code or kind of text of the target.
+        splits: files of each split; names of test sets start with ``test``.
         tokenised: whether words and punctuation are separated by spaces.
-        fingerprint: over the bytes of all files.
-        references: further targets of a test set, in files aligned with it.
-        unknown: words that stand for an unknown one, like the symbol of the vocabulary.
+        fingerprint: digest that identifies the content of all files.
+        references: additional targets of each test set, in files aligned with it.
+        unknown: words of the text that denote an unknown word.
     """
 
     name: str
@@ -52,14 +52,14 @@ class ParallelCorpus:
 def open_folder(
     folder: Path, source: str, target: str, *, tokenised: bool = False
 ) -> ParallelCorpus:
-    """Find a user's own corpus: ``<split>.<source>`` and ``<split>.<target>``, one text a line.
+    """Find a user's own corpus: ``<split>.<source>`` and ``<split>.<target>``, one text per line.
 
-    Splits are ``train``, ``dev``, ``test`` and every further one whose name begins with ``test_``.
+    Splits are ``train``, ``dev``, ``test`` and all others whose names start with ``test_``.
 
     Args:
-        folder: holds the files.
-        source: what the names of source files end with, for example a language code.
-        target: likewise of target files.
+        folder: folder of the files.
+        source: extension of source files, for example a language code.
+        target: extension of target files.
         tokenised: whether words and punctuation are separated by spaces.
 
     Raises:
@@ -87,12 +87,12 @@ def open_folder(
 
 
 def about(size: int) -> range:
-    """Accept sizes that differ by a hundredth at most."""
+    """Return the range of sizes within 1 % of ``size``."""
     return range(size - size // 100, size + size // 100 + 1)
 
 
 def check_size(path: Path, expected: int | range, reducible: bool = True) -> None:
-    """Compare the number of lines of a file with the published number, or range of numbers.
+    """Check that the number of lines of a file is the published one or in the given range.
 
     Raises:
         DataError: the file has another number of lines; if it is ``reducible``, the message
@@ -107,7 +107,7 @@ def check_size(path: Path, expected: int | range, reducible: bool = True) -> Non
 
 
 def stream_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file of any size, one at a time; see :func:`~repro.data.files.decoded_lines`.
+    """Yield the lines of a text file; see :func:`~repro.data.files.decoded_lines`.
 
     Raises:
         DataError: the file is missing, or a line is not UTF-8.
@@ -120,10 +120,10 @@ def stream_lines(path: Path) -> Iterator[str]:
 
 
 def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
-    """Pairs of lines without the spaces around them.
+    """Yield pairs of lines, stripped of surrounding whitespace.
 
     Raises:
-        DataError: a file is missing or not UTF-8, a line is blank, or one file is shorter.
+        DataError: a file is missing, empty or not UTF-8, a line is blank, or one file is shorter.
     """
     sides = stream_lines(text.source), stream_lines(text.target)
     number = 0
@@ -140,7 +140,7 @@ def read_pairs(text: ParallelText) -> Iterator[tuple[str, str]]:
 def in_step(
     source: Iterator[str], target: Iterator[str], text: ParallelText
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of lines of both sides; ``text`` names their files, for messages.
+    """Yield pairs of lines of both sides; ``text`` names their files in messages.
 
     Raises:
         DataError: one side has fewer lines.
@@ -153,7 +153,7 @@ def in_step(
 
 
 def write_lines(pairs: Iterable[tuple[str, str]], into: ParallelText) -> None:
-    """Write both sides of all pairs, one pair at a time; both files appear whole or not at all."""
+    """Write both sides of all pairs, one pair at a time; an error leaves neither file."""
     with (
         atomic_path(into.source) as first,
         atomic_path(into.target) as second,
@@ -166,7 +166,7 @@ def write_lines(pairs: Iterable[tuple[str, str]], into: ParallelText) -> None:
 
 
 def fingerprint(splits: Mapping[str, ParallelText]) -> str:
-    """SHA-256 over the names of the splits and the bytes of their files.
+    """Compute the SHA-256 over the names of the splits and the checksums of their files.
 
     Raises:
         DataError: a file is missing.

@@ -1,7 +1,7 @@
 """Preparation of a parallel corpus in cached stages: vocabularies and ids.
 
-Text is normalised and tokenised, split into subwords, counted into vocabularies and encoded. Each
-stage is kept in a folder named by the corpus and all settings up to it.
+Text is normalised and tokenised, split into subwords, counted for vocabularies and encoded. Each
+stage is cached in a folder named by a digest of the corpus and of all settings up to that stage.
 """
 
 import json
@@ -23,20 +23,20 @@ from repro.data.stages import cached_stage, identity_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
 
 SINK = "<SINK>"
-"""Last source token that takes the attention of target words without a counterpart."""
+"""Last source token, which receives the attention of target words without a counterpart."""
 _VERSION = 1
-"""Raised when a stage changes what it writes."""
+"""Version of the stages, incremented when the output of one changes."""
 _PRUNING_VERSION = 1
-"""Raised when the stage of pruned test sets changes what it writes."""
+"""Version of the stage of pruned test sets, incremented when its output changes."""
 
 
 @dataclass(frozen=True)
 class PreparedCorpus:
-    """Corpus as a model reads it: vocabularies of both sides and ids.
+    """Encoded corpus: vocabularies of both sides and ids.
 
     Attributes:
         splits: ids of every split, on disk.
-        texts: tokens of every split before they were split into subwords.
+        texts: tokens of every split, before segmentation into subwords.
     """
 
     corpus: ParallelCorpus
@@ -53,14 +53,14 @@ def prepare(
     cache: Path,
     sink: bool = False,
 ) -> PreparedCorpus:
-    """Run the stages that have not been run before.
+    """Prepare a corpus, running only the stages that are not cached.
 
     Args:
-        corpus: the files.
-        text: how text becomes tokens.
-        encoding: how tokens become ids.
-        cache: where stages are kept.
-        sink: end every source with :data:`SINK`.
+        corpus: files of the corpus.
+        text: settings for turning text into tokens.
+        encoding: settings for turning tokens into ids.
+        cache: folder of cached stages.
+        sink: append :data:`SINK` to every source.
 
     Raises:
         DataError: a line of the corpus is malformed, or no training pair is short enough.
@@ -91,19 +91,19 @@ def prepare(
 def stage_name(
     corpus: ParallelCorpus, text: TextSettings, encoding: EncodingSettings, sink: bool = False
 ) -> str:
-    """A name for a corpus with all settings of its preparation; see :func:`prepare`."""
+    """Return a digest of a corpus and all settings of its preparation; see :func:`prepare`."""
     settings = {"text": asdict(text), "encoding": asdict(encoding) | {"sink": sink}}
     start = {"corpus": corpus.fingerprint, "version": _VERSION} | _unknown(corpus)
     return identity_digest(start | settings)
 
 
 def _unknown(corpus: ParallelCorpus) -> dict[str, object]:
-    """Part of an identity that describes a corpus's unknown words; empty where it has none."""
+    """Return the part of an identity that records ``corpus.unknown``, empty if there is none."""
     return {"unknown": list(corpus.unknown)} if corpus.unknown else {}
 
 
 def strip_diacritics(text: str) -> str:
-    """Letters without their marks, for example Romanian "ș" as "s"."""
+    """Remove diacritics from letters: Romanian "ș" becomes "s"."""
     parts = unicodedata.normalize("NFD", text)
     return unicodedata.normalize("NFC", "".join(c for c in parts if not unicodedata.combining(c)))
 
@@ -119,7 +119,7 @@ def _splits(folder: Path) -> list[str]:
 def _rewrite(
     text: ParallelText, change: Sequence[Callable[[str], str]], into: ParallelText
 ) -> None:
-    """Write each side of all pairs as its function changes it."""
+    """Write all pairs with one function of ``change`` applied to each side."""
     write_lines(((change[0](one), change[1](other)) for one, other in read_pairs(text)), into)
 
 
@@ -132,16 +132,17 @@ def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -
 def prune_tests(
     corpus: ParallelCorpus, text: TextSettings, longest: int | None, cache: Path
 ) -> ParallelCorpus:
-    """Leave out the test pairs of which one side has more than ``longest`` tokens.
+    """Remove test pairs with more than ``longest`` tokens on one side.
 
-    The pairs that stay are written to a cached stage, further references included, so that
-    hypotheses, references and all metrics see the same pairs.
+    The remaining pairs, with additional references, are written to a cached stage, so that
+    hypotheses, references and all metrics use the same pairs.
 
     Args:
-        corpus: whose test sets to prune.
-        text: how text becomes tokens, which are counted before they are split into subwords.
-        longest: ``None`` returns the corpus as it is.
-        cache: where stages are kept.
+        corpus: corpus whose test sets are pruned.
+        text: settings for turning text into tokens, which are counted before segmentation into
+            subwords.
+        longest: maximum number of tokens; ``None`` returns the corpus unchanged.
+        cache: folder of cached stages.
 
     Raises:
         DataError: no pair of a test set is short enough.
@@ -158,7 +159,7 @@ def prune_tests(
     }
 
     def build(folder: Path) -> None:
-        """Write ``<split>.0`` with the targets, and ``<split>.<n>`` with each further reference."""
+        """Write ``<split>.0`` with the targets, ``<split>.<n>`` with each additional reference."""
         tokenise = normalisers(corpus, words)
         for split in corpus.tests:
             text = corpus.splits[split]
@@ -188,7 +189,7 @@ def prune_tests(
 def normalisers(
     corpus: ParallelCorpus, settings: TextSettings
 ) -> tuple[Callable[[str], str], Callable[[str], str]]:
-    """Functions that turn a line of the source and of the target into tokens."""
+    """Return functions that turn a line of the source and of the target into tokens."""
     unknown = dict.fromkeys(corpus.unknown, SPECIALS[Vocabulary.UNK])
 
     def normalise(text: str, side: str, language: str) -> str:
@@ -230,7 +231,7 @@ def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Pat
         )
 
     def frequent(*sides: int, extra: Sequence[str] = ()) -> Vocabulary:
-        """The special symbols, the most frequent others of these sides, and ``extra``."""
+        """Build a vocabulary of the most frequent symbols of these sides, then ``extra``."""
         words = (pair[side].split() for pair in read_pairs(train) for side in sides)
         kept = Vocabulary.build(words).tokens[: len(SPECIALS) + settings.vocabulary]
         return Vocabulary([*(token for token in kept if token not in extra), *extra])

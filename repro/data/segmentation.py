@@ -13,16 +13,16 @@ from repro.atomic import atomic_write_text
 from repro.data.errors import DataError
 
 SEPARATOR = "@@"
-"""Ends every subword that does not end a word."""
-_REMEMBERED = 1 << 19
-"""Words whose subwords are kept; after that many the table starts anew."""
+"""Suffix of every subword that does not end a word."""
+_CACHE_SIZE = 1 << 19
+"""Maximum number of words whose subwords are cached; a full cache is cleared."""
 
 
 @lru_cache(maxsize=8)
 def moses_tokeniser(language: str) -> Callable[[str], str]:
-    """Puts spaces between the words and signs of a text, as the Moses scripts do.
+    """Return a function that separates words and punctuation by spaces, as the Moses scripts do.
 
-    The language, two letters, chooses the list of abbreviations.
+    The two-letter language code selects the list of abbreviations.
     """
     from sacremoses import MosesTokenizer  # takes a second to import
 
@@ -32,7 +32,7 @@ def moses_tokeniser(language: str) -> Callable[[str], str]:
 
 @lru_cache(maxsize=8)
 def moses_detokeniser(language: str) -> Callable[[str], str]:
-    """Undoes :func:`moses_tokeniser`, up to spaces that it cannot know."""
+    """Return an inverse of :func:`moses_tokeniser`'s result, approximate as to spaces."""
     from sacremoses import MosesDetokenizer
 
     detokeniser = MosesDetokenizer(lang=language)
@@ -40,7 +40,7 @@ def moses_detokeniser(language: str) -> Callable[[str], str]:
 
 
 class SubwordSegmenter:
-    """Byte pair encoding with learnt merges, ``codes`` in the format of subword-nmt.
+    """Byte pair encoding with learnt merges: ``codes`` in the format of subword-nmt.
 
     References:
         Sennrich, Haddow & Birch (2016), Neural machine translation of rare words with subword
@@ -54,27 +54,27 @@ class SubwordSegmenter:
 
     @classmethod
     def learn(cls, sentences: Iterable[str], merges: int) -> "SubwordSegmenter":
-        """Learn merges from tokenised sentences; ties are broken by the text alone.
+        """Learn merges from tokenised sentences; ties are broken by the symbols.
 
-        Sentences are read once and not kept: memory grows with the number of distinct words.
+        Sentences are read once and not stored: memory grows with the number of distinct words.
 
         Raises:
-            ValueError: fewer than one merge is asked for.
+            ValueError: ``merges`` is less than 1.
         """
         if merges < 1:
             raise ValueError(f"merges is at least 1, not {merges}")
         codes = io.StringIO()
-        # The library draws a progress bar of its own, also into log files.
+        # Suppress the progress bar of the library, which would also go into log files.
         with contextlib.redirect_stderr(io.StringIO()):
             learn_bpe((f"{sentence}\n" for sentence in sentences), codes, merges)
         return cls(codes.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> "SubwordSegmenter":
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Raises:
-            DataError: the file is missing or no list of merges.
+            DataError: the file is missing or not a list of merges.
         """
         if not path.is_file():
             raise DataError(f"{path} is missing: expected merges of byte pair encoding")
@@ -85,7 +85,7 @@ class SubwordSegmenter:
         return cls(text)
 
     def save(self, path: Path) -> None:
-        """Write the merges."""
+        """Write the merges to a file."""
         atomic_write_text(path, self._codes)
 
     def __call__(self, sentence: str) -> str:
@@ -93,7 +93,7 @@ class SubwordSegmenter:
         found = []
         for word in filter(None, sentence.strip("\r\n ").split(" ")):
             if word not in self._pieces:
-                if len(self._pieces) >= _REMEMBERED:
+                if len(self._pieces) >= _CACHE_SIZE:
                     self._pieces.clear()
                 self._pieces[word] = " ".join(self._bpe.segment_tokens([word]))
                 self._bpe.cache.clear()  # which would grow without bound
@@ -102,5 +102,5 @@ class SubwordSegmenter:
 
 
 def join_subwords(tokens: Sequence[str]) -> list[str]:
-    """Words from subwords, also where a word is left unfinished at the end."""
+    """Join subwords into words; the last word may be incomplete."""
     return " ".join(tokens).replace(f"{SEPARATOR} ", "").removesuffix(SEPARATOR).split()

@@ -1,4 +1,4 @@
-"""Search for given sentences in a corpus, whatever its case, tokenisation and subwords."""
+"""Search for sentences in a corpus, irrespective of case, tokenisation and subwords."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -9,15 +9,15 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 
 
 def sentence_key(text: str) -> str:
-    """Letters and digits in lower case: equal for all tokenisations and subwords of a sentence.
+    """Return letters and digits in lower case, which all tokenisations of a sentence share.
 
-    Entities such as ``&apos;``, which the Moses tokeniser writes, are undone first.
+    Entities such as ``&apos;``, which the Moses tokeniser writes, are resolved first.
     """
     return "".join(letter for letter in html.unescape(text).lower() if letter.isalnum())
 
 
 def preference(names: Iterable[str], prefer: Sequence[str]) -> int:
-    """Position in ``prefer`` of the first text that is one of the names, else its length."""
+    """Return the index in ``prefer`` of the first text among ``names``, else ``len(prefer)``."""
     keys = {sentence_key(name) for name in names}
     return next((n for n, text in enumerate(prefer) if sentence_key(text) in keys), len(prefer))
 
@@ -29,17 +29,17 @@ def find_pairs(
     wanted: Iterable[str],
     ignored: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Position of the first pair one side of which is a wanted sentence.
+    """Find the first pair that has a wanted sentence on one side, for each wanted sentence.
 
     Args:
-        pairs: ids of both sides.
+        pairs: pairs to search.
         source: vocabulary of the sources.
         target: vocabulary of the targets.
         wanted: sentences; case, spaces and punctuation do not matter.
-        ignored: tokens that are no part of a sentence. Unknown words match nothing.
+        ignored: tokens that are not part of a sentence. Unknown words match nothing.
 
     Returns:
-        Wanted sentence to position; sentences that no pair has are left out.
+        Position of the pair of each wanted sentence; sentences without a pair are left out.
     """
     rest = {key: text for text in wanted if (key := sentence_key(text))}
     keys, other_keys = _token_keys(source, ignored), _token_keys(target, ignored)
@@ -54,11 +54,11 @@ def find_pairs(
 
 
 def _token_keys(vocabulary: Vocabulary, ignored: Sequence[str]) -> list[str]:
-    """Key of each token: a sentence is the concatenation of its tokens."""
+    """Return the key of each token; that of a sentence is the concatenation over its tokens."""
     blank = {*SPECIALS, *ignored}
     keys = [
         "" if token in blank else sentence_key(token.removesuffix(SEPARATOR))
         for token in vocabulary.tokens
     ]
-    keys[Vocabulary.UNK] = SPECIALS[Vocabulary.UNK]  # its brackets are in no key
+    keys[Vocabulary.UNK] = SPECIALS[Vocabulary.UNK]  # matches nothing: no key has brackets
     return keys

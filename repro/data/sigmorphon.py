@@ -1,7 +1,7 @@
 """CoNLL–SIGMORPHON 2018 task 1: morphological inflection in 103 languages.
 
 Files ``conll2018/task1/{all,surprise}/<language>-{train-medium,train-high,dev,test}``: UTF-8,
-one example a line, ``lemma TAB form TAB tags`` with the tags joined by ``;``.
+one example per line, ``lemma TAB form TAB tags`` with the tags joined by ``;``.
 
 References:
     Cotterell et al. (2018), The CoNLL–SIGMORPHON 2018 shared task.
@@ -24,7 +24,7 @@ FETCH_HINT = SIGMORPHON.how_to_get
 
 @dataclass(frozen=True, slots=True)
 class Inflection:
-    """One example: the form that ``lemma`` takes under ``tags``; text exactly as in the file."""
+    """Form that ``lemma`` takes under ``tags``, with text exactly as in the file."""
 
     language: str
     lemma: str
@@ -34,10 +34,11 @@ class Inflection:
 
 @dataclass(frozen=True)
 class SigmorphonCorpus:
-    """The examples of all chosen languages, joined in alphabetical order of the languages.
+    """Examples of all chosen languages, concatenated in alphabetical order of the languages.
 
     Attributes:
-        setting: ``"medium"`` (about 1,000 training examples a language) or ``"high"`` (10,000).
+        setting: ``"medium"`` (about 1,000 training examples per language), ``"high"`` (10,000), or
+            ``"own"`` for word lists of a user.
         languages: the chosen languages, sorted.
         fingerprint: SHA-256 over the names and the SHA-256 of every file that was read.
     """
@@ -51,7 +52,7 @@ class SigmorphonCorpus:
 
 
 def source_tokens(example: Inflection) -> list[str]:
-    """Language token, tag tokens, then one symbol per character of the lemma.
+    """Return a language token, tag tokens, then one symbol per character of the lemma.
 
     References:
         Peters et al. (2019), §4.1.
@@ -61,7 +62,7 @@ def source_tokens(example: Inflection) -> list[str]:
 
 
 def target_tokens(example: Inflection) -> list[str]:
-    """One symbol per character of the form; ``"".join`` gives the form back."""
+    """Return one symbol per character of the form; ``"".join`` restores it."""
     return list(example.form)
 
 
@@ -95,15 +96,15 @@ def read_file(path: Path, language: str) -> list[Inflection]:
 
 
 def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> SigmorphonCorpus:
-    """Read training, development and test data of several languages.
+    """Read training, validation and test data of several languages.
 
     Args:
         data_dir: folder that holds ``conll2018/task1``, or ``conll2018``, or ``task1`` itself.
         setting: ``"medium"`` or ``"high"``.
-        languages: names as in the files; ``None`` takes every language that has the setting.
+        languages: names as in the files; ``None`` means all with training data of the setting.
 
     Raises:
-        DataError: corpus, language, setting or file missing, or a malformed line.
+        DataError: the corpus, a language, the setting or a file is missing, or a line is malformed.
     """
     inside = (data_dir / "conll2018" / "task1", data_dir / "task1", data_dir)
     task_dir = next((d for d in inside if any((d / name).is_dir() for name in FOLDERS)), None)
@@ -125,8 +126,8 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
             "task.languages is empty: name a language, or set task.languages=null for all of them"
         )
     chosen = sorted(files if languages is None else set(languages))
-    developed = {p.name.removesuffix("-dev") for folder in folders for p in folder.glob("*-dev")}
-    known = sorted(files.keys() | developed)
+    with_dev = {p.name.removesuffix("-dev") for folder in folders for p in folder.glob("*-dev")}
+    known = sorted(files.keys() | with_dev)
     for language in chosen:
         if language not in known:
             nearest = difflib.get_close_matches(language, known, n=3) or known[:10]
@@ -145,11 +146,11 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
 
 
 def load_word_lists(folder: Path, languages: list[str] | None = None) -> SigmorphonCorpus:
-    """Read word lists of your own: ``<language>-{train,dev,test}`` in the format of the task.
+    """Read user-supplied word lists ``<language>-{train,dev,test}`` in the format of the task.
 
     Args:
-        folder: holds the files, of any languages.
-        languages: ``None`` takes every one with training data.
+        folder: folder of the files, of any languages.
+        languages: languages to read; ``None`` means all with training data.
 
     Raises:
         DataError: a language or file is missing, or a line is malformed; names file and line.
@@ -170,7 +171,7 @@ def load_word_lists(folder: Path, languages: list[str] | None = None) -> Sigmorp
 
 
 def _read(files: Mapping[str, Path], setting: str) -> SigmorphonCorpus:
-    """Read the files of each language, given that of its training data."""
+    """Read all splits of each language; ``files`` has the training file of each."""
     splits: dict[str, list[Inflection]] = {"train": [], "dev": [], "test": []}
     lines = []
     for language, train in files.items():

@@ -1,4 +1,4 @@
-"""Preparation in cached stages: each makes a folder, named by all that its content depends on."""
+"""Cached stages of preparation, each a folder named by a digest of all that determines it."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _IDENTITY = "identity.json"
 
 
 def identity_digest(identity: Mapping[str, object]) -> str:
-    """A short name for an identity: values of JSON, in any order."""
+    """Return a short digest of an identity of JSON values, irrespective of the order of keys."""
     text = json.dumps(identity, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
@@ -26,17 +26,16 @@ def identity_digest(identity: Mapping[str, object]) -> str:
 def cached_stage(
     root: Path, name: str, identity: Mapping[str, object], build: Callable[[Path], None]
 ) -> Path:
-    """Build the folder of a stage, unless it is there with every file as it was written.
+    """Build the folder of a stage, unless it exists and matches its checksums.
 
-    The folder appears whole or not at all, with the checksums of its files. Two processes may build
-    it at the same time: what the first one finishes is kept. A damaged folder is named in a warning
-    and replaced.
+    The folder is created atomically, with the checksums of its files. Two processes may build it
+    at the same time: the first result is kept. A damaged folder is replaced with a warning.
 
     Args:
-        root: where stages are kept.
-        name: what the stage does, the first part of the folder's name.
-        identity: all that the content depends on, the stage before it included.
-        build: fills an empty folder.
+        root: folder of cached stages.
+        name: name of the stage, the first part of the folder's name.
+        identity: all that determines the content, preceding stages included.
+        build: function that fills an empty folder.
     """
     folder = root / f"{name}-{identity_digest(identity)}"
     damaged = damaged_files(folder)
@@ -57,7 +56,7 @@ def cached_stage(
         try:
             os.rename(temporary, folder)
         except OSError:
-            # A folder that is not empty cannot be replaced: another process was faster.
+            # A nonempty folder cannot be replaced: another process was faster.
             if not folder.is_dir():
                 raise
     finally:

@@ -1,7 +1,7 @@
 """Article–title pairs of Gigaword and the summaries of DUC, in the layout ``sumdata``.
 
-The texts write an unknown word as ``<unk>`` or as ``UNK``, and not the same in all files; both are
-read as the vocabulary's symbol.
+Unknown words appear as ``<unk>`` in some files and as ``UNK`` in others; both are read as the
+vocabulary's symbol.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ _UNKNOWN = ("UNK",)
 def open_summaries(
     data_dir: Path, *, check_sizes: bool = True, generated: bool = False
 ) -> ParallelCorpus:
-    """Find the corpus below ``data_dir/sumdata``; DUC test sets are taken where they are.
+    """Find the corpus below ``data_dir/sumdata``, including the DUC test sets that are present.
 
     Args:
-        data_dir: folder that holds ``sumdata``.
-        check_sizes: refuse another number of training and validation pairs than Gigaword has; those
-            of test sets are always checked.
-        generated: accept any sizes; the corpus is not Gigaword but has its layout.
+        data_dir: folder that contains ``sumdata``.
+        check_sizes: require the numbers of training and validation pairs of Gigaword; test sets are
+            always checked.
+        generated: accept any sizes, for a generated corpus in the layout of Gigaword.
 
     Raises:
         DataError: a file is missing, a size is wrong, or a line of a reference is malformed.
@@ -37,7 +37,7 @@ def open_summaries(
         ParallelText(place / f"{split}.article{end}", place / f"{split}.title{end}")
         for split, end in (("valid", ".filter.txt"), ("train", ".txt"), ("train", ".filter.txt"))
     )
-    # The training files go by either of two names.
+    # The training files have either of two names.
     train = next((text for text in trains if text.source.is_file()), None)
     if train is None:
         raise DataError(
@@ -56,7 +56,7 @@ def open_summaries(
             files = tuple(place / file for file in _REFERENCE_NAMES)
             splits[split] = ParallelText(place / "input.txt", files[0])
             references[split], sizes[split] = files[1:], corpus.sizes[split]
-    # Further references are splits of their own for the fingerprint.
+    # For the fingerprint, each additional reference counts as a split.
     further = {
         f"{split}/{number}": ParallelText(splits[split].source, path)
         for split, paths in references.items()
@@ -68,7 +68,7 @@ def open_summaries(
         if check_sizes or not reducible:
             check_size(splits[split].source, size, reducible)
     for text in further.values():
-        for _ in read_pairs(text):  # training never reads them: errors would come after it
+        for _ in read_pairs(text):  # training never reads them: report errors now
             pass
     unknown = () if generated else _UNKNOWN
     return ParallelCorpus("gigaword", "article", "title", splits, True, digest, references, unknown)

@@ -1,4 +1,4 @@
-"""Parallel corpora of translation: plain files, or files of a campaign that are assembled once."""
+"""Parallel corpora of translation: plain files, or files of a campaign, assembled once."""
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -21,7 +21,7 @@ from repro.data.segmentation import moses_tokeniser
 from repro.data.stages import cached_stage
 
 _VERSION = 1
-"""Raised when a recipe, or what is made of it, changes."""
+"""Version of assembled corpora, incremented when a recipe or its output changes."""
 
 
 def open_corpus(
@@ -35,16 +35,16 @@ def open_corpus(
 ) -> ParallelCorpus:
     """Find a corpus and check its sizes.
 
-    Plain files are taken as they are. Without them, a corpus with a recipe is assembled from the
-    files of its archives, once.
+    Plain files are used as they are. Without them, a corpus with a recipe is assembled once from
+    the files of its archives.
 
     Args:
-        corpus: the declaration.
-        data_dir: folder that holds the corpus's folder.
+        corpus: declaration of the corpus.
+        data_dir: folder that contains the corpus's folder.
         source: language to translate from.
         target: language to translate into.
-        check_sizes: refuse another number of pairs than the corpus has.
-        cache: where an assembled corpus is kept; ``data_dir/assembled`` by default.
+        check_sizes: require the published numbers of pairs.
+        cache: folder of assembled corpora; ``data_dir/assembled`` by default.
 
     Raises:
         DataError: no such language, a file is missing or malformed, or a size is wrong.
@@ -80,7 +80,7 @@ def open_corpus(
 def _assembled(
     corpus: ParallelTexts, recipe: Recipe, data_dir: Path, cache: Path, absent: Path
 ) -> Path:
-    """Folder of the splits as plain text, assembled from files below that of the recipe."""
+    """Assemble the splits from files below the folder of the recipe; return their folder."""
     folder = data_dir / recipe.folder
     there = sorted(path for path in folder.rglob("*") if path.is_file())
     found = {name: [p for p in there if fnmatchcase(p.name, name)] for name in recipe.names}
@@ -102,9 +102,9 @@ def _assembled(
 
 
 def _write(recipe: Recipe, other: str, files: Mapping[str, Path], folder: Path) -> None:
-    """Write all splits; a selection divides training pairs that fit into training and validation.
+    """Write all splits, the pairs of their parts in order, without pairs that lack a side.
 
-    Pairs of all parts come one after the other, without those that lack a side.
+    A selection filters the training pairs and splits them into training and validation data.
     """
 
     def pairs(parts: tuple[Part, ...]) -> Iterator[tuple[str, str]]:
@@ -135,7 +135,7 @@ def _write(recipe: Recipe, other: str, files: Mapping[str, Path], folder: Path) 
 
 
 def length_filter(selection: Selection, other: str) -> Callable[[tuple[str, str]], bool]:
-    """Return a test of the tokenised lengths of a pair."""
+    """Return a predicate that checks the numbers of tokens of a pair."""
     tokenisers = moses_tokeniser(other), moses_tokeniser("en")
 
     def fits(pair: tuple[str, str]) -> bool:

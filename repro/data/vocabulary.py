@@ -1,4 +1,4 @@
-"""The two-way table between symbols and ids."""
+"""Vocabulary: bijection between symbols and ids."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,10 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Vocabulary:
-    """Symbols and their ids; the first four ids are padding, unknown, begin and end.
+    """Symbols and their ids; the first four are padding, unknown, begin and end.
 
     Args:
-        tokens: every symbol in the order of its id, the four special symbols first.
+        tokens: symbols in the order of their ids, the four special symbols first.
 
     Raises:
         ValueError: the special symbols do not come first, or a symbol is repeated.
@@ -32,15 +32,15 @@ class Vocabulary:
 
     @classmethod
     def build(cls, sequences: Iterable[Sequence[str]], min_count: int = 1) -> "Vocabulary":
-        """Count the symbols of ``sequences`` and keep the frequent ones.
+        """Build a vocabulary of the frequent symbols of ``sequences``.
 
         Args:
             sequences: sequences of symbols; a special symbol among them keeps its own id.
-            min_count: a symbol is kept when it occurs at least this often.
+            min_count: symbols with fewer occurrences are dropped.
 
         Returns:
-            The vocabulary, ordered by falling count, then by symbol: independent of the order
-            of ``sequences``.
+            The vocabulary, ordered by descending count, then by symbol, hence independent of the
+            order of ``sequences``.
         """
         counts = Counter(token for sequence in sequences for token in sequence)
         kept = [t for t, n in counts.items() if n >= min_count and t not in SPECIALS]
@@ -59,11 +59,11 @@ class Vocabulary:
         return hash(tuple(self.tokens))
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Ids of ``tokens``, unknown ones as ``UNK``; adds neither ``BOS`` nor ``EOS``."""
+        """Return the ids of ``tokens``, ``UNK`` for unknown ones, without ``BOS`` and ``EOS``."""
         return [self._ids.get(token, self.UNK) for token in tokens]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Symbols of ``ids`` up to the first ``EOS``, without ``PAD`` and ``BOS``."""
+        """Return the symbols of ``ids`` up to the first ``EOS``, without ``PAD`` and ``BOS``."""
         symbols = []
         for index in ids:
             if index == self.EOS:
@@ -73,15 +73,15 @@ class Vocabulary:
         return symbols
 
     def to_json(self) -> list[str]:
-        """The symbols as a list that ``json`` can write; read back by :meth:`from_json`."""
+        """Return the symbols as a list that ``json`` can write, the input of :meth:`from_json`."""
         return list(self.tokens)
 
     @classmethod
     def from_json(cls, tokens: object) -> "Vocabulary":
-        """Read what :meth:`to_json` gave.
+        """Build the vocabulary from the result of :meth:`to_json`.
 
         Raises:
-            ValueError: not a list of strings, or not a vocabulary.
+            ValueError: ``tokens`` is not a list of strings or not a valid vocabulary.
         """
         if not isinstance(tokens, list) or not all(isinstance(t, str) for t in tokens):
             raise ValueError("a stored vocabulary is a list of strings")

@@ -63,7 +63,7 @@ def test_a_small_memory_of_words_changes_nothing(monkeypatch):
     sentences = [*TEXT, " slowly  lowest\u00a0wide ", "newest lower slowly"]
     codes = SubwordSegmenter.learn(TEXT, merges=8)._codes
     library = BPE(io.StringIO(codes), separator=SEPARATOR)
-    monkeypatch.setattr("repro.data.segmentation._REMEMBERED", 2)
+    monkeypatch.setattr("repro.data.segmentation._CACHE_SIZE", 2)
     segmenter = SubwordSegmenter(codes)
     for sentence in sentences:
         assert segmenter(sentence) == library.segment(sentence)

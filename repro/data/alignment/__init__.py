@@ -1,4 +1,4 @@
-"""Word alignment of sentence pairs, equal to fast_align: IBM Model 2 with a diagonal prior."""
+"""Word alignment of sentence pairs as by fast_align: IBM Model 2 with a diagonal prior."""
 
 from repro.data.alignment.links import (
     StoredLinks,

@@ -24,28 +24,28 @@ from repro.compilation import compiled_on_disk
 Integers = NDArray[np.int32] | NDArray[np.int64]
 
 NULL = 0
-"""Number of the source word that target words without a counterpart align to."""
+"""Number of the NULL word, to which target words without a counterpart align."""
 UNKNOWN = -1
 """Number of a word that was not seen in training."""
 _EMPTY = -1
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 UNSEEN = 1e-9
-"""Probability of a pair of words that never occurred together."""
+"""Probability of a pair of words that never occurred in one sentence pair."""
 LEAST_TENSION, MOST_TENSION = 0.1, 14.0
 _ASCENT_STEPS, _ASCENT_RATE = 8, 20.0
-"""Gradient steps of fast_align after each pass, and their rate."""
+"""Number of gradient steps of fast_align after each pass, and their step size."""
 
 
 class FlatCorpus(NamedTuple):
-    """Both sides of all pairs, one after the other: 4 bytes a word and 16 bytes a pair.
+    """Sentence pairs, concatenated: 4 bytes per word and 16 bytes per pair.
 
-    A named tuple, as compiled loops take it whole; its length is that of the tuple.
+    A named tuple, because Numba accepts it as an argument; ``len`` is that of the tuple.
 
     Attributes:
         source: word numbers of all source sentences.
         target: word numbers of all target sentences.
-        source_starts: where each source sentence starts, and the end of the last.
-        target_starts: likewise for target sentences.
+        source_starts: offset of each source sentence, then the end of the last.
+        target_starts: offset of each target sentence, then the end of the last.
     """
 
     source: Integers
@@ -59,16 +59,16 @@ class FlatCorpus(NamedTuple):
         return len(self.source_starts) - 1
 
     def turned(self) -> "FlatCorpus":
-        """Exchange source and target; the arrays are shared."""
+        """Return the corpus with source and target exchanged; the arrays are shared."""
         return FlatCorpus(self.target, self.source, self.target_starts, self.source_starts)
 
 
 class PairTable(NamedTuple):
-    """Hash table of word pairs.
+    """Hash table of word pairs with open addressing.
 
     Attributes:
-        keys: ``source * width + target`` of each slot; -1 where empty. A power of two many.
-        width: more than any target number.
+        keys: ``source * width + target`` of each slot, or -1 if empty; the length is a power of 2.
+        width: greater than any target number.
     """
 
     keys: NDArray[np.int64]
@@ -76,11 +76,11 @@ class PairTable(NamedTuple):
 
 
 class LinkModel(NamedTuple):
-    """Parameters of the distribution of links.
+    """Parameters of the distribution of alignment links.
 
     Attributes:
         table: the word pairs that occurred together.
-        probabilities: ``t`` of every slot of the table.
+        probabilities: ``t(target | source)`` of every slot of the table.
         null: ``p_0``, the probability of a target word without a counterpart.
         tension: ``λ`` of the diagonal prior.
     """
@@ -93,13 +93,13 @@ class LinkModel(NamedTuple):
 
 @njit(nogil=True)
 def closeness(i, m, j, n):
-    """``h``, positions counted from one."""
+    """Return ``h(i, j)``, with positions counted from one."""
     return -abs(i / m - j / n)
 
 
 @njit(nogil=True)
 def diagonal_weights(i, m, n, tension, weights):
-    """Write ``e^{λh}`` for all ``n`` source positions; return the sum."""
+    """Write ``e^{λh}`` of all ``n`` source positions to ``weights``; return the sum."""
     total = 0.0
     for j in range(n):
         weights[j] = math.exp(tension * closeness(i, m, j + 1, n))
@@ -109,7 +109,7 @@ def diagonal_weights(i, m, n, tension, weights):
 
 @njit(nogil=True)
 def find(keys, key):
-    """Slot of a key, or the empty slot where it would go."""
+    """Return the slot of a key, or the empty slot at which to insert it."""
     mask = np.uint64(len(keys) - 1)
     slot = (np.uint64(key) * _MIXER >> np.uint64(20)) & mask
     while keys[slot] != _EMPTY and keys[slot] != key:
@@ -119,9 +119,9 @@ def find(keys, key):
 
 @compiled_on_disk(nogil=True)
 def collect_pairs(corpus, targets):
-    """Table of every pair of a source word (or NULL) and a target word in one sentence pair.
+    """Collect every pair of a source word (or NULL) and a target word of one sentence pair.
 
-    The corpus has ``targets`` different target words, and no unknown one.
+    The corpus has ``targets`` distinct target words and no unknown word.
     """
     width = targets + 1
     source, target, source_starts, target_starts = corpus
@@ -145,7 +145,7 @@ def collect_pairs(corpus, targets):
 
 @njit(nogil=True)
 def _probability(model, source, target):
-    """``t(target | source)``; words and pairs that were never seen have a small constant."""
+    """Return ``t(target | source)``, or :data:`UNSEEN` for words or pairs not seen in training."""
     if source == UNKNOWN or target == UNKNOWN:
         return UNSEEN
     slot = find(model.table.keys, source * model.table.width + target)
@@ -154,29 +154,29 @@ def _probability(model, source, target):
 
 @njit(nogil=True)
 def joint(model, words, target, i, m, out):
-    """Write ``δ(j) t(e | f_j)`` for NULL (place 0) and all source positions; return the sum."""
+    """Write ``δ(j) t(e | f_j)`` of NULL (index 0) and all source positions; return the sum."""
     n = len(words)
-    total = (1.0 - model.null) / diagonal_weights(i, m, n, model.tension, out[1:])
+    scale = (1.0 - model.null) / diagonal_weights(i, m, n, model.tension, out[1:])
     out[0] = model.null * _probability(model, NULL, target)
     evidence = out[0]
     for j in range(n):
-        out[j + 1] *= total * _probability(model, words[j], target)
+        out[j + 1] *= scale * _probability(model, words[j], target)
         evidence += out[j + 1]
     return evidence
 
 
 @compiled_on_disk(nogil=True)
 def expected_counts(corpus, model, first, counts):
-    """Add the expected number of uses of every pair to ``counts``.
+    """Add the expected number of links of every word pair to ``counts``.
 
-    Target positions in the returned sum of ``h`` are counted from ``first``, elsewhere from one.
+    In the returned sum of ``h``, target positions are counted from ``first``; elsewhere from one.
 
     Returns:
-        Log-likelihood, expected links other than to NULL, and the expected sum of ``h``.
+        Log-likelihood, expected number of links other than to NULL, and expected sum of ``h``.
     """
     source, target, source_starts, target_starts = corpus
     keys, width = model.table
-    likelihood = links = near = 0.0
+    likelihood = links = closeness_sum = 0.0
     longest = np.max(np.diff(source_starts)) + 1
     share = np.empty(longest)
     for s in range(len(source_starts) - 1):
@@ -191,13 +191,13 @@ def expected_counts(corpus, model, first, counts):
                 posterior = share[j + 1] / evidence
                 counts[find(keys, words[j] * width + word)] += posterior
                 links += posterior
-                near += posterior * closeness(i + first, m, j + 1, n)
-    return likelihood, links, near
+                closeness_sum += posterior * closeness(i + first, m, j + 1, n)
+    return likelihood, links, closeness_sum
 
 
 @njit(nogil=True)
 def _digamma(x):
-    """``ψ(x)`` for ``x > 0``: recurrence up to 6, then the asymptotic series."""
+    """Compute ``ψ(x)`` for ``x > 0`` by recurrence up to 6, then by the asymptotic series."""
     value = 0.0
     while x < 6.0:
         value -= 1.0 / x
@@ -209,10 +209,10 @@ def _digamma(x):
 
 @compiled_on_disk(nogil=True)
 def normalise(table, counts, sources, concentration, probabilities):
-    """Write ``t`` from counts to ``probabilities``.
+    """Estimate ``t`` from counts and write it to ``probabilities``.
 
-    With a Dirichlet prior of this concentration for every pair, ``t`` is the exponential of the
-    variational mean of ``log t``; at concentration zero it is the relative frequency.
+    With a symmetric Dirichlet prior of this concentration, ``t`` is the exponential of the
+    variational mean of ``log t``; with concentration zero it is the relative frequency.
     """
     keys, width = table
     totals = np.zeros(sources + 1)
@@ -230,9 +230,9 @@ def normalise(table, counts, sources, concentration, probabilities):
 
 @compiled_on_disk(nogil=True)
 def best_links(corpus, model):
-    """The most probable source position of every target word, counted from 0; -1 for NULL.
+    """Return the most probable source position of every target word, from 0, or -1 for NULL.
 
-    The first of equally probable places counts, NULL before all.
+    Ties are resolved in favour of NULL, then of the first position.
     """
     source, target, source_starts, target_starts = corpus
     links = np.empty(len(target), np.int64)
@@ -249,7 +249,7 @@ def best_links(corpus, model):
 
 
 def sentence_sizes(corpus: FlatCorpus) -> np.ndarray:
-    """Each pair of lengths ``(m, n)`` once, with the number of sentence pairs that have it."""
+    """Count sentence pairs by their lengths: distinct rows ``(m, n, count)``."""
     lengths = np.stack([np.diff(corpus.target_starts), np.diff(corpus.source_starts)], axis=1)
     sizes, counts = np.unique(lengths, axis=0, return_counts=True)
     return np.concatenate([sizes, counts[:, None]], axis=1)
@@ -257,19 +257,19 @@ def sentence_sizes(corpus: FlatCorpus) -> np.ndarray:
 
 @njit(nogil=True)
 def _geometric(nearest, tension, steps, count):
-    """``Σ e^{λh}`` over ``count`` positions that leave the diagonal in steps of ``1 / steps``."""
+    """Sum ``e^{λh}`` over ``count`` values of ``h``, from ``nearest`` by ``-1 / steps``."""
     ratio = math.exp(-tension / steps)
     return math.exp(tension * nearest) * (1.0 - ratio**count) / (1.0 - ratio)
 
 
 @compiled_on_disk(nogil=True)
 def _prior_mean(sizes, tension):
-    """Sum over target words of ``Σ_j h e^{λh}``, divided by the normaliser of fast_align.
+    """Sum ``Σ_j h e^{λh}``, divided by the normaliser of fast_align, over all target words.
 
-    The program exchanges the two lengths in the normaliser: it sums over ``m`` positions around the
-    diagonal point ``i m / n``, those above it and those below it. Where the point lies above all of
-    them, its unsigned number of positions above wraps around, so that their geometric series is
-    summed to infinity.
+    The program exchanges the two lengths in the normaliser: it sums over ``m`` positions, those
+    above and those below the diagonal point ``i m / n``. If the point lies above all of them, the
+    unsigned number of positions above it wraps around, so that their geometric series is summed to
+    infinity.
     """
     result = 0.0
     for k in range(sizes.shape[0]):
@@ -291,13 +291,13 @@ def _prior_mean(sizes, tension):
 
 
 def fast_align_tension(sizes: np.ndarray, closeness_sum: float, tension: float) -> float:
-    """Update ``λ`` as the program fast_align does, on which published alignments rest.
+    """Update ``λ`` as the program fast_align does, to reproduce its alignments.
 
-    Eight steps along what would be the gradient of the expected log-likelihood, the difference
-    between observed and prior mean of ``h``, but for three slips: the observed mean counts target
-    positions from zero (the caller provides it so), the prior's normaliser exchanges the two
-    lengths, and words aligned to NULL count in the prior mean but not in the observed one. The
-    result is far below the maximum: 7.2 and not 13.7 on Multi30k (German to English).
+    Takes eight steps along the gradient of the expected log-likelihood, the posterior mean of ``h``
+    minus the prior mean, with three errors of the program: the posterior mean counts target
+    positions from zero (see ``closeness_sum``), the normaliser of the prior exchanges the two
+    lengths, and words aligned to NULL count in the prior mean only. The result is far from the
+    maximum of the likelihood: 7.2 instead of 13.7 on Multi30k (German to English).
 
     Args:
         sizes: result of :func:`sentence_sizes`.

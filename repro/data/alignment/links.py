@@ -1,4 +1,4 @@
-"""Alignment links: symmetric links of two directions, fertilities, storage on disk."""
+"""Alignment links: symmetrization of two directions, fertilities, storage on disk."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from repro.data.arrow import ArrowPairs, write_pairs
 from repro.data.pair import Links, Pair
 
 Symmetry = Literal["forward", "reverse", "grow-diag-final-and"]
-"""Rule by which links of two directions are kept."""
+"""Rule that selects among the links of both directions."""
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -16,23 +16,24 @@ _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1,
 def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
     """Grow the intersection of both directions along neighbours, then add isolated links.
 
-    A link of either direction next to a link (also diagonally) is added while its source or its
-    target word has no link. At the end, links of one direction are added where both words have
-    none, the forward ones first. Candidates are visited in order of their positions until a pass
-    adds none, as by ``atools``, the program that comes with fast_align.
+    A link of either direction that neighbours an accepted link (also diagonally) is added if its
+    source or its target word has no link yet. Passes over the candidates, in order of their
+    positions, are repeated until one adds none. Then links are added whose two words both have
+    none, the forward ones first. ``atools``, which comes with fast_align, does the same.
 
     Args:
-        forward: links of the source-to-target model.
+        forward: links ``(source, target)`` of the source-to-target model.
         reverse: links of the target-to-source model, also as ``(source, target)``.
 
     References:
-        Koehn et al. (2005), Edinburgh system description for the 2005 IWSLT evaluation.
+        Koehn et al. (2005), Edinburgh system description for the 2005 IWSLT speech translation
+        evaluation.
     """
     links = set(forward & reverse)
     sources, targets = {j for j, _ in links}, {i for _, i in links}
 
     def add_where(candidates: Links, wanted: Callable[[int, int], bool]) -> bool:
-        """Add the wanted candidates in order; return whether there were any."""
+        """Add the wanted candidates in order; return whether any was added."""
         before = len(links)
         for j, i in sorted(candidates - links):
             if wanted(j, i):
@@ -53,7 +54,7 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> Links:
 
 
 def fertilities(links: Links, length: int) -> list[int]:
-    """Number of links of each of ``length`` source positions.
+    """Count the links of each of ``length`` source positions.
 
     Raises:
         ValueError: a link lies outside the sentence.
@@ -69,7 +70,7 @@ def fertilities(links: Links, length: int) -> list[int]:
 def largest_fertilities(
     sentences: Iterable[Sequence[str]], alignments: Iterable[Links]
 ) -> dict[str, int]:
-    """The largest fertility of every word of source sentences and their links, at least 1.
+    """Find the largest fertility of every source word, at least 1.
 
     References:
         Malaviya et al. (2018), §4, GUIDED: the largest value observed in the training data, or 1
@@ -98,5 +99,5 @@ class StoredLinks(Sequence[Links]):
         return len(self._positions)
 
     def __getitem__(self, index: int) -> Links:  # type: ignore[override]  # no slices
-        """The links of one sentence pair; raises ``IndexError`` where there is none."""
+        """Return the links of one sentence pair; raise ``IndexError`` if there is none."""
         return frozenset(zip(*self._positions[index], strict=True))

@@ -1,4 +1,4 @@
-"""The aligner: numbers of words, training by expectation maximisation, links of both directions."""
+"""Word aligner: word numbers, expectation maximisation, links of both directions."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,13 +29,13 @@ Words = Sequence[str]
 Pairs = Iterable[tuple[Words, Words]]
 
 _BEAM = 4
-"""fast_align stores logarithms up to this multiple of the largest one (``-t -4``)."""
+"""Exponent of the pruning threshold of fast_align (``-t -4``); see :meth:`WordAligner.pruned`."""
 _PIECE = 10_000
 
 
 @dataclass(frozen=True)
 class WordNumbers:
-    """Numbers of the words of one language; known words start at 1."""
+    """Mapping of the words of one language to numbers from 1."""
 
     numbers: dict[str, int]
 
@@ -43,17 +43,17 @@ class WordNumbers:
         return len(self.numbers)
 
     def learn(self, sentence: Words) -> list[int]:
-        """Return the numbers of a sentence; a new word gets the next number."""
+        """Return the numbers of a sentence's words; a new word gets the next number."""
         numbers = self.numbers
         return [numbers.setdefault(word, len(numbers) + 1) for word in sentence]
 
     def encode(self, sentence: Words) -> list[int]:
-        """Return the numbers of a sentence, :data:`UNKNOWN` for new words."""
+        """Return the numbers of a sentence's words, :data:`UNKNOWN` for new words."""
         return [self.numbers.get(word, UNKNOWN) for word in sentence]
 
 
 def flatten(pairs: Pairs, source: WordNumbers, target: WordNumbers) -> FlatCorpus:
-    """Encode and join pairs, which are read once and not kept.
+    """Encode and concatenate pairs, reading them once and one at a time.
 
     Raises:
         DataError: a sentence is empty.
@@ -62,7 +62,7 @@ def flatten(pairs: Pairs, source: WordNumbers, target: WordNumbers) -> FlatCorpu
 
 
 def number_words(pairs: Pairs) -> tuple[FlatCorpus, WordNumbers, WordNumbers]:
-    """Number the words of both sides by first occurrence and join the pairs, in one reading.
+    """Number the words of both sides by first occurrence and concatenate the pairs, in one pass.
 
     Raises:
         DataError: there is no pair, or a sentence is empty.
@@ -93,13 +93,13 @@ def _join(
 
 @dataclass(frozen=True)
 class AlignerSettings:
-    """Training of an aligner; the defaults are those of ``fast_align -d -o -v``.
+    """Settings of the training of an aligner; defaults are those of ``fast_align -d -o -v``.
 
     Attributes:
-        passes: passes of expectation maximisation. Of the program's five iterations the last one
-            only aligns.
+        passes: passes of expectation maximisation; the last of the program's five iterations only
+            aligns.
         null: probability ``p_0`` of a target word without a counterpart.
-        tension: initial value of ``λ``, which changes after every pass but the first; see
+        tension: initial value of ``λ``, which is updated after every pass but the first; see
             :func:`~repro.data.alignment.expectation.fast_align_tension`.
         concentration: parameter of the Dirichlet prior of translation probabilities; 0 for none.
     """
@@ -132,7 +132,7 @@ class WordAligner:
     model: LinkModel
 
     def align(self, pairs: Pairs) -> list[Links]:
-        """The most probable links ``(source, target)`` of sentence pairs, also new ones.
+        """Find the most probable links ``(source, target)`` of sentence pairs, new ones included.
 
         Raises:
             DataError: a sentence is empty.
@@ -140,10 +140,10 @@ class WordAligner:
         return list(self.best_links(flatten(pairs, self.source, self.target)))
 
     def pruned(self) -> "WordAligner":
-        r"""The aligner of new text: fast_align as its script ``force_align.py`` runs it.
+        r"""Return the aligner for new text, as the script ``force_align.py`` of fast_align does.
 
-        The program stores the translations of a source word ``f`` that have
-        :math:`t(e \mid f) \ge \max_{e'} t(e' \mid f)^4`; all others count as never seen.
+        It keeps the translations ``e`` of a source word ``f`` with
+        :math:`t(e \mid f) \ge \max_{e'} t(e' \mid f)^4` and treats all others as never seen.
         """
         (keys, width), probabilities = self.model.table, self.model.probabilities
         used = keys >= 0
@@ -154,7 +154,7 @@ class WordAligner:
         return replace(self, model=self.model._replace(probabilities=kept))
 
     def best_links(self, corpus: FlatCorpus) -> Iterator[Links]:
-        """Links of pairs that are encoded already; see :meth:`align`."""
+        """Yield the links of encoded pairs; see :meth:`align`."""
         if not corpus.pairs:
             return
         for part in np.split(best_links(corpus, self.model), corpus.target_starts[1:-1]):
@@ -164,9 +164,9 @@ class WordAligner:
 def fit_aligner(
     corpus: FlatCorpus, source: WordNumbers, target: WordNumbers, settings: AlignerSettings
 ) -> WordAligner:
-    """Train on pairs that :func:`number_words` encoded.
+    """Train an aligner on pairs that :func:`number_words` encoded.
 
-    Passes of expectation maximisation start from uniform translation probabilities.
+    Expectation maximisation starts from uniform translation probabilities.
     """
     table = collect_pairs(corpus, len(target))
     probabilities = np.full(len(table.keys), 1.0 / len(target))
@@ -174,16 +174,16 @@ def fit_aligner(
     counts, sizes = np.empty(len(table.keys)), sentence_sizes(corpus)
     for number in range(settings.passes):
         counts.fill(0.0)
-        _, _, near = expected_counts(corpus, model, 0, counts)
+        _, _, closeness_sum = expected_counts(corpus, model, 0, counts)
         normalise(table, counts, len(source), settings.concentration, probabilities)
         if number > 0:
-            model = model._replace(tension=fast_align_tension(sizes, near, model.tension))
+            model = model._replace(tension=fast_align_tension(sizes, closeness_sum, model.tension))
     return WordAligner(source, target, model)
 
 
 @dataclass(frozen=True)
 class TwoWayAligner:
-    """Aligners of both directions.
+    """Pair of aligners, one per direction.
 
     Attributes:
         forward: explains target words by source words.
@@ -194,11 +194,11 @@ class TwoWayAligner:
     reverse: WordAligner
 
     def pruned(self) -> "TwoWayAligner":
-        """The aligner of new text; see :meth:`~repro.data.alignment.WordAligner.pruned`."""
+        """Return the aligners for new text; see :meth:`WordAligner.pruned`."""
         return TwoWayAligner(self.forward.pruned(), self.reverse.pruned())
 
     def align(self, pairs: Pairs, symmetry: Symmetry = "grow-diag-final-and") -> list[Links]:
-        """Links ``(source, target)`` of sentence pairs, also of new ones.
+        """Find the links ``(source, target)`` of sentence pairs, new ones included.
 
         Raises:
             DataError: a sentence is empty.
@@ -206,7 +206,7 @@ class TwoWayAligner:
         return list(self.stream(pairs, symmetry))
 
     def stream(self, pairs: Pairs, symmetry: Symmetry = "grow-diag-final-and") -> Iterator[Links]:
-        """Iterator form of :meth:`align` that holds ten thousand pairs at a time."""
+        """Yield the results of :meth:`align`, reading ten thousand pairs at a time."""
         rest = iter(pairs)
         while piece := list(islice(rest, _PIECE)):
             corpus = flatten(piece, self.forward.source, self.forward.target)
@@ -220,10 +220,10 @@ class TwoWayAligner:
 
 
 def train_two_way(pairs: Pairs, settings: AlignerSettings | None = None) -> TwoWayAligner:
-    """Train both directions; the result does not depend on anything but the arguments.
+    """Train aligners of both directions; the result is a pure function of the arguments.
 
-    The pairs are read once. Memory: 4 bytes a word of the corpus, and for each direction at most 96
-    bytes for each pair of a source and a target word that occur in one sentence pair.
+    The pairs are read once. Memory: 4 bytes per word of the corpus and, for each direction, at most
+    96 bytes per pair of a source and a target word that occur in one sentence pair.
 
     Raises:
         DataError: there is no pair, or a sentence is empty.

@@ -1,7 +1,6 @@
-"""Every corpus that a task reads, declared once.
+"""Declarations of all corpora.
 
-Declarations are found by the ``CORPORA`` of the modules of this folder and of
-``REPRO_EXTENSIONS``.
+They are collected from ``CORPORA`` of the modules of this folder and of ``REPRO_EXTENSIONS``.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ CorpusT = TypeVar("CorpusT", bound=Corpus)
 
 @cache
 def declared_corpora() -> Mapping[str, Corpus]:
-    """Every declared corpus by its name.
+    """Return every declared corpus by its name.
 
     Raises:
         ConfigError: two corpora have the same name.

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Sizes = Mapping[str, int | range]
-"""Number of examples of a split, or the numbers that are accepted."""
+"""Number of examples of each split, or the range of accepted numbers."""
 HUB_STEMS = {"train": "train", "dev": "validation", "test": "test"}
-"""Names that splits mostly have on the Hub."""
+"""Usual names of the splits on the Hub."""
 
 
 @dataclass(frozen=True)
 class Download:
-    """A file on the web.
+    """File on the web.
 
     Attributes:
-        url: its address.
-        checksum: ``sha256:…`` or ``md5:…`` as its publisher states it, or ``git:…`` with git's id
-            of the file; without one, later downloads must give what the first one gave.
-        path: below the data folder, where a single file is placed; ``None`` for a tar or zip
+        url: address of the file.
+        checksum: published checksum, ``sha256:…`` or ``md5:…``, or the blob id of git, ``git:…``;
+            without one, later downloads are compared with the first one.
+        path: destination of a single file, relative to the data folder; ``None`` for a tar or zip
             file, which is unpacked into the folder of the corpus.
     """
 
@@ -30,14 +30,14 @@ class Download:
 
 @dataclass(frozen=True)
 class HubFiles:
-    """Parquet files of the Hugging Face Hub; no code of a repository is ever run.
+    """Parquet files on the Hugging Face Hub; code of the repository is never run.
 
     Attributes:
-        repository: owner and name.
+        repository: ``owner/name``.
         files: pattern of the files of each split.
-        revision: branch or commit; which commit it was is written into the receipt.
-        sizes: number of examples of each split that is checked.
-        first: number of examples that are taken of a split, where the Hub joined two.
+        revision: branch or commit; the receipt records the commit.
+        sizes: expected number of examples of each split that is checked.
+        first: number of examples to take from a split to which the Hub has appended another one.
     """
 
     repository: str
@@ -49,19 +49,20 @@ class HubFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus that a task reads.
+    """Declaration of a corpus that a task reads.
 
     Attributes:
-        name: what ``repro data fetch`` takes, and ``data.corpus`` where a task has several.
-        title: the corpus in words.
+        name: name for ``repro data fetch`` and, if a task has several corpora, ``data.corpus``.
+        title: short description of the corpus.
         tasks: tasks that read it.
-        licence: licence of the data, or that none is stated.
+        licence: licence of the data, or a note that none is stated.
         citation: the publication to cite.
-        folder: below the data folder.
-        sizes: number of examples of each split that is checked.
+        folder: folder of the corpus, relative to the data folder.
+        sizes: expected number of examples of each split that is checked.
         downloads: files that ``repro data fetch`` downloads.
-        members: patterns of the names of files that are taken from archives.
-        hub: a copy on the Hugging Face Hub, fetched as ``<name>@hub``; of a :class:`HubCorpus`.
+        members: patterns of the names of files to extract from archives.
+        hub: copy on the Hugging Face Hub, fetched as ``<name>@hub``; requires a
+            :class:`HubCorpus`.
         obtain: how to get a corpus that cannot be fetched.
     """
 
@@ -84,7 +85,7 @@ class Corpus:
 
     @property
     def how_to_get(self) -> str:
-        """The command that fetches the corpus, or what the user has to do."""
+        """Commands that fetch the corpus, or instructions to obtain it."""
         names = [self.name] if self.downloads else []
         names += [f"{self.name}@hub"] if self.hub else []
         ways = [f"run `repro data fetch {name}`" for name in names]
@@ -93,13 +94,13 @@ class Corpus:
 
 @dataclass(frozen=True, kw_only=True)
 class HubCorpus(Corpus, ABC):
-    """A corpus that can be written from a copy on the Hub."""
+    """Corpus whose files can be written from a copy on the Hub."""
 
     @abstractmethod
     def write_hub_split(
         self, split: str, rows: Iterable[Mapping[str, object]], data_dir: Path
     ) -> list[Path]:
-        """Write the rows of a split of :attr:`hub` as files that the reader finds.
+        """Write the rows of a split of :attr:`hub` as the files that the corpus's reader expects.
 
         Raises:
             DataError: a row is malformed.

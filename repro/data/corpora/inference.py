@@ -18,8 +18,8 @@ class SentencePairs(HubCorpus):
     """Labelled sentence pairs.
 
     Attributes:
-        files: name of the file of each part.
-        halved: part whose halves are validation and test data, if the corpus has no labelled test
+        files: file name of each part.
+        halved: part to split into validation and test data, if the corpus has no labelled test
             data.
     """
 
@@ -28,13 +28,13 @@ class SentencePairs(HubCorpus):
 
     @property
     def archive_folder(self) -> str:
-        """The data folder: archives hold the folder of the corpus."""
+        """Data folder, because the archives contain the folder of the corpus."""
         return "."
 
     def write_hub_split(
         self, split: str, rows: Iterable[Mapping[str, object]], data_dir: Path
     ) -> list[Path]:
-        """Write the rows of a part with the keys of the archives, one JSON object a line."""
+        """Write the rows of a part with the keys of the archives, one JSON object per line."""
         assert self.hub is not None
         path, origin = data_dir / self.folder / self.files[split], self.hub.repository
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as stream:

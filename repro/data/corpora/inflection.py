@@ -8,7 +8,7 @@ COMMIT = "490e2e0693241f708670d9d1c56803b754fab7cd"
 
 
 def packaged_checksums(name: str) -> dict[str, str]:
-    """Path to checksum, from a file in the format of ``sha256sum`` that the package holds."""
+    """Read checksums by path from a packaged file in the format of ``sha256sum``."""
     text = (resources.files("repro.data") / "checksums" / name).read_text(encoding="utf-8")
     pairs = (line.split("  ", 1) for line in text.splitlines())
     return {path: checksum for checksum, path in pairs}

@@ -1,6 +1,6 @@
 """Titles of Gigaword and summaries of DUC.
 
-The Linguistic Data Consortium and NIST license both texts; a user brings them.
+The Linguistic Data Consortium and NIST license them; users must obtain them themselves.
 """
 
 from repro.data.corpora.corpus import Corpus

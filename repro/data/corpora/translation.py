@@ -1,9 +1,9 @@
 """Parallel corpora of translation.
 
-Addresses that are known to be dead (those of wit3.fbk.eu and of opus.nlpl.eu/download.php) are
-avoided. Sources: IWSLT 2014 as Ranzato et al. (2016), *Sequence level training with recurrent
-neural networks*, prepared it, whose 153,326 training pairs Malaviya et al. (2018), §5, have;
-IWSLT 2017 as Peters et al. (2019), §4.2; WMT as Niculae & Blondel (2017), C.3, name it.
+Addresses at wit3.fbk.eu and opus.nlpl.eu/download.php are avoided: they are dead. Sources:
+IWSLT 2014 as prepared by Ranzato et al. (2016), *Sequence level training with recurrent neural
+networks*, with the 153,326 training pairs of Malaviya et al. (2018), §5; IWSLT 2017 as in Peters
+et al. (2019), §4.2; WMT as in Niculae & Blondel (2017), C.3.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,11 +22,11 @@ Read = Callable[[Path], Iterator[str]]
 
 @dataclass(frozen=True)
 class Part:
-    """Two aligned files.
+    """Pair of aligned files.
 
     Attributes:
-        names: patterns of the names of the other language's and of the English file.
-        reads: how the lines of each are read.
+        names: patterns of the names of the file in the other language and of the English file.
+        reads: readers of the lines of both files.
     """
 
     names: tuple[str, str]
@@ -35,12 +35,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Selection:
-    """Training pairs that are kept, by their Moses tokens, and validation pairs among them.
+    """Filter of training pairs by numbers of Moses tokens, and choice of validation pairs.
 
     Attributes:
-        longest: most tokens of a side.
-        ratio: the longer side has at most this many times the tokens of the shorter one.
-        every: each pair with a number that this divides is validation data, not training data.
+        longest: maximum number of tokens per side.
+        ratio: maximum ratio of the tokens of the longer side to those of the shorter one.
+        every: every ``every``-th remaining pair is held out as validation data.
     """
 
     longest: int
@@ -52,13 +52,13 @@ class Selection:
 class Recipe:
     """Rules by which the files of a campaign become splits.
 
-    Files are found by name anywhere below the folder, so that an archive may be unpacked as it is.
+    Files are found by name anywhere below the folder, so that archives may be unpacked as they are.
 
     Attributes:
-        folder: below the data folder.
+        folder: folder of the files, relative to the data folder.
         parts: parts of each split.
-        sizes: numbers of pairs that are checked.
-        selection: selection of training pairs; ``None`` keeps all that have words on both sides.
+        sizes: expected number of pairs of each split that is checked.
+        selection: filter of training pairs; ``None`` keeps all pairs with words on both sides.
     """
 
     folder: str
@@ -68,24 +68,23 @@ class Recipe:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all files, each once."""
+        """Distinct file name patterns of all parts."""
         parts = (part for split in self.parts.values() for part in split)
         return tuple(dict.fromkeys(name for part in parts for name in part.names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelTexts(HubCorpus):
-    """A parallel corpus: a file ``<stem>.<language>`` for each split and language.
+    """Parallel corpus with a file ``<stem>.<language>`` for each split and language.
 
     Attributes:
-        languages: those that there are; the other language comes before English in a recipe.
-        stems: split to stem; splits are ``train``, ``dev``, ``test`` and further test sets.
+        languages: available languages; with a recipe, English comes second.
+        stems: stem of each split: ``train``, ``dev``, ``test`` and further test sets.
         tokenised: whether the files are tokenised.
-        recipe: how the corpus is assembled from the files of a campaign, where plain files are
-            missing.
+        recipe: how to assemble the corpus from the files of a campaign if plain files are missing.
         unpack_into: folder of archives, if it is not that of the recipe or the corpus.
-        short_pairs: training pairs with at most 50 subwords a side after 32,000 joint merges, as
-            the released logs of Malaviya et al. (2018) print them.
+        short_pairs: number of training pairs with at most 50 subwords per side after 32,000 joint
+            merges, according to the released logs of Malaviya et al. (2018).
     """
 
     tasks: tuple[str, ...] = ("nmt",)
@@ -100,7 +99,7 @@ class ParallelTexts(HubCorpus):
 
     @property
     def archive_folder(self) -> str:
-        """Folder in which the recipe looks for files."""
+        """Folder below the data folder into which archives are unpacked."""
         return self.unpack_into or (self.recipe.folder if self.recipe else self.folder)
 
     def write_hub_split(
@@ -134,7 +133,7 @@ def _part(pattern: str, other: str, read: Read = stream_lines) -> Part:
 
 
 def _news(name: str, other: str) -> Part:
-    """A test set of WMT since 2014, in the direction to English."""
+    """Return a test set of WMT since 2014, for translation into English."""
     stem = f"{name}-{other}en"
     return Part((f"{stem}-src.{other}.sgm", f"{stem}-ref.en.sgm"), (segments, segments))
 
@@ -158,7 +157,7 @@ _TEST15 = Download("https://statmt.org/wmt15/test.tgz", "md5:67e3beca15e69fe3d36
 
 
 def _sizes(train: int, dev: int, test: int) -> Sizes:
-    """Numbers of pairs; that of training pairs may differ by a hundredth."""
+    """Return sizes of the splits; the number of training pairs may differ by 1 %."""
     return {"train": about(train), "dev": dev, "test": test}
 
 
@@ -173,10 +172,10 @@ def _wmt(
     hub_sizes: Sizes | None = None,
     short_pairs: int | None = None,
 ) -> ParallelTexts:
-    """Declare a corpus of WMT 20``year`` of English and another language.
+    """Declare a corpus of English and another language of WMT 20``year``.
 
-    Training data are parts, or patterns of files; ``news`` names the validation and the test set.
-    The sizes of the Hub's copy, where they differ, are those of its data cards of 2022.
+    Training data are parts or file name patterns; ``news`` names the validation and the test set.
+    If the sizes of the copy on the Hub differ, they are those of its data cards of 2022.
     """
     parts = tuple(_part(one, other) if isinstance(one, str) else one for one in train)
     dev, test = ((_news(name, other),) for name in news)
@@ -202,9 +201,9 @@ def _wmt(
 
 
 def _benchmark(other: str, years: Iterable[int] = (), *further: Part) -> ParallelTexts:
-    """Declare plain files of the NMT-Benchmark project, with test sets of WMT beside them.
+    """Declare plain files of the NMT-Benchmark project and further test sets of WMT.
 
-    Those of ``years``, up to 2013, have one file for each language.
+    Test sets of ``years``, up to 2013, have one file per language.
     """
     news = *(_part(f"newstest{year}-src.{{}}.sgm", other, segments) for year in years), *further
     splits = ("train", "dev", "test", *(["test_plus"] if news else []))

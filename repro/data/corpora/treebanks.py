@@ -1,6 +1,6 @@
 """Treebanks of Universal Dependencies whose sizes are known.
 
-Any other treebank is read as well: ``data.release`` and ``data.treebank`` name its folder.
+Any other treebank can be read as well: ``data.release`` and ``data.treebank`` name its folder.
 """
 
 from collections.abc import Iterator
@@ -19,23 +19,23 @@ _TREEBANKS = (
     ("2.0", "UD_Vietnamese", (1_400, 800, 800), "CC BY-SA 4.0", "UD_Vietnamese-VTB"),
     ("2.2", "UD_English-EWT", (12_543, 2_002, 2_077), "CC BY-SA 4.0", ""),
 )
-"""Release, treebank, its sentences of training, validation and test data, licence, and the
-repository that has release 2.0 now."""
+"""Release, treebank, numbers of training, validation and test sentences, licence, and the current
+name of the repository of release 2.0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreebankFiles(Corpus):
-    """A treebank; ``release`` and ``treebank`` are the settings that choose it."""
+    """Declaration of a treebank, selected by the settings ``release`` and ``treebank``."""
 
     release: str
     treebank: str
 
 
 def _treebanks() -> Iterator[TreebankFiles]:
-    """Declare treebanks; those of release 2.0 are fetched by the tags of their repositories.
+    """Declare treebanks; those of release 2.0 are fetched by tags of their repositories.
 
-    Training and validation data have the tag ``r2.0``; the test data, which were published after
-    the shared task, ``r2.0-test``.
+    Training and validation data have the tag ``r2.0``; test data, published after the shared task,
+    have the tag ``r2.0-test``.
     """
     checksums = packaged_checksums("ud2.0.git")
     for release, treebank, sizes, licence, repository in _TREEBANKS:

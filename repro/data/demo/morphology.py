@@ -1,6 +1,6 @@
-"""The demo corpus of morphological inflection, in the layout of CoNLL–SIGMORPHON 2018 task 1.
+"""Demo corpus of morphological inflection, in the layout of CoNLL–SIGMORPHON 2018 task 1.
 
-Five synthetic languages draw random lemmas and inflect them through their paradigms.
+Each of five synthetic languages has random lemmas and a paradigm that inflects them.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from repro.data.files import write_if_changed
 
 
 class Paradigm(NamedTuple):
-    """A lemma and its form in every cell; a cell is its tags joined by ``;``."""
+    """Lemma and its form in every cell; a cell is named by its tags joined by ``;``."""
 
     lemma: str
     forms: dict[str, str]
@@ -23,7 +23,7 @@ SULMARI_CASES = {"NOM": "", "GEN": "un", "IN+ESS": "da", "DAT": "ki"}
 
 
 def sulmari(random: Random) -> Paradigm:
-    """Agglutinating noun: stem, plural, case; suffix vowels agree in frontness with the stem."""
+    """Draw an agglutinating noun: stem, plural, case; suffix vowels are fronted if the stem is."""
     front = random.random() < 0.5
     stem = "".join(random.choice("kstmnlrv") + random.choice(BACK) for _ in range(2))
     stem += random.choice(("", "k", "s", "n", "l"))
@@ -49,12 +49,12 @@ TOMELU_AFFIXES = {
 
 
 def tomelu(random: Random) -> Paradigm:
-    """Prefixing verb: prefixes lose their vowel before a vowel; negation surrounds the stem."""
+    """Draw a prefixing verb: prefixes elide before a vowel; negation is a circumfix."""
     onset = random.choice(("", "t", "k", "p", "m", "l", "s", "b"))
     stem = onset + random.choice("aeiou") + random.choice(("t", "k", "p", "n", "l", "mb", "nd"))
     if random.random() < 0.4:
         stem += random.choice("iu") + random.choice("lkns")
-    kept = None if onset else -1  # the last vowel of a prefix
+    kept = None if onset else -1  # elide the last vowel of the prefix
     forms = {
         cell: prefix[:kept] + stem + suffix for cell, (prefix, suffix) in TOMELU_AFFIXES.items()
     }
@@ -65,7 +65,7 @@ GRADATION = {"pp": "p", "tt": "t", "kk": "k", "p": "v", "t": "d", "k": "g"}
 
 
 def haldri(random: Random) -> Paradigm:
-    """Noun with stem change: weak consonant in closed syllables, umlaut in the plural."""
+    """Draw a noun with stem changes: consonant gradation, and umlaut in the plural."""
     head = random.choice(("", "h", "l", "m", "r", "s", "v")) + random.choice("aoui")
     middle = random.choice((*GRADATION, "l", "n", "r"))
     vowel = random.choice("aou")
@@ -82,7 +82,7 @@ def haldri(random: Random) -> Paradigm:
 
 
 def velisk(random: Random) -> Paradigm:
-    """Fusional verb of one of two classes; the past doubles the first syllable of the root."""
+    """Draw a fusional verb of one of two classes; the past reduplicates the first syllable."""
     root = random.choice("bdklmprst") + random.choice("aeio")
     if random.random() < 0.3:
         root += random.choice("lmnr") + random.choice("ae")
@@ -91,7 +91,7 @@ def velisk(random: Random) -> Paradigm:
 
 
 def _velisk_verb(root: str, theme: str, past: str) -> Paradigm:
-    """The six persons of present and past; ``theme`` is ``a`` or ``i`` and chooses the class."""
+    """Inflect a verb for tense, person and participle; ``theme``, ``a`` or ``i``, is its class."""
     vowel = "a" if theme == "a" else "e"
     forms = {
         "V;PRS;1;SG": root + "o",
@@ -109,7 +109,7 @@ SONORANTS = ("l", "m", "n", "r")
 
 
 def drovan(random: Random) -> Paradigm:
-    """Verb whose past nobody can foretell after a sonorant: ``-t`` or ``-ed``."""
+    """Draw a verb whose past ends in ``-ed`` or, after a sonorant, at random in ``-t``."""
     onset = random.choice(("b", "br", "d", "dr", "g", "gr", "h", "l", "st", "t", "tr", "v"))
     sonorant = random.random() < 0.5
     coda = random.choice(SONORANTS if sonorant else ("d", "g", "k", "s", "v", "nd", "lt"))
@@ -125,7 +125,7 @@ def drovan(random: Random) -> Paradigm:
 
 
 DEMO_LANGUAGES = {draw.__name__: draw for draw in (drovan, haldri, sulmari, tomelu, velisk)}
-"""Functions that draw the paradigm of a random lemma, by language: how its files begin."""
+"""Functions that draw the paradigm of a random lemma, by language, the prefix of its files."""
 FREQUENT = {
     "velisk": (
         _velisk_verb("es", "a", past="fu"),
@@ -133,11 +133,11 @@ FREQUENT = {
         _velisk_verb("tor", "a", past="bes"),
     )
 }
-"""Paradigms that belong to every corpus of a language; those of velisk change the root."""
+"""Paradigms in every corpus of a language; those of velisk have a suppletive past."""
 
 
 def drovan_pasts(lemma: str) -> set[str]:
-    """Every past that a verb of drovan may have: two after a sonorant, else one."""
+    """Return every possible past of a verb of drovan: two after a sonorant, else one."""
     return {lemma + "ed", lemma + "t"} if lemma.endswith(SONORANTS) else {lemma + "ed"}
 
 
@@ -154,15 +154,15 @@ def write_demo_corpus(data_dir: Path, seed: int = 2018) -> None:
 
 
 def demo_rows(language: str, seed: int) -> dict[str, list[tuple[str, str, str]]]:
-    """Rows ``(lemma, form, tags)`` of every file of one language.
+    """Draw the rows ``(lemma, form, tags)`` of every file of one language.
 
     Returns:
-        ``train-high``, ``train-medium`` (its beginning), ``dev`` and ``test``; no lemma and tags
-        of one split stand in another.
+        ``train-high``, ``train-medium`` (its beginning), ``dev`` and ``test``; training, validation
+        and test data share no pair of lemma and tags.
     """
     random = Random(f"{seed} {language}")
     total = TRAIN_HIGH + DEV + TEST
-    # Different lemmas, the frequent ones first.
+    # Distinct lemmas, the frequent ones first.
     paradigms = {paradigm.lemma: paradigm for paradigm in FREQUENT.get(language, ())}
     while sum(len(paradigm.forms) for paradigm in paradigms.values()) < total:
         drawn = DEMO_LANGUAGES[language](random)

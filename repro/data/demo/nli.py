@@ -1,15 +1,15 @@
-"""The demo corpora of natural language inference, in the layouts of SNLI and MultiNLI.
+"""Demo corpora of natural language inference, in the layouts of SNLI and MultiNLI.
 
-Premises join clauses about different families of things; hypotheses restate some of them, edited
-and in any order. A clause says that a quantity of a class does something, or does not. Labels
-follow from natural logic: classes and actions are trees of words, siblings exclude each other,
-modifiers restrict, opposite modifiers exclude each other. Every class that a pair names has
-members, so that *every* implies *some*. Thus words must be aligned: which adjective, verb or number
-belongs to which noun decides the label.
+A premise is a conjunction of clauses about different families of things; hypotheses restate some of
+them, edited and in any order. A clause says that a quantity of a class does something, or does not.
+Labels follow from natural logic: classes and actions are trees of words, siblings exclude each
+other, modifiers restrict, opposite modifiers exclude each other. Every class that a pair names has
+members, so that *every* implies *some*. A model must align words: the label depends on which
+adjective, verb or number belongs to which noun.
 
 References:
-    MacCartney and Manning (2009), An extended model of natural logic: replacing a word by a
-    wider or narrower one keeps the truth in the direction that the quantifier allows.
+    MacCartney and Manning (2009), An extended model of natural logic: the quantifier decides
+    whether replacing a word by a wider or by a narrower one preserves truth.
 """
 
 import json
@@ -41,7 +41,7 @@ NARROWER: Mapping[str, tuple[str, ...]] = {
     "turn": ("swerve", "spin"),
     "halt": ("wait", "stall"),
 }
-"""Classes, then actions, with what is directly below them."""
+"""Classes, then actions, each with its direct subclasses."""
 FAMILIES, MOTIONS = ("animal", "human", "vehicle"), ("move", "halt")
 """Roots of the classes and of the actions."""
 OPPOSITE_ADJECTIVES = (("small", "big"), ("red", "blue"))
@@ -56,36 +56,36 @@ PARENTS = {child: parent for parent, children in NARROWER.items() for child in c
 
 @cache
 def ancestry(word: str) -> tuple[str, ...]:
-    """The word, its parent, and so on to the root."""
+    """Return the word and its ancestors up to the root."""
     return (word, *ancestry(PARENTS[word])) if word in PARENTS else (word,)
 
 
 @dataclass(frozen=True)
 class Concept:
-    """Members of a class, or instances of an action, to which all modifiers apply."""
+    """Class or action, restricted by all of its modifiers."""
 
     head: str
     modifiers: frozenset[str]
 
     @property
     def ordered_modifiers(self) -> list[str]:
-        """The modifiers in the order in which a sentence has them."""
+        """Modifiers in the order of a sentence."""
         return [word for word in OPPOSITES if word in self.modifiers]
 
     def within(self, other: "Concept") -> bool:
-        """Return whether the lexicon makes this a part of ``other``."""
+        """Return whether the lexicon implies that this is a subset of ``other``."""
         return other.head in ancestry(self.head) and other.modifiers <= self.modifiers
 
     def excludes(self, other: "Concept") -> bool:
-        """Return whether the lexicon lets nothing be both."""
+        """Return whether the lexicon implies that this and ``other`` are disjoint."""
         nested = other.head in ancestry(self.head) or self.head in ancestry(other.head)
         return not nested or any(OPPOSITES[word] in other.modifiers for word in self.modifiers)
 
 
 class Fact(NamedTuple):
-    """A quantity of ``restrictor`` that is, or where not ``positive`` is not, in ``scope``.
+    """Claim that a quantity of ``restrictor`` is in ``scope`` or, if not ``positive``, is not.
 
-    Numbers mean at least so many, ``"most"`` more than half, ``"half"`` half or more.
+    A number means at least that many, ``"most"`` more than half, ``"half"`` at least half.
     """
 
     quantity: Quantity
@@ -103,14 +103,14 @@ QUANTIFIERS: Mapping[str, tuple[Quantity, bool]] = {
     "two": (2, True),
     "three": (3, True),
 }
-"""Quantifier to quantity, and whether the scope keeps its sign."""
+"""Quantity of each quantifier, and whether the scope keeps its sign."""
 PLURAL = ("most", "two", "three")
 NEGATIVE = ("no", "not every")
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One statement of a sentence; ``negated`` where its verb is."""
+    """Clause of a sentence; ``negated`` refers to its verb."""
 
     quantifier: str
     restrictor: Concept
@@ -125,7 +125,7 @@ class Clause:
 
     @property
     def text(self) -> str:
-        """Quantifier, adjectives, noun, negation, verb, adverbs."""
+        """Text of the clause: quantifier, adjectives, noun, negation, verb, adverbs."""
         plural = self.quantifier in PLURAL
         noun = self.restrictor.head + ("s" if plural else "")
         verb = self.scope.head + ("" if plural or self.negated else "s")
@@ -135,15 +135,15 @@ class Clause:
 
     @property
     def family(self) -> str:
-        """The root of its class."""
+        """Root of the class of the restrictor."""
         return ancestry(self.restrictor.head)[-1]
 
 
 def entails(premise: Fact, hypothesis: Fact) -> bool:
-    """Return whether ``hypothesis`` holds wherever ``premise`` does.
+    """Return whether ``premise`` entails ``hypothesis``.
 
-    Every quantity allows a wider scope. *Every* allows a narrower class, numbers a wider one,
-    *most* neither.
+    Truth is preserved by a wider scope under every quantity, by a narrower class under *every*, by
+    a wider class under numbers, and by neither under *most*.
     """
     if premise.positive and hypothesis.positive:
         implied = premise.scope.within(hypothesis.scope)
@@ -164,14 +164,14 @@ def entails(premise: Fact, hypothesis: Fact) -> bool:
 
 
 def pair_label(premise: Sequence[Clause], hypothesis: Sequence[Clause]) -> str:
-    """Label of two conjunctions with at most one clause about each family.
+    """Return the label of two conjunctions with at most one clause about each family.
 
-    Families share no members, so each clause of the hypothesis depends on at most one clause of
-    the premise. One contradicted clause contradicts all; all must follow for the whole to follow.
+    Families are disjoint, so each clause of the hypothesis depends on at most one clause of the
+    premise. One contradicted clause makes a contradiction; entailment needs all clauses entailed.
     """
     said = {clause.family: clause.fact for clause in premise}
-    # The weakest statement about one quantity that makes another false. *At least two* is false
-    # where fewer are, which no single clause says but *none at all*.
+    # The quantity of the weakest negated clause that refutes each quantity. *At least two* is false
+    # if there are fewer; among single clauses only *none at all* says so.
     quantities: dict[Quantity, Quantity] = {"every": 1, "most": "half"}
     labels = set()
     for clause in hypothesis:
@@ -217,12 +217,12 @@ def _edit_concept(random: Random, concept: Concept, pairs: Pairs) -> Concept:
 
 
 def _descendants(word: str) -> list[str]:
-    """The word and all below it."""
+    """Return the word and all of its descendants."""
     return [word, *(below for child in NARROWER.get(word, ()) for below in _descendants(child))]
 
 
 def _neighbours(word: str) -> list[str]:
-    """Wider and narrower words, and siblings."""
+    """Return the ancestors, the descendants and the siblings of a word."""
     siblings = [w for w in NARROWER.get(PARENTS.get(word, ""), ()) if w != word]
     return [*ancestry(word)[1:], *_descendants(word)[1:], *siblings]
 
@@ -232,10 +232,10 @@ VERBS = [word for root in MOTIONS for word in _descendants(root)]
 NEIGHBOURS = {word: _neighbours(word) for words in (*NOUNS.values(), VERBS) for word in words}
 
 CLAUSES = {SNLI.name: (1, 2), MULTINLI.name: (2, 3)}
-"""Fewest and most clauses of a premise; a hypothesis has one, or now and then two."""
+"""Minimum and maximum number of clauses of a premise; a hypothesis has one, sometimes two."""
 
 PREMISES = {"train": 3000, "dev": 200, "test": 200, "dev_matched": 400}
-"""Premises of each part; each has one hypothesis of every label."""
+"""Number of premises of each part; each premise has one hypothesis of every label."""
 
 
 def write_demo_nli(
@@ -249,8 +249,8 @@ def write_demo_nli(
     Args:
         data_dir: folder that the readers take as their ``data_dir``.
         seed: seed of all draws.
-        premises: how many each part has; the files are a pure function of both.
-        sources: the corpora that are written.
+        premises: number of premises of each part.
+        sources: the corpora to write, each a pure function of ``seed`` and ``premises``.
     """
     for source in sources:
         for part, records in demo_records(source, seed, premises).items():
@@ -261,10 +261,10 @@ def write_demo_nli(
 def demo_records(
     source: SentencePairs, seed: int, premises: Mapping[str, int] = PREMISES
 ) -> dict[str, list[dict[str, str]]]:
-    """Records of every part, with the keys of the archives; no pair is in two of them.
+    """Draw the records of every part, with the keys of the archives; no pair is in two parts.
 
-    A premise has one hypothesis of each label, so that neither it nor the number of pairs of a
-    label tells anything. The arguments are those of :func:`write_demo_nli`.
+    A premise has one hypothesis of each label, so that neither the premise nor the frequency of a
+    label is informative. The arguments are those of :func:`write_demo_nli`.
     """
     random = Random(f"{seed} {source.name}")
     seen: set[tuple[str, str]] = set()
@@ -283,9 +283,9 @@ def demo_records(
 
 
 def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str, str]]:
-    """A premise with a hypothesis of each label, or of fewer where fifty draws do not give all.
+    """Draw a premise and a hypothesis of each label, or of those labels that fifty draws yield.
 
-    The hypotheses have equally many clauses, so that their length tells little.
+    All hypotheses have the same number of clauses, so that their length is hardly informative.
     """
     # Clauses about different families, in random order.
     families = random.sample(FAMILIES, random.randint(*clauses))
@@ -294,7 +294,7 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
     count = 2 if len(premise) > 1 and random.random() < 0.25 else 1
     found: dict[str, list[Clause]] = {}
     for _ in range(50):
-        # Edited clauses of the premise in random order; now and then one about another family.
+        # Edited clauses of the premise in random order; sometimes one about another family.
         hypothesis = []
         for clause in random.sample(premise, count):
             restrictor = _edit_concept(random, clause.restrictor, OPPOSITE_ADJECTIVES)
@@ -322,7 +322,7 @@ def _group(random: Random, clauses: tuple[int, int], name: str) -> list[dict[str
 
 
 def _texts(key: str, clauses: Sequence[Clause]) -> dict[str, str]:
-    """A sentence under ``key``, and its right-branching binary parse."""
+    """Return a sentence under ``key``, and its right-branching binary parse."""
     leaves = " and ".join(clause.text for clause in clauses).capitalize().split()
     parse = "".join(f"( {leaf} " for leaf in leaves) + "." + " )" * len(leaves)
     return {key: " ".join(leaves) + ".", f"{key}_binary_parse": parse}

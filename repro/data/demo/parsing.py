@@ -1,6 +1,6 @@
-"""The demo treebanks of dependency parsing, in the layout of Universal Dependencies.
+"""Demo treebanks of dependency parsing, in the layout of Universal Dependencies.
 
-A small dependency grammar has phrases with agreement, free-ish order and ambiguous attachment.
+A small dependency grammar has agreement, partly free word order and ambiguous attachment.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ FRONTED_OBJECT = 0.2
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The words of a language; the first of each list are the most frequent.
+    """Words of a language, in each list the most frequent first.
 
     Attributes:
-        verbs: each with how readily it takes an adpositional phrase for itself.
-        adpositions: each with how readily its phrase belongs to a noun.
+        verbs: verbs, each with its preference from 0 to 1 for governing an adpositional phrase.
+        adpositions: adpositions, each with the preference of its phrase for a noun as the head.
     """
 
     nouns: tuple[str, ...]
@@ -40,7 +40,7 @@ class Lexicon:
 
 @dataclass(eq=False)
 class Node:
-    """A word with its dependents before and after it; ``lemma`` is empty where it is the form."""
+    """Word with its dependents before and after it; an empty ``lemma`` stands for the form."""
 
     form: str
     upos: str
@@ -50,7 +50,7 @@ class Node:
     after: list["Node"] = field(default_factory=list)
 
     def linear(self) -> Iterator["Node"]:
-        """The words of the phrase from left to right."""
+        """Yield the words of the phrase from left to right."""
         for node in self.before:
             yield from node.linear()
         yield self
@@ -59,7 +59,7 @@ class Node:
 
 
 def build_lexicon(random: Random) -> Lexicon:
-    """Invent the words of a language; no two are equal."""
+    """Draw the words of a language, all distinct."""
     taken: set[str] = set()
 
     def invent(count: int, syllables: int) -> tuple[str, ...]:
@@ -85,22 +85,22 @@ def build_lexicon(random: Random) -> Lexicon:
 
 
 class Grammar:
-    """Draws sentences.
+    """Grammar that draws sentences at random.
 
-    Verbs, adpositions and nouns with adjectives come behind their dependents if ``head_final``,
-    else before them.
+    If ``head_final``, verbs, adpositions and nouns with adjectives follow their dependents; else
+    they precede them.
     """
 
     def __init__(self, lexicon: Lexicon, random: Random, head_final: bool) -> None:
         self.lexicon, self.random, self.head_final = lexicon, random, head_final
 
     def sentence(self) -> list[Node]:
-        """The words of one sentence in their order, with a full stop below the main verb."""
+        """Draw a sentence and return its words in order, with a full stop below the main verb."""
         verb = self._clause("root")
         words = list(verb.linear())
         phrases = [node for node in words if node.deprel == "nmod"]
         if phrases and self._chance(EXTRAPOSED):
-            # A phrase of a noun moves behind everything else: its arc then crosses others.
+            # Extrapose a phrase that modifies a noun to the end, so that its arc crosses others.
             moved = list(phrases[0].linear())
             words = [node for node in words if node not in moved] + moved
         stop = Node(".", "PUNCT", "punct")
@@ -121,7 +121,7 @@ class Grammar:
                 complements = [self._noun_phrase("obj")[0]]
         if self._chance(0.3):
             complements.append(Node(self._frequent(self.lexicon.adverbs), "ADV", "advmod"))
-        # Objects may come first: their case tells them from subjects.
+        # Objects may come first: their case distinguishes them from subjects.
         has_object = bool(complements) and complements[0].deprel == "obj"
         front = complements[:1] if has_object and self._chance(FRONTED_OBJECT) else []
         rest = complements[len(front) :]
@@ -129,7 +129,7 @@ class Grammar:
         verb.after = [] if self.head_final else rest
         if not self._chance(0.6):
             return verb
-        # An adpositional phrase next to the object, for which verb and noun compete.
+        # An adpositional phrase next to the object; either the verb or the noun is its head.
         objects = [node for node in complements if node.upos == "NOUN"]
         adposition = self._frequent(self.lexicon.adpositions)
         phrase, _ = self._noun_phrase("obl")
@@ -140,7 +140,7 @@ class Grammar:
         head = verb
         if objects and self.random.random() * (of_noun + of_verb) < of_noun:
             head, phrase.deprel = objects[0], "nmod"
-        # The position is the same whichever the head is.
+        # The position does not reveal the head.
         if not self.head_final:
             head.after.append(phrase)
         elif head is verb:
@@ -150,7 +150,7 @@ class Grammar:
         return verb
 
     def _noun_phrase(self, deprel: str) -> tuple[Node, int]:
-        """A noun with what agrees with it, and whether it is plural."""
+        """Draw a noun phrase; return its noun and whether that is plural."""
         if self._chance(0.15):
             return Node(self._frequent(self.lexicon.names), "PROPN", deprel), 0
         plural = int(self._chance(0.4))
@@ -171,7 +171,7 @@ class Grammar:
         return noun, plural
 
     def _marked(self, phrase: Node, mark: Node) -> Node:
-        """The phrase with a mark at its outer edge, on the side of heads."""
+        """Add a mark at the outer edge of a phrase, on the side of heads; return the phrase."""
         if self.head_final:
             phrase.after.append(mark)
         else:
@@ -182,7 +182,7 @@ class Grammar:
         return self.random.random() < probability
 
     def _frequent(self, words: Iterable[str]) -> str:
-        """A word; the first ones are drawn more often, as in Zipf's law."""
+        """Draw a word; the first ones are more likely, as in Zipf's law."""
         choices = tuple(words)
         weights = [1 / (rank + 2) for rank in range(len(choices))]
         return self.random.choices(choices, weights)[0]
@@ -215,7 +215,7 @@ def write_demo_treebank(data_dir: Path, release: str, treebank: str, seed: int =
 
 
 def demo_texts(treebank: str, seed: int) -> dict[str, str]:
-    """The text of every split; no sentence occurs twice."""
+    """Return the text of every split; no sentence occurs twice."""
     random = Random(f"{seed} {treebank}")
     grammar = Grammar(build_lexicon(random), random, HEAD_FINAL[treebank])
     seen: set[str] = set()
@@ -228,7 +228,7 @@ def demo_texts(treebank: str, seed: int) -> dict[str, str]:
             if text in seen:
                 continue
             seen.add(text)
-            heads = {  # by child; the word below the root is no child
+            heads = {  # by child; the word below the root is in no list of children
                 id(child): place
                 for place, node in enumerate(words, start=1)
                 for child in (*node.before, *node.after)

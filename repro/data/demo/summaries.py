@@ -1,12 +1,12 @@
-"""A corpus of synthetic news sentences and their titles, in the layout ``sumdata``.
+"""Corpus of synthetic news sentences and their titles, in the layout ``sumdata``.
 
-An article names who does what to whom, where, when and why, in one of several orders and among
-asides, and often says in a subordinate clause what somebody else did meanwhile. Its title keeps the
-actor, the deed and its object, shortened by fixed rules: a long name by its last words, a deed by
-the present. Which words matter is not marked by their place, and words of the same kind stand in
-the other clause: attention has to find the right ones. Names are many, and each of them is rare.
-How much else a title says mostly follows from the quality of the object, but not always: no model
-finds every title, and lengths differ.
+An article says who does what to which object, where, when and why, in one of several orders, and
+often adds a subordinate clause about another event. Its title keeps the actor, the deed and its
+object, shortened by fixed rules: a long name to its last words, a deed to the present tense.
+Positions do not mark the important words, and the other clause has words of the same kind, so that
+attention has to find the right ones. There are many names, each of them rare. What else a title
+says often, but not always, follows from the quality of the object: no model can predict every
+title, and lengths differ.
 """
 
 from collections.abc import Mapping
@@ -39,19 +39,19 @@ REASONS = ("heavy storms", "falling prices", "public pressure", "a lack of staff
            "a legal dispute")  # fmt: skip
 SPEAKERS = ("a spokesman", "two officials", "local papers", "its president", "an adviser")
 FORMS = 4
-"""Number of lengths of titles."""
+"""Number of forms of titles, which differ in length."""
 ACCOMPANIED = 0.4
-"""Share of articles with the clause of another event."""
+"""Share of articles with a clause about another event."""
 USUAL = 0.5
-"""Share of titles whose length follows from the quality of the object."""
+"""Probability that the quality of the object determines the form of a title; else it is random."""
 
 
 PARTS = (FIRST, NAMES, BODIES, tuple(DEEDS), QUALITIES, OBJECTS, PLACES, DAYS, REASONS, SPEAKERS)
-"""Choices for each part of an event."""
+"""Choices for each field of an :class:`Event`."""
 
 
 class Event(NamedTuple):
-    """An event that an article reports; the actor is a body with two names."""
+    """Event that an article reports; the actor is a body with two names."""
 
     first: str
     name: str
@@ -65,7 +65,7 @@ class Event(NamedTuple):
     speaker: str
 
     def article(self, random: Random) -> str:
-        """One sentence, in a random order of its parts."""
+        """Return the event as a sentence with its parts in random order."""
         deed, place, day, reason, speaker = (
             self.deed,
             self.place,
@@ -86,11 +86,11 @@ class Event(NamedTuple):
         return random.choice(orders)
 
     def clause(self) -> str:
-        """Who did what, and nothing else."""
+        """Return the event as a clause of actor, deed and object."""
         return f"the {self.first} {self.name} {self.body} {self.deed} a {self.quality} {self.thing}"
 
     def titles(self, random: Random) -> tuple[str, ...]:
-        """Four titles that people might give; the first has one of :data:`FORMS` lengths."""
+        """Return four plausible titles; the first has one of :data:`FORMS` forms."""
         deed = f"{self.body} {DEEDS[self.deed]}"
         what = f"{self.name} {deed} {self.quality} {self.thing}"
         where = f"{what} in {self.place}"
@@ -110,16 +110,16 @@ class Event(NamedTuple):
 
 
 Row = tuple[str, tuple[str, ...]]
-"""An article and its titles."""
+"""Article and its titles."""
 
 
 def summary_rows(seed: int) -> Mapping[str, list[Row]]:
-    """Articles with their titles for every split; no article is in two splits."""
+    """Draw articles with their titles for every split; no article is in two splits."""
     random, distinct = Random(f"{seed} summaries"), dict[str, tuple[str, ...]]()
     while len(distinct) < sum(SIZES.values()):
         event, other = (Event(*map(random.choice, PARTS)) for _ in range(2))
         article = event.article(random)
-        # Often the clause of another event stands before or behind the article.
+        # Often a clause about another event precedes or follows.
         if random.random() < ACCOMPANIED:
             if random.random() < 0.5:
                 article = f"while {other.clause()} , {article}"
@@ -139,11 +139,11 @@ _FILES = {
         *(f"DUC2004/task1_ref{number}.txt" for number in range(REFERENCES)),
     ),
 }
-"""Files of the articles and of their titles."""
+"""File of the articles of each split, and the files of their titles."""
 
 
 def write_summary_demo(folder: Path, seed: int = 2018) -> None:
-    """Write the corpus, a pure function of ``seed``, into ``folder/sumdata``, made if missing."""
+    """Write the corpus, a pure function of ``seed``, into ``folder/sumdata``."""
     for name, rows in summary_rows(seed).items():
         for number, path in enumerate(_FILES[name]):
             text = "".join(f"{(article, *titles)[number]}\n" for article, titles in rows)

@@ -1,4 +1,4 @@
-"""CoNLL-U: sentences with dependency trees, ten columns a word, read and written without loss.
+"""CoNLL-U: sentences with dependency trees, ten columns per word, read and written without loss.
 
 References:
     Nivre et al. (2016), Universal Dependencies v1; format of release 2.
@@ -17,7 +17,7 @@ COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DE
 HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("HEAD", "DEPREL", "DEPS"))
 UNSPECIFIED = "_"
 _WORD = re.compile(r"[1-9][0-9]*")
-# At most nine digits: Python refuses to convert texts of more than 4,300.
+# At most nine digits: Python refuses to convert strings of more than 4,300 digits to int.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 
@@ -26,12 +26,12 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sentence:
-    """One sentence, text exactly as in the file.
+    """Sentence, with the text exactly as in the file.
 
     Attributes:
         comments: the lines before the words, with their ``#``.
         rows: the columns of every line: words, ranges of multiword tokens and empty nodes.
-        words: the rows of the words alone; only they have a place in the tree.
+        words: the rows of the words only, which are the vertices of the tree.
     """
 
     comments: tuple[str, ...]
@@ -44,7 +44,7 @@ class Sentence:
         return [int(row[HEAD]) for row in self.words]
 
     def column(self, name: str) -> list[str]:
-        """One column, named as in :data:`COLUMNS`, of every word."""
+        """Return the values of a column, named as in :data:`COLUMNS`, of all words."""
         return [row[COLUMNS.index(name)] for row in self.words]
 
     @property
@@ -60,11 +60,11 @@ def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
     Args:
         content: UTF-8, with or without a byte order mark; lines end with LF (or CR LF), every
             sentence with an empty line.
-        path: where it was read, for messages.
+        path: the file, for messages.
 
     Raises:
-        DataError: a malformed line or no such tree; names the file, the line and what was
-            expected.
+        DataError: a line is malformed or a sentence is not such a tree; names the file, the line
+            and what was expected.
     """
     sentences = []
     lines: list[tuple[int, str]] = []
@@ -84,19 +84,18 @@ def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
 
 
 def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> str:
-    """Format one sentence, with the empty line at its end.
+    """Format one sentence, including the empty line that ends it.
 
     Predicted heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
-    unlabelled parser predicts no relation, and gold relations beside predicted heads would give
-    a labelled score that means nothing. Words, lemmas, tags and features are the parser's input
-    and stay.
+    unlabelled parser predicts no relations, and gold relations on predicted heads would yield a
+    meaningless labelled score. Words, lemmas, tags and features are kept.
 
     Args:
         sentence: the sentence as read.
         heads: predicted head of each word; ``None`` formats the sentence as it was read.
 
     Raises:
-        ValueError: there is not one head for each word.
+        ValueError: the numbers of heads and of words differ.
     """
     if heads is None:
         return "\n".join([*sentence.comments, *map("\t".join, sentence.rows)]) + "\n\n"
@@ -115,7 +114,7 @@ def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> s
 def write_conllu(
     path: Path, sentences: Sequence[Sentence], heads: Sequence[Sequence[int]] | None = None
 ) -> None:
-    """Write a file atomically, with the predicted heads of each sentence, or as it was read.
+    """Write sentences atomically, with predicted heads or as they were read.
 
     See :func:`format_sentence`.
     """
@@ -171,7 +170,7 @@ def _sentence(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
 
 
 def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
-    """The columns of one line, checked by themselves and against the words before them."""
+    """Split a line into columns and check them, also against the preceding rows."""
     if line.startswith("#"):
         raise ValueError("expected comments before the words only")
     row = tuple(line.split("\t"))

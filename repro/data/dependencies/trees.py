@@ -1,4 +1,4 @@
-"""Sentences with dependency trees as ids, and padded batches of them."""
+"""Dependency trees encoded as ids, and padded batches of them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeEncoder:
-    """Encoder of words and tags as ids.
+    """Encoder of the words and tags of sentences as ids.
 
     Attributes:
         words: vocabulary of normalised words.
         tags: vocabulary of tags.
-        frequency: how often each word of the vocabulary occurs in the training data.
+        frequency: number of occurrences in the training data of each word of the vocabulary.
         tag_column: column of CoNLL-U that holds the tags, ``"UPOS"`` or ``"XPOS"``.
     """
 
@@ -43,7 +43,7 @@ class TreeEncoder:
 
     @classmethod
     def build(cls, sentences: Sequence[Sentence], tag_column: str) -> "TreeEncoder":
-        """Collect the words and tags of the training data."""
+        """Build an encoder from the words and tags of the training data."""
         forms = [[normalise(form) for form in s.column("FORM")] for s in sentences]
         words = Vocabulary.build(forms)
         counts = Counter(form for sentence in forms for form in sentence)
@@ -58,23 +58,23 @@ class TreeEncoder:
 
 
 def normalise(form: str) -> str:
-    """Lower-case a word; one that begins with an ASCII digit ("1990s", "3rd") becomes ``NUM``.
+    """Lower-case a word, or return ``NUM`` if it starts with an ASCII digit ("1990s", "3rd").
 
-    Kiperwasser & Goldberg (2016) and Niculae et al. (2018) match numbers at the beginning of a
-    word in their programs.
+    The programs of Kiperwasser & Goldberg (2016) and Niculae et al. (2018) match numbers in the
+    same way, at the start of a word.
     """
     return NUMBER if form[:1] in _DIGITS else form.lower()
 
 
 @dataclass(frozen=True, eq=False)
 class TreeBatch:
-    """A padded batch of ``B`` sentences; position 0 is the root.
+    """Padded batch of ``B`` sentences; position 0 is the root.
 
     Attributes:
-        words: ids, shape ``(B, n + 1)``; ``BOS`` at position 0, ``PAD`` behind the sentence.
-        tags: ids, same shape and marks.
-        heads: position of each word's head, shape ``(B, n + 1)``; -1 at the root and at padding.
-            This is a vertex of ``Arborescence``.
+        words: ids, shape ``(B, n + 1)``; ``BOS`` at position 0, ``PAD`` after the sentence.
+        tags: ids, shape ``(B, n + 1)``, with ``BOS`` and ``PAD`` likewise.
+        heads: position of each word's head, shape ``(B, n + 1)``; -1 at the root and at padding,
+            as in the vertices of ``Arborescence``.
         lengths: number of words without the root, shape ``(B,)``, always on the CPU.
         indices: positions of the sentences in their split, shape ``(B,)``.
     """
@@ -95,7 +95,7 @@ class TreeBatch:
 
 
 def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
-    """Pad the sentences at ``indices`` of a split, in this order, with the root before each."""
+    """Pad the sentences at ``indices`` of a split, in this order, and prepend the root to each."""
     chosen = [trees[index] for index in indices]
 
     def pad(rows: Sequence[Sequence[int]], first: int, last: int = Vocabulary.PAD) -> Tensor:
@@ -114,7 +114,7 @@ def collate_trees(trees: Sequence[Tree], indices: Sequence[int]) -> TreeBatch:
 def word_batches(lengths: Sequence[int], words: int) -> list[list[int]]:
     """Group sentences by rising length into batches of at most ``words`` words, with padding.
 
-    For evaluation. A single longer sentence makes a batch of its own.
+    For evaluation. A longer sentence is a batch of its own.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):

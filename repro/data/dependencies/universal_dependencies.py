@@ -1,8 +1,8 @@
-"""Treebanks of Universal Dependencies, or of a user, one file in CoNLL-U for each split.
+"""Treebanks of Universal Dependencies, or user-supplied ones: a CoNLL-U file per split.
 
 Files ``ud-treebanks-v<release>/<treebank>/<code>-ud-{train,dev,test}.conllu``, or
-``{train,dev,test}.conllu`` in a folder of your own. Of a treebank without validation data every
-tenth training sentence is taken for validation.
+``{train,dev,test}.conllu`` in a user's folder. If a treebank has no validation data, every tenth
+training sentence is held out for validation.
 
 References:
     Nivre et al. (2016), Universal Dependencies v1; Zeman et al. (2017), CoNLL 2017 shared task.
@@ -20,12 +20,12 @@ from repro.data.files import sha256_of
 
 SPLITS = ("train", "dev", "test")
 HELD_OUT = 10
-"""Training sentences whose number this divides are held out where there is no validation data."""
+"""Without validation data, training sentences whose number this divides are held out."""
 
 
 @dataclass(frozen=True)
 class Treebank:
-    """The sentences of one treebank.
+    """Sentences of a treebank.
 
     Attributes:
         name: folder and release, for example ``"UD_Vietnamese 2.0"``.
@@ -42,7 +42,7 @@ class Treebank:
 
 
 def treebank_folder(data_dir: Path, release: str, treebank: str) -> Path:
-    """Folder of a treebank of a release below ``data_dir``."""
+    """Return the folder of a treebank of a release below ``data_dir``."""
     return data_dir / f"ud-treebanks-v{release}" / treebank
 
 
@@ -50,10 +50,10 @@ def load_treebank(folder: Path, name: str, check_size: bool = True) -> Treebank:
     """Read training, validation and test data of one treebank.
 
     Args:
-        folder: holds the three files, or those of training and test data alone.
-        name: treebank and release, for example ``"UD_Vietnamese 2.0"``; that of a folder of your
-            own has no release.
-        check_size: refuse other numbers of sentences than a declared treebank of this name has.
+        folder: folder of the three files, or only those of training and test data.
+        name: treebank and release, for example ``"UD_Vietnamese 2.0"``; a user's own treebank has
+            no release.
+        check_size: if a treebank of this name is declared, require its numbers of sentences.
 
     Raises:
         DataError: a file is missing or malformed, or the numbers of sentences are wrong.
@@ -103,15 +103,15 @@ def load_treebank(folder: Path, name: str, check_size: bool = True) -> Treebank:
 
 
 def check_tags(treebank: Treebank, column: str) -> None:
-    """Refuse a treebank without tags, on which a parser would train on words alone.
+    """Check that a treebank has tags, without which a parser would see the words only.
 
     Args:
-        treebank: all splits are checked.
+        treebank: treebank of which all splits are checked.
         column: ``"UPOS"`` or ``"XPOS"``.
 
     Raises:
-        DataError: every word of a split has ``_`` in this column; names the file, and the setting
-            that reads the other column where that one has tags.
+        DataError: every word of a split has ``_`` in this column; names the file and, if the
+            other column has tags, the setting that selects it.
     """
     other = "XPOS" if column == "UPOS" else "UPOS"
     for split, path in treebank.files.items():
