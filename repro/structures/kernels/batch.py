@@ -193,9 +193,7 @@ def solve_range(
         The solutions, and how many structures and entries of inverses they use.
     """
     width = known.vertices.shape[1]
-    found = Found(
-        np.empty((_CAPACITY, width), np.int32), np.empty(_CAPACITY), np.empty(_CAPACITY)
-    )
+    found = Found(np.empty((_CAPACITY, width), np.int32), np.empty(_CAPACITY), np.empty(_CAPACITY))
     state, used, squares = empty_state(_CAPACITY, 0, 0), 0, 0
     for b in range(start, stop):
         first, last = offsets[b], offsets[b + 1]
