@@ -382,8 +382,8 @@ def solve_on_device(
     Args:
         structure: structure of the problem.
         problem: the checked scores, with masks and lengths.
-        unary: ``(B, n, m)``, which give the device, the dtype and the graph of the derivative.
-        additional: transitions with their graph, or None.
+        unary: scores ``(B, n, m)`` that give the device, the dtype and the autograd graph.
+        additional: transitions with their autograd graph, or None.
         tol: gap at which an instance is solved.
         rounds: largest number of iterations.
 

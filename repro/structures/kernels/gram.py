@@ -140,7 +140,7 @@ def independence(state: State, diagonal: float) -> float:
 def distance(state: State, diagonal: float) -> float:
     """Return the squared distance of a new structure from the combination ``solved`` of others.
 
-    Writes ``column - H solved`` into ``residual`` and its largest entry into ``DRIFT``.
+    Writes ``column - H solved`` into ``residual`` and its largest absolute entry into ``DRIFT``.
     """
     size, left, drift = state.counts[SIZE], diagonal, 0.0
     column, solved, residual = state.column, state.solved, state.residual
