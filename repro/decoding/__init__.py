@@ -1,4 +1,4 @@
-"""Searching a model for its most probable outputs, exactly where sparsity allows."""
+"""Search for the most probable outputs of a model, exact where sparsity allows."""
 
 from repro.decoding.beam import BeamResult, beam_search, greedy
 from repro.decoding.complete_set import CompleteSet, complete_set

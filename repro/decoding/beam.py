@@ -1,8 +1,8 @@
-"""Batched beam search that knows exact zeros and can prove its answer optimal.
+"""Batched beam search that exploits exact zeros and can certify that its answer is optimal.
 
 The beam of a sentence holds the ``K`` most probable of its hypotheses, finished and live together.
 A finished one keeps its place until ``K`` better ones push it out. Probability never rises as a
-prefix grows, so a live prefix behind ``K`` finished hypotheses could never have come back.
+prefix grows, so a live prefix ranked behind ``K`` finished hypotheses can never overtake them.
 Only live prefixes are passed to the model: work shrinks as sentences finish.
 """
 
@@ -38,14 +38,14 @@ class BeamResult:
 
     @property
     def best(self) -> Hypothesis:
-        """The most probable hypothesis; ValueError if there is none."""
+        """Most probable hypothesis; ValueError if there is none."""
         if not self.hypotheses:
             raise ValueError("no hypothesis: every prefix ran into a row of zeros")
         return self.hypotheses[0]
 
     @property
     def single(self) -> bool:
-        """Return whether all mass is on one sequence, and proven to be."""
+        """Return whether the search proves that all mass is on one sequence."""
         return self.certified and len(self.hypotheses) == 1
 
 
@@ -71,11 +71,11 @@ def beam_search(
         source: token ids, ``(B, S)`` long.
         source_mask: ``(B, S)`` bool, True on real tokens.
         beam_size: ``K``, hypotheses kept per sentence.
-        max_length: most tokens in a hypothesis, EOS included.
+        max_length: largest number of tokens in a hypothesis, EOS included.
         keep_attention: whether hypotheses carry their attention.
-        min_length: fewest tokens in a hypothesis, EOS included. Shorter ones are no part of the
-            search, nor of what ``certified`` and ``optimal`` say; probabilities of the others are
-            those of the model.
+        min_length: smallest number of tokens in a hypothesis, EOS included. Shorter ones are
+            excluded from the search and from ``certified`` and ``optimal``; probabilities of the
+            others are not renormalised.
 
     Returns:
         One result per sentence, with at most ``K`` hypotheses.
@@ -117,7 +117,7 @@ def greedy(
 
 
 class _Beam:
-    """The beams of ``B`` sentences; slots are best first and empty ones score ``-inf``."""
+    """Beams of ``B`` sentences; slots are best first and empty ones score ``-inf``."""
 
     def __init__(self, sentences: int, beam_size: int, device: torch.device) -> None:
         shape = (sentences, beam_size)  # (B, K); at first the empty prefix alone in every beam
@@ -130,8 +130,8 @@ class _Beam:
 
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
         """Extend every live prefix by every token and keep the best ``K``; see ``Extend``."""
-        # The candidates for K places, and the first that gets none: tokens (N, W) and scores
-        # (B, K, W), with finished hypotheses in column 0.
+        # Candidates for K slots, and one more for the best that is dropped: tokens (N, W), and
+        # scores (B, K, W), which have finished hypotheses in column 0.
         beam_size = self.scores.shape[1]
         width = min(beam_size + 1, probs.shape[1])
         tokens = search.most_probable(probs, width)
@@ -149,15 +149,15 @@ class _Beam:
         last = tokens[rows, (order % width)[grown]]
         self.nodes = self.nodes.gather(1, slots)
         self.nodes[grown] = tree.grow(self.nodes[grown], last, probs[rows, last], attention[rows])
-        going = last != Vocabulary.EOS
-        self.live = grown.masked_scatter(grown, going)
-        return rows[going], last[going]
+        continues = last != Vocabulary.EOS
+        self.live = grown.masked_scatter(grown, continues)
+        return rows[continues], last[continues]
 
     def results(self, tree: FrozenTree) -> list[BeamResult]:
         """Read the hypotheses of every sentence and what is proven about them."""
         unfinished = self.scores.masked_fill(~self.live, IMPOSSIBLE).amax(1)
         best_lost = torch.maximum(self.dropped, unfinished).tolist()
-        # The finished slots, or the live ones of a beam where nothing finished.
+        # Return the finished hypotheses of a beam, or the live ones if none finished.
         finished_slots = ~self.live & (self.scores > IMPOSSIBLE)
         anything = finished_slots.any(1, keepdim=True)
         wanted = torch.where(anything, finished_slots, self.live).tolist()

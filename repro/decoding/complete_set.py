@@ -1,4 +1,4 @@
-"""Every sequence of nonzero probability, where sparse outputs leave finitely many."""
+"""Enumeration of all sequences of nonzero probability, if sparse outputs leave finitely many."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,16 +12,16 @@ from repro.decoding.protocol import StateT, StepModel
 from repro.decoding.search import FrozenTree, Hypothesis, PrefixTree
 
 MASS_TOLERANCE = 1e-4
-"""Largest distance of a complete set's mass from one: float32 rounding over some dozens of steps"""
+"""Tolerance of a complete set's mass around one: float32 rounding over some dozens of steps."""
 
 
 @dataclass(frozen=True)
 class CompleteSet:
-    """The sequences of nonzero probability of one sentence.
+    """Sequences of nonzero probability for one source sentence.
 
     Attributes:
-        hypotheses: finished ones, best first; all there are if ``finite``.
-        finite: whether the enumeration came to an end within its two limits.
+        hypotheses: finished hypotheses, best first; all of the support if ``finite``.
+        finite: whether the enumeration ended within ``max_hypotheses`` and ``max_length``.
     """
 
     hypotheses: list[Hypothesis]
@@ -48,17 +48,17 @@ def complete_set(
     max_length: int,
     keep_attention: bool = False,
 ) -> list[CompleteSet]:
-    """Enumerate, length by length, all sequences of nonzero probability.
+    """Enumerate all sequences of nonzero probability in order of length.
 
-    A sentence is given up once it has more than ``max_hypotheses`` prefixes and sequences. The
+    A sentence is given up once it has more than ``max_hypotheses`` live and finished ones. The
     model sees the live prefixes of all sentences at once, up to ``B * max_hypotheses`` rows.
 
     Args:
         model: in evaluation mode.
         source: token ids, ``(B, S)`` long.
         source_mask: ``(B, S)`` bool, True on real tokens.
-        max_hypotheses: most live and finished hypotheses per sentence.
-        max_length: most tokens in a hypothesis, EOS included.
+        max_hypotheses: largest number of live and finished hypotheses per sentence.
+        max_length: largest number of tokens in a hypothesis, EOS included.
         keep_attention: whether hypotheses carry their attention.
 
     Returns:
@@ -77,7 +77,7 @@ def complete_set(
 
 
 class _Prefixes(NamedTuple):
-    """Prefixes of one length, ``(M,)`` each: their sentence, tree node and log-probability."""
+    """Sentences, nodes and log-probabilities of ``M`` prefixes of one length, ``(M,)`` each."""
 
     sentences: Tensor
     nodes: Tensor
@@ -89,7 +89,7 @@ class _Prefixes(NamedTuple):
 
 
 class _Frontier:
-    """The live prefixes of all sentences and what has finished before them."""
+    """Live prefixes of all sentences, and the hypotheses that have finished."""
 
     def __init__(self, sentences: int, max_hypotheses: int, device: torch.device) -> None:
         self.max_hypotheses = max_hypotheses
@@ -103,7 +103,7 @@ class _Frontier:
     def extend(self, probs: Tensor, attention: Tensor, tree: PrefixTree) -> tuple[Tensor, Tensor]:
         """Extend every live prefix by every token of nonzero probability; see ``Extend``."""
         nonzero = probs > 0
-        # Give up the sentences that would hold too many.
+        # Give up sentences that would exceed the limit, before their rows are built.
         total = self.finished_counts + self._count(self.live.sentences, nonzero.sum(1))
         self.given_up |= total > self.max_hypotheses
         rows, tokens = (nonzero & ~self.given_up[self.live.sentences].unsqueeze(1)).nonzero().T
@@ -119,7 +119,7 @@ class _Frontier:
         return rows[~ended], tokens[~ended]
 
     def _count(self, sentences: Tensor, amounts: Tensor) -> Tensor:
-        """Add up amounts by sentence, ``(B,)`` long."""
+        """Sum amounts by sentence, ``(B,)`` long."""
         return torch.zeros_like(self.finished_counts).index_add(0, sentences, amounts)
 
     def results(self, tree: FrozenTree) -> list[CompleteSet]:

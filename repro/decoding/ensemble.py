@@ -1,4 +1,4 @@
-"""Several models decoded as one."""
+"""Ensembles: several models decoded as one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from repro.decoding.protocol import State, StepModel, StepOutput
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """The states of all members; row ``i`` is the same prefix in each."""
+    """States of all members of an ensemble; row ``i`` is the same prefix in each."""
 
     members: tuple[State, ...]
 
@@ -29,7 +29,7 @@ class Ensemble:
     The support of the average is the union of the members' supports. Attention is averaged too.
 
     Args:
-        models: at least one; all share source and target vocabulary. Types of state may differ.
+        models: at least one; they must share both vocabularies, but types of state may differ.
 
     Raises:
         ValueError: if there is no model, or at a step where vocabulary sizes differ.

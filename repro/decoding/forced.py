@@ -1,4 +1,4 @@
-"""Forced decoding: what the model would have said next along a given target."""
+"""Forced decoding: next-token distributions of a model along a given target."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ class ForcedDecoding:
     """Distributions and attention at each target position, zero on its padding.
 
     Attributes:
-        probs: ``(B, T, V)``.
-        attention: ``(B, T, S)``.
+        probs: distributions over the target token, ``(B, T, V)``.
+        attention: weights over source positions, ``(B, T, S)``.
     """
 
     probs: Tensor
@@ -33,13 +33,13 @@ def forced(
         model: in evaluation mode.
         source: token ids, ``(B, S)`` long.
         source_mask: ``(B, S)`` bool, True on real tokens.
-        target: token ids, ``(B, T)`` long, ending in EOS, PAD-filled.
+        target: token ids, ``(B, T)`` long, ending in EOS and padded with PAD.
 
     Returns:
-        The distributions that the target tokens were drawn against.
+        The distribution of each target token given those before it, and the attention.
 
     Raises:
-        ValueError: if there is not a target for each sentence, or no probabilities are returned.
+        ValueError: if there is not one target per sentence, or the model returns no probabilities.
 
     References:
         Peters, Niculae & Martins (2019), Figure 2.

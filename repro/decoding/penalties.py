@@ -9,18 +9,18 @@ from repro.decoding.search import Hypothesis
 
 @dataclass(frozen=True)
 class Penalties:
-    r"""The global score of a hypothesis.
+    r"""Parameters of the global score by which finished hypotheses are ranked.
 
     .. math:: s(y) = \frac{\log p(y \mid x)}{lp(y)}
               + \beta \sum_j \log \max\Big\{\epsilon, \min\Big\{1, \sum_t \alpha_{jt}\Big\}\Big\},
               \qquad lp(y) = \left( \frac{5 + |y|}{6} \right)^{\alpha}
 
-    ``|y|`` counts the end symbol, where there is one.
+    ``|y|`` counts EOS, if the hypothesis is finished.
 
     Attributes:
         length: ``α``; zero for no length normalisation.
         coverage: ``β``; zero for no coverage penalty.
-        floor: ``ε`` in (0, 1], since sparse attention may leave a word with nothing at all.
+        floor: ``ε`` in (0, 1]: sparse attention may give a word exactly zero in total.
 
     References:
         Wu et al. (2016), §7, Eq. 14; Malaviya et al. (2018), §5, footnote 5, for ``ε``.
@@ -35,7 +35,7 @@ class Penalties:
             raise ValueError(f"floor must lie in (0, 1], got {self.floor}")
 
     def score(self, hypothesis: Hypothesis) -> float:
-        """``s(y)``.
+        """Compute the global score ``s(y)``.
 
         Raises:
             ValueError: there is a coverage penalty, and the hypothesis kept no attention.
@@ -46,13 +46,13 @@ class Penalties:
             return normalised
         if hypothesis.attention is None:
             raise ValueError("a coverage penalty needs hypotheses that keep their attention")
-        spent: list[float] = hypothesis.attention.double().sum(0).tolist()
-        logarithms = (math.log(max(self.floor, min(1.0, total))) for total in spent)
+        coverage: list[float] = hypothesis.attention.double().sum(0).tolist()
+        logarithms = (math.log(max(self.floor, min(1.0, total))) for total in coverage)
         return normalised + self.coverage * sum(logarithms)
 
 
 def rescored(hypotheses: Sequence[Hypothesis], penalties: Penalties) -> list[Hypothesis]:
-    """Hypotheses by falling global score; equal ones keep their order.
+    """Sort hypotheses by global score, highest first; ties keep their order.
 
     Raises:
         ValueError: there is a coverage penalty, and a hypothesis kept no attention.
@@ -63,16 +63,16 @@ def rescored(hypotheses: Sequence[Hypothesis], penalties: Penalties) -> list[Hyp
 def replace_unknown(
     target: Sequence[str], unknown: str, hypothesis: Hypothesis, source: Sequence[str]
 ) -> list[str]:
-    """Replace unknown words by the source word that got the most attention at that step.
+    """Replace each unknown word by the source word with the most attention at its step.
 
     Args:
         target: the words of the hypothesis.
         unknown: the symbol to replace.
-        hypothesis: with its attention.
-        source: source words, one for each column of the attention.
+        hypothesis: hypothesis with attention.
+        source: source words, one per column of the attention.
 
     Raises:
-        ValueError: the hypothesis kept no attention, or has other source words.
+        ValueError: the hypothesis kept no attention, or not one column per source word.
     """
     if hypothesis.attention is None or hypothesis.attention.shape[1] != len(source):
         raise ValueError("expected a hypothesis that kept its attention over these source words")

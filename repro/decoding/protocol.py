@@ -1,6 +1,6 @@
 """Interface of models to decoding: encode a batch once, then one distribution per row and step.
 
-A *row* is one prefix being extended. Decoding chooses which rows live on with ``State.select``.
+A *row* is one prefix being extended. Decoding chooses which rows to keep by ``State.select``.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class State(Protocol):
             rows: row indices, ``(M,)`` long; a row may appear any number of times or not at all.
 
         Returns:
-            A state of ``M`` rows; the original is left as it was.
+            A state of ``M`` rows; the original is unchanged.
         """
 
 
@@ -28,10 +28,10 @@ StateT = TypeVar("StateT", bound=State)
 
 @dataclass(frozen=True)
 class StepOutput(Generic[StateT]):
-    """The outcome of one decoding step over ``N`` rows.
+    """Output of one decoding step over ``N`` rows.
 
     Attributes:
-        probs: distribution over the next token, ``(N, V)`` float32, exact zeros kept.
+        probs: distribution over the next token, ``(N, V)`` float32, with exact zeros.
         attention: weights over source positions, ``(N, S)``, zero on padding.
         state: state after reading the previous token, ``N`` rows in the same order.
     """
@@ -42,7 +42,7 @@ class StepOutput(Generic[StateT]):
 
 
 class StepModel(Protocol[StateT]):
-    """A sequence-to-sequence model seen one step at a time."""
+    """Interface of a sequence-to-sequence model that is run one step at a time."""
 
     def start(self, source: Tensor, source_mask: Tensor) -> StateT:
         """Encode a batch.
@@ -60,7 +60,7 @@ class StepModel(Protocol[StateT]):
 
         Args:
             state: ``N`` rows.
-            previous: the token each row ended with, ``(N,)`` long; BOS at first.
+            previous: last token of each row, ``(N,)`` long; BOS at first.
 
         Returns:
             The next-token distributions, the attention and the new state; ``state`` is unchanged.

@@ -1,4 +1,4 @@
-"""The loop that every search over prefixes runs, and the tree of prefixes that it grows."""
+"""Loop that every search over prefixes runs, and the tree of prefixes that it grows."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from repro.decoding.protocol import StateT, StepModel
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One decoded sequence.
+    """Decoded sequence.
 
     Attributes:
         tokens: token ids, without EOS.
@@ -21,7 +21,7 @@ class Hypothesis:
         finished: whether it ended in EOS.
         step_probabilities: probability of each token, then of EOS if finished.
         attention: ``(T, S)``, a row per entry of ``step_probabilities`` and a column per real
-            source token, on the CPU; None unless asked for.
+            source token, on the CPU; None unless requested.
     """
 
     tokens: list[int]
@@ -37,13 +37,13 @@ class Hypothesis:
 
 
 class PrefixTree:
-    """Append-only tree of prefixes; a node is a prefix, named by a number, and -1 is the empty one.
+    """Append-only tree of prefixes, each identified by the index of its node; -1 is the empty one.
 
-    Nodes stay on the device while the tree grows; ``freeze`` brings them over once.
+    Nodes stay on the device while the tree grows; ``freeze`` copies them to the host.
     """
 
     def __init__(self) -> None:
-        self._grown: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        self._levels: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
         self._size = 0
 
     def grow(self, parents: Tensor, tokens: Tensor, probs: Tensor, attention: Tensor) -> Tensor:
@@ -52,21 +52,21 @@ class PrefixTree:
         Nodes, tokens and the tokens' probabilities after their parents have shape ``(M,)``, the
         attention of the step that produced them ``(M, S)``, or ``(M, 0)`` to keep none.
         """
-        self._grown.append((parents, tokens, probs, attention))
+        self._levels.append((parents, tokens, probs, attention))
         nodes = torch.arange(self._size, self._size + len(tokens), device=tokens.device)
         self._size += len(tokens)
         return nodes
 
     def freeze(self, source_mask: Tensor | None) -> "FrozenTree":
-        """Bring the tree to the host; ``source_mask`` is None where no attention was kept."""
-        parents, tokens, probs, attention = map(torch.cat, zip(*self._grown, strict=True))
+        """Copy the tree to the host; ``source_mask`` is None if no attention was kept."""
+        parents, tokens, probs, attention = map(torch.cat, zip(*self._levels, strict=True))
         mask = None if source_mask is None else source_mask.cpu()
         return FrozenTree(parents.tolist(), tokens.tolist(), probs.tolist(), attention.cpu(), mask)
 
 
 @dataclass(frozen=True)
 class FrozenTree:
-    """A prefix tree on the host, from which hypotheses are read; its fields have a row per node."""
+    """Prefix tree on the host, from which hypotheses are read; lists and attention are by node."""
 
     parents: list[int]
     tokens: list[int]
@@ -96,10 +96,10 @@ class FrozenTree:
 
 
 Extend = Callable[[Tensor, Tensor, PrefixTree], tuple[Tensor, Tensor]]
-"""Rule by which the live prefixes are extended by one token.
+"""Callable that extends the live prefixes by one token.
 
 It takes next-token distributions ``(N, V)``, a row per live prefix; the attention of the same rows,
-``(N, S)``, or ``(N, 0)`` to keep none; and the tree, which receives the prefixes that stay. It
+``(N, S)``, or ``(N, 0)`` to keep none; and the tree, to which it adds the prefixes to keep. It
 returns for each new live prefix the row it came from, ``(M,)``, and its last token, ``(M,)``.
 """
 
@@ -115,8 +115,8 @@ def grow(
 ) -> FrozenTree:
     """Run a search until no prefix is live or ``max_length`` steps are done.
 
-    ``extend`` is a method of a search that holds one empty prefix per sentence, and updates it in
-    place; the other arguments are those of :func:`~repro.decoding.beam_search`.
+    ``extend`` is a method of a search that starts from one empty prefix per sentence, and updates
+    its state in place; the other arguments are those of :func:`~repro.decoding.beam_search`.
 
     Returns:
         The tree of all prefixes that the search kept.
@@ -127,7 +127,7 @@ def grow(
         output = model.step(state, previous)
         check_probabilities(output.probs)
         probs = output.probs
-        if step < min_length:  # EOS is not allowed; what remains is not divided by its sum
+        if step < min_length:  # forbid EOS, without renormalising the rest
             probs = probs.clone()
             probs[:, Vocabulary.EOS] = 0.0
         attention = output.attention if keep_attention else output.attention[:, :0]
@@ -171,10 +171,10 @@ def check_probabilities(probs: Tensor) -> None:
 
 
 def most_probable(probs: Tensor, count: int) -> Tensor:
-    """Find the most probable tokens of each row, the lower id first among equals.
+    """Find the most probable tokens of each row; of equal ones, the lowest ids come first.
 
-    Nonnegative floats compare like their bit patterns, so pattern and id fit one integer key that
-    no two tokens share. ``topk`` alone would leave the choice among equals to the device.
+    Nonnegative floats compare like their bit patterns, so probability and id are packed into one
+    unique integer key. ``topk`` of probabilities would break ties depending on the device.
 
     Returns:
         Token ids, ``(N, count)`` long, most probable first, of probabilities ``(N, V)`` in float32.

@@ -1,4 +1,4 @@
-"""Structures with a MAP oracle, and SparseMAP: sparse mixtures of structures."""
+"""SparseMAP: sparse mixtures of combinatorial structures that have a MAP oracle."""
 
 from repro.structures.active_set import ConvergenceWarning, Solution, sparsemap
 from repro.structures.any_oracle import MapOracle

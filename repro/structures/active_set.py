@@ -18,23 +18,22 @@ from repro.structures.structure import Inputs, Problem, Selection, Structure, so
 
 
 class ConvergenceWarning(UserWarning):
-    """Some instances are not solved to the tolerance that was asked for."""
+    """Warning that some instances are not solved to the requested tolerance."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A sparse mixture of structures for each instance.
+    """Sparse mixture of structures for each instance.
 
     Args:
-        structure: what was solved.
+        structure: the family of structures.
         marginals: ``u``, like the unary scores; differentiable.
-        weights: ``(B, K)`` of the selected structures, zero where an instance has fewer;
-            differentiable.
-        selection: the structures in the form of the kernels.
+        weights: ``(B, K)`` of the selected structures, filled with zeros; differentiable.
+        selection: the structures as the kernels store them.
         scores: additional scores, or ``None``.
-        vertices: the structures as users see them; derived from ``selection`` if None. Under
-            ``torch.func.vmap`` they are those of the mapped instance, and ``selection``, with all
-            that is derived from it, is that of all instances together.
+        vertices: ``(B, K, V)``, derived from ``selection`` if None. Under ``torch.func.vmap`` they
+            belong to the mapped instance, whereas ``selection`` and what is derived from it cover
+            all instances.
     """
 
     structure: Structure
@@ -51,29 +50,29 @@ class Solution:
 
     @property
     def iterations(self) -> Tensor:
-        """Number of calls of the oracle ``(B,)``, without the first."""
+        """Number of oracle calls ``(B,)``, not counting the first."""
         return self._tensor(self.selection.rounds)
 
     @property
     def gap(self) -> Tensor:
-        """Frank-Wolfe gaps ``(B,)``: the objective is at most so far from the optimum."""
+        """Frank-Wolfe gaps ``(B,)``, upper bounds on the suboptimality of the objective."""
         return self._tensor(self.selection.gaps)
 
     @property
     def converged(self) -> Tensor:
-        """Return whether the gap is small enough ``(B,)``, up to the rounding of the scores."""
+        """Return whether the gap is within the tolerance or the scores' rounding, ``(B,)``."""
         return self._tensor(self.selection.converged)
 
     @cached_property
     def structures(self) -> Tensor:
-        """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
+        """Vertices ``(B, K, V)`` of the selected structures, filled with -1."""
         if self.vertices is not None:
             return self.vertices
         return padded_vertices(self.structure, self.selection).to(self.marginals.device)
 
     @cached_property
     def additional(self) -> Tensor | None:
-        """``v``, marginals of additional parts of each instance; differentiable. Or ``None``."""
+        """Differentiable marginals ``v`` of additional parts, or None without additional scores."""
         if self.scores is None:
             return None
         return self.structure.mixture(self.structures, self.weights, self.scores)
@@ -83,7 +82,7 @@ class Solution:
 
 
 MAX_ITER = 10_000
-"""Calls of the oracle for one instance: far more than well-posed problems need."""
+"""Default limit of oracle calls per instance: far more than well-posed problems need."""
 
 
 def sparsemap(
@@ -97,12 +96,12 @@ def sparsemap(
     tol: float | None = None,
     start: Solution | None = None,
 ) -> Solution:
-    r"""Sparse structured inference: a mixture of few structures with high scores.
+    r"""Compute a sparse mixture of high-scoring structures for each instance.
 
     .. math:: \max_{[u; v] \in \mathcal{M}} \langle η_U, u \rangle + \langle η_F, v \rangle - ½ ‖u‖²
 
-    (Niculae et al. 2018, Eq. 5, by Algorithm 2, derivatives by Proposition 1); in double precision.
-    Marginals are unique; structures and weights, with the derivative of those selected, may not be.
+    (Niculae et al. 2018, Eq. 5, Algorithm 2; derivatives by Proposition 1), in double precision.
+    The marginals ``u`` are unique; structures, weights and the selected derivative may not be.
 
     Args:
         structure: a :class:`Structure`, or an oracle with the method of :class:`MapOracle`.
@@ -111,9 +110,9 @@ def sparsemap(
         lengths: sizes of the instances in a padded batch.
         mask: like ``unary``, True where a part is allowed.
         max_iter: largest number of oracle calls for an instance.
-        tol: gap at which an instance is solved, 1e-10 in double precision and else 1e-6; at least
-            what the rounding of the scores is.
-        start: an earlier solution for the same shapes, to start from its structures.
+        tol: gap at which an instance is solved, by default 1e-10 for float64 scores and 1e-6 for
+            others; raised to the rounding error of the scores if smaller.
+        start: an earlier solution for the same shapes, from whose structures to start.
 
     Raises:
         ValueError: shapes, types or options do not fit, or scores are NaN or +inf.
@@ -130,7 +129,7 @@ def sparsemap(
     gap = tol if tol is not None else 1e-10 if unary.dtype == torch.float64 else 1e-6
     vertices = None
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
-        # Transforms of torch.func and forward mode hide values: solve below them, on the CPU.
+        # Under torch.func transforms and forward mode, values cannot be read: solve below them.
 
         def solve(inputs: Inputs) -> tuple[Any, ...]:
             selection = _select(wrapped, wrapped.checked(inputs), gap, max_iter, start)
@@ -142,7 +141,7 @@ def sparsemap(
         marginals, weights = padded_mixture.attach(wrapped, unary, additional, mixture)
         vertices = mixture.vertices
     else:
-        from repro.structures.mixture import attach  # what needs numba waits for a problem
+        from repro.structures.mixture import attach  # imports numba, so only when needed
 
         problem = wrapped.problem(unary, additional, lengths, mask)
         if start is None and solves(problem, unary):

@@ -1,4 +1,4 @@
-"""Structures of users: any set of 0/1 vectors for which they can find the best."""
+"""User-defined structures: any set of 0/1 vectors with a MAP oracle written in Python."""
 
 from typing import Protocol, runtime_checkable
 
@@ -22,29 +22,29 @@ class MapOracle(Protocol):
     """Interface of a structure for :func:`repro.structures.sparsemap`.
 
     Attributes:
-        unary_parts: number of parts whose marginals the quadratic term of SparseMAP counts.
-        additional_parts: number of further parts.
+        unary_parts: number of parts whose marginals enter the quadratic term of SparseMAP.
+        additional_parts: number of parts that enter the linear term only.
     """
 
     unary_parts: int
     additional_parts: int
 
     def map(self, scores: Tensor) -> Tensor:
-        """Find the best structure.
+        """Find the highest-scoring structure.
 
         Args:
             scores: ``(unary_parts + additional_parts,)`` in double precision.
 
         Returns:
-            0/1 vector of the same shape: the parts of the structure with the largest sum.
+            0/1 vector of the same shape: the parts of a structure with the largest total score.
         """
 
 
 class OracleStructure(Structure):
-    """Makes a structure of an oracle in Python; it is called once per instance and iteration.
+    """Adapter from a Python oracle to a structure; it is called once per instance and iteration.
 
     Scores are ``(B, unary_parts)`` and ``(B, additional_parts)``; vertices are 0/1 vectors of all
-    parts, the unary ones first. There are no lengths.
+    parts, the unary ones first. Lengths are not supported.
 
     Args:
         oracle: see :class:`MapOracle`.
@@ -83,7 +83,7 @@ class OracleStructure(Structure):
         lengths: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The oracle's answers ``(B, parts)``; see the base class."""
+        """Call the oracle for each instance, ``(B, parts)``; see the base class."""
         problem = self.problem(unary, additional, lengths, mask)
         scores = problem.all_scores.numpy()
         found = np.empty(scores.shape, np.int32)
@@ -94,23 +94,23 @@ class OracleStructure(Structure):
         return self.vertices(torch.from_numpy(found), problem).to(unary.device)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Turn stored parts, 0 if chosen and else -1, into 0/1 vectors; see the base class."""
+        """Convert stored parts, 0 if chosen and else -1, to 0/1 vectors; see the base class."""
         return stored.to(torch.int64) + 1
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
-        """Sum of the scores of the chosen parts; see the base class."""
+        """Sum the scores of the chosen parts; see the base class."""
         scores = unary if additional is None else torch.cat([unary, additional], dim=-1)
         scores = scores.view(scores.size(0), *[1] * (vertex.dim() - 2), scores.size(-1))
         chosen = vertex[..., : scores.size(-1)] > 0
         return torch.where(chosen, scores, 0.0).sum(-1)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Add weights up at the chosen parts; see the base class."""
+        """Sum the weights of the structures that contain each part; see the base class."""
         parts = vertices[..., : like.size(-1)].to(weights.dtype)
         return (weights.unsqueeze(1) @ parts).view(like.shape)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Marginals ``(B, additional_parts)`` of weighted structures."""
+        """Compute the marginals ``(B, additional_parts)`` of weighted structures."""
         parts = vertices[..., -self.oracle.additional_parts :].to(weights.dtype)
         return (weights.unsqueeze(-1) * parts).sum(1)
 

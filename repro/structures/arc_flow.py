@@ -1,4 +1,4 @@
-r"""SparseMAP of tag sequences over pairs of neighbouring tags: a start for the active set method.
+r"""SparseMAP of tag sequences as a flow problem: an initial point for the active set method.
 
 A mixture of sequences is a unit flow through the trellis, with the pairwise marginals ``v`` as the
 flow on its arcs. Over flows, SparseMAP is a small convex program,
@@ -6,11 +6,11 @@ flow on its arcs. Over flows, SparseMAP is a small convex program,
 .. math:: \max_{v \ge 0} \langle η_U, u \rangle + \langle η_F, v \rangle - ½ ‖u‖², \quad
           v_i 1 = u_i, \quad v_i^\top 1 = u_{i+1}, \quad 1^\top u_1 = 1.
 
-The active set method adds one path at a time. Where transitions are small compared with the
-quadratic term, nearly every weight is positive and the paths only differ in how they recombine: a
-path changes ``n - 1`` transportation problems at once, rarely all of them for the better, so
-thousands of exchanges are needed. In the space of flows these problems are separate, and a
-primal-dual interior-point method takes about 20 iterations of ``O(n m³)``.
+The active set method adds one path at a time. If transitions are small compared with the quadratic
+term, nearly every flow is positive and the paths only differ in how they combine arcs: a path
+changes ``n - 1`` transportation problems at once but rarely improves all of them, so thousands of
+exchanges are needed. In the space of flows these problems are separate, and a primal-dual
+interior-point method takes about 20 iterations of ``O(n m³)``.
 
 References:
     Mehrotra (1992), On the implementation of a primal-dual interior point method.
@@ -24,23 +24,23 @@ from torch import Tensor
 from torch.linalg import cholesky_ex, solve_triangular
 
 ITERATIONS = 60
-"""Interior-point iterations; chains of 40 items and 20 tags with scores of 1e-4 take 25 at most."""
+"""Interior-point iterations; chains of 40 items, 20 tags and scores of 1e-4 take at most 25."""
 PRECISION = 1e-11
-"""Complementarity and infeasibility at which an iterate is final, relative to the scores."""
+"""Complementarity gap and infeasibility, relative to the scores, at which iterations stop."""
 PATIENCE = 3
-"""Iterations without a smaller error after which rounding is held to have stopped an instance."""
+"""Iterations without a smaller error after which rounding is assumed to prevent progress."""
 _NEARLY_FINAL = 1e-4
-"""Error, relative to the scores, above which patience is not counted: far from the solution, the
-first steps of long chains are short and the error may rise for ten iterations."""
+"""Error, relative to the scores, above which ``PATIENCE`` does not apply: the first steps of long
+chains are short, and the error may rise for ten iterations."""
 POSITIVE = 1e-9
-"""Flow below which an arc is held to be unused."""
+"""Flow up to which an arc counts as unused."""
 _TO_BOUNDARY = 0.99
-"""Share of the step to the boundary that is taken."""
+"""Fraction of the step to the boundary that is taken."""
 
 
 @dataclass(frozen=True)
 class Trellis:
-    """Scores of a batch of chains without forbidden parts.
+    """Scores of a batch of chains, with masks of the parts that allowed paths use.
 
     Attributes:
         unary: ``(B, n, m)``, zero where ``nodes`` is False.
@@ -56,12 +56,13 @@ class Trellis:
 
 
 def trellis(unary: Tensor, transitions: Tensor) -> Trellis:
-    """Leave out what lies on no allowed path, and lower the scores of each item by their largest.
+    """Build a trellis without the parts on no allowed path; the largest score of an item is zero.
 
     Args:
         unary: ``(B, n, m)`` in double precision, ``n > 1``; ``-inf`` forbids a tag.
         transitions: ``(B, n-1, m, m)``; ``-inf`` forbids a pair.
     """
+    # Subtracting the largest score of an item changes no solution: each path has one tag there.
     allowed, pairs = unary > -torch.inf, transitions > -torch.inf
     ahead, behind = [allowed[:, 0]], [allowed[:, -1]]
     for i in range(pairs.size(1)):
@@ -75,7 +76,7 @@ def trellis(unary: Tensor, transitions: Tensor) -> Trellis:
 
 
 class _Iterate(NamedTuple):
-    """Flows, and the multipliers of ``v 1 = u``, ``vᵀ 1 = u`` and of the total flow."""
+    """Flow ``v``; multipliers of ``v_i 1 = u_i``, ``v_iᵀ 1 = u_{i+1}`` and ``1ᵀ u_1 = 1``."""
 
     flow: Tensor
     tails: Tensor
@@ -83,7 +84,7 @@ class _Iterate(NamedTuple):
     total: Tensor
 
     def moved(self, direction: "_Iterate", length: Tensor) -> "_Iterate":
-        """The iterate after a step of some length for each instance."""
+        """Return the iterate after a step of length ``(B,)`` along a direction."""
         steps = (
             x + length.view(-1, *[1] * (x.dim() - 1)) * d
             for x, d in zip(self, direction, strict=True)
@@ -92,17 +93,17 @@ class _Iterate(NamedTuple):
 
 
 def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
-    """Pairwise marginals ``v`` of SparseMAP, ``(B, n-1, m, m)``, up to rounding.
+    """Solve SparseMAP for the pairwise marginals ``v``, ``(B, n-1, m, m)``, up to rounding.
 
     An instance whose Newton system becomes numerically singular keeps its last iterate.
 
     Args:
-        chains: what to solve.
-        stop_early: look after each iteration whether all instances are final, which synchronizes
-            with a device; otherwise the iterations are always as many.
+        chains: the scores.
+        stop_early: stop when all instances are final, which synchronizes with the device after
+            each iteration; otherwise run all ``ITERATIONS``.
     """
     scale = 1 + chains.transitions.abs().amax((1, 2, 3)) + chains.unary.abs().amax((1, 2))
-    # Equal flow on all arcs of a step, and multipliers with positive reduced costs.
+    # Start from equal flow on all arcs of a step and multipliers with positive reduced costs.
     arcs = chains.arcs.to(chains.unary.dtype)
     flow = arcs / arcs.sum((-1, -2), keepdim=True).clamp(min=1)
     largest = chains.transitions.masked_fill(~chains.arcs, -torch.inf).amax((-1, -2))
@@ -126,7 +127,7 @@ def flows(chains: Trellis, stop_early: bool = True) -> Tensor:
 
 
 def _newton(chains: Trellis, at: _Iterate) -> tuple[Tensor, _Iterate, Tensor]:
-    """Length and direction of Mehrotra's step, and the error before it; one for each instance."""
+    """Compute the length and direction of Mehrotra's step, and the error before it, ``(B,)``."""
     nodes, arcs = chains.nodes, chains.arcs
     costs = at.tails.unsqueeze(-1) + at.heads.unsqueeze(-2) - chains.transitions
     costs = torch.where(arcs, costs, 1)
@@ -179,7 +180,7 @@ def _newton(chains: Trellis, at: _Iterate) -> tuple[Tensor, _Iterate, Tensor]:
 
 
 def _longest(flow: Tensor, change: Tensor, costs: Tensor, shift: Tensor) -> Tensor:
-    """The largest step up to one that keeps flows and reduced costs nonnegative, ``(B,)``."""
+    """Return the largest step up to 1 that keeps flows and reduced costs nonnegative, ``(B,)``."""
     limits = [
         torch.where(d < 0, -x / d, torch.inf).amin((1, 2, 3))
         for x, d in ((flow, change), (costs, shift))
@@ -190,10 +191,10 @@ def _longest(flow: Tensor, change: Tensor, costs: Tensor, shift: Tensor) -> Tens
 class _Factors:
     """Block Cholesky factors of the Newton system, whose unknowns are the multipliers.
 
-    With ``W`` the ratios of flows and reduced costs, it has diagonal blocks ``I + diag(W 1)`` for
+    With ``W`` the ratios of flows to reduced costs, it has diagonal blocks ``I + diag(W 1)`` for
     tails and ``I + diag(Wᵀ 1)`` for heads, ``W`` between tails and heads of a step, and ``I``
-    between the heads of a step and the tails of the next: blocks of tails and heads alternate, and
-    each is linked to the next one only.
+    between the heads of a step and the tails of the next. It is block tridiagonal, since blocks of
+    tails and heads alternate.
     """
 
     def __init__(self, chains: Trellis, ratio: Tensor) -> None:
@@ -201,7 +202,7 @@ class _Factors:
         own = torch.diag_embed(torch.stack((1 + ratio.sum(-1), 1 + ratio.sum(-2)), 2).flatten(1, 2))
         joins = torch.diag_embed(chains.nodes[:, 1:].to(ratio.dtype))
         links = torch.stack((ratio, joins), 2).flatten(1, 2)
-        # What is left of a nearly singular block is rounding of the diagonal's size.
+        # Keep blocks positive definite: rounding errors are relative to the original diagonal.
         own = own * (1 + 2.0**-50)
         self.blocks: list[tuple[Tensor, Tensor]] = []
         for block, link in zip(own.unbind(1), links.unbind(1), strict=True):
@@ -211,7 +212,7 @@ class _Factors:
             self.blocks.append((lower, solve_triangular(lower, link, upper=False)))
 
     def solve(self, tails: Tensor, heads: Tensor) -> tuple[Tensor, ...]:
-        """Multipliers of tails and heads for right-hand sides ``(B, n-1, m, k)``; like these."""
+        """Solve for multipliers of tails and heads, shaped like the sides ``(B, n-1, m, k)``."""
         sides = torch.stack((tails, heads), 2).flatten(1, 2).unbind(1)
         halves: list[Tensor] = []
         for k, (lower, _) in enumerate(self.blocks):
@@ -225,18 +226,18 @@ class _Factors:
 
 
 def paths(flow: Tensor, slots: int) -> tuple[Tensor, Tensor]:
-    """Tag sequences whose mixture has given pairwise marginals.
+    """Decompose pairwise marginals into a mixture of tag sequences.
 
-    The mixture is a partition of the unit interval. At each step the share of a tag is cut where
-    its flow to the next tags is, and the pieces are sorted by these. A cut is made for each arc
-    but one of every tag, so there are not many more sequences than used arcs.
+    The mixture partitions the unit interval. At each step, the interval of a tag is cut in
+    proportion to its flows to the next tags, by which the pieces are then sorted. A tag with ``k``
+    outgoing arcs needs ``k - 1`` cuts, so there are hardly more sequences than used arcs.
 
     Args:
-        flow: ``(B, n-1, m, m)``; what is below ``POSITIVE`` is left out.
-        slots: room for sequences; those with the least weight are left out.
+        flow: ``(B, n-1, m, m)``; entries up to ``POSITIVE`` are ignored.
+        slots: largest number of sequences; those with the least weight are dropped.
 
     Returns:
-        Tags ``(B, slots, n)`` and weights ``(B, slots)``, zero where there is no sequence.
+        Tags ``(B, slots, n)`` and weights ``(B, slots)``, which are zero in unused slots.
     """
     m = flow.size(-1)
     used = torch.where(flow > POSITIVE, flow, 0)
@@ -276,5 +277,5 @@ def paths(flow: Tensor, slots: int) -> tuple[Tensor, Tensor]:
 
 
 def _share(part: Tensor, whole: Tensor) -> Tensor:
-    """``part / whole`` in [0, 1], one where there is nothing to share."""
+    """Return ``part / whole`` clamped to [0, 1], and one where ``whole`` is not positive."""
     return torch.where(whole > 0, part / whole, 1).clamp(0, 1)

@@ -1,12 +1,12 @@
 r"""Conditional gradient for SparseMAP: vanilla, away-step and pairwise.
 
-The solvers that the active set is compared with (Niculae et al., 2018, Figure 2). They call the
-same compiled oracles and stop at the same gap.
+Niculae et al. (2018, Figure 2) compare these solvers with the active set method, whose compiled
+oracles and stopping criterion they share here.
 
-Algorithm 1 as it is printed has three slips, which are corrected here: the step of line 20 is
-``γ d``, not ``d``; the away direction of line 15 is ``d^W``, which is not defined as ``d^A``; and
-the structure to move away from has the lowest ``⟨η_U - u, m_w⟩ + ⟨η_F, n_w⟩``, not the highest as
-in line 4, which §A.1 says.
+Three misprints of Algorithm 1 are corrected: the step of line 20 is ``γ d``, not ``d``; the away
+direction of line 15 is ``d^W``, not ``d^A``, which is undefined; and the structure to move away
+from has the lowest ``⟨η_U - u, m_w⟩ + ⟨η_F, n_w⟩``, as in the text of §A.1, not the highest as in
+line 4.
 
 References:
     Niculae et al. (2018), Algorithm 1; Lacoste-Julien & Jaggi (2015).
@@ -30,13 +30,13 @@ VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 @dataclass(frozen=True)
 class Descent:
-    """A run of a variant; entry ``k`` of each history belongs to the iterate after ``k`` steps.
+    """Trace of a solver run; entry ``k`` of a history describes the iterate after ``k`` steps.
 
     Attributes:
         marginals: ``u``, like the unary scores.
         objective: ``⟨η_U, u⟩ + ⟨η_F, v⟩ - ½ ‖u‖²``, ``(T,)``.
-        gap: how much the objective can still grow at most, ``(T,)``.
-        support: number of structures with weight, ``(T,)``.
+        gap: Frank-Wolfe gap, which bounds the distance to the optimum, ``(T,)``.
+        support: number of structures with nonzero weight, ``(T,)``.
         converged: whether the last gap is at most the tolerance.
     """
 
@@ -60,10 +60,10 @@ def conditional_gradient(
 
     Args:
         structure: any structure with a compiled oracle.
-        unary: ``η_U`` of one instance, ``(R, C)``: what ``structure`` takes without the batch.
-        additional: ``η_F``, likewise without the batch.
+        unary: ``η_U`` of one instance, ``(R, C)``, without the batch dimension.
+        additional: ``η_F`` of the instance, without the batch dimension.
         variant: ``"vanilla"``, ``"away"`` or ``"pairwise"``.
-        max_iter: iterates at most; the first one is the best structure.
+        max_iter: largest number of iterates; the first one is the highest-scoring structure.
         tol: gap at which the solver stops.
 
     Raises:

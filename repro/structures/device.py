@@ -1,15 +1,14 @@
-r"""SparseMAP of tag sequences where the scores are: a batched active set in plain torch.
+r"""SparseMAP of tag sequences on the device of the scores: a batched active set in plain torch.
 
-All instances take each iteration together, and those that have finished are left as they are. One
-iteration solves the KKT systems of the active sets (Niculae et al., 2018, Eq. 9), moves to the
-solutions or as far as the weights stay nonnegative (Eq. 10), and calls Viterbi's algorithm for the
-structures to add. Systems are as small as the active sets. Nothing is read back from the device
-but, every few iterations, whether all have finished, and with a given number of slots not even
-that.
+All instances iterate together; those that have finished do not change any more. One iteration
+solves the KKT systems of the active sets (Niculae et al., 2018, Eq. 9), moves to the solutions or
+as far as the weights stay nonnegative (Eq. 10), and calls Viterbi's algorithm for the structures to
+add. Every few iterations, the host reads back whether all have finished and how many slots are
+used; with a fixed number of slots it reads nothing.
 
-Active sets stay affinely independent, so the systems have one solution each. A structure ``s`` that
-is an affine combination ``w`` of the active ones still improves the objective, and in the direction
-``e_s - w`` it does so linearly: the weights move until one is zero, and its structure leaves.
+Active sets stay affinely independent, so that each system has a unique solution. A structure ``s``
+whose tags are an affine combination ``w`` of the active ones may still improve the objective, which
+is linear in the direction ``e_s - w``: the weights move until one is zero, whose structure leaves.
 
 References:
     Niculae et al. (2018), Algorithm 2; Nocedal & Wright (1999), §16.4.
@@ -29,29 +28,29 @@ from repro.structures.padded_mixture import respond
 from repro.structures.structure import InfeasibleError, Problem, Selection, Structure
 
 CHECK_EVERY = 4
-"""Iterations between two looks at whether all instances have finished and slots are free."""
+"""Iterations between checks whether all instances have finished and enough slots are free."""
 MORE = 50
-"""Iterations beyond the number of parts after which unfinished instances go on from flows. Each
-factorizes its system here, so the interior-point method is worth fewer than on the CPU."""
+"""Iterations beyond the number of parts after which unfinished instances continue from flows. As
+each iteration factorizes a system, the interior-point method pays off earlier than on the CPU."""
 SLOTS = 12
-"""Slots at the start; there are twice as many when they run out."""
+"""Initial number of slots for structures, which is doubled when they run out."""
 PATIENCE = 20
-"""Steps of length zero after which rounding is held to have stopped an instance."""
+"""Steps of length zero after which rounding is assumed to prevent progress of an instance."""
 INDEPENDENT = 1e-9
 """Squared distance from the affine hull, in parts, above which a structure is independent of it."""
 NONZERO = 1e-10
-"""Coefficient of an affine combination that is more than rounding."""
+"""Coefficient of an affine combination above which it is not attributed to rounding."""
 
 
 def _indicator(index: Tensor, size: int) -> Tensor:
-    """True at the index, on a new last axis; ``one_hot`` reads the largest index on the host."""
+    """Return a boolean one-hot encoding; unlike ``one_hot``, it does not synchronize."""
     return index.unsqueeze(-1) == torch.arange(size, device=index.device)
 
 
 def viterbi(unary: Tensor, transitions: Tensor | None, inside: Tensor) -> Tensor:
-    """The best tags ``(B, n)``, 0 past the length; every step is over the whole batch.
+    """Find the best tags ``(B, n)``, 0 past the length, for the whole batch at once.
 
-    Arguments are those of :class:`SequenceScores`; transitions are from row to column.
+    Arguments are the attributes of :class:`SequenceScores`.
     """
     if transitions is None:
         return unary.argmax(-1) * inside
@@ -70,19 +69,19 @@ def viterbi(unary: Tensor, transitions: Tensor | None, inside: Tensor) -> Tensor
 
 @dataclass
 class ActiveSets:
-    """Mixtures of tag sequences, one for each instance.
+    """Active sets of a batch: a mixture of tag sequences in ``K`` slots for each instance.
 
     Attributes:
         tags: the sequences in the slots, ``(B, K, n)``.
-        weights: their weights, ``(B, K)``, zero in free slots.
-        active: which slots are taken, ``(B, K)``.
-        gram: numbers of shared tags, ``(B, K, K)``.
+        weights: weights of the sequences, ``(B, K)``, zero in free slots.
+        active: which slots are in use, ``(B, K)``.
+        gram: numbers of tags shared by two sequences, ``(B, K, K)``.
         scores: scores of the sequences, ``(B, K)``.
-        gap: how much the last structure found could still improve, ``(B,)``.
+        gap: Frank-Wolfe gap at the last optimum over the active set, ``(B,)``.
         limit: gap at which an instance is solved, ``(B,)``.
-        iterations: ``(B,)``.
-        stalls: steps of length zero, ``(B,)``.
-        finished: ``(B,)``.
+        iterations: number of iterations, ``(B,)``.
+        stalls: number of steps of length zero, ``(B,)``.
+        finished: which instances are solved, stalled or infeasible, ``(B,)``.
     """
 
     tags: Tensor
@@ -98,11 +97,11 @@ class ActiveSets:
 
     @property
     def converged(self) -> Tensor:
-        """Return whether the gap is small enough, ``(B,)``."""
+        """Return whether the gap is within the limit, ``(B,)``."""
         return self.gap <= self.limit
 
     def where(self, rows: Tensor, other: "ActiveSets") -> "ActiveSets":
-        """The mixtures of another state in some instances ``(B,)``."""
+        """Replace the instances selected by a mask ``(B,)`` by those of another state."""
         chosen = {}
         for name, own in vars(self).items():
             mask = rows.view(-1, *[1] * (own.dim() - 1))
@@ -112,12 +111,12 @@ class ActiveSets:
 
 @dataclass(frozen=True)
 class SequenceScores:
-    """The scores of a batch in float64.
+    """Scores of a batch of tag sequences in float64.
 
     Attributes:
         unary: ``(B, n, m)``, ``-inf`` forbids a tag.
-        transitions: ``(B, n-1, m, m)`` or None.
-        inside: which positions count, ``(B, n)``.
+        transitions: ``(B, n-1, m, m)``, from row to column, or None.
+        inside: which positions are not padding, ``(B, n)``.
     """
 
     unary: Tensor
@@ -125,12 +124,12 @@ class SequenceScores:
     inside: Tensor
 
     def best(self, marginals: Tensor | None = None) -> Tensor:
-        """Tags of the best sequences at the unary scores less the marginals."""
+        """Find the best sequences for the unary scores minus ``marginals``, ``(B, n)``."""
         unary = self.unary if marginals is None else self.unary - marginals
         return viterbi(unary, self.transitions, self.inside)
 
     def score(self, tags: Tensor) -> Tensor:
-        """Scores of one sequence for each instance, ``(B,)``."""
+        """Compute the score of one sequence per instance, ``(B,)``."""
         chosen = self.unary.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         total = chosen.masked_fill(~self.inside, 0).sum(-1)
         if self.transitions is None or tags.size(-1) < 2:
@@ -142,13 +141,13 @@ class SequenceScores:
         return total + pairs.masked_fill(~self.inside[:, 1:], 0).sum(-1)
 
     def rounding(self, tags: Tensor) -> Tensor:
-        """Bound on the effect of rounding on the scores of sequences like these, ``(B,)``."""
+        """Estimate the rounding error of the scores of sequences like these, ``(B,)``."""
         pairs = None if self.transitions is None else self.transitions.abs()
         sizes = SequenceScores(self.unary.abs(), pairs, self.inside).score(tags)
         return 2.0**-50 * (sizes + self.inside.sum(-1))
 
     def marginals(self, tags: Tensor, weights: Tensor) -> Tensor:
-        """``M y``: the mixture's tag probabilities, ``(B, n, m)``."""
+        """Compute ``M y``, the tag probabilities of the mixture, ``(B, n, m)``."""
         # A product with indicators: the order of sums in scatter_add_ on CUDA is not fixed.
         indicators = _indicator(tags.mT, self.unary.size(-1)).to(weights.dtype)
         mixed = (weights[:, None, None] @ indicators).squeeze(-2)
@@ -160,20 +159,20 @@ def solve(
 ) -> ActiveSets:
     """Run the active set algorithm on all instances.
 
-    Instances that need many iterations go on from the mixture that
-    :mod:`repro.structures.arc_flow` finds, as on the CPU.
+    Instances that need many iterations continue from the mixture found by
+    :mod:`repro.structures.arc_flow`, as on the CPU.
 
     Args:
-        scores: what to solve; an instance that allows no sequence is left as it is.
-        max_iter: iterations at most.
+        scores: the scores; an instance without allowed sequences finishes at once.
+        max_iter: largest number of iterations.
         tol: an instance is solved when no structure improves its linearised objective by more.
-        slots: room for structures. With it nothing is read back from the device, so that a CUDA
-            graph can be captured, and the number of iterations is exactly ``max_iter``;
-            ``n (m - 1) + 2`` slots are always enough. Without it the room grows, and iterations end
-            when all instances have finished.
+        slots: number of slots for structures; ``n (m - 1) + 2`` always suffice. If given, nothing
+            is read back from the device, so that a CUDA graph can be captured, and the number of
+            iterations is exactly ``max_iter``. Otherwise slots are added as needed, and iterations
+            end when all instances have finished.
     """
     positions, tags = scores.unary.shape[1:]
-    state = _alone(scores, scores.best(), SLOTS if slots is None else slots)
+    state = _singletons(scores, scores.best(), SLOTS if slots is None else slots)
     state.limit.clamp_(min=tol)
     chained = scores.transitions is not None and positions > 1
     for step in range(max_iter):
@@ -191,8 +190,8 @@ def solve(
     return state
 
 
-def _alone(scores: SequenceScores, tags: Tensor, room: int) -> ActiveSets:
-    """Mixtures of one sequence each, ``(B, n)``, in the first of some slots."""
+def _singletons(scores: SequenceScores, tags: Tensor, room: int) -> ActiveSets:
+    """Return active sets with one sequence each, ``(B, n)``, in the first of ``room`` slots."""
     batch, positions = tags.shape
     value, empty = scores.score(tags), ~scores.inside.any(-1)
     nothing = scores.unary.new_zeros(batch, room)
@@ -217,14 +216,15 @@ def _alone(scores: SequenceScores, tags: Tensor, room: int) -> ActiveSets:
 def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> ActiveSets:
     """Replace the mixtures of unfinished instances by near-optimal ones.
 
-    The host waits for the number of sequences if ``read_back``; else there are as many as can be.
+    If ``read_back``, the number of sequences is read on the host; otherwise the largest possible
+    number is added.
     """
     inside, transitions = scores.inside, scores.transitions
     assert transitions is not None
     positions, tags = scores.unary.shape[1:]
     room = max(state.active.size(-1), positions * (tags - 1) + 2 if read_back else 0)
     _widen(state, room)
-    # Items past the length have one tag only, so that they change nothing.
+    # Allow one tag only past the length, so that padding does not affect the solution.
     first = torch.zeros_like(scores.unary[0, 0])
     first[1:] = -torch.inf
     unary = torch.where(inside.unsqueeze(-1), scores.unary, first)
@@ -238,19 +238,19 @@ def _restart(scores: SequenceScores, state: ActiveSets, read_back: bool) -> Acti
     weights = torch.where(usable.unsqueeze(-1), weights, 0)
     count = int((weights > 0).sum(-1).max()) if read_back else weights.size(-1)
     # The heaviest sequence comes first; the others are added one by one.
-    fresh = _alone(scores, found[:, 0], room)
+    fresh = _singletons(scores, found[:, 0], room)
     fresh.weights[:, 0] = weights[:, 0]
     fresh.gap, fresh.limit = state.gap, state.limit
     fresh.iterations, fresh.finished = state.iterations, state.finished
     for k in range(1, count):
         factors = torch.linalg.lu_factor_ex(systems(fresh))[:2]
-        new = _newcomer(scores, fresh, found[:, k], weights[:, k])
+        new = _compare(scores, fresh, found[:, k], weights[:, k])
         _add(fresh, factors, new, new.share > 0)
     return state.where(usable, fresh)
 
 
 def _widen(state: ActiveSets, slots: int) -> None:
-    """Add free slots."""
+    """Add free slots until there are ``slots``."""
     more = slots - state.active.size(-1)
     state.tags = pad(state.tags, (0, 0, 0, more))
     state.gram = pad(state.gram, (0, more, 0, more))
@@ -260,7 +260,7 @@ def _widen(state: ActiveSets, slots: int) -> None:
 
 
 def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
-    """One iteration of every instance that has not finished."""
+    """Run one iteration of every instance that has not finished."""
     running = ~state.finished
     factors = torch.linalg.lu_factor_ex(systems(state))[:2]
     target, level = _solve_systems(factors, state.scores * state.active)
@@ -274,7 +274,7 @@ def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
     _remove(state, blocking, running & ~arrived)
     state.iterations += running
     found = scores.best(scores.marginals(state.tags, state.weights))
-    new = _newcomer(scores, state, found, torch.zeros_like(level))
+    new = _compare(scores, state, found, torch.zeros_like(level))
     gap = new.score - (new.shared * state.weights).sum(-1) - level
     state.gap = torch.where(arrived, gap, state.gap)
     state.stalls += running & (step == 0)
@@ -284,7 +284,7 @@ def _iterate(scores: SequenceScores, state: ActiveSets) -> None:
 
 
 def systems(state: ActiveSets) -> Tensor:
-    """The KKT matrices; free slots have rows of the identity."""
+    """Return the KKT matrices ``(B, K + 1, K + 1)``; free slots have rows of the identity."""
     active = state.active.to(state.gram.dtype)
     inner = state.gram * active.unsqueeze(-1) * active.unsqueeze(-2)
     inner = inner + torch.diag_embed(1 - active)
@@ -294,28 +294,28 @@ def systems(state: ActiveSets) -> Tensor:
 
 
 def _solve_systems(factors: tuple[Tensor, Tensor], right: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights that sum to one, ``(B, K)``, and multipliers, ``(B,)``."""
+    """Solve for weights that sum to one, ``(B, K)``, and multipliers, ``(B,)``."""
     sides = pad(right, (0, 1), value=1.0).unsqueeze(-1)
     solution = torch.linalg.lu_solve(*factors, sides).squeeze(-1)
     return solution[:, :-1], solution[:, -1]
 
 
 def _remove(state: ActiveSets, slot: Tensor, where: Tensor) -> None:
-    """Free a slot of some instances; rounding leaves no weight below zero."""
+    """Free one slot of some instances, and clip weights that rounding has made negative."""
     gone = _indicator(slot, state.active.size(-1)) & where.unsqueeze(-1)
     state.active = state.active & ~gone
     state.weights = state.weights.masked_fill(~state.active, 0).clamp(min=0)
 
 
-class _Newcomer(NamedTuple):
-    """A sequence for each instance that is to join its active set.
+class _Candidate(NamedTuple):
+    """Sequence for each instance that may be added to its active set.
 
     Attributes:
-        tags: ``(B, n)``.
-        shared: tags in common with the sequences in the slots, ``(B, K)``; 0 for free slots.
-        score: ``(B,)``.
-        size: number of its tags, ``(B,)``.
-        share: weight that it brings, ``(B,)``.
+        tags: the sequence, ``(B, n)``.
+        shared: numbers of tags shared with the sequences in the slots, ``(B, K)``; 0 if free.
+        score: score of the sequence, ``(B,)``.
+        size: number of tags of the sequence, ``(B,)``.
+        share: initial weight of the sequence, ``(B,)``.
     """
 
     tags: Tensor
@@ -325,18 +325,19 @@ class _Newcomer(NamedTuple):
     share: Tensor
 
 
-def _newcomer(scores: SequenceScores, state: ActiveSets, tags: Tensor, share: Tensor) -> _Newcomer:
-    """Compare sequences ``(B, n)`` that bring weights ``(B,)`` with the active sets."""
+def _compare(scores: SequenceScores, state: ActiveSets, tags: Tensor, share: Tensor) -> _Candidate:
+    """Compare sequences ``(B, n)`` with initial weights ``(B,)`` to the active sets."""
     same = (state.tags == tags.unsqueeze(1)) & scores.inside.unsqueeze(1)
     shared = (same.sum(-1) * state.active).to(state.weights.dtype)
-    return _Newcomer(tags, shared, scores.score(tags), scores.inside.sum(-1), share)
+    return _Candidate(tags, shared, scores.score(tags), scores.inside.sum(-1), share)
 
 
-def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: _Newcomer, where: Tensor) -> None:
-    """Take a sequence into a free slot of some instances.
+def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: _Candidate, where: Tensor) -> None:
+    """Add a sequence to the active sets of some instances.
 
-    A dependent one has the tags of an affine combination of active ones. Weight moves between both
-    without a change of the marginals, towards what scores more, until one of them has none left.
+    A sequence is dependent if its tags are an affine combination of those of active ones. Weight is
+    then moved between it and the combination, towards the higher score and without changing the
+    marginals, until a weight is zero.
     """
     combination, level = _solve_systems(factors, new.shared)
     apart = new.size - (combination * new.shared).sum(-1) - level
@@ -364,7 +365,7 @@ def _add(state: ActiveSets, factors: tuple[Tensor, Tensor], new: _Newcomer, wher
 
 
 def solves(problem: Problem, unary: Tensor) -> bool:
-    """Return whether this solver serves a problem: tag sequences whose scores are on a device."""
+    """Return whether this solver serves a problem: tag sequences with scores on a CUDA device."""
     return problem.code == SEQUENCE and unary.is_cuda and len(unary) > 0
 
 
@@ -376,15 +377,15 @@ def solve_on_device(
     tol: float,
     rounds: int,
 ) -> tuple[Selection, Tensor, Tensor]:
-    """Solve SparseMAP of tag sequences where the unary scores are.
+    """Solve SparseMAP of tag sequences on the device of the unary scores.
 
     Args:
         structure: structure of the problem.
         problem: the checked scores, with masks and lengths.
-        unary: ``(B, n, m)``, for its device, dtype and derivative.
-        additional: transitions or None, likewise.
+        unary: scores ``(B, n, m)`` that give the device, the dtype and the autograd graph.
+        additional: transitions with their autograd graph, or None.
         tol: gap at which an instance is solved.
-        rounds: calls of the oracle at most.
+        rounds: largest number of iterations.
 
     Returns:
         The selected sequences, marginals like ``unary`` and weights ``(B, K)``; the last two are
@@ -405,12 +406,12 @@ def solve_on_device(
         wrong = wrong | (~(pairs < torch.inf) & later).flatten(1).any(-1)
     if wrong.any():
         raise ValueError(f"instance {int(wrong.nonzero()[0])}: a score is NaN or +inf")
-    # Scores of each item are lowered by their largest.
+    # Subtracting the largest score of each item changes no solution, but reduces rounding.
     largest = given.amax(-1, keepdim=True).clamp(min=-1e300)
     scores = SequenceScores(given - largest, pairs, inside)
     with torch.no_grad():
         state = solve(scores, rounds, tol)
-        # Bring the active slots to the front, and cut off what no instance needs.
+        # Move the active slots to the front, and cut off slots that no instance uses.
         needed = int(state.active.sum(-1).max())
         order = (~state.active).long().argsort(dim=-1, stable=True)[:, :needed]
         filled = state.active.gather(-1, order)
@@ -428,7 +429,7 @@ def solve_on_device(
         raise InfeasibleError(
             f"instance {first}: no structure is allowed: too many scores are -inf"
         )
-    # A copy of the solution on the CPU; the inverses are not needed there.
+    # The copy on the CPU goes without inverses: the derivative is taken on the device.
     active = state.active.sum(-1).cpu()
     there = torch.arange(tags.size(1)) < active.unsqueeze(-1)
     selection = Selection(

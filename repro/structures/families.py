@@ -23,8 +23,8 @@ from repro.structures.structure import (
 class LinearChain(Structure):
     """One of ``m`` tags for each of ``n`` items (Niculae et al. 2018, §2.2, "Sequence tagging").
 
-    Unary parts ``(B, n, m)``: item ``i`` has tag ``a``. Additional parts ``(n - 1, m, m)``, scored
-    for all instances alike, or ``(B, n - 1, m, m)``: item ``i`` has tag ``a``, the next has ``b``.
+    Unary parts ``(B, n, m)``: item ``i`` has tag ``a``. Additional parts ``(B, n - 1, m, m)``, or
+    ``(n - 1, m, m)`` shared by the batch: item ``i`` has tag ``a`` and the next has tag ``b``.
     Vertices ``(B, n)`` hold the tags. The oracle is Viterbi's algorithm.
     """
 
@@ -34,7 +34,7 @@ class LinearChain(Structure):
         scores = checked_unary(unary, mask, "B n m")
         batch, n, m = scores.shape
         items = checked_lengths(lengths, batch, (n,))
-        # The number of tags up to the last that is allowed anywhere; all if none is.
+        # Trailing tags that are forbidden at all items are cut off, unless all tags are.
         tags = torch.zeros(batch, 1, dtype=torch.int64)
         if m > 0:
             allowed = (scores.numpy() != -np.inf).any(1)
@@ -54,11 +54,11 @@ class LinearChain(Structure):
         return Problem(SEQUENCE, scores, transitions, torch.cat([items, tags], dim=1), n)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Return the tags as they are stored; see the base class."""
+        """Convert stored tags to int64; see the base class."""
         return stored.to(torch.int64)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
-        """Sum of the scores of tags and transitions; see the base class."""
+        """Sum the scores of tags and transitions; see the base class."""
         total = gathered(unary, vertex)
         if additional is None or vertex.size(-1) < 2:
             return total
@@ -70,7 +70,7 @@ class LinearChain(Structure):
         return total + torch.where(after >= 0, chosen, 0.0).sum(-1)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Marginals ``(B, n - 1, m, m)`` of transitions of weighted sequences ``(B, K, n)``."""
+        """Compute the marginals ``(B, n - 1, m, m)`` of transitions of sequences ``(B, K, n)``."""
         shape = (vertices.size(0), *like.shape[-3:])
         marginals = weights.new_zeros(shape)
         if vertices.size(-1) < 2:
@@ -102,8 +102,8 @@ class LinearChain(Structure):
     ) -> Tensor:
         """Add scores of the first and of the last tag, ``(m,)`` or ``(B, m)``, to unary scores.
 
-        The indicator of a first tag is a unary part already, so that its score can be added there:
-        the solutions are the same.
+        The indicators of the first and last tags are unary parts already, so no additional parts
+        are needed for their scores.
         """
         batch, n, _ = unary.shape
         items = torch.arange(n, device=unary.device)
@@ -116,22 +116,22 @@ class LinearChain(Structure):
 
 
 def _grid(vertex: Tensor) -> tuple[Tensor, Tensor]:
-    """Indices of the instance and of the transition, to be broadcast."""
+    """Return broadcastable indices of instances and of transitions."""
     batch = torch.arange(vertex.size(0), device=vertex.device)
     items = torch.arange(vertex.size(-1) - 1, device=vertex.device)
     return batch.view(-1, *[1] * (vertex.dim() - 1)), items
 
 
 class Arborescence(Structure):
-    """A tree over ``n`` words and a root (Niculae et al. 2018, §2.2, "Non-projective ...").
+    """Dependency tree of ``n`` words and a root (Niculae et al. 2018, §2.2, "Non-projective ...").
 
     Unary parts ``(B, n + 1, n + 1)``: the arc from the head (row) to the modifier (column), where
-    0 is the root. Column 0 and the diagonal are not arcs; their scores are ignored and their
-    marginals are zero. Vertices ``(B, n + 1)`` hold the head of each word, and -1 at the root.
+    0 is the root. Column 0 and the diagonal are not arcs: their scores are ignored and their
+    marginals are zero. Vertices ``(B, n + 1)`` hold the head of each word, and -1 for the root.
     ``lengths`` counts words. The oracle is Chu-Liu and Edmonds' algorithm.
 
     Args:
-        single_root: whether exactly one word hangs on the root.
+        single_root: whether the root has exactly one child.
     """
 
     def __init__(self, single_root: bool = False) -> None:
@@ -151,17 +151,17 @@ class Arborescence(Structure):
         return Problem(code, scores, NO_TRANSITIONS, sizes, rows - 1)
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Put the root, which has no head, before the words."""
+        """Prepend the root, whose head is -1; see the base class."""
         root = stored.new_full((*stored.shape[:-1], 1), -1)
         return torch.cat([root, stored], dim=-1).to(torch.int64)
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
-        """Sum of the scores of arcs; see the base class."""
+        """Sum the scores of arcs; see the base class."""
         no_additional(additional, "Arborescence")
         return gathered(unary.transpose(-1, -2), vertex)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Add weights up at the arcs; see the base class."""
+        """Sum the weights of the trees that contain each arc; see the base class."""
         return weighted_parts(like.transpose(-1, -2), vertices, weights).transpose(-1, -2)
 
     def log_partition(
@@ -180,11 +180,11 @@ class Arborescence(Structure):
 
 
 class Matching(Structure):
-    """``min(n, m)`` pairs of ``n`` rows and ``m`` columns (Niculae et al. 2018, §2.2).
+    """Matching of ``min(n, m)`` pairs of ``n`` rows and ``m`` columns (Niculae et al. 2018, §2.2).
 
-    Unary parts ``(B, n, m)``: a row and a column are partners. Each has one partner at most, and
-    each of the smaller side exactly one. Vertices ``(B, n)`` hold the column of each row, or -1.
-    ``lengths`` is ``(B, 2)``. The oracle finds shortest augmenting paths.
+    Unary parts ``(B, n, m)``: a row is matched with a column. Each row and column is in at most one
+    pair, each of the smaller side in exactly one. Vertices ``(B, n)`` hold the column of each row,
+    or -1. ``lengths`` is ``(B, 2)``. The oracle finds shortest augmenting paths.
     """
 
     def checked(self, inputs: Inputs) -> Problem:
@@ -197,7 +197,7 @@ class Matching(Structure):
         return Problem(MATCHING, scores, NO_TRANSITIONS, sizes, min(n, m))
 
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Turn rows of columns into columns of rows where the columns were fewer."""
+        """Invert the stored row of each column if rows outnumber columns; see the base class."""
         batch, several, width = stored.shape
         rows = problem.unary.size(1)
         slots = torch.arange(width).expand(stored.shape)

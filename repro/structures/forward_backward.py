@@ -4,8 +4,8 @@ r"""Sums over all tag sequences: the forward algorithm in the log semiring.
           \alpha_i(b) = s_i(b) + \log \sum_a \exp\big(\alpha_{i-1}(a) + t_{i-1}(a, b)\big)
 
 Marginals are the gradient of the log-partition function, so reverse differentiation of this
-recursion is the backward algorithm. All sums are in float64; every step is one operation over
-batch and tags.
+recursion is the backward algorithm. All sums are in float64; every step is vectorised over batch
+and tags.
 
 References:
     Rabiner (1989). Niculae et al. (2018), §2.2.
@@ -17,23 +17,23 @@ import torch
 from torch import Tensor
 
 LOWEST = -1e30
-"""Stands for the logarithm of zero: finite, so that differences of logarithms stay numbers."""
+"""Substitute for ``log(0)``: finite, so that differences of logarithms are not NaN."""
 
 
 def possible(logarithm: Tensor) -> Tensor:
-    """Mask of logarithms that are not that of zero; NaN counts as possible."""
+    """Return a mask of logarithms that do not stand for ``log(0)``; True for NaN."""
     return ~(logarithm.detach() <= LOWEST / 2)
 
 
 def log_add(first: Tensor, second: Tensor) -> Tensor:
-    """``log(exp(first) + exp(second))``; the second derivative of torch's own one overflows."""
+    """Return ``logaddexp`` of two tensors; the second derivative of torch's function overflows."""
     return torch.stack(torch.broadcast_tensors(first, second)).logsumexp(0)
 
 
 def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Gradients of ``log_partition``, from points (groups of scores) to ``(B,)``: the marginals.
+    """Differentiate ``log_partition``, a function of groups of scores, which gives the marginals.
 
-    They stay attached if a point requires a gradient and gradients are enabled.
+    The result is differentiable if a point requires a gradient and gradients are enabled.
     """
     attached = torch.is_grad_enabled() and any(point.requires_grad for point in points)
     with torch.enable_grad():
@@ -47,7 +47,7 @@ def gradients(log_partition: Callable[..., Tensor], points: Sequence[Tensor]) ->
 def sequence_log_partition(
     unary: Tensor, transitions: Tensor | None = None, lengths: Tensor | None = None
 ) -> Tensor:
-    r"""The log-partition function of tag sequences, twice differentiable.
+    r"""Compute the log-partition function of tag sequences, twice differentiable.
 
     .. math:: \log \sum_{y_1 \dots y_n} \exp \Big(\sum_i s_i(y_i) + \sum_i t_i(y_i, y_{i+1})\Big)
 
@@ -98,7 +98,7 @@ def sequence_log_partition(
 def sequence_marginals(
     unary: Tensor, transitions: Tensor | None = None, lengths: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    r"""Probabilities of tags and of pairs of neighbouring tags, differentiable.
+    r"""Compute the probabilities of tags and of adjacent pairs of tags, differentiable.
 
     Arguments are those of :func:`sequence_log_partition`.
 

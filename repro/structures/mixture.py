@@ -1,9 +1,9 @@
 """The derivative of SparseMAP: a linear map between scores and marginals, and its transpose.
 
-Near the scores the selected structures stay the same (Niculae et al. 2018, Appendix B), so that
-weights are ``y = D Aᵀ η + const`` and marginals ``u = M y``. :func:`attach` ties this map to torch,
-in both directions and any number of times. The compiled kernels take less than half the time of
-:mod:`repro.structures.padded_mixture`, which serves where values of tensors cannot be read.
+The selected structures are locally constant (Niculae et al. 2018, Appendix B), so the weights are
+``y = D Aᵀ η + const`` and the marginals ``u = M y``. :func:`attach` registers this map and its
+transpose with autograd, differentiable any number of times. The compiled kernels take less than
+half the time of :mod:`repro.structures.padded_mixture`, which is for values that cannot be read.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from repro.structures.structure import Selection, Structure
 
 @dataclass(frozen=True)
 class Mixture:
-    """The selected structures of a batch as a linear map.
+    """Linear map from scores to marginals and weights, given by the selected structures of a batch.
 
     Args:
-        structure: what was solved.
+        structure: the family of structures.
         selection: the selected structures.
-        unary: empty tensor with the type and device of the scores.
-        additional: the same for additional scores, in their shape, on no storage; or ``None``.
+        unary: detached unary scores, of which shape, dtype and device are read.
+        additional: detached additional scores, likewise, or ``None``.
     """
 
     structure: Structure
@@ -38,14 +38,20 @@ class Mixture:
     additional: Tensor | None
 
     def padded(self, weights: Array) -> Tensor:
-        """Numbers ``(N,)`` of structures as ``(B, K)``, zero where there is none."""
+        """Pad values ``(N,)``, one per structure, to ``(B, K)`` with zeros."""
         table = torch.from_numpy(self.selection.padded(weights))
         return table.to(self.unary.device, self.unary.dtype)
 
     def read(
         self, unary: Tensor | None, additional: Tensor | None, weights: Tensor | None
     ) -> Array:
-        """Sum for each structure its parts of two arrays and its own weight."""
+        """Return for each structure the sum of its entries in up to three arrays, ``(N,)``.
+
+        Args:
+            unary: values of unary parts.
+            additional: values of additional parts.
+            weights: values of the structures themselves, ``(B, K)``.
+        """
         selection, problem = self.selection, self.selection.problem
         offsets, vertices, sizes = selection.offsets, selection.vertices, problem.sizes.numpy()
         pulled = np.zeros(len(vertices))
@@ -57,36 +63,36 @@ class Mixture:
         if additional is not None:
             grads = _array(additional)
             if problem.code == PARTS:
-                behind, columns = _behind(selection, grads.shape[-1])
+                entries, columns = _additional_parts(selection, grads.shape[-1])
                 rows = grads.reshape(-1, grads.shape[-1], 1)
-                kernels.read_unary(PARTS, columns, offsets, behind, rows, pulled)
+                kernels.read_unary(PARTS, columns, offsets, entries, rows, pulled)
             else:
                 several = grads.reshape(-1, *grads.shape[-3:])
                 kernels.read_transitions(sizes, offsets, vertices, several, pulled)
         return pulled
 
     def respond(self, pulled: Array) -> Array:
-        """``D p``."""
+        """Compute ``D p``, the change of weights for changes ``p`` of the structures' scores."""
         held = self.selection
         found: Array = kernels.respond(held.offsets, held.squares, held.inverses, pulled)
         return found
 
     def write_unary(self, weights: Array) -> Tensor:
-        """Sum up what structures give to unary parts."""
+        """Sum for each unary part the weights of the structures that contain it."""
         held, problem = self.selection, self.selection.problem
         out, sizes = np.zeros(problem.unary.shape), problem.sizes.numpy()
         kernels.write_unary(problem.code, sizes, held.offsets, held.vertices, weights, out)
         return torch.from_numpy(out).to(self.unary.device, self.unary.dtype)
 
     def write_additional(self, weights: Array) -> Tensor | None:
-        """Sum up what structures give to additional parts; ``None`` where there are none."""
+        """Sum for each additional part the weights of the structures that contain it, if any."""
         if self.additional is None:
             return None
         out, held = torch.zeros(self.additional.shape, dtype=torch.float64), self.selection
         if out.numel() and held.problem.code == PARTS:
-            behind, columns = _behind(held, out.shape[-1])
+            entries, columns = _additional_parts(held, out.shape[-1])
             rows = out.numpy().reshape(-1, out.shape[-1], 1)
-            kernels.write_unary(PARTS, columns, held.offsets, behind, weights, rows)
+            kernels.write_unary(PARTS, columns, held.offsets, entries, weights, rows)
         elif out.numel():
             sizes, several = held.problem.sizes.numpy(), out.numpy().reshape(-1, *out.shape[-3:])
             kernels.write_transitions(sizes, held.offsets, held.vertices, weights, several)
@@ -95,7 +101,7 @@ class Mixture:
     def push_batched(
         self, unary: Tensor | None, additional: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Changes of marginals and weights from changes under ``vmap``, whose values are hidden."""
+        """Map changes of scores to those of marginals and weights in plain torch, for ``vmap``."""
         unary = torch.zeros_like(self.unary) if unary is None else unary
         padded = padded_mixture.pad(self.structure, self.selection, self.unary)
         found = padded_mixture.respond(
@@ -107,7 +113,7 @@ class Mixture:
     def pull_batched(
         self, marginals: Tensor, weights: Tensor, wanted: tuple[bool, bool]
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Gradients of scores from gradients under ``vmap``, whose values are hidden."""
+        """Map gradients of the results to those of the scores in plain torch, for ``vmap``."""
         padded = padded_mixture.pad(self.structure, self.selection, self.unary)
         pulled = self.structure.score(padded.vertices, marginals.double()) + weights
         found = (padded.response @ pulled.unsqueeze(-1)).squeeze(-1)
@@ -122,21 +128,21 @@ class Mixture:
 
 
 def _array(tensor: Tensor) -> Array:
-    """Values of a tensor for the kernels."""
+    """Convert a tensor to an array in single or double precision for the kernels."""
     tensor = tensor.detach().cpu()
     half = tensor.dtype not in (torch.float32, torch.float64)
     found: Array = (tensor.float() if half else tensor).contiguous().numpy()
     return found
 
 
-def _behind(selection: Selection, parts: int) -> tuple[Array, Array]:
-    """The additional parts of structures as if they were unary, and their sizes."""
+def _additional_parts(selection: Selection, parts: int) -> tuple[Array, Array]:
+    """Return the additional parts of structures in the layout of unary ones, and their sizes."""
     sizes = np.tile(np.array([parts, 1], np.int64), (len(selection.counts), 1))
     return np.ascontiguousarray(selection.vertices[:, -parts:]), sizes
 
 
 class _Forward(Function):
-    """Forward derivative: scores to marginals and weights; the first call returns their values."""
+    """Map from scores to marginals and weights: the solution if ``value``, else its derivative."""
 
     @staticmethod
     def forward(
@@ -159,7 +165,7 @@ class _Forward(Function):
 
 
 class _Transposed(Function):
-    """Transposed derivative: gradients of marginals and weights to gradients of scores."""
+    """Transposed map from gradients of marginals and weights to gradients of scores."""
 
     @staticmethod
     def forward(
@@ -185,7 +191,7 @@ class _Transposed(Function):
 def attach(
     structure: Structure, unary: Tensor, additional: Tensor | None, selection: Selection
 ) -> tuple[Tensor, Tensor]:
-    """Marginals like ``unary`` and weights ``(B, K)``, differentiable in both groups of scores."""
+    """Return marginals like ``unary`` and weights ``(B, K)``, differentiable in the scores."""
     shape = None if additional is None else additional.detach()
     mixture = Mixture(structure, selection, unary.detach(), shape)
     marginals, weights = _Forward.apply(unary, additional, mixture, True)

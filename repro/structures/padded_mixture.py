@@ -1,7 +1,7 @@
-"""Derivative of SparseMAP in plain torch, so that all of torch's transforms apply to it.
+"""Derivative of SparseMAP in plain torch, so that all transforms of ``torch.func`` apply to it.
 
-Near the scores the selected structures stay the same (Niculae et al. 2018, Appendix B). Their
-weights are ``y = D θ + const`` with ``θ`` their scores, and marginals are linear in the weights.
+The selected structures are locally constant (Niculae et al. 2018, Appendix B). With ``θ`` their
+scores, their weights are ``y = D θ + const``, and the marginals are linear in the weights.
 """
 
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from repro.structures.structure import Selection, Structure
 
 
 class PaddedMixture(NamedTuple):
-    """Selected structures as padded tensors in double precision, zero where there is none.
+    """Selected structures as padded tensors in double precision, filled with zeros.
 
     Attributes:
         marginals: ``u``, shape ``(B, ...)`` of the unary scores.
-        vertices: ``(B, K, V)``, -1 where there is none.
+        vertices: integers ``(B, K, V)``, filled with -1.
         weights: ``y``, ``(B, K)``.
         response: ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``, ``(B, K, K)``.
     """
@@ -30,7 +30,7 @@ class PaddedMixture(NamedTuple):
 
 
 def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixture:
-    """Bring a selection into the form of tensors on the device of the scores ``like``."""
+    """Convert a selection to padded tensors on the device of the scores ``like``."""
     counts = selection.counts
     weights = selection.padded(selection.weights)
     inverses = np.zeros((*weights.shape, weights.shape[1]))
@@ -47,7 +47,7 @@ def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixtu
 
 
 def padded_vertices(structure: Structure, selection: Selection) -> Tensor:
-    """Vertices ``(B, K, V)`` of the selected structures; -1 where an instance has fewer."""
+    """Return the vertices ``(B, K, V)`` of the selected structures, filled with -1."""
     stored = torch.from_numpy(selection.padded(selection.vertices, fill=-1))
     return structure.vertices(stored, selection.problem)
 
@@ -55,7 +55,7 @@ def padded_vertices(structure: Structure, selection: Selection) -> Tensor:
 def attach(
     structure: Structure, unary: Tensor, additional: Tensor | None, mixture: PaddedMixture
 ) -> tuple[Tensor, Tensor]:
-    """Marginals like ``unary`` and weights ``(B, K)``, differentiable in both groups of scores."""
+    """Return marginals like ``unary`` and weights ``(B, K)``, differentiable in the scores."""
     found = respond(structure, unary, additional, mixture.vertices, mixture.response)
     change = found - found.detach()
     moved = structure.unary_mixture(mixture.vertices, change, unary)
@@ -70,7 +70,7 @@ def respond(
     vertices: Tensor,
     response: Tensor,
 ) -> Tensor:
-    """``D θ``, ``(B, K)`` in double precision: the weights of ``vertices``, up to a constant."""
+    """Compute ``D θ``, ``(B, K)``, in float64: the weights of ``vertices`` up to a constant."""
     extra = None if additional is None else additional.double()
     theta = structure.score(vertices, unary.double(), extra)
     return (response @ theta.unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""Solution of checked problems: batches, threads, and errors."""
+"""Solvers of checked problems on the CPU: batches, threads, and errors."""
 
 import os
 from collections.abc import Callable
@@ -28,18 +28,18 @@ from repro.structures.structure import InfeasibleError, Problem, Selection, star
 
 T = TypeVar("T")
 _GRAIN = 20_000
-"""Multiplications of an oracle, summed over the batch, that are worth a thread."""
-_MORE = 1000
-"""Oracle calls of a chain beyond twice its number of parts, which is enough for almost all. The
-interior-point method takes as long as about a thousand."""
-_ROOM = 32
-"""Structures for which the active set of an oracle in Python has memory at first."""
-_FEW = 500
-"""A caller who allows fewer oracle calls wants a rough solution, and gets no interior point."""
+"""Multiplications of an oracle, summed over the batch, that justify one more thread."""
+_EXTRA_CALLS = 1000
+"""Oracle calls of a chain beyond twice its number of parts, after which flows are used. Almost all
+chains need fewer, and the interior-point method takes as long as about a thousand."""
+_CAPACITY = 32
+"""Initial capacity, in structures, of the active set for an oracle written in Python."""
+_FEWEST_CALLS = 500
+"""Oracle calls that a caller must allow for flows to be used: fewer ask for a rough solution."""
 
 
 def no_structures(batch: int, width: int) -> tuple[Array, Found]:
-    """Return offsets and structures of a start without any structure, for each instance."""
+    """Return the offsets and structures of an empty initial mixture for each instance."""
     nothing = Found(np.empty((0, width), np.int32), np.empty(0), np.empty(0))
     return np.zeros(batch + 1, np.int64), nothing
 
@@ -47,9 +47,9 @@ def no_structures(batch: int, width: int) -> tuple[Array, Found]:
 def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) -> Selection:
     """Solve a batch with a compiled oracle.
 
-    Chains with transitions get twice as many oracle calls as they have parts, and some more, but
-    at most half of those that are allowed. An instance that is not solved by then goes on from the
-    mixture that :mod:`repro.structures.arc_flow` finds.
+    Chains with transitions first get ``2 n m + _EXTRA_CALLS`` oracle calls, but at most half of
+    those allowed. Instances that remain unsolved continue from the mixture found by
+    :mod:`repro.structures.arc_flow`.
 
     Raises:
         ValueError: scores are NaN or +inf, or the start does not fit.
@@ -62,8 +62,8 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
             raise ValueError("the start is a solution of another structure or shape")
         offsets, known = start.offsets, Found(start.vertices, start.weights, np.empty(0))
     most = np.full(batch, rounds)
-    if problem.code == SEQUENCE and problem.additional.numel() and rounds >= _FEW:
-        most = np.minimum(rounds // 2, 2 * problem.sizes.prod(1).numpy() + _MORE)
+    if problem.code == SEQUENCE and problem.additional.numel() and rounds >= _FEWEST_CALLS:
+        most = np.minimum(rounds // 2, 2 * problem.sizes.prod(1).numpy() + _EXTRA_CALLS)
     found = _solve_from(problem, tol, most, offsets, known)
     stuck = np.flatnonzero(~found.converged & (found.rounds < rounds) & (most < rounds))
     if not len(stuck):
@@ -75,8 +75,8 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
     for b, (n, m) in enumerate(harder.sizes.tolist()):
         one = harder.subset(np.array([b]))
         flow = flows(trellis(one.unary[:, :n, :m], one.additional[:, : n - 1, :m, :m]))
-        # An optimum uses about as many arcs as there are tags; a flow that did not get there may
-        # use all of them, and the heaviest paths are then start enough.
+        # An optimal flow uses about ``n m`` arcs. One that did not converge may use all of them;
+        # its heaviest paths then suffice to start from.
         arcs = min(int((flow > POSITIVE).sum()), 4 * n * m)
         tags, weights = paths(flow, 1 + arcs)
         used = weights[0] > 0
@@ -94,7 +94,7 @@ def solve(problem: Problem, tol: float, rounds: int, start: Selection | None) ->
 def _solve_from(
     problem: Problem, tol: float, rounds: Array, offsets: Array, known: Found
 ) -> Selection:
-    """Solve a batch, with a largest number of oracle calls for each instance."""
+    """Solve a batch from known structures, with a limit of oracle calls for each instance."""
     batch = problem.unary.size(0)
     marginals = torch.zeros_like(problem.unary)
     report = _empty_report(batch)
@@ -116,10 +116,10 @@ def _solve_from(
 def solve_with_oracle(
     structure: OracleStructure, problem: Problem, tol: float, rounds: int
 ) -> Selection:
-    """Solve a batch with an oracle in Python: the active set of one instance after the other.
+    """Solve a batch with an oracle written in Python, one instance after another.
 
     Raises:
-        ValueError: scores are NaN or +inf, or the oracle's answer is no 0/1 vector.
+        ValueError: scores are NaN or +inf, or the oracle does not return a 0/1 vector.
         InfeasibleError: the oracle's best structure has a forbidden part.
     """
     batch, parts, _ = problem.unary.shape
@@ -131,7 +131,7 @@ def solve_with_oracle(
         return float(scores[vertex == 0].sum())
 
     for b, scores in enumerate(problem.all_scores.numpy()):
-        state: State = entries.empty_state(_ROOM, problem.width, parts)
+        state: State = entries.empty_state(_CAPACITY, problem.width, parts)
         status = RUNNING if np.all(scores < np.inf) else INVALID
         if status == RUNNING:
             vertex = structure.best(scores)
@@ -157,7 +157,7 @@ def solve_with_oracle(
 
 
 def best_vertices(problem: Problem) -> Tensor:
-    """The best structures ``(B, width)`` in the form of the kernels.
+    """Find the highest-scoring structures, as the kernels store them, ``(B, width)``.
 
     Raises:
         ValueError: scores are NaN or +inf.
@@ -177,7 +177,7 @@ def best_vertices(problem: Problem) -> Tensor:
 
 
 def _empty_report(batch: int) -> Report:
-    """Room for what is known of each instance."""
+    """Return a report to be filled in by the kernels; all instances count as converged."""
     counts, rounds = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
     return Report(counts, rounds, np.zeros(batch), np.full(batch, CONVERGED))
 
@@ -185,7 +185,7 @@ def _empty_report(batch: int) -> Report:
 def _joined(
     problem: Problem, marginals: Tensor, pieces: list[tuple[Found, int, int]], report: Report
 ) -> Selection:
-    """Put the solutions of all ranges one after the other."""
+    """Concatenate the solutions of consecutive ranges of instances."""
     return Selection(
         problem=problem,
         marginals=marginals,
@@ -200,7 +200,7 @@ def _joined(
 
 
 def refuse(statuses: Array) -> None:
-    """Raise the error of the first instance that has one, and count the others."""
+    """Raise the error of the first invalid, else of the first infeasible instance, if any."""
     for status, kind, reason in (
         (INVALID, ValueError, "a score is NaN or +inf"),
         (INFEASIBLE, InfeasibleError, "no structure is allowed: too many scores are -inf"),
@@ -212,11 +212,11 @@ def refuse(statuses: Array) -> None:
 
 
 def in_threads(work: Callable[[int, int], T], problem: Problem) -> list[T]:
-    """Split a batch evenly among threads; results in order of the instances."""
+    """Split a batch evenly among threads; return the results in the order of the instances."""
     batch, cost = problem.unary.size(0), problem.unary.numel() * problem.unary.size(-1)
     threads = max(1, min(torch.get_num_threads(), os.cpu_count() or 1, batch, cost // _GRAIN))
     if threads == 1:
-        return [work(0, batch)]  # a pool takes as long as a small instance
+        return [work(0, batch)]  # starting a pool costs as much as a small instance
     ends = [k * batch // threads for k in range(1, threads + 1)]
     with ThreadPoolExecutor(threads - 1) as helpers:
         others = helpers.map(work, ends[:-1], ends[1:])

@@ -1,4 +1,4 @@
-"""Base class of structures: a set of 0/1 vectors of parts, and an oracle for the best of them."""
+"""Base class of structures, 0/1 vectors of parts with a MAP oracle, and the data of solvers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,10 +17,11 @@ class Inputs(NamedTuple):
     """Arguments of structured inference.
 
     Attributes:
-        unary: scores ``(B, ...)``.
-        additional: scores ``(B, ...)``, or transitions ``(n - 1, m, m)`` shared by the batch.
-        lengths: ``(B, ...)`` or None.
-        mask: like ``unary`` or None.
+        unary: scores of unary parts, ``(B, ...)``.
+        additional: scores of additional parts ``(B, ...)``, or transitions ``(n - 1, m, m)`` shared
+            by the batch.
+        lengths: sizes of the instances in a padded batch, ``(B, ...)``, or None.
+        mask: True where a part is allowed, like ``unary``, or None.
     """
 
     unary: Tensor
@@ -30,13 +31,13 @@ class Inputs(NamedTuple):
 
 
 Solve = Callable[[Inputs], tuple[Any, ...]]
-"""Returns tensors ``(B, ...)``, and anything else, which belongs to all instances together."""
+"""Solver that returns tensors ``(B, ...)`` and objects that describe the batch as a whole."""
 
 
 def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
-    """Call a solver with plain tensors; mapped dimensions become part of the batch.
+    """Call a solver with plain tensors, below the transforms of ``torch.func``.
 
-    What the solver returns gets no derivative.
+    Dimensions mapped by ``vmap`` are folded into the batch. The results are not differentiable.
     """
     unary, additional, lengths, mask = inputs
     if not torch._C._are_functorch_transforms_active():
@@ -50,7 +51,7 @@ def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
 
 
 class _Solver(Function):
-    """The solver as a function without derivative, of the inputs and then the solver."""
+    """Autograd function without derivative; its last argument is the solver to call."""
 
     @staticmethod
     def forward(*arguments: Any) -> tuple[Any, ...]:
@@ -75,8 +76,8 @@ class _Solver(Function):
         def fold(tensor: Tensor | None, dim: int | None) -> Tensor | None:
             if tensor is None:
                 return None
-            each = info.batch_size, *tensor.shape
-            return (tensor.expand(each) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
+            shape = info.batch_size, *tensor.shape
+            return (tensor.expand(shape) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
 
         folded = [fold(tensor, dim) for tensor, dim in zip(tensors, in_dims, strict=False)]
         found = _Solver.apply(*folded, solve)
@@ -88,24 +89,24 @@ class _Solver(Function):
 
 
 NO_TRANSITIONS = torch.zeros(1, 0, 0, 0, dtype=torch.float64)
-"""Additional scores of a structure that has none."""
+"""Empty placeholder for the additional scores of structures without additional parts."""
 
 
 class InfeasibleError(ValueError):
-    """All structures of an instance are forbidden."""
+    """Raised when all structures of an instance are forbidden."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Checked scores, as the kernels take them: on the CPU, without history.
+    """Checked scores in the form that the kernels take: on the CPU, detached.
 
     Args:
-        code: which structure, see ``kernels/codes.py``.
+        code: family of structures, a constant of ``kernels/codes.py``.
         unary: ``(B, R, C)`` in double precision; forbidden parts have ``-inf``.
-        additional: ``(B, ...)`` or, where it is shared by the batch, ``(1, ...)``; in double
-            precision too, as kernels take a minute to compile for a second type.
-        sizes: ``(B, 2)`` rows and columns that count.
-        width: entries of a stored vertex.
+        additional: ``(B, ...)``, or ``(1, ...)`` if shared by the batch; also in double precision,
+            since compiling the kernels for a second type takes a minute.
+        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
+        width: number of entries of a stored vertex.
     """
 
     code: int
@@ -115,26 +116,26 @@ class Problem:
     width: int
 
     def subset(self, rows: np.ndarray) -> "Problem":
-        """Some instances of the batch."""
+        """Return the problem of some instances of the batch."""
         own = self.additional[rows] if len(self.additional) > 1 else self.additional
         return Problem(self.code, self.unary[rows], own, self.sizes[rows], self.width)
 
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
-        """Unary and additional scores and sizes, as compiled code takes them."""
+        """Unary scores, additional scores and sizes, as arrays for the compiled kernels."""
         return self.unary.numpy(), self.additional.numpy(), self.sizes.numpy()
 
     @property
     def all_scores(self) -> Tensor:
-        """Unary and additional scores of an oracle in Python, ``(B, parts)``."""
+        """Unary, then additional scores, ``(B, parts)``, for an oracle written in Python."""
         return torch.cat([self.unary.flatten(1), self.additional], dim=1)
 
 
 class Structure(ABC):
     """A family of structures with a compiled MAP oracle.
 
-    A structure is given as a vector of integers, its vertex: the tag of each item, the head of
-    each word, the column of each row. Entries that do not exist are -1.
+    A structure is represented by a vector of integers, its vertex: the tag of each item, the head
+    of each word, the column of each row. Entries of padding are -1.
     """
 
     def problem(
@@ -144,7 +145,7 @@ class Structure(ABC):
         lengths: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Problem:
-        """Check the scores and bring them into the form of the kernels.
+        """Check the scores and convert them to the form that the kernels take.
 
         Raises:
             ValueError: shapes, types or lengths do not fit.
@@ -153,14 +154,14 @@ class Structure(ABC):
 
     @abstractmethod
     def checked(self, inputs: Inputs) -> Problem:
-        """Return :meth:`problem` of some inputs."""
+        """Check the inputs and convert them as :meth:`problem` does."""
 
     @abstractmethod
     def vertices(self, stored: Tensor, problem: Problem) -> Tensor:
-        """Bring structures ``(B, K, width)`` from the form of the kernels into that of users."""
+        """Convert structures ``(B, K, width)`` stored by the kernels to vertices ``(B, K, V)``."""
 
     def score(self, vertex: Tensor, unary: Tensor, additional: Tensor | None = None) -> Tensor:
-        """Scores of structures, differentiable.
+        """Compute the scores of structures, differentiable in the scores of their parts.
 
         Args:
             vertex: ``(B, V)``, or ``(B, K, V)`` for several structures of each instance.
@@ -174,27 +175,27 @@ class Structure(ABC):
         return gathered(unary, vertex)
 
     def unary_mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor:
-        """Sums of the unary parts of weighted structures, differentiable in the weights.
+        """Sum the unary parts of weighted structures, differentiable in the weights.
 
         Args:
-            vertices: ``(B, K, V)``, -1 where there is none.
+            vertices: ``(B, K, V)``, filled with -1.
             weights: ``(B, K)``.
             like: unary scores, for the shape of the result.
         """
         return weighted_parts(like, vertices, weights)
 
     def indicator(self, vertex: Tensor, unary: Tensor) -> Tensor:
-        """The unary parts of structures ``(B, V)`` as 0/1 vectors, in the shape of ``unary``."""
+        """Return the unary parts of structures ``(B, V)`` as 0/1 vectors shaped like ``unary``."""
         return self.unary_mixture(vertex.unsqueeze(1), unary.new_ones(len(vertex), 1), unary)
 
     def mixture(self, vertices: Tensor, weights: Tensor, like: Tensor) -> Tensor | None:
-        """Marginals of additional parts of weighted structures; ``None`` where there are none."""
+        """Compute the marginals of additional parts of weighted structures; None without any."""
         return None
 
     def log_partition(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> Tensor:
-        """Logarithm of the sum of ``exp(score)`` over all structures, ``(B,)``, differentiable.
+        """Compute the differentiable log-sum of ``exp(score)`` over all structures, ``(B,)``.
 
         Args:
             unary: scores of unary parts; ``-inf`` forbids a part.
@@ -209,14 +210,14 @@ class Structure(ABC):
     def marginals(
         self, unary: Tensor, additional: Tensor | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Probabilities of unary and additional parts (Niculae et al. 2018, Eq. 4), differentiable.
+        """Compute differentiable probabilities of all parts (Niculae et al. 2018, Eq. 4).
 
-        The structures have probabilities in proportion to ``exp(score)``. Arguments are those of
+        The probability of a structure is proportional to ``exp(score)``. Arguments are those of
         :meth:`log_partition`.
 
         Returns:
-            Like ``unary`` and ``(B, ...)`` like ``additional``, or None without any; exactly zero
-            at what does not exist, and everywhere where no structure is allowed.
+            Like ``unary``, and ``(B, ...)`` like ``additional`` or None without any; exactly zero
+            in padding, and everywhere if no structure of an instance is allowed.
 
         Raises:
             NotImplementedError: marginals are intractable.
@@ -230,7 +231,7 @@ class Structure(ABC):
         lengths: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The structure with the largest score, for each instance (Niculae et al. 2018, Eq. 3).
+        """Find the highest-scoring structure of each instance (Niculae et al. 2018, Eq. 3).
 
         Args:
             unary: scores of unary parts; ``-inf`` forbids a part.
@@ -239,8 +240,8 @@ class Structure(ABC):
             mask: like ``unary``, True where a part is allowed.
 
         Returns:
-            Vertices ``(B, V)``, on the device of the scores. Of tied structures any, always the
-            same.
+            Vertices ``(B, V)``, on the device of the scores. Which of several tied structures is
+            found is unspecified, but deterministic.
 
         Raises:
             ValueError: shapes do not fit, or scores are NaN or +inf.
@@ -259,7 +260,7 @@ class Structure(ABC):
 
 
 def checked_unary(unary: Tensor, mask: Tensor | None, axes: str) -> Tensor:
-    """Unary scores in double precision on the CPU, ``-inf`` where masked."""
+    """Check unary scores; return them in double precision on the CPU, ``-inf`` where masked."""
     names = axes.split()
     if unary.dim() != len(names):
         raise ValueError(f"unary scores ({', '.join(names)}) expected, got {tuple(unary.shape)}")
@@ -276,7 +277,7 @@ def checked_unary(unary: Tensor, mask: Tensor | None, axes: str) -> Tensor:
 
 
 def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]) -> Tensor:
-    """Lengths ``(B, axes)`` on the CPU; full lengths by default."""
+    """Check lengths; return them as ``(B, axes)`` on the CPU, the largest ones by default."""
     full = torch.tensor(largest).expand(batch, len(largest))
     if lengths is None:
         return full
@@ -297,13 +298,13 @@ def checked_lengths(lengths: Tensor | None, batch: int, largest: tuple[int, ...]
 
 
 def no_additional(additional: Tensor | None, name: str) -> None:
-    """Refuse additional scores where the structure has no additional parts."""
+    """Raise ValueError if a structure without additional parts is given additional scores."""
     if additional is not None:
         raise ValueError(f"{name} has no additional parts, but additional scores were given")
 
 
 def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
-    """Sums of the scores ``(B, S, A)`` of the values that vertices ``(B, ..., S)`` choose."""
+    """Sum the scores ``(B, S, A)`` of the values that vertices ``(B, ..., S)`` choose."""
     batch = torch.arange(vertex.size(0), device=vertex.device)
     batch = batch.view(-1, *[1] * (vertex.dim() - 1))
     slots = torch.arange(vertex.size(-1), device=vertex.device)
@@ -312,9 +313,9 @@ def gathered(scores: Tensor, vertex: Tensor) -> Tensor:
 
 
 def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
-    """Sums of ``weights (B, K)`` at the values that ``vertices (B, K, S)`` choose.
+    """Add ``weights (B, K)`` up at the values that ``vertices (B, K, S)`` choose.
 
-    The result has the shape ``(B, S, A)`` of ``like`` and the type of the weights.
+    The result has the shape ``(B, S, A)`` of ``like`` and the dtype of the weights.
     """
     shares = torch.where(vertices >= 0, weights.unsqueeze(-1), 0.0)
     places = vertices.clamp(min=0).transpose(1, 2)
@@ -323,18 +324,18 @@ def weighted_parts(like: Tensor, vertices: Tensor, weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected structures of a batch, one instance after the other.
+    """Selected structures of a batch, concatenated over its instances.
 
     Args:
-        problem: what was solved.
+        problem: the problem that was solved.
         marginals: ``(B, R, C)`` in double precision.
-        vertices: ``(N, width)`` structures in the form of the kernels.
-        weights: ``(N,)``.
-        inverses: for each instance the square inverse of ``H`` (see ``kernels/gram.py``), flat.
-        counts: ``(B,)`` structures of each instance.
-        rounds: ``(B,)`` oracle calls.
+        vertices: ``(N, width)`` structures as the kernels store them.
+        weights: ``(N,)`` weights of the structures.
+        inverses: flattened inverses of ``H`` (see ``kernels/gram.py``), one per instance.
+        counts: ``(B,)`` number of structures of each instance.
+        rounds: ``(B,)`` number of oracle calls.
         gaps: ``(B,)`` Frank-Wolfe gaps.
-        converged: ``(B,)``.
+        converged: ``(B,)`` whether the gap is within the tolerance.
     """
 
     problem: Problem
@@ -349,7 +350,7 @@ class Selection:
 
     @property
     def offsets(self) -> Array:
-        """``(B + 1,)`` where the structures of an instance begin."""
+        """Offsets ``(B + 1,)`` at which the structures of each instance start."""
         return starts(self.counts)
 
     @property
@@ -359,7 +360,7 @@ class Selection:
         return rows, np.arange(len(rows)) - self.offsets[rows]
 
     def padded(self, values: Array, fill: int = 0) -> Array:
-        """Numbers ``(N, ...)`` of structures as ``(B, K, ...)``, ``fill`` where there is none."""
+        """Pad values ``(N, ...)``, one per structure, to ``(B, K, ...)`` with ``fill``."""
         shape = len(self.counts), int(self.counts.max(initial=0)), *values.shape[1:]
         table = np.full(shape, fill, values.dtype)
         table[self.places] = values
@@ -367,15 +368,15 @@ class Selection:
 
     @property
     def squares(self) -> Array:
-        """``(B + 1,)`` where the inverse of an instance begins."""
+        """Offsets ``(B + 1,)`` at which the flattened inverse of each instance starts."""
         return starts(self.counts**2)
 
     def replaced(self, rows: Array, by: "Selection") -> "Selection":
-        """Selection with the solutions of some instances replaced.
+        """Return a selection with the solutions of some instances replaced.
 
         Args:
-            rows: which instances.
-            by: their solutions, in this order; its problem is not used.
+            rows: indices of the instances.
+            by: their new solutions, in this order; its problem is ignored.
         """
 
         def values(own: Array, other: Array) -> Array:
@@ -403,5 +404,5 @@ class Selection:
 
 
 def starts(counts: Array) -> Array:
-    """Start offsets of the groups, then the end of the last."""
+    """Return the start offset of each of several groups, and the end of the last one."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -10,17 +10,18 @@ from repro.structures.kernels.codes import Array as Array
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
 
 allocating = njit(**_OPTIONS, **MERGED)
-"""Compiles a function that other kernels call and that makes arrays."""
+"""Decorator for functions that allocate arrays and are called by other kernels."""
 
 inner = njit(**_OPTIONS, **CALLED, _nrt=False)
-"""Compiles a function that makes no arrays and returns none: it counts no references to those it
-is given, which would take more time than most kernels. Sums may use vector instructions."""
+"""Decorator for functions that neither allocate nor return arrays. They do without reference counts
+of their arguments, which would cost more than most kernels. Sums may be vectorised."""
 
 inlined = njit(**_OPTIONS, **MERGED, _nrt=False, forceinline=True)
-"""Inlines a function that is called in few places with an active set, which takes long to pass."""
+"""Decorator that inlines functions of an active set with few callers: its many arrays are costly to
+pass."""
 
 oracle = njit(**(_OPTIONS | CALLED | {"fastmath": _OPTIONS["fastmath"] | {"nnan"}}), _nrt=False)
-"""Compiles a function whose scores cannot be NaN, so that maxima use vector instructions too."""
+"""Decorator for functions whose scores cannot be NaN, so that maxima may be vectorised too."""
 
 on_disk = compiled_on_disk(**_OPTIONS)
-"""Compiles what Python calls and keeps the code on disk."""
+"""Decorator for functions called from Python, whose machine code is cached on disk."""

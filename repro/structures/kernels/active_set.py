@@ -1,8 +1,8 @@
-"""The active set method for SparseMAP (Niculae et al. 2018, Algorithm 2), one instance.
+"""Active set method for one instance of SparseMAP (Niculae et al. 2018, Algorithm 2).
 
-The algorithm is Wolfe's for the point of smallest norm in a polytope. ``advance`` does all that
-happens between two calls of the oracle: measure the gap, add the structure, and move to the
-optimum over the active set, dropping structures whose weight would be negative.
+The algorithm is that of Wolfe for the point of smallest norm in a polytope. ``advance`` is its step
+between two oracle calls: measure the gap, add the structure, and move to the optimum over the
+active set, dropping structures whose weight would be negative.
 """
 
 from repro.structures.kernels._compile import Array, inlined, inner
@@ -29,22 +29,22 @@ from repro.structures.kernels.gram import (
 )
 
 _TINY = 1e-13
-"""A weight, or a change of weights, that is rounding."""
+"""Weight, or change of weights, up to which it is attributed to rounding."""
 _PATIENCE = 1000
 """Give up after this many consecutive rounds without a change of weights: exchanges can cycle."""
 _EVEN = 0.01
-"""Share of the gap that may be the error of the last optimum."""
+"""Spread of lowered scores, relative to the gap, above which the last optimum is recomputed."""
 _NEGLIGIBLE = 1e-4
-"""Largest share of the gap that the error of the last optimum may be to go uncorrected."""
+"""Spread of lowered scores, relative to the gap, up to which it is neglected in the next step."""
 ALL = -1
-"""Stands for all structures: any of them may have a score that differs from the others'."""
+"""Value of ``k`` if any structure, not only one, may have a lowered score unlike the others."""
 _EXACT = 1e-8
-"""Error at which the inverse is computed anew."""
+"""Error above which the inverse is recomputed."""
 
 
 @inner
 def begin(state: State, vertex: Array, theta: float, rounding: float) -> None:
-    """Start from one structure, the best under the scores."""
+    """Start from one structure, the highest-scoring one."""
     state.counts[SIZE] = 0
     state.values[OFFSET] = theta
     state.values[ROUNDING] = rounding
@@ -55,9 +55,9 @@ def begin(state: State, vertex: Array, theta: float, rounding: float) -> None:
 
 @inlined
 def lowered_scores(state: State) -> float:
-    """Write the scores of active structures minus what they share; return their average.
+    """Write the lowered scores ``θ - H y`` into ``residual``; return their weighted average.
 
-    At the optimum over the active set they are all equal.
+    At the optimum over the active set, the lowered scores of all structures are equal.
     """
     size, average = state.counts[SIZE], 0.0
     theta, weights, residual = state.theta, state.weights, state.residual
@@ -70,10 +70,10 @@ def lowered_scores(state: State) -> float:
 
 @inlined
 def find_step(state: State, k: int, excess: float) -> None:
-    """Write the step to the optimum over the active set, weights unconstrained in sign.
+    """Write the step to the optimum over the active set, where weights may be negative.
 
-    The lowered scores of all structures but ``k`` are equal. What all of them have in common does
-    not change the step, but would add its rounding.
+    The lowered scores of all structures but ``k`` are equal. A common offset does not change the
+    step; it is subtracted to avoid its rounding error.
     """
     size, solved_sum, ones_sum, missing = state.counts[SIZE], 0.0, 0.0, 1.0
     if k == ALL:
@@ -94,10 +94,10 @@ def find_step(state: State, k: int, excess: float) -> None:
 
 @inlined
 def take_step(state: State) -> tuple[int, float]:
-    """Go along the step as far as weights stay positive.
+    """Move along the step as far as weights stay nonnegative.
 
     Returns:
-        The structure that stops it, or -1, and the length.
+        The blocking structure, or -1, and the fraction of the step.
     """
     length, blocking, moved = 1.0, -1, 0.0
     for s in range(state.counts[SIZE]):
@@ -116,10 +116,10 @@ def take_step(state: State) -> tuple[int, float]:
 
 @inner
 def settle(state: State, k: int, excess: float) -> None:
-    """Move to the optimum over the active set; drop structures on the way.
+    """Move to the optimum over the active set, dropping structures on the way.
 
-    Where the lowered score of one structure ``k`` is higher, by ``excess``, than those of all
-    others, which are equal, it stays so on the way: no product with ``H`` or its inverse is needed.
+    If the lowered score of one structure ``k`` exceeds those of the others, which are equal, by
+    ``excess``, this holds along the way: no product with ``H`` or its inverse is needed.
     """
     while True:
         find_step(state, k, excess)
@@ -136,7 +136,7 @@ def settle(state: State, k: int, excess: float) -> None:
 
 @inlined
 def exchange(state: State, theta: float, share: float) -> int:
-    """Give a dependent structure its weight; the structure that it replaces, or -1.
+    """Add a dependent structure; return the structure that it replaces, or -1.
 
     The new structure has the unary parts of the combination ``solved`` of active ones. Moving
     weight between the two leaves the marginals as they are and changes the objective at a constant
@@ -163,7 +163,7 @@ def exchange(state: State, theta: float, share: float) -> int:
 
 @inner
 def insert(state: State, vertex: Array, theta: float, diagonal: float, share: float) -> int:
-    """Add a structure with some weight; its place, or -1 where active ones take the weight."""
+    """Add a structure with weight ``share``; return its index, or -1 if active ones absorb it."""
     left = independence(state, diagonal)
     if left > 0.0:
         append(state, vertex, theta, diagonal, left)
@@ -177,21 +177,21 @@ def insert(state: State, vertex: Array, theta: float, diagonal: float, share: fl
 
 @inner
 def advance(state: State, vertex: Array, score: float, tol: float, rounds: int) -> int:
-    """Take in the oracle's structure.
+    """Update the active set with the structure that the oracle returned.
 
     Args:
-        state: the active set, with room for one more.
-        vertex: best structure under the scores minus the present marginals.
-        score: its score.
-        tol: gap at which the solution is good enough.
+        state: the active set, which is not full.
+        vertex: best structure for the scores minus the current marginals.
+        score: score of ``vertex``.
+        tol: gap at which the solution has converged.
         rounds: largest number of oracle calls.
 
     Returns:
-        Running, converged or exhausted.
+        ``RUNNING``, ``CONVERGED`` or ``EXHAUSTED``.
     """
     theta, diagonal = score - state.values[OFFSET], compare(state, vertex)
     state.counts[ROUNDS] += 1
-    # The Frank-Wolfe gap is how far the best score is above the average.
+    # The Frank-Wolfe gap is the best lowered score minus the weighted average.
     size, average, uneven = state.counts[SIZE], lowered_scores(state), 0.0
     for s in range(size):
         uneven = max(uneven, abs(state.residual[s] - average))

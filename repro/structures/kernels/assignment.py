@@ -1,7 +1,8 @@
-"""The best matching: shortest augmenting paths, O(n² m).
+"""Matching of largest total score by shortest augmenting paths, O(n² m).
 
 Prices of columns and profits of rows are the dual variables: ``profit_i + price_j >= score_ij``,
-with equality at chosen pairs. Prices are at least zero and zero at columns without a partner.
+with equality at chosen pairs. If there are more columns than rows, prices are nonnegative, and zero
+at columns without a partner.
 """
 
 from collections import namedtuple
@@ -14,14 +15,14 @@ from repro.structures.kernels.viterbi import argmax
 Market = namedtuple(
     "Market", ("price", "profit", "value", "distance", "final", "barrier", "owner", "source")
 )
-"""Space of the algorithm. ``value``: what the columns are worth to a row. ``owner``: row of each
-column or -1. ``source``: row before a column on the shortest path. ``barrier``: infinite at columns
-whose distance is final, which then stands in ``final``."""
+"""Workspace. ``value``: scores of a row less prices. ``owner``: row matched with each column or
+-1. ``source``: row before a column on the shortest path. ``barrier``: infinite at columns whose
+distance is final and stored in ``final``, else zero."""
 
 
 @allocating
 def market(n: int, m: int) -> Market:
-    """Space for ``n`` rows and ``m >= n`` columns; prices are zero."""
+    """Allocate the workspace for ``n`` rows and ``m >= n`` columns; prices are zero."""
     return Market(
         np.zeros(m), np.empty(n), np.empty(m), np.empty(m), np.empty(m), np.empty(m),
         np.empty(m, np.int32), np.empty(m, np.int32),
@@ -30,7 +31,7 @@ def market(n: int, m: int) -> Market:
 
 @oracle
 def greedy(slots: Array, space: Market, vertex: Array) -> bool:
-    """Give each row the column of most profit while it is free; False where a row has none."""
+    """Match each row with its most profitable column if that is free; False if a row has none."""
     n, m = slots.shape
     price, owner, value = space.price, space.owner, space.value
     for i in range(n):
@@ -49,7 +50,7 @@ def greedy(slots: Array, space: Market, vertex: Array) -> bool:
 
 @oracle
 def scan(slots: Array, space: Market, row: int, reached: float) -> int:
-    """Shorten the distances by way of a row; the closest open column, or -1."""
+    """Relax the distances along the arcs of a row; return the closest open column, or -1."""
     price, distance, source, barrier = space.price, space.distance, space.source, space.barrier
     base, shortest = reached + space.profit[row], float("inf")
     for j in range(slots.shape[1]):
@@ -68,7 +69,7 @@ def scan(slots: Array, space: Market, row: int, reached: float) -> int:
 
 @oracle
 def augment(slots: Array, space: Market, vertex: Array, start: int) -> bool:
-    """Find a partner for a row, others may move; False where there is none."""
+    """Match a free row, which may rematch other rows; return False if that is impossible."""
     for j in range(slots.shape[1]):
         space.distance[j], space.barrier[j] = float("inf"), 0.0
     row, reached = start, 0.0
@@ -97,14 +98,14 @@ def augment(slots: Array, space: Market, vertex: Array, start: int) -> bool:
 
 @oracle
 def assignment(slots: Array, space: Market, vertex: Array) -> bool:
-    """Write the best column of each row; False where there is no matching.
+    """Write the column of each row in the best matching; return False if there is no matching.
 
-    In a square problem the prices of the call before are kept: any prices are a valid start.
+    In a square problem, any prices are a valid start; those of the previous call are reused.
 
     Args:
         slots: ``(n, m)`` scores with ``n <= m``.
-        space: working space.
-        vertex: ``(n,)`` result.
+        space: workspace.
+        vertex: output, ``(n,)``.
     """
     n, m = slots.shape
     if n < m:

@@ -1,7 +1,7 @@
-"""SparseMAP of one instance and of a range of instances, and their best structures.
+"""SparseMAP and MAP of ranges of instances.
 
-The solutions of a range are stored one after the other: ``vertices`` a structure in each row,
-``weights`` one number for each, and of each instance the square inverse of ``H``.
+The solutions of a range are concatenated: ``vertices`` and ``weights`` have one row per structure,
+``inverses`` the flattened inverse of ``H`` of each instance.
 """
 
 from collections import namedtuple
@@ -35,7 +35,7 @@ from repro.structures.kernels.oracle import (
 
 @inner
 def lower(slots: Array, state: State, reduced: Array) -> None:
-    """Scores minus marginals: what the oracle sees."""
+    """Write scores minus marginals, the input of the oracle."""
     for i in range(slots.shape[0]):
         for a in range(slots.shape[1]):
             reduced[i, a] = slots[i, a]
@@ -47,9 +47,9 @@ def lower(slots: Array, state: State, reduced: Array) -> None:
 
 @allocating
 def add_known(state: State, slots: Array, transitions: Array, known: Array, shares: Array) -> State:
-    """Start from a mixture of known structures, as far as they are allowed.
+    """Start from a mixture of known structures, without those that are forbidden.
 
-    The best structure, which is there already, has no weight unless none of them is.
+    The best structure, which is active already, gets weight zero unless all others are forbidden.
     """
     state.weights[0], total = 0.0, 0.0
     for k in range(known.shape[0]):
@@ -78,7 +78,7 @@ def iterate(
     code: int, slots: Array, transitions: Array, tol: float, rounds: int, state: State,
     space: Scratch, vertex: Array, reduced: Array,
 ) -> int:  # fmt: skip
-    """Run oracle and active set in turn until the gap is small, while there is room."""
+    """Alternate oracle calls and active set updates until solved or out of capacity."""
     status = RUNNING
     while status == RUNNING and not full(state):
         lower(slots, state, reduced)
@@ -89,16 +89,17 @@ def iterate(
 
 
 Found = namedtuple("Found", ("vertices", "weights", "inverses"))
-"""Solutions of a range; the arrays may be longer than what is used."""
+"""Solutions of a range of instances; the arrays may have unused entries at their ends."""
 Report = namedtuple("Report", ("counts", "rounds", "gaps", "statuses"))
-"""Results for each instance: structures, oracle calls, gap, and status of the solution."""
+"""Results per instance: numbers of structures and oracle calls, gap, status of the solution."""
 
-_ROOM = 32
+_CAPACITY = 32
+"""Initial capacity, in structures, of the active set and of the solutions of a range."""
 
 
 @allocating
 def reserved(array: Array, used: int, wanted: int) -> Array:
-    """The array, or a longer copy where the wanted entries would not fit behind those in use."""
+    """Return the array, or a longer copy if ``wanted`` more entries would not fit."""
     if used + wanted <= array.shape[0]:
         return array
     longer = np.empty((2 * (used + wanted), *array.shape[1:]), array.dtype)
@@ -108,7 +109,7 @@ def reserved(array: Array, used: int, wanted: int) -> Array:
 
 @inner
 def readable(code: int, scores: Array, transitions: Array, flipped: bool, slots: Array) -> bool:
-    """Load the unary scores of an instance; False where any score is NaN or +inf."""
+    """Load the unary scores of an instance; return False if any score is NaN or +inf."""
     wrong = 0
     for i in range(min(transitions.shape[0], slots.shape[0] - 1)):
         for a in range(transitions.shape[1]):
@@ -122,7 +123,7 @@ def solve_instance(
     code: int, scores: Array, transitions: Array, sizes: Array, known: Array, shares: Array,
     limits: Array, state: State,
 ) -> tuple[int, State]:  # fmt: skip
-    """Solve one instance; the active set holds nothing where that is impossible."""
+    """Solve one instance; return its status and active set, which is empty if not solvable."""
     n, m, flipped = extent(code, sizes)
     slots, vertex, status = np.empty((n, m)), np.empty(n, np.int32), RUNNING
     state, space = empty_state(state.theta.shape[0], n, n), scratch(code, n, m)
@@ -145,7 +146,7 @@ def solve_instance(
 
 @allocating
 def store(state: State, found: Found, used: int, squares: int) -> Found:
-    """Put an active set behind the solutions so far."""
+    """Append an active set to the solutions so far."""
     size, width = state.counts[SIZE], state.vertices.shape[1]
     vertices = reserved(found.vertices, used, size)
     weights = reserved(found.weights, used, size)
@@ -160,7 +161,7 @@ def store(state: State, found: Found, used: int, squares: int) -> Found:
 
 @inner
 def add_marginals(code: int, sizes: Array, state: State, marginals: Array) -> None:
-    """Add up the structures of an active set."""
+    """Add the weights of structures to the marginals of their parts."""
     _, _, flipped = extent(code, sizes)
     for s in range(state.counts[SIZE]):
         for i in range(state.vertices.shape[1]):
@@ -173,27 +174,27 @@ def solve_range(
     code: int, unary: Array, transitions: Array, sizes: Array, limits: Array, offsets: Array,
     known: Found, marginals: Array, report: Report, start: int, stop: int,
 ) -> tuple[Found, int, int]:  # fmt: skip
-    """Solve instances ``start`` to ``stop``.
+    """Solve instances ``start`` to ``stop - 1``.
 
     Args:
-        code: the structure.
+        code: family of structures.
         unary: ``(B, R, C)`` in double precision.
         transitions: ``(B, n - 1, m, m)``, or ``(1, ...)`` for all instances.
-        sizes: ``(B, 2)`` rows and columns that count.
-        limits: ``(B, 2)`` the gap that is good enough, and the largest number of oracle calls.
-        offsets: ``(B + 1,)`` where the structures in ``known`` begin.
-        known: structures to start from.
-        marginals: ``(B, R, C)`` zeros; result.
-        report: result.
+        sizes: ``(B, 2)`` numbers of rows and columns that are not padding.
+        limits: ``(B, 2)`` gap at which to stop, and largest number of oracle calls.
+        offsets: ``(B + 1,)`` at which the structures in ``known`` of each instance start.
+        known: structures to start from, and their weights.
+        marginals: output ``(B, R, C)``, initially zero.
+        report: output.
         start: first instance.
-        stop: the instance behind the last one.
+        stop: end of the range, exclusive.
 
     Returns:
-        The solutions, the number of structures, and of entries of the inverses.
+        The solutions, and how many structures and entries of inverses they use.
     """
     width = known.vertices.shape[1]
-    found = Found(np.empty((_ROOM, width), np.int32), np.empty(_ROOM), np.empty(_ROOM))
-    state, used, squares = empty_state(_ROOM, 0, 0), 0, 0
+    found = Found(np.empty((_CAPACITY, width), np.int32), np.empty(_CAPACITY), np.empty(_CAPACITY))
+    state, used, squares = empty_state(_CAPACITY, 0, 0), 0, 0
     for b in range(start, stop):
         first, last = offsets[b], offsets[b + 1]
         status, state = solve_instance(
@@ -216,7 +217,7 @@ def map_range(
     code: int, unary: Array, transitions: Array, sizes: Array, vertices: Array, statuses: Array,
     start: int, stop: int,
 ) -> None:  # fmt: skip
-    """The best structures of instances ``start`` to ``stop``, as slots."""
+    """Write the best structures of instances ``start`` to ``stop - 1``, and failed statuses."""
     for b in range(start, stop):
         n, m, flipped = extent(code, sizes[b])
         slots = np.empty((n, m))

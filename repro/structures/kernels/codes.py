@@ -1,4 +1,4 @@
-"""Structures that kernels know and the status of solutions; numba is not needed to read this."""
+"""Codes of structures and statuses of solutions, in a module that does not import numba."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ ARBORESCENCE = 1
 SINGLE_ROOT = 2
 MATCHING = 3
 PARTS = 4
-"""Any set of parts: a slot for each part, with the value 0 where it is chosen and -1 elsewhere."""
+"""Structure of a Python oracle: one slot per part, whose value is 0 if it is chosen and else -1."""
 
 ROUNDING_UNIT = 2.0**-50
-"""Bound of a sum's rounding error, relative to its terms; eight times the unit roundoff."""
+"""Assumed rounding error of a sum, relative to the sum of absolute values: 8 unit roundoffs."""
 
 RUNNING, CONVERGED, EXHAUSTED, INFEASIBLE, INVALID = range(5)
-"""Status of a solution: exhausted means that iterations, or the precision of floats, ran out."""
+"""Status of a solution: ``EXHAUSTED`` if iterations or floating-point precision ran out."""

@@ -1,7 +1,7 @@
-"""Conditional gradient for SparseMAP (Niculae et al. 2018, Algorithm 1), one instance.
+"""Conditional gradient for one instance of SparseMAP (Niculae et al. 2018, Algorithm 1).
 
-A mixture of structures is kept with its marginals. Every structure is a vector of values of slots,
-so that inner products with marginals are sums over slots.
+The iterate is a mixture of structures with its marginals. Every structure is a vector of values of
+slots, so that inner products with marginals are sums over slots.
 """
 
 from collections import namedtuple
@@ -16,16 +16,16 @@ from repro.structures.kernels.oracle import best_vertex, extent, load, position,
 VANILLA, AWAY, PAIRWISE = range(3)
 
 Mixture = namedtuple("Mixture", ("vertices", "theta", "weights", "marginals", "totals"))
-"""``vertices``, their scores ``theta`` and ``weights``; ``marginals`` of the values of slots.
-``totals``: see below."""
+"""Structures ``vertices``, their scores ``theta`` and ``weights``; ``marginals`` of the values of
+slots, ``(n, m)``; and ``totals``, indexed by ``SIZE``, ``SCORE`` and ``NORM``."""
 
 SIZE, SCORE, NORM = range(3)
-"""Positions in ``totals``: structures, score of the mixture, squared norm of the marginals."""
+"""Positions in ``totals``: number of structures, score of the mixture, ``‖u‖²``."""
 
 
 @inner
 def overlap(marginals: Array, vertex: Array) -> float:
-    """``⟨u, m⟩`` of a structure."""
+    """Compute ``⟨u, m⟩`` of marginals and a structure."""
     total = 0.0
     for i in range(vertex.shape[0]):
         total += marginals[i, vertex[i]]
@@ -34,7 +34,7 @@ def overlap(marginals: Array, vertex: Array) -> float:
 
 @inner
 def find(mixture: Mixture, vertex: Array) -> int:
-    """Find the index of a structure in the mixture; one behind the last where it is not in it."""
+    """Return the index of a structure in the mixture, or the size of the mixture if not found."""
     size, slots = int(mixture.totals[SIZE]), vertex.shape[0]
     for s in range(size):
         if shared_parts(mixture.vertices[s], vertex, slots) == slots:
@@ -44,7 +44,7 @@ def find(mixture: Mixture, vertex: Array) -> int:
 
 @inner
 def worst(mixture: Mixture) -> tuple[int, float]:
-    """The structure of the mixture with the lowest linearised score, and that score."""
+    """Find the structure of the mixture with the lowest linearised score; return both."""
     chosen, lowest = 0, float("inf")
     for s in range(int(mixture.totals[SIZE])):
         linear = mixture.theta[s] - overlap(mixture.marginals, mixture.vertices[s])
@@ -55,7 +55,7 @@ def worst(mixture: Mixture) -> tuple[int, float]:
 
 @allocating
 def move(mixture: Mixture, s: int, theta: float, vertex: Array, amount: float) -> None:
-    """Add some weight, which may be negative, to a structure at a place found before."""
+    """Add a possibly negative weight to structure ``s``, which is appended if it is new."""
     if s == mixture.totals[SIZE]:
         mixture.vertices[s] = vertex
         mixture.theta[s] = theta
@@ -69,7 +69,7 @@ def move(mixture: Mixture, s: int, theta: float, vertex: Array, amount: float) -
 
 @allocating
 def scale(mixture: Mixture, factor: float) -> None:
-    """Multiply all weights."""
+    """Multiply all weights, and with them the marginals and the score, by a factor."""
     mixture.weights[: int(mixture.totals[SIZE])] *= factor
     mixture.marginals[:] *= factor
     mixture.totals[SCORE] *= factor
@@ -77,7 +77,7 @@ def scale(mixture: Mixture, factor: float) -> None:
 
 @inner
 def line_search(gain: float, curvature: float, largest: float) -> float:
-    """The best step up to the largest (Eq. 8)."""
+    """Return the optimal step, at most ``largest`` (Eq. 8)."""
     return largest if gain >= largest * curvature else gain / curvature
 
 
@@ -96,7 +96,7 @@ def step_forward(mixture: Mixture, vertex: Array, theta: float, gain: float) -> 
 
 @allocating
 def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: int) -> None:
-    """One step of a variant, given the best structure and its gap."""
+    """Take one step of a variant, given the best structure, its score and its gap."""
     if variant == VANILLA:
         step_forward(mixture, vertex, theta, gain)
         return
@@ -119,7 +119,7 @@ def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: in
         scale(mixture, 1.0 + length)
     move(mixture, w, mixture.theta[w], mixture.vertices[w], -length)
     if length == largest:
-        # The last structure takes the place of the one that has no weight left.
+        # Remove the structure, whose weight is now zero: the last one replaces it.
         last = int(mixture.totals[SIZE]) - 1
         mixture.vertices[w], mixture.theta[w] = mixture.vertices[last], mixture.theta[last]
         mixture.weights[w], mixture.totals[SIZE] = mixture.weights[last], last
@@ -127,7 +127,7 @@ def step(mixture: Mixture, vertex: Array, theta: float, gain: float, variant: in
 
 @inner
 def squared_norm(marginals: Array) -> float:
-    """``‖u‖²``."""
+    """Compute ``‖u‖²``."""
     total = 0.0
     for i in range(marginals.shape[0]):
         for a in range(marginals.shape[1]):
@@ -140,19 +140,19 @@ def run(
     code: int, scores: Array, transitions: Array, variant: int, tol: float, history: Array,
     marginals: Array,
 ) -> int:  # fmt: skip
-    """Run a variant.
+    """Solve one instance by a variant of conditional gradient.
 
     Args:
-        code: the kind of structure.
+        code: family of structures.
         scores: ``(R, C)`` unary scores in double precision.
         transitions: ``(n - 1, m, m)``, or of length zero.
-        variant: one of the three.
-        tol: gap at which the solution is good enough.
-        history: ``(rounds, 3)``; result: objective, gap and number of structures of each iterate.
-        marginals: ``(R, C)`` zeros; result.
+        variant: ``VANILLA``, ``AWAY`` or ``PAIRWISE``.
+        tol: gap at which to stop.
+        history: output ``(rounds, 3)``: objective, gap and number of structures of each iterate.
+        marginals: output ``(R, C)``, initially zero.
 
     Returns:
-        The number of iterates; less the status where there is none: infeasible or invalid.
+        The number of iterates, or the negated status ``INFEASIBLE`` or ``INVALID``.
     """
     n, m, flipped = extent(code, np.array(scores.shape))
     slots, vertex, space = np.empty((n, m)), np.empty(n, np.int32), scratch(code, n, m)
@@ -160,7 +160,7 @@ def run(
         return -INVALID
     if not best_vertex(code, slots, transitions, space, vertex):
         return -INFEASIBLE
-    # The largest score of every slot, which was taken off it, is added to the objective.
+    # Add to the objective the largest score of every slot, which `load` subtracted.
     offset = 0.0
     for i in range(n):
         largest = -float("inf")

@@ -1,4 +1,4 @@
-"""Entry points of the active set for Python, for an oracle that is written in it."""
+"""Entry points of the active set method for oracles written in Python."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from repro.structures.kernels._compile import on_disk
 
 @on_disk
 def empty_state(*arguments: Any) -> Any:
-    """Call ``gram.empty_state``."""
+    """Call ``gram.empty_state`` from Python."""
     return gram.empty_state(*arguments)
 
 
 @on_disk
 def begin(*arguments: Any) -> Any:
-    """Call ``active_set.begin``."""
+    """Call ``active_set.begin`` from Python."""
     return active_set.begin(*arguments)
 
 

@@ -1,9 +1,9 @@
-"""The matrix of the KKT system and its inverse, as structures come and go.
+"""Matrix of the KKT system and its inverse, updated as structures are added and removed.
 
-With ``M`` the structures as columns, the system of Niculae et al. 2018 (Eq. 9) has the matrix
-``G = Mᵀ M``, the numbers of shared parts. ``H = G + 1 1ᵀ`` gives the same weights, as these sum to
-one, and has an inverse whenever the structures are affinely independent (Wolfe 1976). Its entries
-are integers and are known exactly; the inverse is updated in ``O(I²)``.
+With the unary parts of structures as columns of ``M``, the system of Niculae et al. 2018 (Eq. 9)
+has the matrix ``G = Mᵀ M``, the numbers of shared parts. ``H = G + 1 1ᵀ`` gives the same weights,
+as these sum to one, and is invertible if and only if the structures are affinely independent (Wolfe
+1976). The entries of ``H`` are integers, hence exact; its inverse is updated in ``O(I²)``.
 """
 
 from collections import namedtuple
@@ -19,32 +19,32 @@ State = namedtuple(
         "column", "solved", "residual", "step", "ones", "counts", "values",
     ),
 )  # fmt: skip
-"""An active set with room for some structures.
+"""Active set in arrays of fixed capacity.
 
-``vertices``: their slots, with ``counts[SLOTS]`` of unary parts. ``theta``: their scores.
-``weights``, ``gram`` (``H``), ``inverse``, and ``ones``, the sums of its rows. ``column``,
-``solved``, ``residual``, ``step``: vectors of working space. ``counts``: integers, and ``values``:
-floats, see below.
+``vertices``: slots of the structures, the first ``counts[SLOTS]`` of unary parts. ``theta`` and
+``weights``: scores and weights of the structures. ``gram``: ``H``. ``inverse``: inverse of ``H``,
+and ``ones``: its row sums. ``column``, ``solved``, ``residual``, ``step``: vectors of workspace.
+``counts`` and ``values``: integers and floats at the positions ``SIZE`` to ``MOVED``.
 """
 
 SIZE, SLOTS, ROUNDS, STALLS = range(4)
-"""Positions in ``counts``: structures, slots, oracle calls, rounds without progress."""
+"""Positions in ``counts``: structures, unary slots, oracle calls, rounds without progress."""
 GAP, OFFSET, ROUNDING, DRIFT, UNEVEN, MOVED = range(6)
-"""Positions in ``values``: the gap, the score that ``theta`` is relative to, what rounding does
-to scores, the error of the inverse, how far the active set is from its own optimum, and how far the
-last round moved the weights."""
+"""Positions in ``values``: the gap, the offset subtracted from ``theta``, the rounding error of
+scores, the error of the inverse, the spread of lowered scores (zero at the optimum over the active
+set), and the total change of the weights in the last round."""
 
 _DEPENDENT = 1e-7
-"""Relative distance, squared, below which a structure depends on the others."""
+"""Relative squared distance up to which a structure counts as dependent on the others."""
 _ROUGH = 0.1
-"""Relative distance below which it is computed more precisely, unless the inverse is good."""
+"""Relative squared distance below which it is refined once, unless the inverse is accurate."""
 _GOOD = 1e-11
-"""Error of the inverse that changes no distance: it enters squared."""
+"""Error of the inverse up to which distances are not refined: they depend on its square."""
 
 
 @allocating
 def empty_state(room: int, width: int, slots: int) -> State:
-    """An empty active set; vertices have ``width`` entries, of which ``slots`` are unary."""
+    """Allocate an active set; vertices have ``width`` entries, of which ``slots`` are unary."""
     counts = np.zeros(4, np.int64)
     counts[SLOTS] = slots
     return State(
@@ -56,13 +56,13 @@ def empty_state(room: int, width: int, slots: int) -> State:
 
 @inlined
 def full(state: State) -> bool:
-    """Return whether one more structure would not fit."""
+    """Return whether the capacity of the active set is used up."""
     return bool(state.counts[SIZE] == state.theta.shape[0])
 
 
 @allocating
 def with_room(state: State) -> State:
-    """Return the active set, with twice the room where one more structure would not fit."""
+    """Return the active set, its capacity doubled if it was full."""
     if not full(state):
         return state
     size = state.counts[SIZE]
@@ -76,7 +76,7 @@ def with_room(state: State) -> State:
 
 @inner
 def shared_parts(first: Array, second: Array, slots: int) -> int:
-    """Number of unary parts that two structures have in common."""
+    """Count the unary parts that two structures share."""
     count = 0
     for i in range(slots):
         count += (first[i] == second[i]) & (first[i] >= 0)
@@ -85,7 +85,7 @@ def shared_parts(first: Array, second: Array, slots: int) -> int:
 
 @inner
 def dot(first: Array, second: Array, size: int) -> float:
-    """Scalar product of the first entries."""
+    """Compute the inner product of the first ``size`` entries."""
     total = 0.0
     for i in range(size):
         total += first[i] * second[i]
@@ -94,7 +94,7 @@ def dot(first: Array, second: Array, size: int) -> float:
 
 @inner
 def product(matrix: Array, vector: Array, size: int, out: Array) -> None:
-    """Product of the leading block of a symmetric matrix and a vector, four rows at a time."""
+    """Multiply the leading block of a symmetric matrix by a vector, four rows at a time."""
     for s in range(size):
         out[s] = 0.0
     whole = size - size % 4
@@ -119,10 +119,11 @@ def compare(state: State, vertex: Array) -> float:
 
 @inner
 def independence(state: State, diagonal: float) -> float:
-    """Squared distance of the new column from the span of the others, zero where it is in it.
+    """Return the squared distance of a new structure from the span of the others, zero if in it.
 
-    Writes into ``solved`` the combination of structures that is closest. The distance is that of
-    the combination, whose errors matter to the second order only.
+    Each structure counts with a constant entry 1 appended, which gives ``H``. The coefficients of
+    the closest combination are written into ``solved``; their errors are of second order in the
+    distance.
     """
     size, solved = state.counts[SIZE], state.solved
     product(state.inverse, state.column, size, solved)
@@ -137,7 +138,10 @@ def independence(state: State, diagonal: float) -> float:
 
 @inner
 def distance(state: State, diagonal: float) -> float:
-    """Squared distance of the new column from ``solved``; ``residual`` gets the error of that."""
+    """Return the squared distance of a new structure from the combination ``solved`` of others.
+
+    Writes ``column - H solved`` into ``residual`` and its largest absolute entry into ``DRIFT``.
+    """
     size, left, drift = state.counts[SIZE], diagonal, 0.0
     column, solved, residual = state.column, state.solved, state.residual
     product(state.gram, solved, size, residual)
@@ -151,7 +155,7 @@ def distance(state: State, diagonal: float) -> float:
 
 @inner
 def append(state: State, vertex: Array, theta: float, diagonal: float, left: float) -> None:
-    """Add an independent structure with weight zero: bordering of ``H`` and its inverse."""
+    """Add an independent structure with weight zero by bordering ``H`` and its inverse."""
     size, inverse, solved, rest = state.counts[SIZE], state.inverse, state.solved, 1.0
     for s in range(size):
         rest -= solved[s]
@@ -174,7 +178,7 @@ def append(state: State, vertex: Array, theta: float, diagonal: float, left: flo
 
 @inlined
 def remove(state: State, k: int) -> None:
-    """Take a structure out; the last one takes its place."""
+    """Remove structure ``k``; the last one replaces it."""
     last, inverse, gram = state.counts[SIZE] - 1, state.inverse, state.gram
     row = state.step
     for s in range(last + 1):
@@ -199,7 +203,7 @@ def remove(state: State, k: int) -> None:
 
 @inner
 def replace(state: State, k: int, vertex: Array, theta: float, diagonal: float) -> None:
-    """Put a dependent structure, the combination ``solved`` of the others, in the place of one.
+    """Replace structure ``k`` by a dependent one, the combination ``solved`` of active structures.
 
     With ``w = (solved - e_k) / solved_k`` the inverse ``P`` becomes
     ``(I - w e_kᵀ) P (I - e_k wᵀ)``.
@@ -226,7 +230,7 @@ def replace(state: State, k: int, vertex: Array, theta: float, diagonal: float) 
 
 @inner
 def invert_again(state: State) -> None:
-    """Compute the inverse of ``H`` anew, structure by structure."""
+    """Recompute the inverse of ``H`` from its entries, one structure at a time."""
     size = state.counts[SIZE]
     state.counts[SIZE] = 0
     for k in range(size):

@@ -1,8 +1,8 @@
-"""The derivative of SparseMAP as a sparse linear map (Niculae et al. 2018, Proposition 1).
+"""Derivative of SparseMAP as a sparse linear map (Niculae et al. 2018, Proposition 1).
 
 With the selected structures as columns of ``A``, the Jacobian is ``A D Aᵀ`` with the matrix ``D``
-of the proposition. It is applied in three parts: the scores of the structures (``Aᵀ``), the
-response of their weights (``D``), and what it adds to the parts (``A``).
+of the proposition. It is applied in three parts: to changes of the scores of structures (``Aᵀ``),
+of their weights (``D``), and of the marginals of parts (``A``).
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from repro.structures.kernels.oracle import extent, position
 def read_unary(
     code: int, sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
 ) -> None:
-    """Add to each structure the entries of its unary parts."""
+    """Add to the value of each structure the entries of its unary parts."""
     for b in range(sizes.shape[0]):
         n, _, flipped = extent(code, sizes[b])
         for s in range(offsets[b], offsets[b + 1]):
@@ -30,7 +30,7 @@ def read_unary(
 def write_unary(
     code: int, sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
 ) -> None:
-    """Add to each unary part the weights of the structures that have it."""
+    """Add to each unary part the weights of the structures that contain it."""
     for b in range(sizes.shape[0]):
         n, _, flipped = extent(code, sizes[b])
         for s in range(offsets[b], offsets[b + 1]):
@@ -44,7 +44,7 @@ def write_unary(
 def read_transitions(
     sizes: Array, offsets: Array, vertices: Array, grads: Array, pulled: Array
 ) -> None:
-    """Add to each sequence the entries of its transitions."""
+    """Add to the value of each sequence the entries of its transitions."""
     several = grads.shape[0] > 1
     for b in range(sizes.shape[0]):
         for s in range(offsets[b], offsets[b + 1]):
@@ -56,7 +56,7 @@ def read_transitions(
 def write_transitions(
     sizes: Array, offsets: Array, vertices: Array, weights: Array, out: Array
 ) -> None:
-    """Add to each transition the weights of the sequences that have it."""
+    """Add to each transition the weights of the sequences that contain it."""
     several = out.shape[0] > 1
     for b in range(sizes.shape[0]):
         for s in range(offsets[b], offsets[b + 1]):
@@ -66,7 +66,7 @@ def write_transitions(
 
 @on_disk
 def respond(offsets: Array, squares: Array, inverses: Array, pulled: Array) -> Array:
-    """``D p`` for each instance, ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``."""
+    """Compute ``D p`` per instance, ``D = H⁻¹ - H⁻¹ 1 1ᵀ H⁻¹ / 1ᵀ H⁻¹ 1``."""
     weights, ones = np.empty_like(pulled), np.empty_like(pulled)
     for b in range(offsets.shape[0] - 1):
         first, size = offsets[b], offsets[b + 1] - offsets[b]

@@ -1,8 +1,8 @@
-"""Layout of the structures, and one face for their MAP oracles: the best one of an instance.
+"""Layout of the structures, and one interface to their MAP oracles.
 
-A slot is what must be decided once: the tag of an item, the head of a word, the partner of a row.
-The scores of the values of a slot lie side by side in memory. Where Python's matrix of scores has
-the values in its columns, and not in its rows, the layout is flipped.
+A slot is one decision: the tag of an item, the head of a word, the partner of a row. The scores of
+the values of a slot are contiguous in memory. The layout is flipped if the matrix of unary scores
+has these scores in a column rather than in a row.
 """
 
 from collections import namedtuple
@@ -18,9 +18,9 @@ from repro.structures.kernels.viterbi import viterbi
 
 @inner
 def extent(code: int, sizes: Array) -> tuple[int, int, bool]:
-    """Number of slots, number of their values, and whether the layout is flipped.
+    """Return the number of slots, the number of their values, and whether the layout is flipped.
 
-    ``sizes`` are the numbers of rows and columns that count in the matrix of scores.
+    ``sizes`` are the numbers of rows and columns that are not padding in the matrix of scores.
     """
     rows, columns = sizes[0], sizes[1]
     if code in (ARBORESCENCE, SINGLE_ROOT):
@@ -32,13 +32,13 @@ def extent(code: int, sizes: Array) -> tuple[int, int, bool]:
 
 @inner
 def first_column(code: int) -> int:
-    """The column of the first slot in a flipped layout: the root of a tree has no head."""
+    """Return the column of the first slot in a flipped layout; the root of a tree has no slot."""
     return 1 if code in (ARBORESCENCE, SINGLE_ROOT) else 0
 
 
 @inner
 def position(code: int, flipped: bool, slot: int, value: int) -> tuple[int, int]:
-    """Row and column of a part in the matrix of scores."""
+    """Return the row and column of a part in the matrix of scores."""
     if flipped:
         return value, slot + first_column(code)
     return slot, value
@@ -46,7 +46,7 @@ def position(code: int, flipped: bool, slot: int, value: int) -> tuple[int, int]
 
 @inner
 def load(code: int, scores: Array, flipped: bool, slots: Array) -> bool:
-    """Copy the scores of an instance, each slot lowered by its largest; False at NaN or +inf.
+    """Copy the scores, subtracting the largest one of each slot; return False at NaN or +inf.
 
     A constant for all values of a slot changes no solution, since each structure has one of them.
     """
@@ -67,12 +67,12 @@ def load(code: int, scores: Array, flipped: bool, slots: Array) -> bool:
 
 
 Scratch = namedtuple("Scratch", ("table", "forest", "path", "market"))
-"""Working space of the oracles; only that of the structure at hand has a size."""
+"""Workspace of the oracles; only the parts that the structure needs are not empty."""
 
 
 @allocating
 def scratch(code: int, n: int, m: int) -> Scratch:
-    """Working space for ``n`` slots of ``m`` values."""
+    """Allocate the workspace of an oracle for ``n`` slots of ``m`` values."""
     is_tree = code in (ARBORESCENCE, SINGLE_ROOT)
     return Scratch(
         np.empty((2 * n if code == SEQUENCE else 0, m)),
@@ -84,7 +84,7 @@ def scratch(code: int, n: int, m: int) -> Scratch:
 
 @inner
 def best_vertex(code: int, slots: Array, transitions: Array, space: Scratch, vertex: Array) -> bool:
-    """Write the best structure; False where there is none."""
+    """Write the highest-scoring structure; return False if all are forbidden."""
     if code == SEQUENCE:
         return viterbi(slots, transitions, space.table, vertex)
     if code == MATCHING:
@@ -94,7 +94,7 @@ def best_vertex(code: int, slots: Array, transitions: Array, space: Scratch, ver
 
 @inner
 def score_of(slots: Array, transitions: Array, vertex: Array) -> tuple[float, float]:
-    """The score of a structure, and the sum of the sizes of its terms."""
+    """Return the score of a structure, and the sum of the absolute values of its terms."""
     score = size = 0.0
     for i in range(slots.shape[0]):
         score += slots[i, vertex[i]]

@@ -1,12 +1,12 @@
-"""The best arborescence: Chu-Liu and Edmonds' algorithm on dense graphs, O(n²).
+"""Best arborescence by the algorithm of Chu-Liu and Edmonds on dense graphs, O(n²).
 
-A path of best incoming arcs is followed backwards. Where it closes, the cycle becomes one node,
-whose arcs count the gain over the arc of the cycle that they replace. A word with one root arc
-only is obtained lexicographically: root arcs count less than all others, so that they are taken
-where nothing else enters a node, which in a feasible problem happens once.
+Best incoming arcs are followed backwards. When they close a cycle, it is contracted to a node, and
+an arc into the node scores its gain over the arc of the cycle that it replaces. If the root may
+have one child only, scores are compared lexicographically: root arcs are below all others, so that
+they are chosen only if no other arc enters a node, which happens once in a feasible problem.
 
-Nodes are numbered: the root 0, words 1 to n, contracted cycles from n + 1. The arcs into a node
-are kept by the original head of the arc, as are the words at which they end.
+Nodes are numbered: the root 0, words 1 to n, contracted cycles from n + 1. Arcs into a node, and
+the words at which they end, are indexed by the original head of the arc.
 """
 
 from collections import namedtuple
@@ -22,18 +22,19 @@ Forest = namedtuple(
         "gains", "ends", "best", "head", "end", "parent", "top", "mark", "first", "last", "next",
     ),
 )  # fmt: skip
-"""Space of the algorithm.
+"""Workspace of the algorithm.
 
-``gains`` and ``ends``: arcs into contracted nodes. ``best``, ``head``, ``end``: the chosen arc of
-each node. ``parent``: the contraction that a node is in. ``top``: the outermost node that a word
-is in. ``mark``: 0 unseen, 1 on the path, 2 connected to the root. ``first``, ``last``: of the
-words in a node, which are linked by ``next``; 0 is behind the last.
+``gains`` and ``ends``: scores and words of arcs into contracted nodes. ``best``, ``head``, ``end``:
+score, head and word of the chosen arc of each node. ``parent``: the contraction that contains a
+node. ``top``: the outermost node that contains a word. ``mark``: 0 unseen, 1 on the path,
+2 connected to the root, 3 expanded. ``first``, ``last``: ends of the list of words in a node,
+linked by ``next``, which is 0 after the last.
 """
 
 
 @allocating
 def forest(n: int) -> Forest:
-    """Space for ``n`` words."""
+    """Allocate the workspace for ``n`` words."""
     nodes = 2 * n + 1
     return Forest(
         np.empty((n, n + 1)), np.empty((n, n + 1), np.int32), np.empty(nodes),
@@ -45,7 +46,7 @@ def forest(n: int) -> Forest:
 
 @oracle
 def choose_arc(slots: Array, space: Forest, node: int, single: bool) -> bool:
-    """Choose the best arc into a node; False where there is none."""
+    """Choose the best arc into a node; return False if there is none."""
     n = slots.shape[0]
     inner_node = node > n
     arcs = space.gains[node - n - 1] if inner_node else slots[node - 1]
@@ -70,7 +71,7 @@ def enter_word(arcs: Array, lost: float, word: int, gains: Array, ends: Array) -
 
 @oracle
 def enter_cycle(arcs: Array, lost: float, below: Array, gains: Array, ends: Array) -> None:
-    """Redirect the arcs that enter a node which is a cycle itself to words below it."""
+    """Offer the arcs into a contracted node of a cycle as arcs into the cycle."""
     for u in range(arcs.shape[0]):
         gain = arcs[u] - lost
         better = gain > gains[u]
@@ -80,7 +81,7 @@ def enter_cycle(arcs: Array, lost: float, below: Array, gains: Array, ends: Arra
 
 @oracle
 def contract(slots: Array, space: Forest, path: Array, start: int, stop: int, node: int) -> None:
-    """Make one node of the path's nodes from ``start`` to ``stop``."""
+    """Contract the nodes ``path[start:stop]``, which form a cycle, to ``node``."""
     n = slots.shape[0]
     gains, ends = space.gains[node - n - 1], space.ends[node - n - 1]
     for u in range(n + 1):
@@ -107,7 +108,7 @@ def contract(slots: Array, space: Forest, path: Array, start: int, stop: int, no
 
 @oracle
 def expand(space: Forest, nodes: int, vertex: Array) -> None:
-    """Write the head of each word: outer arcs come before those that they replace."""
+    """Write the head of each word, from outer nodes inwards: outer arcs replace inner ones."""
     for node in range(nodes - 1, 0, -1):
         if space.mark[node] == 3:
             continue
@@ -120,7 +121,7 @@ def expand(space: Forest, nodes: int, vertex: Array) -> None:
 
 @oracle
 def connect(slots: Array, space: Forest, start: int, nodes: int, path: Array, single: bool) -> int:
-    """Follow the best arcs from a word to the root; the number of nodes, or -1 without a way."""
+    """Connect a word to the root by best arcs; return the number of nodes, or -1 if impossible."""
     path[0], count = start, 1
     space.mark[start] = 1
     while True:
@@ -149,14 +150,14 @@ def connect(slots: Array, space: Forest, start: int, nodes: int, path: Array, si
 
 @oracle
 def arborescence(slots: Array, space: Forest, path: Array, single: bool, vertex: Array) -> bool:
-    """Write the heads of the best tree; False where there is none.
+    """Write the heads of the best tree; return False if all trees are forbidden.
 
     Args:
         slots: ``(n, n + 1)`` scores of heads of words; those of loops are ``-inf``.
-        space: working space.
-        path: space for ``(n,)``.
-        single: whether one word only hangs on the root.
-        vertex: ``(n,)`` result.
+        space: workspace.
+        path: workspace, ``(n,)``.
+        single: whether the root has exactly one child.
+        vertex: output, ``(n,)``.
     """
     n, nodes = slots.shape[0], slots.shape[0] + 1
     space.mark[:] = 0

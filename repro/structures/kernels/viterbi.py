@@ -5,7 +5,7 @@ from repro.structures.kernels._compile import Array, oracle
 
 @oracle
 def relax(before: Array, transitions: Array, after: Array) -> None:
-    """``after_b = max_a before_a + transitions_ab``, four rows at a time."""
+    """Compute ``after_b = max_a before_a + transitions_ab``, four rows at a time."""
     size = before.shape[0]
     for b in range(size):
         after[b] = -float("inf")
@@ -23,7 +23,7 @@ def relax(before: Array, transitions: Array, after: Array) -> None:
 
 @oracle
 def best_previous(before: Array, transitions: Array, b: int, best: float) -> int:
-    """The first tag before tag ``b`` whose sum is the best, which is one of these sums exactly."""
+    """Return the first tag whose sum with its transition to ``b`` is exactly ``best``."""
     for a in range(before.shape[0]):
         if before[a] + transitions[a, b] == best:
             return a
@@ -32,7 +32,7 @@ def best_previous(before: Array, transitions: Array, b: int, best: float) -> int
 
 @oracle
 def argmax(values: Array, start: int) -> int:
-    """The first position from ``start`` on of the largest value."""
+    """Return the first position of the largest value, from ``start`` on."""
     some = values[start:]
     size = some.shape[0]
     whole = size - size % 4
@@ -51,13 +51,13 @@ def argmax(values: Array, start: int) -> int:
 
 @oracle
 def viterbi(slots: Array, transitions: Array, table: Array, vertex: Array) -> bool:
-    """Write the best tags; False where all sequences are forbidden.
+    """Write the best tags; return False if all sequences are forbidden.
 
     Args:
         slots: ``(n, m)`` scores of tags.
-        transitions: ``(n - 1, m, m)`` at least, or of length zero: no transitions.
-        table: space, ``(2 n, m)``: sums up to and with a tag, and behind them those without it.
-        vertex: ``(n,)`` result.
+        transitions: scores, at least ``(n - 1, m, m)``, or of length zero for none.
+        table: workspace ``(2 n, m)``: best sums that include a tag's own score, then ones without.
+        vertex: output, ``(n,)``.
     """
     n, m = slots.shape
     if n == 0:
