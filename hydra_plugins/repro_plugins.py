@@ -1,7 +1,7 @@
 """Sweepers and launchers that ``conf/hydra`` names, as plugins of Hydra.
 
 Hydra takes plugins from the namespace package ``hydra_plugins`` only, and imports them whenever it
-composes a configuration. What they do is in :mod:`repro.runs`, imported when they are used.
+composes a configuration. Their code is in :mod:`repro.runs`, imported when they are used.
 """
 
 import json
@@ -24,7 +24,7 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 class LocalLauncher(Launcher):
-    """Runs on this machine, in processes that survive each other's crashes."""
+    """Launcher of runs on this machine, in processes that survive each other's crashes."""
 
     backend: ClassVar[str] = "local"
 
@@ -34,26 +34,26 @@ class LocalLauncher(Launcher):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Keep the configuration of the sweep."""
+        """Store the configuration of the sweep."""
         self.config = config
 
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        """Bring every run to its end; a failed run raises when its return value is read."""
+        """Execute every run; the return value of a failed run raises when it is read."""
         from repro.runs.launch import launch
 
         return launch(self.backend, self.settings, self.config, job_overrides)
 
 
 class SlurmLauncher(LocalLauncher):
-    """Runs as arrays of Slurm jobs, submitted by submitit."""
+    """Launcher of runs as arrays of Slurm jobs, submitted by submitit."""
 
     backend = "slurm"
 
 
 class GridSweeper(Sweeper):
-    """Every combination of the values of ``repro run -m``.
+    """Sweeper over every combination of the values of ``repro run -m``.
 
     Args:
         params: further overrides by key, as for Hydra's own sweeper.
@@ -74,7 +74,7 @@ class GridSweeper(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Run every combination; returns the outcomes."""
+        """Run every combination; return the outcomes."""
         from repro.runs.launch import sweep_grid
 
         assert self.hydra_context is not None
@@ -85,7 +85,7 @@ class GridSweeper(Sweeper):
 
 
 class ExperimentSweeper(GridSweeper):
-    """The runs that artefacts of papers need, in rounds where a setting is tuned.
+    """Sweeper over the runs that artefacts of papers need, in rounds if a setting is tuned.
 
     Args:
         request: JSON of a :class:`repro.runs.reproduce.Request`, since the overrides of an
@@ -98,7 +98,7 @@ class ExperimentSweeper(GridSweeper):
         self.request = request
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Run what the artefacts need; returns a :class:`repro.runs.reproduce.Reproduction`."""
+        """Run what the artefacts need; return a :class:`repro.runs.reproduce.Reproduction`."""
         from repro.runs.reproduce import Request, reproduce_with
 
         assert self.launcher is not None

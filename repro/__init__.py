@@ -3,4 +3,4 @@
 __version__ = "0.1.0"
 
 NUMERIC_EPOCH = 10
-"""Raised by every change that may change the numbers of an unchanged configuration."""
+"""Version of the numerics, incremented when an unchanged configuration may give new numbers."""

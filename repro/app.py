@@ -20,25 +20,25 @@ from repro.config.paths import conf_dir
 from repro.results import RunFolder
 
 _VIEWS = ("--cfg", "-c", "--info", "-i", "--hydra-help")
-"""Options of Hydra that print something and start nothing."""
+"""Options with which Hydra only prints, without starting a run."""
 _REFUSED = ("--config-name", "-cn", "--config-path", "-cp", "--experimental-rerun")
 """Options of Hydra that replace the configuration; the last one would unpickle a file."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the application.
+    """Run ``repro run``: a single run, or a sweep with ``-m``.
 
     Args:
-        arguments: Hydra's, for example ``["-m", "mapping.alpha=1,1.5,2"]``.
+        arguments: overrides and options of Hydra, for example ``["-m", "mapping.alpha=1,1.5,2"]``.
 
     Returns:
         The exit status: 1 if a run failed.
 
     Raises:
-        ConfigError: a setting is refused, or CUDA is asked for and not there; nothing has been
-            started.
+        ConfigError: a setting is refused, or CUDA is requested but not available; nothing has
+            been started.
         DataError: a corpus is missing or malformed; nothing has been started.
-        ResultsError: what a finished run has recorded is damaged.
+        ResultsError: the record of a finished run is damaged.
     """
     for option in (argument.partition("=")[0] for argument in arguments):
         if option in _REFUSED:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
             # Let Hydra print what it knows about the configuration.
             register_schemas()
             before, sys.argv = sys.argv, ["repro run", *arguments]
-            # Errors come here, not as Hydra's text and status 1.
+            # Let errors propagate: by default Hydra prints them and exits with status 1.
             os.environ["HYDRA_FULL_ERROR"] = "1"
             try:
                 _application()
@@ -62,10 +62,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--config-dir", "-cd")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--detach", action="store_true")
-    parsed, behind = parser.parse_known_args(list(arguments))
-    if unknown := [item for item in behind if item.startswith("-")]:
+    parsed, remaining = parser.parse_known_args(list(arguments))
+    if unknown := [item for item in remaining if item.startswith("-")]:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    parsed.overrides += behind  # argparse takes no positional arguments behind an option
+    parsed.overrides += remaining  # argparse leaves over positional arguments after options
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
 
     from repro.runs import launch
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
         options += ["hydra.launcher.detach=true"] * parsed.detach
         try:
             outcomes = launch.multirun([*overrides, *options])
-        except RunFailedError as error:  # of a sweeper that does not go on after a failure
+        except RunFailedError as error:  # from a sweeper that stops at the first failure
             print(f"repro: {error}", file=sys.stderr)
             return 1
         return 1 if launch.print_failures(outcomes or []) else 0
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     launch.launch_jobs(launch.backend_of("local"), {"parallel_runs": 1}, jobs, None)
     outcome = launch.outcome_of(job)
-    if outcome.status != "failed":  # then torchrun ends the others
+    if outcome.status != "failed":  # after a failure, torchrun ends the others
         distributed.same("over")
     if outcome.status == "done":
         record = RunFolder(outcome.folder).read_record()
@@ -108,4 +108,4 @@ def main(arguments: Sequence[str]) -> int:
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
 def _application(cfg: DictConfig) -> None:
-    """Only viewed: runs are started by :func:`main`."""
+    """Do nothing: Hydra only prints this configuration; :func:`main` starts runs."""

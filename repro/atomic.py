@@ -1,4 +1,4 @@
-"""Atomic writes: a file is seen whole, in its old or its new state, and never in between."""
+"""Atomic writes: readers see a file in its old or its new state, never a partial one."""
 
 import fcntl
 import json
@@ -18,17 +18,17 @@ from repro.processes import process_start, system_identity
 
 _TEMPORARY = re.compile(r"\..*\.(?:(?P<system>[0-9a-f]{8})-)?(?P<pid>\d+)-[0-9a-f]{8}\.tmp")
 _ABANDONED_SECONDS = 24 * 3600.0
-"""Age of a temporary file after which its writer is taken for dead where nobody can look."""
+"""Age after which a temporary file counts as abandoned if its writer ran on another system."""
 
 
 def temporary_beside(path: Path) -> Path:
-    """Name a temporary file or folder for what will be ``path``, and remove abandoned ones.
+    """Return a temporary name beside ``path``, and remove abandoned temporary files.
 
-    The name holds the process that writes it. Whatever a killed process left in the folder is
-    removed: at once if the process ran on this system, else after a day without a change.
+    The name contains the ID of this process. What a killed process left in the folder is removed:
+    at once if the process ran on this system, else after a day without changes.
 
     Args:
-        path: a file or folder of an existing folder.
+        path: final path of the file or folder, in an existing folder.
     """
     for entry in path.parent.glob(".*.tmp"):
         with suppress(OSError):  # another process removed it first, or it belongs to another user
@@ -47,7 +47,7 @@ def temporary_beside(path: Path) -> Path:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield an empty folder below the system's temporary folder, which the block may fill.
+    """Yield an empty folder in the system's temporary folder, removed after the block.
 
     Unlike those of :mod:`tempfile`, the folder of a killed process is removed by the next call.
     """
@@ -64,10 +64,10 @@ def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
     """Yield a temporary file beside ``path``, which replaces it once the block has filled it.
 
     Args:
-        path: the file to write; its folder is made if it is missing.
-        checksum: keep a checksum beside the file, for :func:`repro.checksums.verify`. It is
-            written as pending before the file is replaced and renamed afterwards, so that a crash
-            at any moment leaves a file that matches one of the two.
+        path: the file to write; its folder is created if it is missing.
+        checksum: write a checksum beside the file, for :func:`repro.checksums.verify`. It is
+            written as pending before the file is replaced, and renamed afterwards: after a crash
+            at any moment, the file matches either the previous checksum or the pending one.
 
     Raises:
         OSError: the file cannot be written; its old content is unchanged.
@@ -82,13 +82,13 @@ def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
             line = checksum_line(sha256_of_file(temporary), path.name)
             folder = os.open(path.parent, os.O_RDONLY)
             try:
-                # Of two writers of one file, the checksum of the last one must stay.
+                # If two processes write the file, the checksum must be that of the last one.
                 with suppress(OSError):  # not every file system has locks
                     fcntl.flock(folder, fcntl.LOCK_EX)
                 atomic_write_text(pending_sidecar(path), line)
                 os.replace(temporary, path)
                 _sync(path.parent)
-                with suppress(FileNotFoundError):  # another writer was there, without locks
+                with suppress(FileNotFoundError):  # renamed by another writer, without locks
                     os.replace(pending_sidecar(path), sidecar(path))
             finally:
                 os.close(folder)
@@ -101,9 +101,9 @@ def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
 
 
 def _sync(folder: Path) -> None:
-    """Put a new name on disk, where the file system can do that for a folder."""
-    # The file is complete and in place: where a folder cannot be opened or synchronised, as on
-    # some network file systems, only a power cut may still undo the renaming.
+    """Flush the entries of a folder to disk, if the file system supports that."""
+    # The file is complete and in place: if a folder cannot be opened or synchronised, as on some
+    # network file systems, only a power failure may still undo the renaming.
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -119,11 +119,11 @@ def atomic_write_bytes(path: Path, content: bytes, checksum: bool = False) -> No
 
 
 def atomic_write_text(path: Path, content: str, checksum: bool = False) -> None:
-    """Replace the content of a file by text in UTF-8, with its line ends as they are."""
+    """Replace the content of a file in one step by text in UTF-8, without newline translation."""
     atomic_write_bytes(path, content.encode("utf-8"), checksum)
 
 
 def atomic_write_json(path: Path, value: Any, checksum: bool = False) -> None:
-    """Replace the content of a file by a value as JSON; NaN and infinities are refused."""
+    """Replace the content of a file in one step by JSON; ``ValueError`` for NaN and infinities."""
     content = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     atomic_write_text(path, content + "\n", checksum)

@@ -1,9 +1,9 @@
-"""Checksums kept beside files, so that a file that changed on disk is noticed before it is used.
+"""Checksums beside files, to detect that a file changed on disk before it is used.
 
 Two layouts, both in the format of ``sha256sum``, which can check them as well:
 
-- ``<file>.sha256`` beside a file that is replaced now and then, see :mod:`repro.atomic`;
-- ``SHA256SUMS`` in a folder that is complete, with one line for each of its files.
+- ``<file>.sha256`` beside a file that may be replaced, see :mod:`repro.atomic`;
+- ``SHA256SUMS`` in a folder whose files are final, with one line per file.
 
 A file without either is accepted unverified: it was written by hand, or by an earlier version.
 """
@@ -24,33 +24,33 @@ class DamagedFileError(UserError, ValueError):
 
 
 def sha256_of_file(path: Path) -> str:
-    """SHA-256 of a file of any size in hexadecimal digits, read piece by piece."""
+    """Compute the SHA-256 of a file in hexadecimal digits, reading it in chunks."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sidecar(path: Path) -> Path:
-    """Path of the file that holds the checksum of a single file."""
+    """Return the path of the checksum of a single file."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def pending_sidecar(path: Path) -> Path:
-    """Path that holds the checksum of the next content until that content is in place."""
+    """Return the path of the checksum of the next content, until that content is in place."""
     return path.with_name(f"{path.name}.sha256.new")
 
 
 def checksum_line(digest: str, name: str) -> str:
-    """One line of a file of checksums."""
+    """Format one line of a file of checksums."""
     return f"{digest}  {name}\n"
 
 
 def verify(path: Path) -> None:
-    """Compare a file with the checksum beside it; without one there is nothing to compare.
+    """Check a file against the checksum beside it; without a checksum, accept the file.
 
     Raises:
-        DamagedFileError: the file differs, or it is missing although its checksum is there.
+        DamagedFileError: the file differs, or is missing although it has a checksum.
     """
-    # A writer may replace the file and then its checksum while this function reads: look twice.
+    # A writer may replace the file and then its checksum while this function reads: retry once.
     if not (_matches(path) or _matches(path)):
         raise DamagedFileError(
             f"{path} is damaged: it differs from its checksum in {sidecar(path).name} (delete that "
@@ -77,11 +77,11 @@ def remove(path: Path) -> None:
 
 
 def checksums_of(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, str]:
-    """Checksums of the files of a folder, by their paths below it, in order.
+    """Compute the checksums of the files of a folder, sorted by their paths below it.
 
     Args:
-        folder: searched with the folders in it.
-        wanted: which paths are listed.
+        folder: the folder, which is searched recursively.
+        wanted: returns whether a path is listed.
     """
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {
@@ -92,12 +92,12 @@ def checksums_of(folder: Path, wanted: Callable[[str], bool] = lambda name: True
 
 
 def format_manifest(checksums: Mapping[str, str]) -> str:
-    """Text of :data:`MANIFEST`."""
+    """Format checksums, by path, as the text of :data:`MANIFEST`."""
     return "".join(checksum_line(digest, name) for name, digest in checksums.items())
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """Checksums that the manifest of a folder lists, by path; none without a manifest.
+    """Read the checksums in the manifest of a folder, by path; empty without a manifest.
 
     Raises:
         DamagedFileError: the manifest is malformed.
@@ -113,11 +113,11 @@ def read_manifest(folder: Path) -> dict[str, str]:
 
 
 def damaged_files(folder: Path, names: Iterable[str] | None = None) -> list[str]:
-    """Paths below a folder whose files are missing or differ from its manifest.
+    """List the paths below a folder whose files are missing or differ from its manifest.
 
     Args:
-        folder: with a manifest; without one every file is accepted.
-        names: look at these only.
+        folder: a folder; without a manifest, every file is accepted.
+        names: paths to check; None for all.
     """
     try:
         checksums = read_manifest(folder)

@@ -24,7 +24,7 @@ from repro.errors import UserError
 _DESCRIPTION = "Rerun, check and build on four papers about sparse and structured attention."
 _STOPPED = "stopped; the same command continues"
 _LONGEST = 2000
-"""Characters of a message; the longest lists of choices have about half as many."""
+"""Most characters of an error message; the longest lists of choices have about half as many."""
 _COLUMNS = "only these columns, joined by commas; a name that holds one in double quotes"
 _EPILOG = """examples:
   repro run task=morphology mapping=entmax mapping.alpha=1.5 loss=entmax loss.alpha=1.5
@@ -36,14 +36,14 @@ _EPILOG = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2 where a setting or a file is refused)."""
+    """Run the command line; return the exit status, 2 if a setting or a file is refused."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what an ASCII terminal lacks becomes \\u2026
             stream.reconfigure(errors="backslashreplace")
     try:
         os.getcwd()
-    except FileNotFoundError:  # libraries fail in many ways where there is none
+    except FileNotFoundError:  # libraries fail in many ways without one
         print("repro: the working directory does not exist any more", file=sys.stderr)
         return 2
     # Options of every command, anywhere among its arguments.
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 text = f"{text[: _LONGEST - 200]} […] {text[-200:]}"
             print(f"repro: {text}", file=sys.stderr)
             return 2
-        except BrokenPipeError:  # who read the output has left, as in repro ... | head
+        except BrokenPipeError:  # the reader of the output has exited, as in repro ... | head
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
         except OSError as error:
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Clean up on SIGTERM as on Ctrl-C; schedulers send it before they kill."""
+    """Clean up on SIGTERM as on Ctrl-C; schedulers send it before SIGKILL."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -95,7 +95,7 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if arguments[:1] == ["run"]:  # everything behind it belongs to Hydra
+    if arguments[:1] == ["run"]:  # all further arguments are Hydra's
         if {"-h", "--help"} & set(arguments):
             from repro.config.completion import run_help
 
@@ -111,18 +111,18 @@ def _dispatch(arguments: list[str]) -> int:
         (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
         print("\n".join(complete(" ".join(arguments[1:]), [*group.choices])))
         return 0
-    parsed, behind = parser.parse_known_args(arguments)
-    unknown = [argument for argument in behind if argument.startswith("-")]
+    parsed, remaining = parser.parse_known_args(arguments)
+    unknown = [argument for argument in remaining if argument.startswith("-")]
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    # argparse itself takes no positional arguments behind an option.
-    parsed.settings = [*getattr(parsed, "settings", ()), *behind]
+    # argparse leaves over positional arguments that follow an option.
+    parsed.settings = [*getattr(parsed, "settings", ()), *remaining]
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
 
 
 def _refused_by_the_system(error: OSError) -> int:
-    """Print one line; return 1 where nothing more can be written, 2 where a file is at fault.
+    """Print an error of the operating system; return 1 if writing is impossible, else 2.
 
     Raises:
         OSError: ``error``, if it does not come from the operating system.
@@ -131,7 +131,7 @@ def _refused_by_the_system(error: OSError) -> int:
         raise error
     try:
         sys.stdout.flush()
-    except OSError:  # it is the output that cannot be written: drop it, or Python tries at its exit
+    except OSError:  # discard output that cannot be written, or Python retries at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     where = "" if error.filename is None else f"{error.filename}: "
     print(f"repro: {where}{error.strerror}", file=sys.stderr)
@@ -222,8 +222,8 @@ def reproduce(parsed: argparse.Namespace) -> int:
     names = chosen_artefacts(chosen)
     settings = [item for item in parsed.settings if "=" in item]
     scale, overrides = _take(settings, "scale", "demo")
-    asks = not (chosen or parsed.dry_run or parsed.yes) and sys.stdin.isatty()
-    if asks and not _confirmed(names, scale, overrides, parsed.fresh):
+    must_confirm = not (chosen or parsed.dry_run or parsed.yes) and sys.stdin.isatty()
+    if must_confirm and not _confirmed(names, scale, overrides, parsed.fresh):
         return 0
     overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
@@ -236,11 +236,11 @@ def reproduce(parsed: argparse.Namespace) -> int:
 
 
 def _confirmed(names: Sequence[str], scale: str, overrides: Sequence[str], fresh: bool) -> bool:
-    """Show what is to be run, and ask; nothing is asked where nothing is left to run."""
+    """Print the runs to do and ask for confirmation; without any, return True at once."""
     from repro.runs.plan import plan, print_plan
 
-    of_runs = [item for item in overrides if not item.startswith("hydra")]
-    plans, estimate = plan(names, scale, of_runs, fresh)
+    run_overrides = [item for item in overrides if not item.startswith("hydra")]
+    plans, estimate = plan(names, scale, run_overrides, fresh)
     if not any(one.todo for one in plans):
         return True
     print_plan(plans, estimate)
@@ -255,7 +255,7 @@ def report(parsed: argparse.Namespace) -> int:
     from repro.report import build_report, build_sweep_report
     from repro.results import Archive, ResultsError, has_figure_data, require_writable, scale_dir
 
-    gc.disable()  # nearly all that a report makes is kept to its end
+    gc.disable()  # nearly every object of a report lives until its end
     scale, rest = _take(parsed.settings, "scale", "demo")
     if scale not in group_choices("scale"):
         raise ConfigError(f"no scale {scale!r}; choose from: {', '.join(group_choices('scale'))}")
@@ -346,14 +346,14 @@ def show(parsed: argparse.Namespace) -> int:
 
 
 def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:
-    """Split off the last ``key=value`` of a list of settings."""
+    """Split settings into the last value of ``key``, or ``default``, and all other settings."""
     chosen = [item for item in settings if item.startswith(f"{key}=")]
     rest = [item for item in settings if item not in chosen]
     return chosen[-1].partition("=")[2] if chosen else default, rest
 
 
 def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
-    """The value of ``key``, the only setting that a command takes besides ``others``."""
+    """Return the folder ``key``, the only setting left to a command that has taken ``others``."""
     from repro.config import paths
     from repro.config.errors import ConfigError
 

@@ -13,7 +13,7 @@ _NAMESPACE = Path("/proc/self/ns/pid")
 
 @cache
 def system_identity() -> str:
-    """Name the system within which a process number means one process.
+    """Return an identifier of the system within which a process ID is unique.
 
     On Linux that is one boot of a machine and one PID namespace: containers may share a host name,
     and machines copied from one image may too. Elsewhere it is host name and network address.
@@ -29,7 +29,7 @@ def process_start(pid: int) -> int | None:
     """Return when a process of this system started, in clock ticks since boot.
 
     Returns:
-        0 where the system does not say; None if no such process runs (a zombie does not).
+        0 if the system does not tell; None if no such process runs (a zombie does not run).
     """
     try:
         os.kill(pid, 0)
@@ -38,7 +38,7 @@ def process_start(pid: int) -> int | None:
     except PermissionError:  # it runs, as another user
         pass
     try:
-        # The name in parentheses may hold spaces; state and start are fields 3 and 22.
+        # The name in parentheses may contain spaces; state and start are fields 3 and 22.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:  # no such file system, or processes of others are hidden
         return 0

@@ -13,13 +13,13 @@ from repro.config.paths import experiments_dirs
 
 @dataclass
 class Predicate:
-    """Settings of every predicate: its columns, and in how many of them it must be true.
+    """Settings of all predicates: columns, and in how many of them the predicate must be true.
 
     Attributes:
         columns: names of columns of the artefact; empty for all.
         metric: a metric of the columns' runs in place of the one that the columns show.
-        at_least: in how many of ``columns`` it must be true; ``null`` for all. Where a scale
-            measures fewer columns, the same share of those is asked for, rounded up.
+        at_least: number of ``columns`` in which it must be true; ``null`` for all. If a scale
+            measures fewer columns, the same share of those is required, rounded up.
         average: compare means over the columns instead of counting columns.
     """
 
@@ -31,16 +31,16 @@ class Predicate:
 
 @dataclass
 class Order(Predicate):
-    """Some rows are better than others.
+    """Predicate that some rows are better than others.
 
     Attributes:
         better: rows that are better.
         than: rows that are worse.
-        every: whether each row of ``better`` is better than each of ``than``; else the best row of
-            the one is better than the best row of the other.
+        every: whether each row of ``better`` must be better than each of ``than``; else only the
+            best row of ``better`` must be better than the best row of ``than``.
         by: least difference, in the unit of the metric.
-        direction: ``"higher"`` or ``"lower"`` values are meant; ``null`` for what the metric
-            calls better.
+        direction: whether ``"higher"`` or ``"lower"`` values are better; ``null`` for the
+            direction of the metric.
     """
 
     better: list[str] = field(default_factory=list)
@@ -52,13 +52,13 @@ class Order(Predicate):
 
 @dataclass
 class Bound(Predicate):
-    """Every value lies in an interval.
+    """Predicate that every value lies in an interval.
 
     Attributes:
-        rows: rows whose values are meant.
+        rows: rows whose values are checked.
         lowest: least value, ``null`` for none.
         highest: largest value, ``null`` for none.
-        relative_to: a row by whose value each is divided; ``null`` for the values themselves.
+        relative_to: row by whose value each value is divided; ``null`` for no division.
     """
 
     rows: list[str] = field(default_factory=list)
@@ -69,11 +69,11 @@ class Bound(Predicate):
 
 @dataclass
 class Within(Predicate):
-    """The best and the worst row are close to each other.
+    """Predicate that the best and the worst row are close to each other.
 
     Attributes:
         distance: largest difference, in the unit of the metric.
-        rows: rows that are compared; empty for all.
+        rows: rows to compare; empty for all.
     """
 
     distance: float = 0.0
@@ -82,9 +82,9 @@ class Within(Predicate):
 
 @dataclass
 class Spread(Predicate):
-    """One axis of the rows changes the values less than another.
+    """Predicate that one axis of the rows changes the values less than another.
 
-    An axis changes values by the range over its labels, averaged over the labels of the others.
+    The change by an axis is the range over its labels, averaged over the labels of the others.
 
     Attributes:
         axis: name of the axis that changes less.
@@ -97,7 +97,7 @@ class Spread(Predicate):
 
 @dataclass
 class Claim:
-    """One statement of a paper; exactly one predicate is given.
+    """Statement of a paper, with exactly one predicate.
 
     Attributes:
         name: short name, unique within the paper.
@@ -117,7 +117,7 @@ class Claim:
 
     @property
     def predicate(self) -> Predicate:
-        """The predicate that is given."""
+        """Predicate of this claim; ``ConfigError`` unless there is exactly one."""
         given = [p for p in (self.order, self.bound, self.within, self.spread) if p is not None]
         if len(given) != 1:
             raise ConfigError(
@@ -128,13 +128,13 @@ class Claim:
 
 @dataclass
 class Reference:
-    """A paper.
+    """Bibliographic reference of a paper.
 
     Attributes:
         authors: family names and year.
         title: title of the paper.
         venue: where it appeared.
-        url: its page.
+        url: address of its page.
     """
 
     authors: str
@@ -150,7 +150,7 @@ class PaperClaims:
     Attributes:
         paper: name of the paper's folder.
         claims: the claims.
-        reference: ``null`` for the name of the folder alone.
+        reference: ``null`` to show only the name of the folder.
     """
 
     paper: str

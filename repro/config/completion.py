@@ -37,8 +37,8 @@ def complete(line: str, commands: Sequence[str]) -> list[str]:
     """List the words that may complete the last word of a command line.
 
     Args:
-        line: up to the cursor.
-        commands: commands of the command line.
+        line: the command line up to the cursor.
+        commands: names of all commands.
     """
     words = line.split()[1:] + [""] * line.endswith(" ")
     if len(words) < 2:
@@ -73,10 +73,10 @@ def _keys(node: Any, prefix: str = "") -> list[str]:
 
 
 def run_help(overrides: Sequence[str]) -> str:
-    """The help text, with the configuration as ``overrides`` compose it.
+    """Return the help text of ``repro run``, with the configuration that ``overrides`` compose.
 
-    Hydra's own help copies its whole repository of configurations once per group; this reads the
-    names of the files.
+    The choices come from file names, because Hydra's own help copies its whole repository of
+    configurations once per group.
 
     Raises:
         ConfigError: an override is refused.

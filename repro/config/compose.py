@@ -40,7 +40,7 @@ _SEARCH_PATH = "hydra.searchpath"
 
 
 class ExtensionSearchPath(SearchPathPlugin):
-    """Lets Hydra find the configuration groups of extensions behind the package's own."""
+    """Hydra plugin that adds the configuration groups of extensions after the package's own."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Append the folders of extensions."""
@@ -49,7 +49,7 @@ class ExtensionSearchPath(SearchPathPlugin):
 
 
 def register_schemas() -> None:
-    """Store the schemas where the YAML files' defaults lists find them."""
+    """Register the schemas under the names that the defaults lists of YAML files use."""
     Plugins.instance().register(ExtensionSearchPath)
     store = ConfigStore.instance()
     store.store(name="schema", node=schema.RunConfig)
@@ -58,7 +58,7 @@ def register_schemas() -> None:
             store.store(group=group, name=f"base_{name}", node=node)
 
 
-# A folder for what one sweep keeps, named by time and process.
+# Folder of the files of one sweep, named by time and process ID.
 OmegaConf.register_new_resolver(
     "sweep_dir",
     lambda results_dir, scale: str(
@@ -71,17 +71,17 @@ OmegaConf.register_new_resolver(
 
 
 def groups() -> set[str]:
-    """Names of the folders of configuration groups."""
+    """Return the names of the configuration groups, each of which is a folder."""
     return {path.name for conf in conf_dirs() for path in conf.iterdir() if path.is_dir()}
 
 
 def group_choices(group: str) -> list[str]:
-    """Names of the options of a configuration group."""
+    """List the names of the options of a configuration group."""
     return sorted({path.stem for conf in conf_dirs() for path in (conf / group).glob("*.yaml")})
 
 
 def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
-    """Compose one run from Hydra overrides.
+    """Compose the configuration of one run from Hydra overrides.
 
     Args:
         overrides: for example ``["mapping=entmax", "mapping.alpha=1.5", "seed=2"]``.
@@ -94,7 +94,7 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         if cfg is None:
             try:
                 cfg = _through_hydra(overrides)
-            except AssertionError as error:  # OmegaConf's, for a key of a group that is left out
+            except AssertionError as error:  # raised for a key of a group that is null
                 nested = [item for item in overrides if "." in item.split("=", 1)[0]]
                 cfg = _through_hydra([item for item in overrides if item not in nested])
                 unused = [item for item in nested if cfg.get(item.split(".", 1)[0]) is None]
@@ -105,18 +105,18 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         raise
     except CONFIG_ERRORS as error:
         raise ConfigError(explain(error)) from error
-    except ValueError as error:  # Hydra's, for a choice that is no name, as in task=3
+    except ValueError as error:  # raised by Hydra if a choice is not a string, as in task=3
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
 
 
 def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
-    """Compose what the choices of groups give once, then set single values as Hydra does.
+    """Compose the choices of groups, cached, then set single values as Hydra does.
 
-    None where that is not all, or a value is refused: Hydra then composes the whole or explains.
+    Return None for other overrides or a refused value: then Hydra must compose or explain.
     """
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     schemas = registered_schemas()
-    for item in parsed:  # each is the choice of a group, or sets one key that is there
+    for item in parsed:  # each must choose an option of a group or set an existing key
         if item.type is not OverrideType.CHANGE or item.package or item.is_sweep_override():
             return None
         if item.key_or_group in schemas and not isinstance(item.value(), str):
@@ -125,7 +125,7 @@ def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     try:
         files = (path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml")))
         found = ((str(path), path.stat()) for path in files)
-        # Changes with every configuration file.
+        # The stamp changes with every configuration file.
         stamp = tuple((path, status.st_mtime_ns, status.st_size) for path, status in found)
         cfg = deepcopy(_chosen(choices, stamp))
         for item in parsed:
@@ -142,12 +142,12 @@ def _through_hydra(overrides: Sequence[str]) -> DictConfig:
 
 
 _chosen = lru_cache(maxsize=256)(lambda choices, stamp: _through_hydra(choices))
-"""By the choices of groups and the state of the configuration files."""
+"""Configurations, cached by choices of groups and the state of the configuration files."""
 
 
 @contextmanager
 def hydra_application() -> Iterator[GlobalHydra]:
-    """Hydra with the suite's configuration, also where it is at work already, as in a sweep."""
+    """Initialize Hydra with the suite's configuration, also within a sweep of Hydra."""
     register_schemas()
     instance = GlobalHydra.instance()
     outer, instance.hydra = instance.hydra, None
@@ -177,7 +177,7 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
 
 
 def _refuse_added(cfg: DictConfig, node: Any) -> None:
-    """Refuse keys of no schema: ``+key=value`` adds one, which no code reads and no name covers."""
+    """Refuse keys outside of the schema: neither code nor run IDs take note of ``+key=value``."""
     for key in cfg:
         if str(key) not in {field.name for field in fields(node)}:
             raise ConfigError(_unknown_key(str(key), type(node).__name__))
@@ -186,7 +186,7 @@ def _refuse_added(cfg: DictConfig, node: Any) -> None:
 
 
 def to_yaml(run: schema.RunConfig) -> str:
-    """The resolved configuration as YAML."""
+    """Return the resolved configuration as YAML."""
     return OmegaConf.to_yaml(OmegaConf.structured(run))
 
 
@@ -194,11 +194,11 @@ _WRONG_TYPE = re.compile(
     r"override ([^\s=]+)=[\s\S]*Value '(.*)' of type '\w+' could not be converted to (\w+)"
 )
 _KINDS = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false"}
-"""Types as OmegaConf names them."""
+"""Descriptions of types, by their names in OmegaConf's messages."""
 
 
 def explain(error: BaseException) -> str:
-    """Say what was wrong in one message, with the valid choices.
+    """Describe an error of Hydra in one message, with the valid choices.
 
     Args:
         error: one of :data:`CONFIG_ERRORS`.
@@ -230,7 +230,7 @@ def explain(error: BaseException) -> str:
 
 
 def unreadable(override: str) -> str:
-    """Say that an override is no ``KEY=VALUE``, and how a shell takes its value in quotes."""
+    """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
     key, _, value = override.partition("=")
     escaped = value.replace('"', '\\"')
     quoted = shlex.quote(f'{key}="{escaped}"')
@@ -252,7 +252,7 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
     """Split a sweep into the overrides of its runs; the last swept key varies fastest.
 
     Args:
-        overrides: in Hydra's syntax of sweeps; a ``hydra.searchpath`` is part of every run.
+        overrides: in Hydra's syntax of sweeps; every run keeps a ``hydra.searchpath``.
         loader: finds the choices that a ``glob`` matches.
 
     Raises:
@@ -267,7 +267,7 @@ def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[s
             axes[key] = [text]
         elif isinstance(value, Glob):
             group = item.key_or_group
-            # Schemas are stored beside the choices that they are the base of.
+            # Hydra lists the schemas, which the choices extend, among the choices.
             schemas = {f"base_{name}" for name in registered_schemas().get(group, {})}
             known = sorted({*loader.get_group_options(group, overrides=folders)} - schemas)
             axes[key] = [f"{key}={name}" for name in value.filter(known)]
@@ -288,7 +288,7 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
     """Add Hydra's ``--config-dir`` to overrides, as an entry of ``hydra.searchpath``.
 
     Raises:
-        ConfigError: the overrides name a search path as well.
+        ConfigError: the overrides set a search path as well.
     """
     if config_dir is None:
         return [*overrides]
@@ -301,5 +301,5 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
 def _parsed(text: str) -> Override:
     try:
         return OverridesParser.create().parse_override(text)
-    except HydraException as error:  # the lexer raises another one than the parser
+    except HydraException as error:  # lexer and parser raise different subclasses
         raise ConfigError(unreadable(text)) from error

@@ -27,9 +27,9 @@ _AGGREGATES = ("mean", "ensemble")
 
 @dataclass
 class Axis:
-    """One axis of the rows or columns: a header and, for each label, the overrides that make it.
+    """Axis of the rows or columns: its header, and the overrides of each label.
 
-    Labels of columns also set ``metric=...`` (the parts of several axes are joined),
+    Labels of columns may also set ``metric=...`` (the parts from several axes are joined),
     ``aggregate=ensemble`` and ``relative_to=ROW``.
     """
 
@@ -39,14 +39,13 @@ class Axis:
 
 @dataclass
 class Column:
-    """One column: the overrides of its runs and the metric that it shows.
+    """Column of an artefact: the overrides of its runs and the metric that it shows.
 
     Attributes:
-        name: the labels, one of each axis, joined by blanks.
+        name: the labels, one of each axis, joined by spaces.
         aggregate: ``"mean"`` shows mean and standard deviation over the seeds; ``"ensemble"``
-            shows the one model that averages the raw probabilities of all seeds.
-        relative_to: label of a row; each value is shown divided by that of this row with the same
-            seed.
+            shows the ensemble that averages the raw probabilities of all seeds.
+        relative_to: label of a row; each value is divided by that of this row with the same seed.
     """
 
     name: str
@@ -67,8 +66,8 @@ class Published:
 
     Attributes:
         source: where they are printed, for example ``"Peters et al. (2019), Table 1"``.
-        rows: row label (axis labels joined by ``" / "``) to values by name of the column; in a file
-            the labels of several axes nest.
+        rows: row label (axis labels joined by ``" / "``) to values by name of the column; in a
+            file, the labels of several column axes nest.
         other_rows: rows of other systems, shown below ours.
         deviations: row label to printed standard deviations by name of the column.
     """
@@ -87,8 +86,8 @@ class Departure:
         reason: what differs, and why.
         rows: labels of the rows concerned; empty for all.
         columns: names or labels of the columns concerned; empty for all.
-        incomparable: whether a mapping, a corpus or a measure is another one, so that no
-            difference to the published value is printed.
+        incomparable: whether a mapping, corpus or metric differs, so that no difference from the
+            published value is printed.
     """
 
     reason: str
@@ -97,18 +96,18 @@ class Departure:
     incomparable: bool = False
 
     def concerns(self, row: str, column: Column) -> bool:
-        """Return whether a cell is among those that depart."""
+        """Return whether a cell is among those that this departure concerns."""
         columns = not self.columns or bool(column.chosen(self.columns))
         return row in (self.rows or [row]) and columns
 
 
 @dataclass
 class Drawing:
-    """Name of a figure's drawing and the run of the experiment that it shows.
+    """Drawing of a figure, and the run of the experiment that it shows.
 
     Attributes:
         name: key in the report's list of drawings, for example ``"lattice"``.
-        best: metric whose largest value chooses the run.
+        best: metric; the run with its largest value is shown.
         caption: text below the figure.
         published: what the paper's figure shows, in words, with its place.
         prefer: a source text to show if it is among the examples (else a rule chooses).
@@ -130,7 +129,7 @@ class Tuning:
     Attributes:
         key: the setting, for example ``"training.learning_rate"``.
         values: the grid.
-        metric: chooses the value, for example ``"dev/uas"``.
+        metric: metric that selects the value, for example ``"dev/uas"``.
         grid_factor: while the best value is at an end of the grid, one more value is tried, that
             end times (or divided by) this factor; ``null`` keeps the grid as it is.
         max_extra_values: number of values that may be added for one cell.
@@ -151,20 +150,20 @@ class ScalePlan:
 
     Attributes:
         overrides: further overrides of every run.
-        seeds: in place of the experiment's own.
+        seeds: seeds in place of the experiment's own.
         columns: names or labels of the columns that this scale runs, with further overrides;
             ``null`` runs all.
-        omit: names or labels of columns that it does not run.
+        omit: names or labels of columns that this scale does not run.
         rows: patterns (of ``fnmatch``) of the labels of the rows that this scale runs, with further
             overrides; ``null`` runs all.
         tuned: values of the tuned setting in place of the experiment's own.
-        max_extra_values: in place of that of ``tune``.
+        max_extra_values: replaces that of ``tune``.
         column_seeds: seeds by names or labels of columns, in place of this scale's.
         column_tuned: values of the tuned setting by names or labels of columns, in place of this
             scale's; a single value is used as it is.
         superseded: overrides of an earlier protocol; runs recorded under it fill cells that have
-            no run of today's.
-        notes: what a reader must know of this scale alone.
+            no run of the current one.
+        notes: remarks for readers on this scale only.
     """
 
     overrides: list[str] = field(default_factory=list)
@@ -182,7 +181,7 @@ class ScalePlan:
 
 @dataclass
 class Experiment:
-    """One artefact; ``name`` is ``<paper>/<artefact>``.
+    """Artefact, that is, a table or figure of a paper, and the runs that it needs.
 
     A figure that shows the library itself needs no run: it has no base, rows, columns and seeds.
     ``baseline`` is the label of the row with which the others are compared by paired tests.
@@ -209,29 +208,29 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """``<paper>/<artefact>``."""
+        """Name of the experiment, ``<paper>/<artefact>``."""
         return f"{self.paper}/{self.artefact}"
 
     @property
     def anchor(self) -> str:
-        """Target of links to this artefact in a page."""
+        """Anchor for links to this artefact in a page."""
         return self.name.replace("/", "-")
 
     @property
     def computed(self) -> bool:
-        """Return whether it shows what the library computes, without any run."""
+        """Whether the artefact shows what the library computes, without any run."""
         return not self.columns
 
     def row_labels(self) -> list[str]:
-        """Labels of the rows, the last axis varying fastest."""
+        """List the labels of the rows, the last axis varying fastest."""
         return [ROW_SEPARATOR.join(labels) for labels in product(*(a.values for a in self.rows))]
 
     def rows_at(self, scale: str) -> list[str]:
-        """Labels of the rows that this scale runs, in the order of all rows."""
+        """List the labels of the rows that a scale runs, in the order of all rows."""
         return list(self.row_overrides_at(scale))
 
     def row_overrides_at(self, scale: str) -> dict[str, list[str]]:
-        """Overrides of each row that this scale runs, its further ones last."""
+        """Map each row that a scale runs to its overrides, those of the scale last."""
         cells = product(*(axis.values.values() for axis in self.rows))
         rows = zip(self.row_labels(), cells, strict=True)
         every = {label: [*chain(*lists)] for label, lists in rows}
@@ -245,17 +244,17 @@ class Experiment:
         }
 
     def seeds_at(self, scale: str, column: str = "") -> list[int]:
-        """Seeds that this scale runs in a column."""
+        """List the seeds that a scale runs in a column."""
         plan = self.scales[scale]
         return self._value_of(column, plan.column_seeds) or plan.seeds or self.seeds
 
     def _value_of(self, column: str, values: Mapping[str, list[T]]) -> list[T]:
-        """Value of a column by its name or one of its labels; the last of several counts."""
+        """Return the value for a column, by its name or a label; the last match wins."""
         found = [key for one in self.columns if one.name == column for key in one.chosen(values)]
         return values[found[-1]] if found else []
 
     def columns_at(self, scale: str) -> list[Column]:
-        """Columns that this scale runs, with its further overrides."""
+        """List the columns that a scale runs, with its further overrides."""
         plan = self.scales[scale]
         found = [column for column in self.columns if not column.chosen(plan.omit)]
         if (further := plan.columns) is None:
@@ -271,13 +270,13 @@ class Experiment:
         return self.tune if self.tune and row in (self.tune.rows or [row]) else None
 
     def grid_at(self, scale: str, column: str = "") -> list[float]:
-        """Values of the tuned setting that this scale tries in a column, rising."""
+        """List the values of the tuned setting that a scale tries in a column, ascending."""
         assert self.tune is not None
         plan = self.scales[scale]
         return sorted(self._value_of(column, plan.column_tuned) or plan.tuned or self.tune.values)
 
     def max_extra_values(self, scale: str) -> int:
-        """Return how many values this scale may add to the grid of a cell."""
+        """Return how many values a scale may add to the grid of a cell."""
         assert self.tune is not None
         own = self.scales[scale].max_extra_values
         return self.tune.max_extra_values if own is None else own
@@ -285,12 +284,12 @@ class Experiment:
 
 @dataclass
 class _File(Experiment):
-    """An experiment as its file states it.
+    """Experiment as stated in its file.
 
     Attributes:
-        columns: axes, as those of the rows.
+        columns: axes whose product gives the columns.
         metric: metric of columns whose labels set none.
-        omit: names of columns that the product of the axes has and the table has not.
+        omit: names of columns in the product of the axes that the artefact does not have.
     """
 
     columns: list[Axis] = field(default_factory=list)  # type: ignore[assignment]
@@ -299,7 +298,7 @@ class _File(Experiment):
 
 
 def list_experiments() -> list[str]:
-    """Names of every artefact that has an experiment file: by paper, tables first, by number."""
+    """List the artefacts that have an experiment file: by paper, tables first, by number."""
 
     def reading_order(name: str) -> tuple[str, int, int, str]:
         paper, artefact = name.split("/")
@@ -321,7 +320,7 @@ def _experiment_files() -> dict[str, Path]:
 
 
 def chosen_artefacts(names: Sequence[str]) -> list[str]:
-    """Artefacts by their names or those of their papers; all of them without a name.
+    """Select artefacts by their names or those of their papers; without names, all.
 
     Raises:
         ConfigError: there is no such artefact or paper.
@@ -358,7 +357,7 @@ def load_experiment(name: str) -> Experiment:
 @cache
 def _parse(path: Path, stamp: tuple[int, int]) -> Experiment:
     content = load_structured(_File, path, paper=path.parent.name, artefact=path.stem)
-    # The product of the axes, the last one varying fastest; that of no axes would be one column.
+    # The last axis varies fastest. The product of no axes would be one column, not none.
     columns, axes = [], content.columns
     for chosen in product(*(axis.values.items() for axis in axes)) if axes else ():
         column = Column(" ".join(label for label, _ in chosen), "")
@@ -397,7 +396,7 @@ def _problems(experiment: Experiment) -> Iterator[str]:
         yield f"kind is {experiment.kind!r}; expected 'table' or 'figure'"
     if (experiment.kind == "figure") != (experiment.drawing is not None):
         yield "a figure needs a 'drawing', a table has none"
-    # A table needs runs; a figure has all that makes runs, or nothing of it.
+    # A table needs runs; a figure has rows, columns and seeds, or none of them.
     plan = {key: getattr(experiment, key) for key in ("rows", "columns", "seeds")}
     lacking = [key for key, value in plan.items() if not value]
     if experiment.kind == "table" and lacking:
@@ -409,7 +408,7 @@ def _problems(experiment: Experiment) -> Iterator[str]:
             f"{lacking[0]!r} is missing or empty; a figure of the library alone has no 'base', "
             "'rows', 'columns', 'seeds' and no overrides"
         )
-    # Scales name rows and columns that exist.
+    # Scales must name rows and columns that exist.
     labels = experiment.row_labels() if experiment.rows else []
     columns = {name for one in experiment.columns for name in (one.name, *one.labels)}
     for scale, one in experiment.scales.items():
@@ -428,29 +427,29 @@ def _problems(experiment: Experiment) -> Iterator[str]:
             yield "tune.values is empty; expected at least one number"
         if tune.grid_factor is not None and not (tune.grid_factor > 1 and min(tune.values) > 0):
             yield "tune.grid_factor takes a factor > 1, and values > 0"
-        if strange := sorted({*tune.rows} - {*experiment.row_labels()}):
-            yield f"tune.rows names {strange}, no rows of the experiment"
+        if unknown := sorted({*tune.rows} - {*experiment.row_labels()}):
+            yield f"tune.rows names {unknown}, no rows of the experiment"
         if any(column.aggregate == "ensemble" for column in experiment.columns):
             yield "a tuned experiment has no columns 'aggregate: ensemble'"
-    # Published values are numbers of existing cells.
+    # Published values must be numbers of existing cells.
     names = {column.name for column in experiment.columns}
     published = experiment.published
     printed = (published.rows, published.deviations, published.other_rows)
     for label, cells in (item for rows in printed for item in rows.items()):
-        if strange := sorted({*cells} - names):
-            yield f"published row {label!r} names {strange}, no columns"
+        if unknown := sorted({*cells} - names):
+            yield f"published row {label!r} names {unknown}, no columns"
         if wrong := [name for name, value in cells.items() if type(value) not in (int, float)]:
             yield f"published row {label!r}: {wrong} are not numbers"
-    # Other parts name rows and columns that exist.
+    # Other parts must name rows and columns that exist.
     known = {None, *experiment.row_labels()}
     if experiment.baseline not in known:
         yield f"baseline {experiment.baseline!r} is not a row of the experiment"
-    if astray := [one.name for one in experiment.columns if one.relative_to not in known]:
-        yield f"relative_to of {astray} is not a row of the experiment"
+    if unknown := [one.name for one in experiment.columns if one.relative_to not in known]:
+        yield f"relative_to of {unknown} is not a row of the experiment"
     if len(experiment.departures) > _MOST_DEPARTURES:
         yield f"more than {_MOST_DEPARTURES} departures; join some"
     for departure in experiment.departures:
-        if strange := sorted({*departure.rows} - known | {*departure.columns} - columns):
-            yield f"a departure names {strange}, no rows or columns"
-    if astray := sorted({*published.rows, *published.deviations} - known):
-        yield f"published rows {astray} are not rows of the experiment"
+        if unknown := sorted({*departure.rows} - known | {*departure.columns} - columns):
+            yield f"a departure names {unknown}, no rows or columns"
+    if unknown := sorted({*published.rows, *published.deviations} - known):
+        yield f"published rows {unknown} are not rows of the experiment"

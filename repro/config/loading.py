@@ -27,7 +27,7 @@ def load_structured(kind: type[T], path: Path, **values: Any) -> T:
     """
     try:
         content = OmegaConf.load(path)
-        # Nothing else holds the three, so that they need not be copied.
+        # No other code refers to the arguments, so merging need not copy them.
         merged = OmegaConf.unsafe_merge(OmegaConf.structured(kind), values, content)
         loaded = OmegaConf.to_object(merged)
     except YAMLError as error:
@@ -47,7 +47,7 @@ def yaml_problem(error: YAMLError, path: Path | None = None) -> str:
 
     Args:
         error: raised by the parser.
-        path: the file, where the parser does not know it.
+        path: path of the file, if the parser does not know it.
     """
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
         return f"{path}: not YAML ({' '.join(str(error).split())})"

@@ -19,13 +19,12 @@ def in_checkout() -> bool:
 
 
 def extension_dirs() -> list[Path]:
-    """Folders of ``REPRO_EXTENSIONS``, joined as those of ``PATH``: what is kept elsewhere.
+    """List the folders of extensions in ``REPRO_EXTENSIONS``, separated as in ``PATH``.
 
-    Each is laid out like the checkout: ``conf``, ``experiments`` and ``repro``, as far as it has
-    them.
+    Each is laid out like the checkout and may have ``conf``, ``experiments`` and ``repro``.
 
     Raises:
-        ConfigError: one of them is no folder.
+        ConfigError: one of them is not a folder.
     """
     named = os.environ.get("REPRO_EXTENSIONS", "").split(os.pathsep)
     folders = [Path(name).resolve() for name in named if name]
@@ -36,7 +35,7 @@ def extension_dirs() -> list[Path]:
 
 
 def extended(package: str) -> list[str]:
-    """The folders in which extensions keep further modules of a package, for its ``__path__``.
+    """List the folders in which extensions have modules of a package, for its ``__path__``.
 
     Args:
         package: full name, for example ``"repro.tasks"``.
@@ -52,9 +51,9 @@ def declared_in(
     Args:
         package: full name, for example ``"repro.data.corpora"``.
         path: folders of its modules.
-        attribute: for example ``"CORPORA"``: a dictionary, or objects with a ``name``; modules may
-            do without.
-        known: what there is before.
+        attribute: for example ``"CORPORA"``: a dictionary, or objects with a ``name``; optional
+            in each module.
+        known: declarations to start from.
 
     Raises:
         ConfigError: a name is declared twice.
@@ -71,22 +70,22 @@ def declared_in(
 
 
 def conf_dir() -> Path:
-    """Folder of the package's own Hydra groups."""
+    """Return the folder of the package's own Hydra groups."""
     return conf_dirs()[0]
 
 
 def conf_dirs() -> list[Path]:
-    """Every folder of Hydra groups: the package's own, then those of extensions."""
+    """List the folders of Hydra groups: the package's own, then those of extensions."""
     return _asset_dirs("conf")
 
 
 def experiments_dirs() -> list[Path]:
-    """Every folder of experiment files: the package's own, then those of extensions."""
+    """List the folders of experiment files: the package's own, then those of extensions."""
     return _asset_dirs("experiments")
 
 
 def _asset_dirs(name: str) -> list[Path]:
-    """The folder in the checkout or in the installed wheel, then those of extensions."""
+    """List a folder of the checkout or the installed wheel, then those of extensions."""
     own = (_CHECKOUT if in_checkout() else _PACKAGE / "assets") / name
     if not own.is_dir():
         raise ConfigError(f"{own} is missing: the installation is incomplete")
@@ -94,12 +93,12 @@ def _asset_dirs(name: str) -> list[Path]:
 
 
 def default_results_dir() -> Path:
-    """``REPRO_RESULTS_DIR``, else ``results`` in the checkout, else in the working directory."""
+    """Return ``REPRO_RESULTS_DIR``, else ``results`` in the checkout or working directory."""
     chosen = os.environ.get("REPRO_RESULTS_DIR")
     return Path(chosen) if chosen else (_CHECKOUT if in_checkout() else Path.cwd()) / "results"
 
 
 def default_data_dir() -> Path:
-    """``REPRO_DATA_DIR``, else ``data`` in the checkout, else in the working directory."""
+    """Return ``REPRO_DATA_DIR``, else ``data`` in the checkout or working directory."""
     chosen = os.environ.get("REPRO_DATA_DIR")
     return Path(chosen) if chosen else (_CHECKOUT if in_checkout() else Path.cwd()) / "data"

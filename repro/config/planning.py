@@ -23,11 +23,11 @@ GROUPS = ("task", "data", "mapping", "loss", "model", "training", "decoding", "s
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run that a cell needs.
+    """Run that a cell of an artefact needs.
 
     Attributes:
-        seed: the run's.
-        value: value of the tuned setting; ``None`` where nothing is tuned.
+        seed: seed of the run.
+        value: value of the tuned setting; ``None`` if nothing is tuned.
         cell: the overrides of every run of the cell.
         setting: key of the tuned setting.
         superseded: overrides of the scale's earlier protocol.
@@ -50,10 +50,10 @@ class PlannedRun:
 
 
 def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
-    """List the runs that are known before any has run.
+    """Yield the runs that are known before any has run.
 
-    Without tuning these are all; with tuning those of the first seed and of every value of the
-    grid. Cells that share a run name the same overrides.
+    Without tuning, these are all runs; with tuning, those of the first seed with every value of
+    the grid. Cells that share a run have the same overrides.
 
     Raises:
         ConfigError: the experiment does not exist at this scale.
@@ -87,13 +87,13 @@ def plan_runs(experiment: Experiment, scale: str) -> Iterator[PlannedRun]:
 
 @dataclass(frozen=True)
 class Planned:
-    """A configuration that is asked for.
+    """Composed configuration of a planned run.
 
     Attributes:
-        overrides: what asks for it.
+        overrides: overrides that compose it.
         settings: every setting, with dotted keys.
-        defaults: defaults of settings that a run recorded before they existed does not have.
-        names: renamed settings to the names by which they are recorded.
+        defaults: defaults of settings, for runs that were recorded before a setting existed.
+        names: renamed settings to the names under which they are recorded.
     """
 
     overrides: Sequence[str]
@@ -103,7 +103,7 @@ class Planned:
 
 
 def planned(overrides: Sequence[str]) -> Planned:
-    """Compose a configuration.
+    """Compose a configuration from overrides.
 
     Raises:
         ConfigError: a setting is refused.
@@ -114,10 +114,10 @@ def planned(overrides: Sequence[str]) -> Planned:
 
 
 class Plans:
-    """Planned configurations, kept in a file because Hydra takes a fifth of a second for each.
+    """Planned configurations, cached in a file because Hydra takes a fifth of a second for each.
 
-    The file counts only for the configuration files and the code that it was made with; a damaged
-    one is made anew.
+    The file is valid only for the configuration files and the code that it was written with; a
+    damaged file is replaced.
 
     Args:
         path: the file.
@@ -133,7 +133,7 @@ class Plans:
         return self._known[key]
 
     def save(self) -> None:
-        """Write the file if there is a new configuration."""
+        """Write the file if configurations were added."""
         if self._grown:
             plans = {key: vars(plan) for key, plan in self._known.items()}
             content = {"of": self._source, "plans": plans}
@@ -163,7 +163,7 @@ class Plans:
 
 
 def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
-    """Return whether no override contradicts a recorded configuration; quick, composes nothing."""
+    """Return whether no override contradicts a recorded configuration, without composing one."""
     for key, text in _stated(overrides).items():
         name = f"{key}.name" if key in ("task", "scale") else key
         if name not in recorded:
@@ -171,7 +171,7 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
         value = recorded[name]
         try:
             parsed = _parsed(text)
-        except yaml.YAMLError:  # not easily told
+        except yaml.YAMLError:  # undecided without composing
             continue
         if isinstance(value, float) and not isinstance(parsed, int | float):
             try:
@@ -187,36 +187,36 @@ def may_match(overrides: Sequence[str], recorded: Mapping[str, Any]) -> bool:
 def differences(
     plan: Planned, recorded: Mapping[str, Any], overrides: Sequence[str]
 ) -> list[str] | None:
-    """Settings in which a recorded run differs from a planned one.
+    """List the changed defaults by which a recorded run differs from a planned one.
 
-    What either states must be equal. What neither states are the defaults of the code of its day:
-    they may have changed since. A setting that did not exist yet had the schema's default.
+    Settings that the overrides of either state must be equal. The others are defaults, which may
+    have changed since. A setting that did not exist yet had the default of the schema.
 
     Args:
         plan: the planned configuration.
         recorded: settings of the run, with dotted keys.
-        overrides: what was typed to run it.
+        overrides: overrides with which it was run.
 
     Returns:
-        ``key=value`` of the run for each changed default, none for the same configuration; None
-        for a run of another one.
+        ``key=value`` of the run for each changed default, empty if no setting differs; None if a
+        setting differs that must be equal.
     """
     found = {key: recorded.get(key, plan.defaults.get(key, v)) for key, v in plan.settings.items()}
     changed = [key for key, value in plan.settings.items() if found[key] != value]
     if not changed:
         return []
     planned, typed = _stated(plan.overrides), _stated(overrides)
-    decisive = {"data.corpus"}  # another corpus is another run, not a changed default
+    decisive = {"data.corpus"}  # a different corpus makes a different run, not a changed default
     for key in {*planned, *typed}:
         if key not in GROUPS or f"{key}.name" in plan.settings:
             decisive.add(f"{key}.name" if key in GROUPS else plan.names.get(key, key))
-        elif planned.get(key) != typed.get(key):  # another choice of a group without names
+        elif planned.get(key) != typed.get(key):  # another option of a group without a `name`
             decisive |= {name for name in plan.settings if name.startswith(f"{key}.")}
     return None if decisive & {*changed} else [f"{key}={found[key]}" for key in changed]
 
 
 def _stated(overrides: Sequence[str]) -> dict[str, str]:
-    """The last value of every key."""
+    """Return the last value of every key in overrides."""
     return dict(item.lstrip("+").split("=", 1) for item in overrides if "=" in item)
 
 

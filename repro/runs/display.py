@@ -1,7 +1,7 @@
 """The display of a sweep: what is done, running and failed, and how long it will take.
 
 It reads the folders of the runs, so that it shows runs in this process, in others and on other
-machines alike. On a terminal it is redrawn in place; elsewhere it is a line for each event.
+machines alike. On a terminal it is redrawn in place; elsewhere it prints one line per event.
 """
 
 import json
@@ -27,14 +27,14 @@ from repro.runs.locking import is_claimed
 
 _COLOURS = {"done": "green", "skipped": "cyan", "failed": "red"}
 _POLL_SECONDS = {True: 0.5, False: 5.0}
-"""Between two looks at the folders, on a terminal and elsewhere."""
+"""Seconds between reads of the folders, by whether the output is a terminal."""
 _PATIENCE = 3.0
-"""Seconds of compilation before anything is said; cached kernels take much less."""
+"""Seconds of compilation before a notice is printed; cached kernels take much less."""
 NOTICE = "compiling kernels for this machine: up to a minute, once (docs/kernels.md)"
 _LINE_SECONDS = 60.0
-"""Between two lines about the runs in progress where the output is no terminal."""
+"""Seconds between lines about the runs in progress if the output is not a terminal."""
 _SHOWN = 12
-"""Runs in progress that are listed; of more there is only the number."""
+"""Most runs in progress to list; of the others, only the number is shown."""
 
 log = logging.getLogger("repro")
 
@@ -45,10 +45,10 @@ class RunState:
 
     Attributes:
         folder: folder of the run.
-        label: tells it from the other runs of the sweep.
+        label: distinguishes the run from the others of the sweep.
         status: ``"queued"``, ``"running"``, ``"done"``, ``"cached"`` or ``"failed"``.
         share: share of the training that is done.
-        text: its progress.
+        text: progress in words.
         started_at: ``share`` when the display was opened.
     """
 
@@ -68,7 +68,7 @@ class RunState:
         progress: dict[str, Any] = {}
         with suppress(OSError, ValueError):  # nothing is written yet
             progress = json.loads(self.folder.progress.read_bytes())
-        self.share = min(float(progress.get("share", 0.0)), 0.99)  # it is still evaluated
+        self.share = min(float(progress.get("share", 0.0)), 0.99)  # the evaluation follows
         text = "starting"
         if progress:
             epochs, value = progress["epochs"], progress["value"]
@@ -80,13 +80,13 @@ class RunState:
 
 
 class SweepDisplay:
-    """Shows several runs while a block brings them to their end.
+    """Display of several runs while a block executes them; a context manager.
 
     Args:
         states: one for each run.
         title: what the runs are for.
-        watch: whether runs end elsewhere, so that their folders say when they have ended; else
-            :meth:`finished` says it.
+        watch: whether to read from the folders of the runs when they end, as for runs of other
+            processes; else :meth:`finished` reports it.
     """
 
     def __init__(self, states: Sequence[RunState], title: str, watch: bool) -> None:
@@ -136,12 +136,12 @@ class SweepDisplay:
         self.console.print(text)
 
     def waiting(self, run_id: str, reason: str) -> None:
-        """Show that a run waits for another process, which works on it."""
+        """Print that a run waits for another process that is working on it."""
         label = escape(self.states[run_id].label)
         self.print(f"[yellow]waiting[/] {run_id} {label}\n        {escape(reason)}")
 
     def finished(self, run_id: str, status: str, error: str = "") -> None:
-        """Show that a run ended, and how; only the first call counts."""
+        """Show that a run ended, and how; only the first call for a run has an effect."""
         with self._lock:
             if run_id in self._ended:
                 return
@@ -157,7 +157,7 @@ class SweepDisplay:
             self.print(line + (f"\n       {escape(error)}" if error else ""))
 
     def time_left(self) -> str:
-        """The time until the last run ends at the pace so far; empty while there is none."""
+        """Estimate the time until all runs end, at the pace so far; empty before there is one."""
         states = self.states.values()
         work = sum(state.share - state.started_at for state in states)
         rest = len(self.states) - sum(state.share for state in states)
@@ -167,7 +167,7 @@ class SweepDisplay:
         return str(timedelta(seconds=round(elapsed * rest / work)))
 
     def render(self) -> RenderableType:
-        """The bar of the sweep, with its runs in progress below."""
+        """Return the progress bar of the sweep, with its runs in progress below."""
         states = [*self.states.values()]
         running = [state for state in states if state.status == "running"]
         failed = sum(state.status == "failed" for state in states)
@@ -209,7 +209,7 @@ class SweepDisplay:
 
 
 def last_line(folder: RunFolder) -> str:
-    """Why a run failed: the last line of its traceback."""
+    """Return why a run failed: the last line of its traceback."""
     with suppress(OSError):
         lines = folder.traceback.read_text(encoding="utf-8", errors="replace").splitlines()
         return next((line for line in reversed(lines) if line.strip()), "")
@@ -217,21 +217,21 @@ def last_line(folder: RunFolder) -> str:
 
 
 class _Listener(event.Listener):
-    """Adds up the time of compilations, which nest, and speaks once."""
+    """Listener that sums the time of nested compilations and calls ``say`` once if it is long."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._said = say, False
         self._depth, self._spent, self._started = 0, 0.0, 0.0
 
     def on_start(self, event: event.Event) -> None:
-        """Start the clock of an outermost compilation."""
+        """Start the clock if this is an outermost compilation."""
         if self._depth == 0:
             self._started = time.monotonic()
         self._depth += 1
         self._speak_if_late()
 
     def on_end(self, event: event.Event) -> None:
-        """Stop the clock of an outermost compilation."""
+        """Stop the clock if this is an outermost compilation."""
         self._speak_if_late()
         self._depth -= 1
         if self._depth == 0:
@@ -248,7 +248,7 @@ class _Listener(event.Listener):
 def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
     """Call ``say`` once if compilations by numba in the block take more than three seconds in all.
 
-    For commands only: the library compiles in silence.
+    For commands only: the library itself prints nothing.
     """
     with event.install_listener("numba:compile", _Listener(say)):
         yield

@@ -23,11 +23,11 @@ _FREE_GIB = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for.
+    """Result of one check.
 
     Attributes:
         status: ``"ok"``, ``"missing"`` (something optional) or ``"broken"``.
-        name: what it is.
+        name: what was checked.
         text: what was found.
         advice: what to do about it; empty if nothing.
     """
@@ -39,7 +39,7 @@ class Finding:
 
 
 def doctor(data_dir: Path, results_dir: Path) -> int:
-    """Print the findings; returns 1 if something is broken, else 0."""
+    """Print the findings; return 1 if something is broken, else 0."""
     broken = False
     for one in findings(data_dir, results_dir):
         print(f"{one.status:8}{one.name:14}{one.text}")
@@ -50,7 +50,7 @@ def doctor(data_dir: Path, results_dir: Path) -> int:
 
 
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
-    """Python, the processors, optional packages and programs; corpora, results and the cluster."""
+    """Check Python, processors, optional packages and programs, corpora, results and Slurm."""
     old = sys.version_info < (3, 11)
     advice = "install Python 3.11 or newer" if old else ""
     yield Finding("broken" if old else "ok", "Python", platform.python_version(), advice)
@@ -75,7 +75,7 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
             yield Finding("ok", name, version(package))
         except PackageNotFoundError:
             yield Finding("missing", name, "not installed", f"needed for {use}")
-    # Compiled kernels are kept between processes where the folder is writable.
+    # Compiled kernels are kept between processes only if the folder is writable.
     chosen, spec = os.environ.get("NUMBA_CACHE_DIR"), find_spec("repro")
     assert spec is not None
     assert spec.origin is not None

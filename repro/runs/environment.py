@@ -20,10 +20,10 @@ _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 
 
 def choose_device(config: HardwareConfig) -> torch.device:
-    """The device of a run; ``auto`` takes CUDA where there is one.
+    """Return the device of a run; ``auto`` takes CUDA if it is available.
 
     Raises:
-        ConfigError: CUDA is asked for and not there.
+        ConfigError: CUDA is requested but not available.
     """
     available = torch.cuda.is_available()
     if config.device == "cuda" and not available:
@@ -32,10 +32,10 @@ def choose_device(config: HardwareConfig) -> torch.device:
 
 
 def prepare_device(config: HardwareConfig) -> torch.device:
-    """Choose the device, limit the CPU threads if that is asked for, and tune the allocator.
+    """Choose the device, set the number of CPU threads if configured, and tune the allocator.
 
     Raises:
-        ConfigError: CUDA is asked for and not there, or compilation without a compiler.
+        ConfigError: CUDA, or a compiler for ``compile``, is requested but not available.
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
@@ -49,7 +49,7 @@ def prepare_device(config: HardwareConfig) -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """Type and model of a device, with the number of threads on a CPU."""
+    """Describe type and model of a device, with the number of threads on a CPU."""
     if device.type == "cuda":
         several = f", {distributed.size()} GPUs" if distributed.size() > 1 else ""
         return f"cuda ({torch.cuda.get_device_name(device)}{several})"
@@ -64,7 +64,7 @@ def describe_device(device: torch.device) -> str:
 
 
 def describe_versions() -> str:
-    """Versions of Python, this package and the libraries that compute the numbers."""
+    """List the versions of Python, this package and the libraries that compute the numbers."""
     found = [f"python {platform.python_version()}", f"repro {__version__}"]
     for library in _LIBRARIES:
         try:
@@ -75,7 +75,7 @@ def describe_versions() -> str:
 
 
 def source_commit() -> str:
-    """Commit of the checkout, marked ``+changes`` when files differ; else the package version."""
+    """Return the commit, with ``+changes`` if files differ; without a checkout, the version."""
     if not in_checkout():
         return f"v{__version__}"
 

@@ -46,13 +46,13 @@ from repro.training.seeding import seed_everything
 _log = logging.getLogger(__name__)
 
 _RUN = "run"
-"""Message of the first of several processes to the others before a run; else there is none."""
+"""Message by which the first of several processes tells the others that a run follows."""
 _PROGRESS_SECONDS = 3.0
-"""Between two writings of ``progress.json``."""
+"""Least time between two writes of ``progress.json``."""
 
 
 class RunFailedError(RuntimeError):
-    """A run failed; its folder says why."""
+    """Raised when a run failed; its folder contains the traceback."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Outcome:
     Attributes:
         status: ``"done"``, ``"skipped"`` (it was done before, or meanwhile by another process),
             ``"failed"``, ``"busy"`` (another process works on it) or ``"open"`` (it has not ended).
-        error: the exception's type and message, for a failed run; who works on a busy one.
+        error: type and message of the exception, if failed; who works on the run, if busy.
     """
 
     run_id: str
@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """A run to do: its configuration, its corpus, its folder, and what was typed to get it."""
+    """Run to do: its configuration, its corpus, its folder and the overrides that were typed."""
 
     config: RunConfig
     corpus: CorpusIdentity
@@ -83,26 +83,26 @@ class Job:
 
     @property
     def run_id(self) -> str:
-        """The run's identity."""
+        """Identity of the run."""
         return self.folder.run_id
 
     @property
     def training_id(self) -> str:
-        """The identity of what the run trains; runs that share it have the same weights."""
+        """Identity of what the run trains; runs that share it have the same weights."""
         unread = task_spec(self.config.task.name).unread_in_training
         return training_id(self.config, self.corpus.fingerprint, unread)
 
     def outcome(self, status: str, error: str = "") -> Outcome:
-        """Say what became of the run."""
+        """Return the outcome of the run for a status."""
         return Outcome(self.run_id, " ".join(self.overrides), status, self.folder.path, error)
 
 
 def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
-    """Find the folder of a run; finds (or generates) the corpus, trains nothing.
+    """Find or generate the corpus of a run and find its folder; train nothing.
 
     Args:
         config: the resolved configuration.
-        overrides: what was typed to get it, for the record and for messages.
+        overrides: overrides that were typed, for the record and for messages.
 
     Raises:
         DataError: the corpus is missing or malformed.
@@ -139,15 +139,15 @@ def execute(
     overrides: Sequence[str] = (),
     on_busy: Callable[[RunBusyError], None] | None = None,
 ) -> Outcome:
-    """Bring one run to its end, unless it is done already and its files are whole.
+    """Execute one run, unless it is done already and its files are undamaged.
 
-    A run whose files are damaged is repeated from what is still whole. A failing run leaves its
-    traceback in its folder; Ctrl-C leaves a checkpoint and is raised.
+    A run with damaged files is repeated from its undamaged ones. A failing run leaves its
+    traceback in its folder; Ctrl-C leaves a checkpoint and raises KeyboardInterrupt.
 
     Args:
         config: the resolved configuration.
-        overrides: what was typed to get it, for the record and for messages.
-        on_busy: told once that another process works on the run, which is then waited for;
+        overrides: overrides that were typed, for the record and for messages.
+        on_busy: called once if another process works on the run, which is then waited for;
             without it, the outcome of such a run is ``"busy"``.
     """
     run = locate(config, overrides)
@@ -159,7 +159,7 @@ def execute(
                     return run.outcome("skipped")
                 try:
                     _train_and_evaluate(run, lock)
-                except RunLostError:  # the folder is another's now
+                except RunLostError:  # the folder belongs to another process now
                     raise
                 except Exception as error:
                     run.folder.mark_failed(traceback.format_exc())
@@ -174,10 +174,10 @@ def execute(
 
 
 def record_death(run: Job, reason: str) -> Outcome:
-    """Mark a run as failed whose process died before it could do so itself.
+    """Mark a run as failed because its process died before it could do so itself.
 
     Args:
-        run: what the process worked on.
+        run: the run on which the process worked.
         reason: how the process died, for the user.
     """
     try:
@@ -191,7 +191,7 @@ def record_death(run: Job, reason: str) -> Outcome:
 
 
 def is_finished(folder: RunFolder) -> bool:
-    """Tell whether a run is done and its files are whole; a warning names damaged ones."""
+    """Return whether a run is done and its files are undamaged; warn of damaged ones."""
     if folder.status != "done":
         return False
     damaged = folder.damaged_files()
@@ -221,7 +221,7 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
         shares = [done / most for done, most in limits if most is not None]
         key = f"dev_{training.monitor}"
         values = [row[key] for row in progress.history if key in row]
-        with suppress(OSError):  # the display is not worth a run
+        with suppress(OSError):  # a failure of the display must not end the run
             folder.write_progress(
                 {
                     "share": max(shares, default=0.0),
@@ -246,9 +246,9 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
 
 
 def follow(config: RunConfig) -> None:
-    """Help the first process of ``torchrun`` with its run, in one of the others.
+    """Take part in the runs of the first process of ``torchrun``, in one of the others.
 
-    It trains and evaluates its share of the examples, and writes nothing to the run's folder.
+    This process handles its share of the examples, and writes nothing to the folder of the run.
     """
     while distributed.same(None) == _RUN:
         run, device = locate(config), prepare_device(config.hardware)
@@ -256,7 +256,7 @@ def follow(config: RunConfig) -> None:
         if distributed.same(None):
             files = FitPaths(run.folder.checkpoint, run.folder.model)
             fit(task, config.training, files, lambda _row: None, lambda _progress, _batches: None)
-        distributed.same(None)  # the weights are written
+        distributed.same(None)  # wait until the weights are written
         with scratch_folder() as folder:
             load_weights(run.folder.model, task.model)
             task.model.eval()
@@ -264,7 +264,7 @@ def follow(config: RunConfig) -> None:
 
 
 def monitored(folder: RunFolder) -> float:
-    """The best value of the metric that chose a finished run's model; larger is better."""
+    """Return the best value of the monitored metric of a finished run; larger is better."""
     return float(folder.read_training()["progress"]["best"])
 
 
@@ -282,7 +282,7 @@ def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
 
 
 def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> TrainingProgress:
-    """Train, unless another run has done just that."""
+    """Train, unless another run has done the same training, whose result is then copied."""
     folder, config = run.folder, run.config
     try:
         verify(folder.checkpoint)
@@ -313,7 +313,7 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
     A run whose training is damaged is named in a warning and passed over.
 
     Returns:
-        How that training ended; None if there is none, or if this run has begun its own.
+        Progress of that training; None if there is none, or if this run has begun its own.
     """
     if run.folder.checkpoint.exists():
         return None
@@ -333,7 +333,7 @@ def _take_over_training(run: Job, device: str) -> TrainingProgress | None:
 
 
 def begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
-    """Open the folder of a run; returns its commit, device, versions and command."""
+    """Mark a run as running; return its commit, device, versions and command."""
     environment = {
         "commit": source_commit(),
         "device": describe_device(device),
@@ -354,7 +354,7 @@ def finish(
     summary: Mapping[str, Any],
     members: Sequence[str] = (),
 ) -> None:
-    """Declare a run, or an ensemble of members, finished; its record joins those of its scale."""
+    """Mark a run or an ensemble of ``members`` as done, and write and publish its record."""
     record = Record(
         run_id=run.run_id,
         kind="ensemble" if members else "run",
@@ -393,7 +393,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
 
     Args:
         members: runs that differ in their seed only, all done.
-        command: what was typed, for the record.
+        command: the command line, for the record.
     """
     names, config = [member.run_id for member in members], members[0].config
     folder = run_folder(config.results_path, config.scale.name, ensemble_id(names))
@@ -402,7 +402,7 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
     ensemble = Job(config, members[0].corpus, folder)
     with run_lock(folder.path, announce) as lock:
         folder.reopen_if_damaged()
-        if folder.status == "done":  # another process was faster
+        if folder.status == "done":  # by another process, before the lock was free
             return folder
         started = time.monotonic()
         device = prepare_device(config.hardware)

@@ -1,7 +1,7 @@
-"""Batches of runs: composed, checked, handed to a launcher, and summed up.
+"""Batches of runs: composed, checked, handed to a launcher, and summarized.
 
-A sweeper decides which runs there are, a launcher where they are computed. What became of a run is
-read from its folder, whoever computed it: nothing else passes between the two.
+A sweeper decides which runs there are, a launcher where they are computed. The outcome of a run is
+read from its folder, whichever process computed it: the two exchange nothing else.
 """
 
 import json
@@ -41,13 +41,13 @@ from repro.runs.locking import announce, is_claimed
 
 @dataclass(frozen=True)
 class Batch:
-    """Different runs that a launcher brings to their end.
+    """Batch of different runs for a launcher to execute.
 
     Attributes:
         jobs: in the order of the sweep.
         settings: settings of the launcher.
-        folder: what the sweep keeps, on the file system of the results.
-        display: where a launcher says what happens, if the folders of the runs do not.
+        folder: folder of the sweep's own files, on the file system of the results.
+        display: shows what the launcher reports beyond the folders of the runs.
     """
 
     jobs: Sequence[Job]
@@ -56,7 +56,7 @@ class Batch:
     display: SweepDisplay
 
     def by_training(self) -> list[list[Job]]:
-        """The jobs, those that share one training together."""
+        """Group the jobs by training: those of a group share their weights."""
         groups: dict[str, list[Job]] = {}
         for job in self.jobs:
             groups.setdefault(job.training_id, []).append(job)
@@ -65,7 +65,7 @@ class Batch:
 
 @runtime_checkable
 class OwnLauncher(Protocol):
-    """A launcher of the suite: :func:`launch` with a backend and its settings."""
+    """Launcher of the suite: :func:`launch` with a backend and its settings."""
 
     backend: str
     settings: dict[str, Any]
@@ -76,9 +76,9 @@ class Backend:
     """Capabilities of a launcher.
 
     Attributes:
-        run: brings the runs of a batch to their end.
+        run: executes the runs of a batch.
         remote: whether runs are computed on other machines, whose devices cannot be checked here.
-        watch: whether the folders of the runs say when they have ended, instead of ``run``.
+        watch: whether the display reads from folders when runs end; else ``run`` reports it.
     """
 
     run: Callable[[Batch], object]
@@ -98,12 +98,12 @@ def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
 
 
 def distinct(jobs: Sequence[Job]) -> list[Job]:
-    """Leave out jobs whose run an earlier job asks for."""
+    """Drop jobs with the same run as an earlier job."""
     return [*{job.run_id: job for job in reversed(jobs)}.values()][::-1]
 
 
 def labels_of(jobs: Sequence[Job]) -> dict[str, str]:
-    """Describe different runs, by their identities, by the overrides that not all of them share."""
+    """Map identities of different runs to labels: the overrides that not all of them share."""
     every = [job.overrides for job in jobs]
     shared = set(every[0]).intersection(*every) if len(every) > 1 else set()
     return {
@@ -117,7 +117,7 @@ def launch(
     master: DictConfig,
     overrides: Sequence[Sequence[str]],
 ) -> list[JobReturn]:
-    """Bring a batch of runs to its end: the body of every launcher.
+    """Execute a batch of runs; the body of every launcher of the suite.
 
     Args:
         backend_name: ``"local"`` or ``"slurm"``.
@@ -126,7 +126,7 @@ def launch(
         overrides: overrides of each run.
 
     Returns:
-        For each run the value of its monitored metric; of a failed one an error.
+        For each run, the value of its monitored metric, or an error if it failed.
     """
     asked = prepare_jobs([[*item, *search_path(master)] for item in overrides])
     launch_jobs(backend_of(backend_name), settings, distinct(asked), Path(master.hydra.sweep.dir))
@@ -143,13 +143,13 @@ def launch(
 
 
 def backend_of(name: str) -> Backend:
-    """The suite's own launcher of that name.
+    """Return the backend of a launcher of the suite.
 
     Raises:
         ConfigError: a package that it needs is not installed.
     """
     try:
-        # Imported when it is used: libraries may be missing.
+        # Imported only when used: libraries may be missing.
         found: Backend = import_module(f"repro.runs.{name}").BACKEND
     except ModuleNotFoundError as error:
         raise ConfigError(
@@ -165,17 +165,17 @@ def launch_jobs(
     folder: Path | None,
     checked: Callable[[], object] = lambda: None,
 ) -> None:
-    """Check all runs, then bring them to their end while the display shows them.
+    """Check all runs, then execute them while the display shows them.
 
     Args:
-        backend: what a launcher does.
+        backend: backend of the launcher.
         settings: settings of the launcher.
         jobs: different runs, at least one.
-        folder: where the sweep keeps what it needs; ``None`` for a single run.
-        checked: called before the first run starts, unless one is refused.
+        folder: folder of the sweep's own files; ``None`` for a single run.
+        checked: called when no run is refused, before the first one starts.
 
     Raises:
-        ConfigError: CUDA is asked for and not there; nothing has been started.
+        ConfigError: CUDA is requested but not available; nothing has been started.
         DataError: a corpus is malformed.
     """
     for job in () if backend.remote else jobs:
@@ -191,7 +191,7 @@ def launch_jobs(
         # For `repro status` and for the next rounds of the sweep.
         kept = read_sweep(folder)
         for run_id, label in labels.items():
-            kept["runs"].setdefault(run_id, label)  # a label of the whole sweep tells more
+            kept["runs"].setdefault(run_id, label)  # labels of the whole sweep say more
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
     with SweepDisplay(states, "runs", backend.watch) as display:
@@ -199,7 +199,7 @@ def launch_jobs(
 
 
 def search_path(master: DictConfig) -> list[str]:
-    """Overrides of a sweep that its runs need to find their choices."""
+    """Return the overrides of a sweep that its runs need to find their choices."""
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
 
 
@@ -213,7 +213,7 @@ def read_sweep(folder: Path) -> dict[str, Any]:
 
 
 def multirun(overrides: Sequence[str]) -> Any:
-    """Run a sweep of Hydra; returns what its sweeper returns.
+    """Run a sweep of Hydra; return what its sweeper returns.
 
     Args:
         overrides: overrides of the sweep, with choices of ``hydra/sweeper`` and ``hydra/launcher``.
@@ -230,7 +230,7 @@ def multirun(overrides: Sequence[str]) -> Any:
 
 
 def run_task(cfg: DictConfig) -> float:
-    """Bring one run to its end: the application, as launchers of other packages call it.
+    """Execute one run; launchers of other packages call this as the Hydra application.
 
     Returns:
         The monitored metric of the run's model; larger is better.
@@ -275,11 +275,11 @@ def run_jobs(
 ) -> list[Outcome]:
     """Hand different runs to a launcher and read from their folders how they ended.
 
-    A run that failed in this sweep, before a detached part of it, is not started again.
+    A run that failed in an earlier round of this sweep is not started again.
 
     Args:
-        jobs: all composed.
-        launcher: any of Hydra's.
+        jobs: different runs.
+        launcher: any launcher of Hydra.
         master: the configuration of the sweep.
         checked: as for :func:`launch_jobs`.
     """
@@ -289,7 +289,7 @@ def run_jobs(
     chosen = [job for job in jobs if job.run_id not in attempted or job.folder.status != "failed"]
     if isinstance(launcher, OwnLauncher):
         backend, settings = backend_of(launcher.backend), launcher.settings
-    else:  # it shows nothing itself, and adds the search path to each run
+    else:  # other launchers show nothing, and add the search path to each run
         further = search_path(master)
         asked = [[item for item in job.overrides if item not in further] for job in chosen]
         backend, settings = Backend(lambda _: launcher.launch(asked, 0), remote=True), {}
@@ -299,7 +299,7 @@ def run_jobs(
 
 
 def outcome_of(job: Job, was_done: bool = False) -> Outcome:
-    """Read from its folder how a run ended."""
+    """Read the outcome of a run from its folder."""
     if job.folder.status == "done":
         return job.outcome("skipped" if was_done else "done")
     if job.folder.status == "failed":
@@ -308,7 +308,7 @@ def outcome_of(job: Job, was_done: bool = False) -> Outcome:
 
 
 def print_plan(jobs: Sequence[Job]) -> None:
-    """List the runs of a sweep and what they have come to."""
+    """Print the runs of a sweep with their statuses."""
     labels, statuses = labels_of(jobs), [job.folder.status for job in jobs]
     for job, status in zip(jobs, statuses, strict=True):
         shown = "queued" if status == "absent" else status
@@ -317,7 +317,7 @@ def print_plan(jobs: Sequence[Job]) -> None:
 
 
 def print_failures(outcomes: Sequence[Outcome]) -> int:
-    """List the failed runs, if any, with every line whole; return how many there are."""
+    """Print the failed runs, if any, without wrapping lines; return their number."""
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     lines = [f"{len(failed)} of {len(outcomes)} runs failed"] if failed else []
     for outcome in failed:
@@ -330,7 +330,7 @@ def print_failures(outcomes: Sequence[Outcome]) -> int:
 
 
 def record_sweeps(jobs: Sequence[Job]) -> None:
-    """Keep what a multirun asks for, one sweep for each scale."""
+    """Write which runs a multirun consists of, one sweep per scale, for reports."""
     for scale in dict.fromkeys(job.config.scale.name for job in jobs):
         mine = [job for job in jobs if job.config.scale.name == scale]
         config = mine[0].config

@@ -1,4 +1,4 @@
-"""The local launcher: runs in this process, or side by side in processes of this machine."""
+"""The local launcher: runs in this process, or in parallel processes of this machine."""
 
 import os
 from collections import deque
@@ -14,10 +14,10 @@ from repro.runs.workers import Crew, Death
 
 
 def run_locally(batch: Batch) -> None:
-    """Bring every run to its end, in this process or in ``hardware.parallel_runs`` workers.
+    """Execute every run, in this process or in ``hardware.parallel_runs`` workers.
 
-    A run that another process works on is put off, then waited for. A worker that dies fails its
-    own run only. With ``fail_fast``, no run is started after one has failed.
+    A run that another process works on is postponed, then waited for. If a worker dies, only its
+    own run fails. With ``fail_fast``, no run is started after one has failed.
     """
     queue, workers = _Queue(batch), parallel_runs(batch)
     if workers == 1:
@@ -46,7 +46,7 @@ BACKEND = Backend(run_locally, watch=False)
 
 
 def parallel_runs(batch: Batch) -> int:
-    """Return how many runs go side by side on this machine; one on a GPU."""
+    """Return how many runs to execute in parallel on this machine; by default one on a GPU."""
     hardware = batch.jobs[0].config.hardware
     number = batch.settings["parallel_runs"]
     if number is None:
@@ -55,7 +55,7 @@ def parallel_runs(batch: Batch) -> int:
 
 
 class _Task(NamedTuple):
-    """A run for a worker, and whether it is waited for while another process works on it."""
+    """Run for a worker, and whether to wait for another process that works on it."""
 
     job: Job
     awaited: bool
@@ -64,9 +64,9 @@ class _Task(NamedTuple):
 class _Queue:
     """Runs that are not done, in the order in which lanes take them.
 
-    Runs of one group share a training: one lane takes them one after the other. A group whose next
-    run another process works on is put off until no other group is left. Lanes take different
-    tasks where they can: at the same task they would compile the same kernels at the same time.
+    Runs of one group share a training: one lane takes them in turn. A group whose next run another
+    process works on is postponed until no other group is left. Lanes prefer different tasks: with
+    the same one, they would compile the same kernels at the same time.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -104,5 +104,5 @@ class _Queue:
 
 
 def _perform(task: _Task) -> Outcome:
-    silently = (lambda _: None) if task.awaited else None  # said when it was put off
+    silently = (lambda _: None) if task.awaited else None  # reported when it was postponed
     return execute(task.job.config, task.job.overrides, silently)

@@ -34,7 +34,7 @@ from repro.processes import process_start, system_identity
 
 HEARTBEAT_SECONDS = 15.0
 STALE_SECONDS = 120.0
-"""Eight heartbeats: a machine that swaps or a server that restarts is not taken for dead."""
+"""Eight heartbeats, so that a machine that swaps or a server that restarts is not declared dead."""
 _POLL_SECONDS = 1.0
 _ENTRY_SECONDS = 1.0
 """Seconds that the first of several entering processes waits for the others to withdraw."""
@@ -49,7 +49,7 @@ class Holder:
         system: boot and PID namespace, within which ``pid`` names one process.
         pid: process number.
         process_start: start of the process in clock ticks since boot, which tells it from a later
-            process of the same number; 0 where the system does not say.
+            process of the same number; 0 if the system does not tell.
         since: when it claimed the run (UTC, ISO 8601).
     """
 
@@ -60,7 +60,7 @@ class Holder:
     since: str
 
     def is_alive(self, silence: float) -> bool:
-        """Tell whether the process may still work on the run.
+        """Return whether the process may still be working on the run.
 
         Args:
             silence: seconds since its last heartbeat; decides for processes of other systems.
@@ -74,7 +74,7 @@ class Holder:
 
 
 class RunBusyError(RuntimeError):
-    """Raised where another process works on the run."""
+    """Raised when another process works on the run."""
 
     def __init__(self, folder: Path, holder: Holder) -> None:
         super().__init__(
@@ -85,11 +85,11 @@ class RunBusyError(RuntimeError):
 
 
 class RunLostError(RuntimeError):
-    """The claim of this process was taken for dead, or removed; the run is no longer its own."""
+    """Raised when the claim of this process is gone: another process may own the run."""
 
 
 class RunLock:
-    """The claim of this process on a run folder, from :func:`run_lock`."""
+    """Claim of this process on a run folder, from :func:`run_lock`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,7 +97,7 @@ class RunLock:
         """Set by the heartbeat once the run belongs to another process."""
 
     def check(self) -> None:
-        """Renew the claim; call it before what must not be written by two processes.
+        """Renew the claim; call this before writing what only one process may write.
 
         Raises:
             RunLostError: the claim is gone.
@@ -125,7 +125,7 @@ class RunLock:
                 renewed, rivals = time.monotonic(), earlier
             except RunLostError:
                 return
-            except OSError:  # a file server that restarts is no loss, until others may see one
+            except OSError:  # a server restarts: no loss until others may take over
                 self.lost = time.monotonic() - renewed > STALE_SECONDS
             if self.lost:
                 return
@@ -135,13 +135,13 @@ class RunLock:
 def run_lock(
     folder: Path, on_busy: Callable[[RunBusyError], None] | None = None
 ) -> Iterator[RunLock]:
-    """Hold a run folder against other processes while the block runs.
+    """Claim a run folder exclusively while the block runs.
 
-    What the folder contains must be read inside the block: it may have changed until then.
+    Read the content of the folder inside the block only: it may change until then.
 
     Args:
-        folder: folder of the run; made if it is missing.
-        on_busy: told once that another process holds the run, which is then waited for.
+        folder: folder of the run; created if it is missing.
+        on_busy: called once if another process holds the run, which is then waited for.
 
     Raises:
         RunBusyError: another process holds the run, and there is no ``on_busy``.
@@ -159,7 +159,7 @@ def run_lock(
             if not told:
                 on_busy(busy)
             told = True
-        time.sleep(_POLL_SECONDS * random.uniform(1, 2))  # two that wait must not stay in step
+        time.sleep(_POLL_SECONDS * random.uniform(1, 2))  # keep waiting processes out of step
     lock, stop = RunLock(path), threading.Event()
     heart = threading.Thread(target=lock._beat, args=(stop,), name="run-lock", daemon=True)
     try:
@@ -171,7 +171,7 @@ def run_lock(
 
 
 def is_claimed(folder: Path) -> bool:
-    """Tell whether a process works on a run, without writing to its folder.
+    """Return whether a process works on a run, without writing to its folder.
 
     The age of a claim of another machine is measured with the clock of this one.
     """
@@ -183,7 +183,7 @@ def is_claimed(folder: Path) -> bool:
 
 
 def announce(busy: RunBusyError) -> None:
-    """Tell the user that this process waits; an ``on_busy`` of :func:`run_lock`."""
+    """Print that this process waits; usable as ``on_busy`` of :func:`run_lock`."""
     print(f"repro: waiting: {busy}", file=sys.stderr)
 
 

@@ -17,7 +17,7 @@ from repro.tasks import task_spec
 
 @dataclass(frozen=True)
 class ArtefactPlan:
-    """Requirements of one artefact.
+    """Runs of an artefact, done and to do.
 
     Attributes:
         name: ``<paper>/<artefact>``.
@@ -53,7 +53,7 @@ def plan(
     """Plan artefacts, without starting a run or writing a file.
 
     Args:
-        names: ``<paper>/<artefact>`` each.
+        names: artefacts, each as ``<paper>/<artefact>``.
         scale: scale of the runs.
         extra: further overrides.
         fresh: count runs of earlier versions as to be done.
@@ -84,7 +84,7 @@ def plan(
 
 
 def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
-    # Time: the median of the runs on this kind of device that are most like each one.
+    # Time: the median over runs on this kind of device that share most settings with each run.
     known = list[float]()
     runs = [] if archive is None else [one for one in archive.records if one.kind == "run"]
     for config in todo:
@@ -97,7 +97,7 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
                 alike.setdefault(equal, []).append(run.wall_time)
         if alike:
             known.append(median(alike[max(alike)]))
-    # Disk space: the median folder of each task.
+    # Disk space: the median size of the run folders of each task.
     size = None
     if archive is not None and todo:
         root, sizes = runs_dir(archive.results_dir, archive.scale), dict[str, list[int]]()
@@ -127,7 +127,7 @@ def _model(device: str) -> str:
 
 
 def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
-    """Print what :func:`plan` found."""
+    """Print the result of :func:`plan`."""
     for one in plans:
         print(f"{one.name:26} {len(one.todo):5} runs to do, {one.done} done")
     todo = len({str(settings(config)) for one in plans for config in one.todo})

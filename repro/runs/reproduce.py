@@ -25,7 +25,7 @@ from repro.runs.launch import distinct, multirun, prepare_jobs, print_plan, run_
 class Reproduction:
     """Outcome of a reproduction: the outcomes of its runs, and the report that shows them.
 
-    There is no report where runs were only listed or submitted.
+    There is no report if runs were only listed or submitted.
     """
 
     outcomes: list[Outcome]
@@ -37,11 +37,11 @@ class Request:
     """Arguments of a reproduction.
 
     Attributes:
-        names: ``<paper>/<artefact>`` each, at least one.
+        names: artefacts, each as ``<paper>/<artefact>``; at least one.
         scale: ``demo``, ``small`` or ``full``.
-        overrides: further ones, for every run, for example ``["data_dir=...", "hardware=cuda"]``.
-        columns: only the runs of these columns.
-        fresh: repeat runs that an earlier numeric epoch or protocol recorded.
+        overrides: further overrides, for example ``["data_dir=...", "hardware=cuda"]``.
+        columns: columns whose runs to execute; None for all.
+        fresh: repeat runs recorded under an earlier numeric epoch or protocol.
     """
 
     names: Sequence[str]
@@ -55,7 +55,7 @@ def reproduce(request: Request) -> Reproduction:
     """Run what artefacts need and rebuild the report.
 
     A run that has a record is not repeated, whoever started it. Every configuration is composed
-    and checked before the first run starts. Overrides of ``hydra`` choose and set the launcher.
+    and checked before the first run starts. Overrides of ``hydra`` configure the launcher.
 
     Raises:
         ConfigError: no such artefact, scale or column, or a setting is refused.
@@ -75,11 +75,11 @@ def reproduce(request: Request) -> Reproduction:
 def reproduce_with(
     request: Request, launcher: Launcher, master: DictConfig, dry_run: bool = False
 ) -> Reproduction:
-    """Reproduce artefacts through a launcher, round by round where a setting is tuned.
+    """Reproduce artefacts through a launcher, in rounds if a setting is tuned.
 
     Args:
-        request: what is to be reproduced.
-        launcher: of Hydra; of one that detaches, this submits the runs of one round.
+        request: what to reproduce.
+        launcher: a launcher of Hydra; if it detaches, only one round of runs is submitted.
         master: the configuration of the sweep.
         dry_run: only list the runs of the first round.
     """
@@ -98,7 +98,7 @@ def reproduce_with(
     located, outcomes = set[tuple[str, ...]](), list[Outcome]()
     while True:
         archive = Archive(results_dir, scale, changes, request.fresh)
-        # A run that serves several artefacts is read once.
+        # Check the files of a run once, even if several artefacts need it.
         whole = cache(lambda path: is_finished(RunFolder(path)))
         found = {run: _finished(archive, run, whole) for plan in plans.values() for run in plan}
         lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
@@ -122,7 +122,7 @@ def reproduce_with(
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
             export_figure_data(results_dir, scale, experiment, origin=origin)
-        # The ensembles of cells that show one, all of whose runs are there.
+        # Evaluate the ensembles that cells show, if all of their members are done.
         plan = plans[experiment.name]
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
         for cell in dict.fromkeys((run.row, run.column) for run in plan if run.column in shown):
@@ -139,10 +139,10 @@ def reproduce_with(
 def _finished(
     archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]
 ) -> CellRun | None:
-    """The recorded run of a planned one, as long as what the artefact needs of it is there.
+    """Find the recorded run of a planned one; None if files that the artefact needs are missing.
 
-    A figure without data needs the folders of its runs, an ensemble those of its members. Files
-    of a folder must be whole.
+    A figure without data needs the folders of its runs, an ensemble those of its members. The
+    files of a folder that exists must be undamaged.
     """
     found = archive.find(run)
     if found is None:

@@ -1,4 +1,4 @@
-"""Print one run, or how far a sweep is, from the folders that they keep."""
+"""Print one run, or the state of a sweep, as read from their folders."""
 
 import shutil
 from collections import Counter
@@ -15,15 +15,15 @@ DIVERGED = "its training diverged; try a lower training.learning_rate"
 
 
 def show(results_dir: Path, run_id: str, config: bool = False) -> None:
-    """Print a run: where it is, its metrics with their signatures, the traceback of a failed one.
+    """Print a run: its folder, its metrics with their signatures, its traceback if it failed.
 
     Args:
-        results_dir: searched at every scale.
+        results_dir: folder of results, searched at every scale.
         run_id: an identity, or the beginning of one.
         config: print the configuration as well.
 
     Raises:
-        ResultsError: no run, or several, begin like this.
+        ResultsError: no run, or more than one, has an identity that begins so.
     """
     folder = find_run(results_dir, run_id)
     interrupted = folder.status == "running" and not is_claimed(folder.path)
@@ -46,15 +46,15 @@ def show(results_dir: Path, run_id: str, config: bool = False) -> None:
 
 
 def metric_text(value: float) -> str:
-    """A value of a metric, right-aligned; large ones in scientific notation."""
+    """Format a metric value, right-aligned; large ones in scientific notation."""
     return f"{value:12.4f}" if abs(value) < 1e6 else f"{value:12.4e}"
 
 
 def show_status(results_dir: Path, name: str | None) -> int:
-    """Print the runs of a sweep that have not ended well, and the number of the others.
+    """Print the runs of a sweep that are not done, and the number of runs by status.
 
     Args:
-        results_dir: searched at every scale.
+        results_dir: folder of results, searched at every scale.
         name: name of the sweep's folder, or its beginning; the latest by default.
 
     Returns:

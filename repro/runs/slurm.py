@@ -1,8 +1,8 @@
 """The Slurm launcher: runs as an array of jobs, submitted by submitit.
 
 A job reads its runs from a file in the folder of the sweep, next to its logs; all of it is on the
-file system of the results. A job that comes near its time limit, or that is preempted, writes its
-checkpoints and starts again where it stopped; it continues exactly, since the runs do.
+file system of the results. A job that approaches its time limit, or that is preempted, writes
+checkpoints and is requeued; its runs then continue exactly where they stopped.
 """
 
 import json
@@ -38,11 +38,11 @@ def run_on_slurm(batch: Batch) -> None:
 
     Ctrl-C cancels the jobs, or leaves them with ``cancel: false``.
     """
-    submitted = read_sweep(batch.folder)["jobs"]  # of a detached sweep, which goes on
+    submitted = read_sweep(batch.folder)["jobs"]  # jobs of a detached sweep that continues
     with suppress(OSError):
         queued = queue(submitted)
         _record_deaths(batch, {name: submitted[name] for name in submitted.keys() - queued.keys()})
-    # A job of the array takes `runs_per_job` groups of runs, those of one training in one group.
+    # Each job of the array takes `runs_per_job` groups; runs of one training form one group.
     ended = {job.run_id for job in batch.jobs if job.folder.status in ("done", "failed")}
     left = ([job for job in group if job.run_id not in ended] for group in batch.by_training())
     groups = [group for group in left if group]
@@ -66,8 +66,8 @@ def run_on_slurm(batch: Batch) -> None:
     batch.display.print(f"submitted {named}; logs: {batch.folder}/logs")
     if settings["detach"]:
         if settings["report"]:
-            # A job that goes on with the same command when the others have ended: it finds their
-            # runs done or failed, starts what follows from them, or writes the report.
+            # A job that repeats this command when the others have ended: it finds their runs done
+            # or failed, and starts the next round or writes the report.
             import submitit
 
             executor = _executor(batch.folder, "repro-report", settings | {"gpus_per_job": 0})
@@ -93,7 +93,7 @@ BACKEND = Backend(run_on_slurm, remote=True)
 
 
 def queue(ids: Collection[str]) -> dict[str, str]:
-    """States of the jobs that are still in the queue.
+    """Return the states of the jobs that are still in the queue.
 
     Raises:
         OSError: Slurm does not answer.
@@ -103,7 +103,7 @@ def queue(ids: Collection[str]) -> dict[str, str]:
     arrays = sorted({name.partition("_")[0] for name in ids})
     command = ["squeue", "-h", "-r", "-o", "%i %T", "-j", ",".join(arrays)]
     asked = subprocess.run(command, capture_output=True, text=True)
-    if asked.returncode and "Invalid job id" not in asked.stderr:  # that one: all are forgotten
+    if asked.returncode and "Invalid job id" not in asked.stderr:  # said if all jobs are forgotten
         raise OSError(asked.stderr.strip())
     found = dict(line.split() for line in asked.stdout.splitlines())
     return {name: state for name, state in found.items() if name in ids}
@@ -137,7 +137,7 @@ def _executor(folder: Path, name: str, settings: dict[str, object]) -> "submitit
 
 @contextmanager
 def _submission() -> Iterator[None]:
-    """Submit as if from outside, also within a job, whose limits would be inherited."""
+    """Submit in a clean environment: jobs submitted within a job would inherit its limits."""
     import submitit
 
     place = os.environ.get("SLURM_CONF")
@@ -192,7 +192,7 @@ def _slurm(*command: str) -> None:
 
 
 def _work(file: str, number: int, settings: dict[str, int]) -> None:
-    """Bring the runs of one job of the array to their end: what a job executes."""
+    """Execute the runs of one job of the array; the function that the job calls."""
     requeue = False
 
     def near_the_limit(_number: int, _frame: FrameType | None) -> None:
@@ -207,7 +207,7 @@ def _work(file: str, number: int, settings: dict[str, int]) -> None:
     jobs = prepare_jobs(json.loads(Path(file).read_bytes())[number])
     try:
         if settings["gpus_per_job"] > 1:
-            # Each run that is not done is trained by one process for each GPU.
+            # Each run that is not done is trained by one process per GPU.
             launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
             launcher += [f"--nproc-per-node={settings['gpus_per_job']}", "-m", "repro", "run"]
             for job in (job for job in jobs if job.folder.status != "done"):

@@ -1,8 +1,8 @@
-"""Worker processes: a leader gives each one task after the other, and survives their deaths.
+"""Worker processes: a leader gives each one task at a time, and survives their deaths.
 
-The pools of the standard library end with their first killed process. Here a worker that dies takes
-its own task with it and nothing else, and workers whose leader dies stop: idle ones as their pipe
-ends, busy ones as on SIGTERM.
+The pools of the standard library break when one process is killed. Here, a worker that dies loses
+only its own task, and workers whose leader dies stop: idle ones because their pipe is closed, busy
+ones as on SIGTERM.
 """
 
 import os
@@ -23,18 +23,18 @@ ResultT = TypeVar("ResultT")
 
 _READY = "ready"
 _SIGNALLED = 128
-"""Exit status of a process that ended in order after signal ``n`` is this plus ``n``."""
+"""Offset of exit statuses: this plus ``n`` for a process that exits cleanly on signal ``n``."""
 _LIVENESS_SECONDS = 1.0
-"""Interval at which the leader checks processes; a pipe may survive its worker in a subprocess."""
+"""Interval at which the leader checks processes: a subprocess may keep a dead one's pipe open."""
 _EXIT_SECONDS = 30.0
 _LIBRARIES = (
     "torch", "torch._inductor.config", "numba", "pandas", "hydra.utils", "scipy.linalg",
     "rich.console",
 )  # fmt: skip
-"""What the process imports of which workers are forks: that takes seconds, now once for all.
+"""Modules that the fork server imports, once for all workers, since that takes seconds.
 
-The package itself is not among it: in forks of a process that has imported the mappings, these do
-without OpenMP (:mod:`repro.mappings.kernels.cpu.parallel`).
+The package itself is not among them: in forks of a process that has imported the mappings, these
+run without OpenMP (:mod:`repro.mappings.kernels.cpu.parallel`).
 """
 _NOTICE = (
     "repro: stopping: runs in progress write their checkpoints; interrupt again to stop at once, "
@@ -77,12 +77,12 @@ class _Worker:
 class Crew(Generic[TaskT, ResultT]):
     """Processes that perform tasks, one for each of ``size`` lanes; a context manager.
 
-    Leaving the context ends all processes. If that is due to an exception, tasks in progress are
-    asked to stop by SIGTERM and waited for; a KeyboardInterrupt meanwhile kills them.
+    Leaving the context ends all processes. On an exception, tasks in progress are sent SIGTERM and
+    waited for; a KeyboardInterrupt meanwhile kills them.
 
     Args:
-        perform: brings a task to its end, in a worker; a function of a module.
-        prepare: called in every new worker; a function of a module, or a partial of one.
+        perform: executes a task in a worker; a module-level function, as it is pickled.
+        prepare: called in every new worker; a module-level function, or a partial of one.
         size: number of lanes.
     """
 
@@ -120,12 +120,12 @@ class Crew(Generic[TaskT, ResultT]):
             raise KeyboardInterrupt(_STOPPED_AT_ONCE) from None
 
     def idle_lanes(self) -> list[int]:
-        """Lanes without a task, also those without a process yet."""
+        """List the lanes without a task, including those without a process yet."""
         busy = {lane for lane, worker in self._workers.items() if worker.busy}
         return [lane for lane in range(self.size) if lane not in busy]
 
     def start(self, lane: int, task: TaskT) -> None:
-        """Give a task to an idle lane; its process is started, or replaced if it has died."""
+        """Give a task to an idle lane, after starting its process or replacing a dead one."""
         worker = self._workers.get(lane)
         if worker is None or not worker.process.is_alive():
             context = get_context("forkserver")
@@ -141,11 +141,11 @@ class Crew(Generic[TaskT, ResultT]):
             theirs.close()
             worker = self._workers[lane] = _Worker(process, ours)
         worker.busy = True
-        with suppress(BrokenPipeError):  # it died just now: the next wait tells
+        with suppress(BrokenPipeError):  # it died just now: the next wait reports it
             worker.pipe.send(task)
 
     def wait(self) -> list[tuple[int, ResultT | Death]]:
-        """Wait until tasks have ended; returns their lanes with what became of them.
+        """Wait until a task has ended; return the lanes of ended tasks with results or deaths.
 
         Raises:
             Exception: whatever a task raised.
@@ -159,8 +159,8 @@ class Crew(Generic[TaskT, ResultT]):
                 return done
 
     def _receive(self, worker: _Worker) -> ResultT | Death | None:
-        """Read what a worker has sent; None if its task goes on."""
-        alive = worker.process.is_alive()  # before reading: what it sent last is still read
+        """Return the result or death of a worker; None if its task is still running."""
+        alive = worker.process.is_alive()  # before reading, so that its last message is not missed
         try:
             while worker.pipe.poll():
                 message = worker.pipe.recv()
@@ -183,11 +183,11 @@ class Crew(Generic[TaskT, ResultT]):
 
 @contextmanager
 def signals_of_leader() -> Iterator[None]:
-    """Start processes that Ctrl-C and Slurm's warning (SIGUSR2) do not reach.
+    """Mask Ctrl-C and Slurm's warning (SIGUSR2) for processes that are started in the block.
 
-    The leader, which belongs to the same process group, decides what becomes of them.
+    The leader, which is in the same process group, receives these signals and decides.
     """
-    resource_tracker.ensure_running()  # with the first process, it would unblock the signal
+    resource_tracker.ensure_running()  # if started later, it would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGUSR2})
     try:
         yield
@@ -201,10 +201,10 @@ def _work(
     prepare: Callable[[], None],
     perform: Callable[[Any], Any],
 ) -> None:
-    """Perform tasks until the leader has none anymore, is gone, or stops this process."""
+    """Perform tasks until the leader closes the pipe, dies, or stops this process."""
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what follows cleans up
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # only once: cleanup follows
         raise KeyboardInterrupt
 
     def stop_with_leader() -> None:

@@ -16,18 +16,18 @@ _ACCEPTS = "accepts"
 PartT = TypeVar("PartT")
 _LARGEST_INT = 2**31 - 1
 _LEAST, _LARGEST = 1.18e-38, 3.4e38
-"""Magnitudes of single precision; in a model, other numbers would become zero or infinite."""
+"""Normal magnitudes of single precision: in a model, others may become zero or infinite."""
 
 
 @dataclass(frozen=True)
 class Accepts:
-    """Constraint on the values of a setting; a list has at least one value, each of them checked.
+    """Constraint on the values of a setting; a list needs at least one value and all are checked.
 
     Attributes:
-        holds: whether one value is accepted.
+        holds: returns whether a value is accepted.
         expected: the accepted values in words, for messages.
-        distinct: a list has no value twice.
-        unbounded: ``expected`` says nothing of the limits of number formats.
+        distinct: whether the values of a list must be distinct.
+        unbounded: whether ``expected`` omits the limits of number formats.
     """
 
     holds: Callable[[Any], bool]
@@ -65,7 +65,7 @@ def number(
 
 
 def choice(options: Iterable[str], default: Any = MISSING, *, added_later: bool = False) -> Any:
-    """Declare a text that is one of the options."""
+    """Declare a string that must be one of the options."""
     options = tuple(options)
     return _declared(
         default, Accepts(options.__contains__, "one of " + ", ".join(options)), added_later
@@ -73,7 +73,7 @@ def choice(options: Iterable[str], default: Any = MISSING, *, added_later: bool 
 
 
 def identifier(default: Any = MISSING) -> Any:
-    """Declare a text, or a list of different texts, that may become part of a path."""
+    """Declare a string, or a list of distinct strings, that may become part of a path."""
     accepts = Accepts(
         lambda value: re.fullmatch(r"\w[\w.-]{0,99}", value) is not None,
         "a name of letters, digits, '_', '-', '.' (at most 100)",
@@ -83,7 +83,7 @@ def identifier(default: Any = MISSING) -> Any:
 
 
 def folder() -> Any:
-    """Declare a folder that has a default of its own, taken for ``null``."""
+    """Declare a folder; ``null`` stands for a default that is set when a run is resolved."""
     return _declared(None, Accepts(lambda value: bool(value.strip()), "a folder"))
 
 
@@ -104,7 +104,7 @@ def renamed(earlier: str, declared: Any, values: Mapping[Any, Any] | None = None
     Args:
         earlier: the name in records.
         declared: the field under its new name.
-        values: the value in records for each value; None where they did not change.
+        values: the value in records for each value; None if they did not change.
     """
     metadata = {**declared.metadata, RECORDED_AS: (earlier, values)}
     return field(default=declared.default, metadata=metadata)
@@ -117,16 +117,16 @@ def part_of(kind: type[PartT], node: object) -> PartT:
 
 
 def check_fields(node: Any, path: str = "") -> None:
-    """Refuse values outside of what the fields of a configuration declare, at any depth.
+    """Check values against what the fields of a configuration declare, at any depth.
 
     Numbers must be finite whatever the field declares.
 
     Args:
         node: a dataclass whose fields are declared by the functions of this module.
-        path: what precedes the names of its fields in a key, for example ``"model."``.
+        path: prefix of the names of its fields in keys, for example ``"model."``.
 
     Raises:
-        ConfigError: names the key, its value, and the values that it takes.
+        ConfigError: a value is refused; names the key, the value and what is accepted.
     """
     for declared in fields(node):
         value, key = getattr(node, declared.name), f"{path}{declared.name}"
@@ -152,7 +152,7 @@ def check_fields(node: Any, path: str = "") -> None:
 
 
 def _is_held(value: Any) -> bool:
-    """Return whether a value is no number, or one that single precision or 32 bits can hold."""
+    """Return whether single precision or 32 bits can hold a value; True if it is no number."""
     if isinstance(value, float):
         return value == 0 or _LEAST <= abs(value) <= _LARGEST  # false for NaN
     return not isinstance(value, int) or abs(value) <= _LARGEST_INT

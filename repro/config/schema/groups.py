@@ -1,4 +1,4 @@
-"""Groups that every task has, or may have: what all of their choices share."""
+"""Base schemas of the configuration groups that every task has, or may have."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,10 +30,10 @@ class DataConfig:
     """Settings of the corpus.
 
     Attributes:
-        corpus: its name.
-        generated: whether it is generated, in the format of the published one.
+        corpus: name of the corpus.
+        generated: whether the corpus is generated, in the format of the published one.
         seed: seed of a generated corpus.
-        folder: files of your own instead of a published corpus; relative to ``data_dir``.
+        folder: user-supplied files instead of a published corpus; relative to ``data_dir``.
     """
 
     corpus: str = identifier()
@@ -44,7 +44,7 @@ class DataConfig:
 
 @dataclass
 class ModelConfig:
-    """A model; ``name`` says which."""
+    """Settings of a model; ``name`` selects which."""
 
     name: str = MISSING
 

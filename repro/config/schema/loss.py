@@ -10,7 +10,7 @@ from repro.config.schema.mapping import ENTMAX_SOLVERS
 
 @dataclass
 class LossConfig:
-    """A loss; the kinds of loss below say which names they accept."""
+    """A loss; subclasses document which names they accept."""
 
     name: str = MISSING
 
@@ -32,12 +32,12 @@ class EntmaxLossConfig(FenchelYoungLossConfig):
 
 @dataclass
 class StructuredLossConfig(LossConfig):
-    """A loss of whole structures: perceptron or CRF; ``name`` is its key in ``instantiate``."""
+    """A loss over whole structures: perceptron or CRF; ``name`` is its key in ``instantiate``."""
 
 
 @dataclass
 class MarginLossConfig(StructuredLossConfig):
-    """Structured SVM and margin CRF; ``cost`` is what one wrong part costs."""
+    """Structured SVM and margin CRF; ``cost`` is the cost of one wrong part."""
 
     cost: float = number("(0, inf)", 1.0)
 
@@ -51,7 +51,7 @@ class SparseMAPLossConfig(StructuredLossConfig):
 
 @dataclass
 class MarginSparseMAPLossConfig(SparseMAPLossConfig):
-    """Margin SparseMAP loss; ``cost`` is what one wrong part costs."""
+    """Margin SparseMAP loss; ``cost`` is the cost of one wrong part."""
 
     cost: float = number("(0, inf)", 1.0)
 

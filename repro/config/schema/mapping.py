@@ -33,7 +33,7 @@ class GammaConfig(UnboundedConfig):
 class EntmaxConfig(UnboundedConfig):
     """α-entmax; ``alpha`` 1 is softmax, 2 is sparsemax.
 
-    The entropy is strongly concave on the simplex for α ≥ 1 only.
+    The entropy is strictly concave on the simplex, so that the solution is unique.
 
     Attributes:
         alpha: order of the entropy.
@@ -54,7 +54,7 @@ class LearnedAlphaConfig(UnboundedConfig):
 
 @dataclass
 class NormmaxConfig(UnboundedConfig):
-    """Normmax; ``alpha`` is the order of the norm, strictly convex on the simplex above 1."""
+    """Normmax; ``alpha`` is the order of the norm, which is strictly convex on the simplex."""
 
     alpha: float = number("(1, inf)", 2.0)
 
@@ -80,7 +80,7 @@ class SqPnormMaxConfig(GammaConfig):
 
     Attributes:
         p: order of the norm; 2 is sparsemax.
-        solver: ``exact``, or ``fista``: accelerated projected gradient, as published.
+        solver: ``exact``, or ``fista``: accelerated projected gradient descent, as published.
         tolerance: residual at which ``fista`` stops.
     """
 
@@ -91,7 +91,7 @@ class SqPnormMaxConfig(GammaConfig):
 
 @dataclass
 class BoundedConfig(MappingConfig):
-    """Csoftmax and csparsemax; ``exhaustion`` is ``c``, what words with fertility left gain."""
+    """Csoftmax and csparsemax; ``exhaustion`` is ``c``, the bonus per unit of fertility left."""
 
     exhaustion: float = number("[0, inf)", 0.2)
 

@@ -33,12 +33,12 @@ class MorphologyConfig(TaskConfig):
 
     Attributes:
         setting: training set size: ``medium`` or ``high``.
-        languages: to train and test on; ``null`` takes every one that has the setting.
+        languages: languages to train and test on; ``null`` for all that have the setting.
         schedule: training length for each setting.
-        stored_examples: validation examples of a language whose attention and complete set of
-            hypotheses are stored for the figures.
+        stored_examples: number of validation examples per language whose attention and complete
+            set of hypotheses are stored for the figures.
         shown: lemmas, alone or followed by a form, of the papers' figures. Every example with one
-            of them, in the validation, test or training data, is stored too and changes no metric.
+            of them, in validation, test or training data, is stored too, without effect on metrics.
     """
 
     selectors: ClassVar[tuple[str, ...]] = ("accuracy",)

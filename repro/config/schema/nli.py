@@ -17,11 +17,11 @@ class NliReading:
     """Settings for reading sentence pairs.
 
     Attributes:
-        tokenization: ``provided`` takes the leaves of the binary parse, or, where a line has none,
-            what is separated by spaces; ``punctuation`` splits the sentence by
+        tokenization: ``provided`` takes the leaves of the binary parse, or splits a line without
+            a parse at spaces; ``punctuation`` splits the sentence by
             :func:`~repro.data.nli.punctuation_words`.
         lowercase: whether words are lower-cased.
-        check_size: refuse another number of labelled pairs than the published corpus has.
+        check_size: refuse a corpus whose number of labelled pairs is not the published one.
         max_words: training pairs with a longer sentence are left out; without it, a sentence of
             more than 1,000 words is refused.
     """
@@ -38,12 +38,12 @@ class PairCorpusConfig(NliReading, DataConfig):
 
     Attributes:
         source: ``snli``, ``multinli``, or ``files``: those of ``data.folder``.
-        min_count: a rarer word of the training data is unknown.
+        min_count: rarer words of the training data are treated as unknown.
         glove: file of GloVe's vectors below ``data_dir``, for ``model.vectors=glove``.
-        text: files of plain English below ``data_dir``, one sentence a line, whose words are
-            counted beside those of the training pairs, for ``model.vectors=text``.
+        text: files of plain English below ``data_dir``, one sentence per line, whose words are
+            counted in addition to those of the training pairs, for ``model.vectors=text``.
         train_premises: number of training premises of a generated corpus, three pairs each; its
-            other splits have no more.
+            other splits have at most as many.
     """
 
     source: str = choice(("snli", "multinli", "files"))
@@ -55,14 +55,14 @@ class PairCorpusConfig(NliReading, DataConfig):
 
 @dataclass
 class WordVectorConfig:
-    """Word vectors that a model starts from.
+    """Initial word vectors of a model.
 
     Attributes:
         vectors: ``glove`` reads a file; ``text`` decomposes co-occurrences in plain text, see
             :mod:`repro.data.cooccurrence`; ``random`` draws every vector.
         trainable_vectors: whether training changes them.
-        vector_size: numbers of a vector.
-        embedding_std: standard deviation of the numbers of a vector that is drawn.
+        vector_size: dimension of a vector.
+        embedding_std: standard deviation of the entries of a randomly drawn vector.
     """
 
     vectors: str = choice(("glove", "text", "random"))
@@ -76,8 +76,8 @@ class PairModelConfig(WordVectorConfig, ModelConfig):
     """A model of sentence pairs.
 
     Attributes:
-        hidden_size: size of the states, of one direction where there are two.
-        dropout: probability.
+        hidden_size: size of the states, per direction if there are two.
+        dropout: dropout probability.
     """
 
     hidden_size: int = number("(0, inf)")
@@ -86,17 +86,17 @@ class PairModelConfig(WordVectorConfig, ModelConfig):
 
 @dataclass
 class AttentionClassifierConfig(PairModelConfig):
-    """Two GRUs, and attention from the hypothesis to the premise."""
+    """Model of two GRUs with attention from the hypothesis to the premise."""
 
 
 @dataclass
 class EsimConfig(PairModelConfig):
-    """ESIM.
+    """ESIM, with a choice of how it aligns the words of the two sentences.
 
     Attributes:
-        alignment: ``words`` aligns each word by itself, with the mapping of the run;
+        alignment: ``words`` aligns each word on its own, with the mapping of the run;
             ``sequential`` and ``matching`` are SparseMAP over structures and use no mapping.
-        max_iter: bound on SparseMAP's iterations for each pair.
+        max_iter: most iterations of SparseMAP per pair.
     """
 
     alignment: str = choice(("words", "sequential", "matching"))
@@ -108,8 +108,8 @@ class PairTaskConfig(TaskConfig):
     """Natural language inference.
 
     Attributes:
-        evaluation_batch: pairs of one evaluation batch.
-        stored_examples: the first validation pairs, whose weights are stored for figures.
+        evaluation_batch: number of pairs in an evaluation batch.
+        stored_examples: number of validation pairs, the first ones, whose weights are stored.
         shown: hypotheses; the weights of all validation pairs with one of them are stored too.
     """
 

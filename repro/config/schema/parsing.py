@@ -18,7 +18,7 @@ class TreebankConfig(DataConfig):
     Attributes:
         release: for example ``"2.0"``; the folder is ``ud-treebanks-v<release>``.
         treebank: folder of the treebank, for example ``"UD_Vietnamese"``.
-        check_size: refuse another number of sentences than a treebank of known size has.
+        check_size: refuse a treebank whose number of sentences is not the known one.
     """
 
     release: str = identifier()
@@ -53,15 +53,15 @@ class ParsingConfig(TaskConfig):
     """Non-projective dependency parsing with gold words and tags.
 
     Attributes:
-        reduction: how the losses of a batch become one: ``sum`` or ``mean``.
+        reduction: reduction of the losses of a batch: ``sum`` or ``mean``.
         tags: which tags the model reads: ``upos`` (universal) or ``xpos`` (of the treebank).
         single_root: whether predicted trees have exactly one word below the root.
         train_single_root: whether the loss compares the gold tree with such trees only.
-        evaluation_words: words of one evaluation batch, padding included.
-        candidate_iterations: bound on SparseMAP's iterations where candidate trees are analysed.
-        stored_examples: validation sentences whose candidate trees are stored for figures.
-        compared: training sentences, spread evenly, whose candidate trees are counted at each
-            validation besides the validation sentences, for SparseMAP losses.
+        evaluation_words: number of words in an evaluation batch, padding included.
+        candidate_iterations: most iterations of SparseMAP when candidate trees are analysed.
+        stored_examples: number of validation sentences whose candidate trees are stored.
+        compared: number of training sentences, evenly spaced, whose candidate trees are counted at
+            each validation in addition to the validation sentences, for SparseMAP losses.
         shown: further validation sentences whose candidate trees are stored, by their words.
     """
 

@@ -1,4 +1,4 @@
-"""Every schema of the package, found in its modules: a new task only adds one."""
+"""Registry of the schemas in the modules of the package: a new task only adds a module."""
 
 from functools import cache
 from importlib import import_module
@@ -11,10 +11,10 @@ from repro.config.schema.run import RunConfig
 
 @cache
 def registered_schemas() -> dict[str, dict[str, type]]:
-    """Group to name to dataclass, joined from the ``SCHEMAS`` of every module of the package.
+    """Collect the ``SCHEMAS`` of all modules of the package: group to name to dataclass.
 
     Raises:
-        ValueError: two modules claim the same name.
+        ValueError: two modules register the same name.
     """
     found: dict[str, dict[str, type]] = {}
     for module in iter_modules(package.__path__):
@@ -31,7 +31,7 @@ def registered_schemas() -> dict[str, dict[str, type]]:
 
 @cache
 def run_class(task: str) -> type[RunConfig]:
-    """The subclass of ``RunConfig`` for the class of a task; ``RunConfig`` without one."""
+    """Return the run class for the class name of a task; ``RunConfig`` if there is none."""
     for module in iter_modules(package.__path__):
         for run in getattr(import_module(f"{package.__name__}.{module.name}"), "RUNS", ()):
             if get_type_hints(run)["task"].__name__ == task:
@@ -41,6 +41,6 @@ def run_class(task: str) -> type[RunConfig]:
 
 @cache
 def schema_classes() -> dict[str, type]:
-    """Every registered dataclass by its class name."""
+    """Map class names to the registered dataclasses."""
     every = [node for options in registered_schemas().values() for node in options.values()]
     return {node.__name__: node for node in every}

@@ -1,4 +1,4 @@
-"""A whole run, and where it is computed."""
+"""Schemas of a whole run, its scale, hardware and logger."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,12 @@ class ScaleConfig:
 
 @dataclass
 class HardwareConfig:
-    """Device and parallelism of a run; no part of its identity.
+    """Device and parallelism of a run, which are not part of its identity.
 
     Attributes:
-        device: ``auto`` takes CUDA where there is one.
+        device: ``auto`` takes CUDA if it is available.
         threads: CPU threads of one run, at least one; ``null`` takes every core.
-        parallel_runs: runs of an experiment computed side by side on a CPU; 0: one on each core.
+        parallel_runs: number of runs executed in parallel on a CPU; 0 for one per core.
         compile: whether ``torch.compile`` compiles the decoder's step; sequence tasks only.
     """
 
@@ -73,9 +73,9 @@ class RunConfig:
     name: str | None = identifier(None)
 
     def __post_init__(self) -> None:
-        """Refuse values out of range, and parts or a selector that the task does not take."""
+        """Refuse values out of range, and groups or a monitor that the task does not take."""
         if type(self) is not RunConfig:
-            # The kind of each group is the one that the run of the task declares.
+            # The subclass for the task declares the type of each group.
             wanted, base = get_type_hints(type(self)), get_type_hints(RunConfig)
             task = f"task={self.task.name}"
             if self.hardware.compile and wanted["decoding"] == base["decoding"]:

@@ -16,14 +16,14 @@ class Seq2SeqConfig(ModelConfig):
     """An LSTM sequence-to-sequence model with attention and input feeding.
 
     Attributes:
-        embedding_size: size of source and target symbols.
+        embedding_size: size of the embeddings of source and target symbols.
         hidden_size: size of every state.
         layers: number of layers of the encoder and of the decoder.
-        dropout: probability.
+        dropout: dropout probability.
         bidirectional: whether the encoder reads in both directions, with half of the units each.
-        init_range: parameters start uniformly between its negative and itself. Sums over ``n``
-            inputs have a spread of ``init_range * sqrt(n / 3)`` times theirs: a small model
-            needs a larger bound than 0.1, which belongs to sizes of 500.
+        init_range: parameters are drawn uniformly from ``[-init_range, init_range]``. A sum over
+            ``n`` inputs has ``init_range * sqrt(n / 3)`` times their standard deviation: a small
+            model needs a larger value than 0.1, which suits sizes of 500.
     """
 
     embedding_size: int = number("(0, inf)")
@@ -38,28 +38,28 @@ class Seq2SeqConfig(ModelConfig):
 class FertilityConfig:
     """Upper bound on the total attention to a source word; read by bounded mappings only.
 
-    The defaults are those of Malaviya et al. (2018), §4, and of their released program.
+    The defaults are those of Malaviya et al. (2018), §4, and of their released code.
 
     Attributes:
         strategy: ``constant``; ``guided``: the largest number of links that an aligner found for
-            the word in the training data; ``predicted``: what a tagger expects; ``actual``: the
-            links of the word in the sentence pair itself, in test data as well.
-        value: value of every word (constant).
+            the word in the training data; ``predicted``: the expectation under a tagger;
+            ``actual``: the links of the word in the sentence pair itself, in test data as well.
+        value: fertility of every word (constant).
         margin: added to predicted and to actual fertilities.
-        links: links of the aligner that count, ``forward`` (from source to target) or
+        links: links of the aligner to count, ``forward`` (from source to target) or
             ``grow-diag-final-and``.
         least: fertility of a word with fewer links (predicted, actual).
-        training_bounds: of the strategy ``predicted``: ``aligned`` trains the model with the
+        training_bounds: for the strategy ``predicted``: ``aligned`` trains the model with the
             actual fertilities of each sentence, and uses the tagger for new text only;
             ``expected`` uses the tagger in training as well.
-        classes: the tagger tells ``least .. least + classes - 1`` apart; more counts as the last.
+        classes: the tagger predicts ``least .. least + classes - 1``; more counts as the last.
         first_class_weight: weight of the fertility ``least`` in the loss of the tagger; that of
             every other is 1.
         embedding_size: size of the tagger's embeddings.
         hidden_size: size of the tagger's states, both directions together.
         layers: number of layers of the tagger.
         dropout: dropout of the tagger, between its layers.
-        epochs: that the tagger is trained for, before the model.
+        epochs: epochs of training the tagger, before the model.
         batch_size: batch size of the tagger's training, in sentences.
         learning_rate: learning rate of the tagger's training, with Adam.
     """
@@ -83,11 +83,11 @@ class FertilityConfig:
 
 @dataclass
 class TranslatorConfig(Seq2SeqConfig):
-    """A model of whole sentences, whose attention may remember what it has attended.
+    """A model of whole sentences, whose attention may depend on the attention so far.
 
     Attributes:
-        coverage_vector: attention scores see the cumulative attention through a learned vector.
-        fertility: bounds of the cumulative attention.
+        coverage_vector: attention scores depend on the cumulative attention, by a learned vector.
+        fertility: bounds on the cumulative attention.
     """
 
     coverage_vector: bool = False
@@ -105,7 +105,7 @@ class SearchConfig(DecodingConfig):
 
 @dataclass
 class BeamConfig(SearchConfig):
-    """Beam search and the enumeration of complete sets of at most ``max_hypotheses``."""
+    """Beam search and the enumeration of complete sets of up to ``max_hypotheses``."""
 
     max_hypotheses: int = number("(0, inf)")
 
@@ -115,13 +115,13 @@ class RescoredBeamConfig(SearchConfig):
     """Beam search whose hypotheses are rescored by length and coverage.
 
     Attributes:
-        min_length: fewest symbols of a hypothesis, the end symbol counted like in ``max_length``.
+        min_length: fewest symbols of a hypothesis, including the end symbol, as in ``max_length``.
         length_penalty: ``α``; 0 for none.
         coverage_penalty: ``β``; 0 for none.
         coverage_floor: ``ε``, the least coverage of a word.
         tune_penalties: choose ``α`` and ``β`` on the validation data from ``penalty_grid``.
-        penalty_grid: values of both.
-        replace_unknown: put the most attended source word where the model says "unknown".
+        penalty_grid: values of ``α`` and of ``β`` to try.
+        replace_unknown: replace unknown words in outputs by the most attended source words.
     """
 
     min_length: int = number("[0, inf)", 0, added_later=True)

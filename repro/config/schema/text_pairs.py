@@ -18,9 +18,9 @@ class TextSettings:
     """Settings for turning text into tokens.
 
     Attributes:
-        lowercase: both sides, before anything else.
-        strip_diacritics: sides whose letters lose their marks: ``none``, ``source``, ``target``
-            or ``both``.
+        lowercase: lower-case both sides, before any other step.
+        strip_diacritics: sides whose diacritics are removed: ``none``, ``source``, ``target`` or
+            ``both``.
         merges: number of merges of byte pair encoding; 0 keeps words whole.
         joint: learn merges from both sides together.
     """
@@ -36,8 +36,8 @@ class EncodingSettings:
     """Settings for turning tokens into ids.
 
     Attributes:
-        vocabulary: most symbols of a side that are kept, special ones not counted.
-        shared: one vocabulary for both sides.
+        vocabulary: largest number of symbols to keep per side, special ones not counted.
+        shared: use one vocabulary for both sides.
         max_length: training pairs with a longer side are left out.
     """
 
@@ -48,12 +48,12 @@ class EncodingSettings:
 
 @dataclass
 class TextPairsConfig(TextSettings, EncodingSettings, DataConfig):
-    """A corpus of text pairs and how it becomes symbols.
+    """A corpus of text pairs and its preprocessing.
 
     Attributes:
-        check_size: refuse another number of pairs than the corpus has.
-        max_test_length: test pairs of which a side has more tokens, counted before they are split
-            into subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
+        check_size: refuse a corpus whose number of pairs is not the expected one.
+        max_test_length: test pairs with more tokens on either side, counted before the split into
+            subwords, are left out of hypotheses, references and metrics; ``null`` keeps all.
         tokenised: whether the files of ``folder`` are tokenised; published corpora declare it.
     """
 
@@ -75,9 +75,9 @@ class TextTaskConfig(TaskConfig):
     """A task from text to text.
 
     Attributes:
-        stored_examples: validation examples whose attention is stored for the figures.
+        stored_examples: number of validation examples whose attention is stored for figures.
         shown: sentences, source or target, of the papers' figures. The first pair with each of
-            them, in the validation, test or training data, is stored too and changes no metric.
+            them, in validation, test or training data, is stored too, without effect on metrics.
     """
 
     selectors: ClassVar[tuple[str, ...]] = ("token_accuracy",)
@@ -96,7 +96,7 @@ class TextRun(Seq2SeqRun):
     decoding: RescoredBeamConfig = MISSING
 
     def __post_init__(self) -> None:
-        """Refuse a search that finds no output, and unknown words of subwords to be replaced."""
+        """Refuse contradictory length limits, and replacing unknown words if there are subwords."""
         super().__post_init__()
         if self.decoding.min_length > self.decoding.max_length:
             raise ConfigError(
@@ -115,8 +115,8 @@ class NmtConfig(TextTaskConfig):
     """Machine translation.
 
     Attributes:
-        tuned_metric: by which ``decoding.tune_penalties`` chooses on validation data: ``bleu`` or
-            ``bleu_lc``, of lower-cased tokens.
+        tuned_metric: metric by which ``decoding.tune_penalties`` selects on validation data:
+            ``bleu``, or ``bleu_lc`` on lower-cased tokens.
     """
 
     tuned_metric: str = choice(("bleu", "bleu_lc"), "bleu", added_later=True)
@@ -132,7 +132,7 @@ class NmtRun(TextRun):
 
 @dataclass
 class SummarizationConfig(TextTaskConfig):
-    """Titles of news sentences."""
+    """Summarization of news sentences by titles."""
 
 
 @dataclass

@@ -21,14 +21,14 @@ class TrainingConfig:
 
     Attributes:
         learning_rate: base learning rate.
-        decay: factor on the learning rate whenever the ``schedule`` says so.
+        decay: factor by which the ``schedule`` multiplies the learning rate.
         min_learning_rate: training stops once the learning rate falls below it.
         max_grad_norm: gradients are clipped to this norm.
         max_epochs: stop after this many epochs; ``null`` for no limit, if ``max_steps`` is set.
         validate_every: epochs from one validation to the next; training also ends with one.
         validate_every_steps: updates from one validation to the next, in place of
             ``validate_every``. The history then has one row for each validation, not each epoch.
-        monitor: validation metric whose best value chooses the model.
+        monitor: validation metric whose best value selects the model.
         checkpoint_minutes: a checkpoint is written at least this often, and after a row of the
             history if the last is older than five seconds.
         patience: stop after this many validations without a better value of ``monitor``; ``null``
