@@ -1,9 +1,9 @@
-"""Kernels as operators of torch: what exists, which inputs they take, and how they are called.
+"""Kernels as PyTorch operators: which exist, which inputs they accept and how they are called.
 
-Every operator acts on the last axis of contiguous tensors in single or double precision and has
-no derivative of its own. The launcher of operator ``name`` of family ``family`` is the function
+Every operator acts on the last axis of tensors in single or double precision and does not
+support autograd. The launcher of operator ``name`` of family ``family`` is the function
 ``name`` of ``repro.mappings.kernels.cpu.<family>`` and of ``repro.mappings.kernels.cuda.<family>``.
-These modules are imported in the first call: numba and triton are not needed before.
+These modules are imported by the first call, so numba and Triton are not loaded before.
 """
 
 import os
@@ -20,29 +20,28 @@ from torch._subclasses.fake_tensor import FakeTensor
 def _numba_compiles() -> bool:
     """Return whether numba is installed and compiles (``NUMBA_DISABLE_JIT`` is not set).
 
-    The variable is read here, as importing numba to ask it takes longer than importing this
-    package.
+    The variable is read directly, as importing numba takes longer than importing this package.
     """
     disabled = os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
     return find_spec("numba") is not None and not disabled
 
 
 _INSTALLED = {"cpu": _numba_compiles(), "cuda": find_spec("triton") is not None}
-"""True where the compiler for a type of device is installed and works; imported when needed."""
+"""Whether the compiler for a device type is usable; it is imported only when needed."""
 AVAILABLE = _INSTALLED["cpu"]
-"""True if the CPU has kernels; without numba PyTorch is used without any message."""
+"""Whether CPU kernels are available; otherwise PyTorch code is used without a warning."""
 _PRECISIONS = (torch.float32, torch.float64)
 _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 _library = torch.library.Library("repro", "DEF")
 launchers: dict[tuple[str, str], Callable[..., Any]] = {}
-"""(device type, operator) to launcher; a stub that replaces itself by the kernel's in its call."""
+"""Launchers by device type and operator: stubs, until their first call imports the real ones."""
 
 
 def has_kernel(tensor: Tensor) -> bool:
-    """Return whether kernels take a tensor: single or double, no subclass, not under ``vmap``.
+    """Return whether kernels accept a tensor: float32 or float64, no subclass, not under ``vmap``.
 
-    Batched gradients (``is_grads_batched``, ``vectorize=True``) come as tensors of an older
-    ``vmap``, which have the plain type but no storage.
+    Batched gradients (``is_grads_batched``, ``vectorize=True``) are tensors of the legacy
+    ``vmap``, whose type is ``Tensor`` although they have no storage.
     """
     if not _INSTALLED.get("cpu" if tensor.is_cpu else tensor.device.type, False):
         return False
@@ -58,14 +57,14 @@ def has_kernel(tensor: Tensor) -> bool:
 
 
 def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
-    """Return whether a backward pass may use kernels: its result needs no derivative."""
+    """Return whether a backward pass may use kernels, which do not support double backward."""
     return not torch.is_grad_enabled() and has_kernel(probs) and has_kernel(grad)
 
 
 def launch(name: str, *arguments: Any) -> Any:
-    """Call an operator, without torch's dispatcher where that has nothing to do.
+    """Call an operator, through torch's dispatcher only if tracing or a dispatch mode needs it.
 
-    A row of a few scores is solved in less time than the dispatcher takes.
+    Solving a row of a few scores takes less time than the dispatcher.
     """
     first = arguments[0]
     if (
@@ -108,11 +107,11 @@ def _bounded_gradients(
     return _like(probs), _like(probs) if to_upper else none, _per_row(probs) if to_total else none
 
 
-# For each family, the operators' schemas and functions that make their empty results, which torch
-# calls where no values exist. `groups` numbers the group of every entry with mass, below the length
-# of the row. `place` is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound; the third
-# result beside it counts rows that cannot be solved, which are NaN (its value is set on the CPU
-# only).
+# For each family, the operators' schemas and the functions that allocate their results, which torch
+# calls for fake tensors. `groups` holds the group number of every entry with mass, less than the
+# length of the row. `place` is the KKT status: 0 at zero, 1 strictly inside the bounds, 2 at the
+# upper bound; the third result with it is the number of infeasible rows, which are NaN (set on the
+# CPU only).
 _OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
     "entmax": {
         "entmax_forward(Tensor scores, float order) -> Tensor": _like,
@@ -154,7 +153,7 @@ _OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
 
 
 def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
-    """Make a launcher that imports the kernel's, takes its place in the table, and calls it."""
+    """Return a launcher that imports the real one, replaces itself by it and calls it."""
 
     def launch(*arguments: Any) -> Any:
         found = getattr(import_module(f"repro.mappings.kernels.{device}.{family}"), name)
@@ -165,12 +164,12 @@ def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
 
 
 def _through_table(device: str, name: str) -> Callable[..., Any]:
-    """Make the implementation that torch's dispatcher calls."""
+    """Return the implementation for torch's dispatcher, which looks up the current launcher."""
     return lambda *arguments: launchers[device, name](*arguments)
 
 
 def _define(family: str, schema: str, empty_results: Callable[..., Any]) -> None:
-    """Register an operator, which then survives ``torch.compile``."""
+    """Register an operator with torch, so that ``torch.compile`` can trace it."""
     name = schema[: schema.index("(")]
     _library.define(schema, tags=torch.Tag.pt2_compliant_tag)
     for device in ("cpu", "cuda"):

@@ -1,9 +1,9 @@
 """Kernels and launchers of csoftmax, csparsemax and budget, and their derivatives.
 
-Rows that are special (NaN, infinite scores, negative bounds within the slack), whose bounds hardly
-exceed the total, or that single precision does not bring to their total, are checked and solved one
-by one in double precision. Results come with the place of each entry: 0 at zero, 1 strictly inside
-its bounds, 2 at its upper bound.
+Rows are checked and solved one by one in double precision if they are special (NaN, infinite
+scores, bounds below zero), if their bounds hardly exceed the total, or if single precision does not
+reach the total. Results include the KKT status of each entry, ``place``: 0 at zero, 1 strictly
+inside its bounds, 2 at its upper bound.
 """
 
 import math
@@ -35,7 +35,7 @@ from repro.mappings.kernels.cpu.simd import (
 
 _INTERIOR, _AT_UPPER, _NOWHERE = 1, 2, 3
 _CLEAR = 1.01
-"""Bounds whose rough sum exceeds the total by this factor need no exact sum."""
+"""If the approximate sum of the bounds exceeds the total by this factor, no exact sum is needed."""
 _TOLERANCE = 1e-7
 """Excess mass at which a row in single precision is solved."""
 _CHUNK = 256
@@ -47,20 +47,20 @@ _ONE = torch.ones(1, dtype=torch.float64)
 
 
 class Problem(NamedTuple):
-    """Arguments of the kernel."""
+    """Arguments of the forward kernel."""
 
     rows: Any  # scores, shape (rows, n)
     uppers: Any  # bounds, one row for all or one for each
-    totals: Any  # what rows sum to, one for all or one for each
+    totals: Any  # required sums of rows, one for all or one for each
     order: Any  # 0 for csoftmax, 1 for csparsemax and budget
-    slack: Any  # how far bounds may be negative, and sum to less than the total
-    probs: Any  # room for results, shape (rows, n)
-    place: Any  # room for the places of the entries, shape (rows, n)
+    slack: Any  # tolerance for negative bounds, and for bounds that sum to less than the total
+    probs: Any  # output, shape (rows, n)
+    place: Any  # output for the KKT status of the entries, shape (rows, n)
 
 
 @inline
 def _settle(problem, i):
-    """Fill a row that needs no solver; return whether it is one, and whether it is faulty."""
+    """Fill a row if it needs no solver; return whether it is filled, and whether infeasible."""
     row, probs, place = problem.rows[i], problem.probs[i], problem.place[i]
     uppers = problem.uppers[i if problem.uppers.shape[0] > 1 else 0]
     wanted = problem.totals[i if problem.totals.shape[0] > 1 else 0]
@@ -86,7 +86,7 @@ def _settle(problem, i):
 
 @inline
 def _solve(problem, block, first, stop, fallback):
-    """Solve the rows of a block, all if there is no fallback after it; mark what is solved."""
+    """Solve the rows of a block and mark those solved; in the fallback, accept any result."""
     rows = problem.rows
     columns, top, room = take_bounded(
         block, rows, problem.uppers, problem.totals, problem.slack, first, stop - 1
@@ -114,7 +114,7 @@ def _solve(problem, block, first, stop, fallback):
 
 @inline
 def _solve_rows(problem, block, wide_row, group, start, stop):
-    """Solve rows in groups; return how many are faulty."""
+    """Solve rows in groups of ``group``; return the number of infeasible rows."""
     faults = 0
     for first in range(start, stop, group):
         last = min(first + group, stop)
@@ -143,13 +143,13 @@ def _bounded_rows(
     return _solve_rows(problem, block, wide_row, width_of(rows) if short else 1, start, stop)
 
 
-# Derivatives: ``s (g - m)`` on the free entries, with ``s = p`` (csoftmax) or 1 (csparsemax), ``m``
-# the mean of ``g`` weighted by ``s``; ``g - m`` for bounds that are met; ``m`` for totals.
+# Gradients are s (g - m) for interior entries, with s = p (csoftmax) or 1 (csparsemax) and m the
+# mean of g weighted by s; g - m for bounds that are met; m for totals.
 
 
 @inline
 def _places(like, place, start, left):
-    """Places as numbers."""
+    """Load the KKT status of entries as real numbers."""
     return load_first_as(like, place, start, left, 0)
 
 
@@ -161,7 +161,7 @@ def _slope(probs, place, start, left, order):
 
 @inline
 def _mean(probs, place, grads, order):
-    """The mean of ``g`` weighted by ``s``, and whether any entry is free."""
+    """Return the mean of ``g`` weighted by ``s``, and whether any entry is in the interior."""
     size, sums, weighted = probs.shape[0], 0.0, 0.0
     for start in range(0, size, _CHUNK):
         part = tilt = splat(probs.dtype.type(0))
@@ -208,9 +208,10 @@ def _bounded_backward_rows(
 def bounded_forward(
     scores: Tensor, upper: Tensor, order: float, slack: float, totals: Tensor = _ONE
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Csoftmax or csparsemax along the last axis, by order; places; the number of faulty rows.
+    """Compute csoftmax or csparsemax, the KKT status of entries, and the number of infeasible rows.
 
-    Bounds are one row for all or one for each, totals one number for all or one for each row.
+    ``order`` is 0 for csoftmax and 1 for csparsemax, along the last axis. Bounds are one row for
+    all or one for each, totals one number for all or one for each row.
     """
     scores, upper = scores.contiguous(), upper.contiguous()
     probs, place = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.uint8)
@@ -222,13 +223,13 @@ def bounded_forward(
 
 
 def budget_forward(scores: Tensor, total: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Budget along the last axis; places; the number of faulty rows."""
+    """Compute budget, the KKT status of entries, and the number of infeasible rows."""
     totals = torch.tensor([total], dtype=torch.float64)
     return bounded_forward(scores, scores.new_ones(scores.size(-1)), 1.0, 0.0, totals)
 
 
 def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Budget with a total for each row, or one for all."""
+    """Compute budget like :func:`budget_forward`, with a total for each row, or one for all."""
     ones = scores.new_ones(scores.size(-1))
     return bounded_forward(scores, ones, 1.0, 0.0, totals.detach().double().contiguous())
 
@@ -236,7 +237,7 @@ def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor,
 def bounded_backward(
     probs: Tensor, place: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the scores; those of the bounds and of the totals are empty unless wanted."""
+    """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
     probs, place, grad = probs.contiguous(), place.contiguous(), grad.contiguous()
     out, count = torch.empty_like(probs), probs.numel() // probs.size(-1)
     upper_grads = torch.empty_like(probs) if to_upper else probs.new_empty(0)

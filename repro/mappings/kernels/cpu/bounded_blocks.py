@@ -1,6 +1,6 @@
 """Blocks of rows with an upper bound for each entry.
 
-As in ``blocks.py`` a block is a tile, with a row in each lane, or a row block, with lanes along one
+As in ``blocks.py``, a block is a tile, with one row per lane, or a row block, with lanes along one
 row; its precision is that of the rows or double.
 """
 
@@ -35,29 +35,29 @@ class BoundedBlock(NamedTuple):
     """Workspace for rows under bounds that are solved together."""
 
     w: Any  # scores, column by column
-    u: Any  # their bounds
+    u: Any  # bounds of ``w``
     scores: Any  # scores, row by row
-    bounds: Any  # their bounds
+    bounds: Any  # bounds of ``scores``
     few_w: Any  # undecided scores, column by column; in a tile they replace ``w``
-    few_u: Any  # their bounds
+    few_u: Any  # bounds of ``few_w``
     few_scores: Any  # undecided scores, row by row
-    few_bounds: Any  # their bounds
-    ends: Any  # where the lists of ``few_scores`` end
-    unusual: Any  # entries of each row that need checks
-    totals: Any  # sums that the rows are to have
-    near: Any  # a number next to the threshold of each row, or another result
-    rest: Any  # the threshold less that number, or another result
+    few_bounds: Any  # bounds of ``few_scores``
+    ends: Any  # end of each row's list in ``few_scores``
+    unusual: Any  # number of entries of each row that need checks
+    totals: Any  # required sum of each row
+    near: Any  # leading part of each threshold; for csoftmax the base of the exponentials
+    rest: Any  # the threshold less its leading part; for csoftmax the ratio ``ρ``
     low: Any  # lower bounds of thresholds
     high: Any  # upper bounds of thresholds
-    met: Any  # sums of bounds that are met, for certain
-    more: Any  # what they lose by rounding
+    met: Any  # sum of the bounds that are known to be met
+    more: Any  # rounding error of ``met``
     solved: Any  # positive for rows with a solution
     in_lanes: bool  # whether this is a tile
 
 
 @allocating
 def new_bounded_block(rows, like, in_lanes):
-    """Workspace in the precision of an array."""
+    """Allocate a block in the precision of ``like``."""
     width = width_of(like)
     lists = np.empty((4, stride_of(rows) * (width if in_lanes else 1)), like.dtype)
     columns = np.empty((2, lists.shape[1] if in_lanes else 1), like.dtype)
@@ -77,13 +77,12 @@ def new_bounded_block(rows, like, in_lanes):
 def take_bounded(block, rows, uppers, totals, slack, first, last):
     """Fill a block with rows and their bounds.
 
-    Behind ``last`` it is taken once more. Totals, and bounds, are one for each row or one for all.
-    In the block bounds are not negative, forbidden entries are ``-inf``, and infinite ones the
-    largest number. Also counts the entries of each row that need checks.
+    Lanes past row ``last`` repeat it. Totals and bounds are given for each row or once for all
+    rows. In the block, bounds are nonnegative, forbidden entries have the score ``-inf``, and
+    scores of ``inf`` become the largest number. ``unusual`` counts entries that need checks.
 
     Returns:
-        How many columns there are, the largest scores with a positive bound, and the sums of the
-        bounds.
+        The number of columns, the largest score with a positive bound, and the sum of the bounds.
     """
     width, stride, size = width_of(block.w), stride_of(rows), rows.shape[1]
     largest = np.finfo(rows.dtype).max
@@ -120,9 +119,9 @@ def take_bounded(block, rows, uppers, totals, slack, first, last):
 
 @inline
 def write_bounded(block, k, start, share_of, probs, place):
-    """Write the shares of the ``k``-th row of a block, whose list begins at ``start``, and places.
+    """Write shares and KKT status of the ``k``-th row of a block, whose list begins at ``start``.
 
-    Places are 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
+    The status is 0 at zero, 1 strictly inside the bounds, 2 at the upper bound.
     """
     size, width = probs.shape[0], width_of(block.w)
     near, rest = splat(block.near[k]), splat(block.rest[k])

@@ -1,7 +1,7 @@
-"""Compile options of kernels, and how Python calls them.
+"""Compile options of kernels and the functions that they call.
 
-A kernel is what Python calls: it takes addresses of contiguous tensors, allocates its workspace and
-makes one call into a loop that counts no references. Everything below it is inlined.
+A kernel is called from Python: it takes addresses of contiguous tensors, allocates its workspace
+and makes one call into a loop without reference counting. The functions that it calls are inlined.
 """
 
 from collections.abc import Callable
@@ -17,29 +17,29 @@ _INLINED: Any = _OPTIONS | MERGED | {"forceinline": True}
 _UNCOUNTED: Any = _INLINED | {"_nrt": False}
 
 inline = njit(**_UNCOUNTED)
-"""Compiles a function that kernels call. Sums are taken in the order that is written.
+"""Decorator that compiles a function called by kernels. Sums are evaluated in the order written.
 
-Without ``forceinline`` vectors are passed through memory, which costs 17 to 20 %. References to
-arrays are not counted, which would take longer than a short row: such a function can neither
+Without ``forceinline`` vectors are passed through memory, which costs 17 to 20 %. There is no
+reference counting of arrays, which would take longer than a short row: such a function can neither
 allocate nor return arrays.
 """
 
 allocating = njit(**_INLINED)
-"""Compiles a function that makes arrays or a workspace for a kernel."""
+"""Decorator that compiles a function which allocates arrays or a workspace for a kernel."""
 
 kernel = compiled_on_disk(**_OPTIONS)
-"""Compiles what Python calls and keeps the code on disk."""
+"""Decorator that compiles a function called from Python and caches the code on disk."""
 
 
 def chosen_by_type(choose: Callable[..., Any]) -> Any:
-    """Make a function that kernels call, given what chooses it by the types of its arguments."""
+    """Return a function for kernels; ``choose`` maps argument types to an implementation."""
     overload(choose, jit_options=_UNCOUNTED, strict=False)(choose)
     return choose
 
 
 @intrinsic
 def _pointer(typing_context: Any, address: Any, kind: Any) -> Any:
-    """A pointer to numbers of the type of ``kind``."""
+    """Convert an address to a pointer to numbers of the type of ``kind``."""
     result = types.CPointer(kind)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -50,11 +50,11 @@ def _pointer(typing_context: Any, address: Any, kind: Any) -> Any:
 
 @allocating
 def matrix(address, kind, rows, size):
-    """The tensor at an address; addresses are cheaper to pass than arrays."""
+    """Return the matrix at an address; addresses are cheaper to pass than arrays."""
     return carray(_pointer(address, kind), (rows, size))
 
 
 @allocating
 def vector(address, kind, size):
-    """The tensor with one axis at an address; empty if there is none."""
+    """Return the one-dimensional array at an address; empty if the address is zero."""
     return carray(_pointer(address, kind), (size if address != 0 else 0,))

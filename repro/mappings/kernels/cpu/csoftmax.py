@@ -6,9 +6,9 @@ and finds the entries at their bounds in a few steps, as each step only adds som
 ``ρ`` does not rise by four roundings; further steps correct the rounding of the sum, which is
 compensated.
 
-``e`` has its digits close to the largest score. If the free entries are so far below it that ``ρ``
-exceeds 4, or their sum is below 1e-20, the row is solved again in double precision, relative to the
-largest free entry, as often as that is needed.
+``e`` is most accurate close to the largest score. If the free entries, those below their bounds,
+are so far from it that ``ρ`` exceeds 4, or their sum is below 1e-20, the row is solved again in
+double precision, relative to the largest free entry, repeatedly if necessary.
 """
 
 import math
@@ -34,9 +34,9 @@ from repro.mappings.kernels.cpu.simd import (
 _SMALLEST = 1e-20
 _FAR = 4.0
 _HIGHEST = 60.0
-"""Entries farther above the base are at their bounds."""
+"""Entries more than this above the base are at their bounds."""
 _PASSES = 1000
-"""Each pass adds an entry to those at their bounds, or ends."""
+"""Maximum number of passes; each adds an entry to those at their bounds, or is the last."""
 _ENDINGS = 3
 _TOLERANCE = 1.2e-7
 """Excess mass at which a row in single precision is solved."""
@@ -44,7 +44,7 @@ _TOLERANCE = 1.2e-7
 
 @inline
 def _exponentials(score, bound, top):
-    """``e``, zero where the bound is zero or ``e`` would be too small."""
+    """Return ``e``, zero where the bound is zero or ``e`` would underflow in float32."""
     height, lowest = score - top, math.log(np.finfo(np.float32).tiny)
     counted = (height > lowest) & (bound > 0.0)
     return where(counted, exponential(minimum(maximum(height, lowest), _HIGHEST)), 0.0)
@@ -52,7 +52,7 @@ def _exponentials(score, bound, top):
 
 @inline
 def _capped(block, k, ratio):
-    """``min(ρ e, u)`` of a vector of entries, and ``e`` of those that are free."""
+    """Return ``min(ρ e, u)`` of a vector of entries, and ``e`` of those below their bounds."""
     e, u = load(block.few_w, k), load(block.u, k)
     share = ratio * e
     free = share < u
@@ -61,7 +61,7 @@ def _capped(block, k, ratio):
 
 @inline
 def _missing(block, columns, ratio):
-    """By how much ``Σ min(ρ e, u)`` is less than one, and ``Σ e`` of the free entries."""
+    """Return ``1 - Σ min(ρ e, u)``, and ``Σ e`` over the entries below their bounds."""
     width = width_of(block.w)
     total = lost = left = zeros_like(ratio)
     for k in range(0, columns * width, 2 * width):
@@ -76,7 +76,7 @@ def _missing(block, columns, ratio):
 
 @inline
 def _find_ratio(block, columns, top, usual, tolerance):
-    """``ρ`` of the usual rows, and which are solved; writes ``e``."""
+    """Return ``ρ`` of the rows of ``usual``, and which are solved; store ``e`` in ``few_w``."""
     width, mass = width_of(block.w), zeros_like(top)
     for k in range(0, columns * width, width):
         e = _exponentials(load(block.w, k), load(block.u, k), top)
@@ -101,7 +101,7 @@ def _find_ratio(block, columns, top, usual, tolerance):
 
 @inline
 def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
-    """Write the base, ``ρ`` and whether it has been found; ``fallback`` if no other way is left."""
+    """Write the base, ``ρ`` and whether rows are solved; ``fallback`` allows to lower the base."""
     tolerance, base = max(tolerance, _TOLERANCE if block.w.itemsize == 4 else 0.0), top
     width, lowest = width_of(block.w), splat(block.w.dtype.type(-math.inf))
     while True:
@@ -125,5 +125,5 @@ def solve_csoftmax(block, columns, top, usual, tolerance, fallback):
 
 @inline
 def csoftmax_share(score, bound, base, ratio):
-    """A share without its bound, and whether it may be at its bound."""
+    """Return shares before they are bounded, and which entries may be at their bounds."""
     return ratio * _exponentials(score, bound, base), score > -math.inf

@@ -1,22 +1,22 @@
-"""Csparsemax and budget: ``p = clip(z - τ, 0, u)`` that sums to a total (Malaviya et al. 2018).
+"""Csparsemax and budget: ``p = clip(z - τ, 0, u)``, summing to a total (Malaviya et al. 2018).
 
 The sum is piecewise linear and decreasing in ``τ``. Under many small bounds it looks like a smooth
 curve from afar, and like a line only very close to the root:
 
 - *Start.* If bounds sum to at most 20 times the total, the scores, weighted by their bounds, are
-  taken for normal, and ``τ`` begins at a quantile; the density there says how far the root may be.
-  Otherwise few bounds are met, and ``τ`` begins at what is right if one entry gets everything.
-- *Steps.* Three steps on whole rows find both sides of the root. Then only entries that the bracket
-  leaves undecided stay in the block, a tenth of the row or less. Steps are Newton's, exact on the
-  last piece, if the last step has left less than half of the residual, otherwise those of Anderson
-  and Björck (1973) on the chord of the bracket.
-- *Stop.* When the residual is below ``sqrt(eps) / 4``, one Newton step is left. ``τ`` is split into
-  a number next to it, from which scores differ by amounts that are rounded once, and a small rest,
-  which is corrected until the compensated sum is right.
+  assumed to be normal, and ``τ`` starts at a quantile; the density there tells how far the root may
+  be. Otherwise few bounds are met, and ``τ`` starts at the root for one entry that gets all mass.
+- *Steps.* Up to three steps on whole rows bracket the root. Then only entries that the bracket
+  leaves undecided stay in the block, a tenth of the row or less. A Newton step, exact on the last
+  piece, is taken if the last step has left less than half of the residual, otherwise a step of
+  Anderson and Björck (1973) on the chord of the bracket.
+- *Stop.* When the residual is below ``sqrt(eps) / 4``, a last Newton step follows. ``τ`` is split
+  into a nearby number, from which differences of scores are rounded only once, and a small rest,
+  which is corrected until the compensated sum is within tolerance.
 
-A float32 row that is not right then is solved again in double precision. There, the scores may be
-so far from each other that ``τ`` has no digits left relative to the largest; it is then sought
-relative to the lowest score above it, which is found by bisection of the scores.
+A float32 row that is not within tolerance is solved again in double precision. There, the scores
+may be so far apart that ``τ`` has no digits left relative to the largest; it is then computed
+relative to the lowest score above it, which is found by bisection over the scores.
 """
 
 import math
@@ -51,23 +51,23 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 _LOOSE = 20.0
-"""Where bounds sum to more than so many times the total, few are met."""
+"""If bounds sum to more than this times the total, few are assumed to be met."""
 _DENSE, _PASSES = 3, 100
-"""Steps on whole rows, and at most after them on undecided entries."""
+"""Maximum number of steps on whole rows, and then on undecided entries."""
 _ENDINGS = 6
-"""Corrections of the rest; one or two are enough unless it meets a kink."""
+"""Maximum number of corrections of the rest; one or two are enough unless it meets a kink."""
 _BASES = 2
-"""Numbers relative to which ``τ`` is sought: the largest score and the one next above it."""
+"""Number of base scores relative to which ``τ`` is computed: the largest, then the one above it."""
 _MARGIN = 16.0
-"""Roundings by which an entry must be away from what would decide it."""
+"""Distance from the bracket, in rounding errors, from which an entry counts as decided."""
 _STRICT = 0.1
-"""Share of the tolerance that holds for the first sum; later ones may have rounded entries."""
+"""Factor of the tolerance for the first sum; later sums may contain rounded entries."""
 _SLOW = 0.5
-"""Newton's step is taken only after one that left less of the residual."""
+"""Newton's step is taken only if the last step left at most this fraction of the residual."""
 _LEAST = 0.1
 """Smallest factor by which the residual of the retained end of the bracket is scaled."""
 _REACH, _FARTHER = 2.0, 3.0
-"""The root is sought so much farther than it seems to be, and than the last time."""
+"""Factors of the distance to a point beyond the root: of the estimate, and of the last attempt."""
 _NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 _DEEPEST = -80.0
 _FARTHEST = 1e15
@@ -76,9 +76,9 @@ _FARTHEST = 1e15
 
 @inline
 def _residual(block, w, u, columns, base, tau, fixed, total):
-    """``Σ clip(z - base - τ, 0, u)`` less the total; how many entries are strictly inside.
+    """Return ``Σ clip(z - base - τ, 0, u)`` less the total, and the number of interior entries.
 
-    What is fixed is the sum of bounds that are met, in two parts.
+    ``fixed`` is the sum of the bounds of entries not in the block, in two parts.
     """
     width = width_of(w)
     mass = lost = free = zeros_like(base)
@@ -104,12 +104,12 @@ class _Search(NamedTuple):
     more: Any  # residual at the lower end, perhaps scaled
     less: Any  # residual at the upper end, perhaps scaled
     side: Any  # sign of the last residual
-    last: Any  # size of the last residual
-    reach: Any  # how far the other side of the root was last looked for
+    last: Any  # absolute value of the last residual
+    reach: Any  # last step length while the root is not bracketed
     moves: Any  # which rows are not at their root
     flatness: Any  # change of ``τ`` for a unit of missing mass, or zero
-    least: Any  # the least change that is tried
-    loose: Any  # rows of which few bounds are met: zero is taken for an end of the bracket
+    least: Any  # minimum step length while the root is not bracketed
+    loose: Any  # rows with few met bounds, where zero is an end of the bracket
 
 
 @inline
@@ -123,7 +123,7 @@ def _new_search(total, usual, flatness, least, loose):
 
 @inline
 def _start(block, columns, size, top, room, total, usual):
-    """Guess ``τ`` relative to the top: a quantile of scores that are taken for normal."""
+    """Guess ``τ`` relative to ``top``, as a quantile of scores that are assumed to be normal."""
     width = width_of(block.w)
     first = second = weight = zeros_like(top)
     for k in range(0, columns * width, width):
@@ -136,7 +136,7 @@ def _start(block, columns, size, top, room, total, usual):
     mean = along_row(block, first) / weight
     variance = maximum(along_row(block, second) / weight - mean * mean, 0.0)
     deviation, tight = sqrt(variance), room <= _LOOSE * total
-    # Close to the standard normal's quantile of (1 + odds) / 2: a rational approximation.
+    # A rational approximation of the standard normal quantile of (1 + odds) / 2.
     odds = 1.0 - 2.0 * total / room
     square = odds * odds
     quantile = odds * (1.2533 - 0.537 * square) / (1.0 - 0.6818 * square)
@@ -152,10 +152,10 @@ def _start(block, columns, size, top, room, total, usual):
 
 @inline
 def _move(tau, residual, free, search, enough):
-    """The step of every row that moves, and the state after it."""
+    """Return ``τ`` after a step of every row that moves, and the new state of the search."""
     size, positive = magnitude(residual), residual > 0.0
     newton = tau + residual / free
-    # An end that stays for the second time counts less.
+    # The residual of an end that is retained twice is scaled down (Anderson and Björck).
     share = 1.0 - residual / where(positive, search.more, search.less)
     share = where(share > _LEAST, share, 0.5)
     side = where(positive, 1.0, -1.0)
@@ -163,11 +163,11 @@ def _move(tau, residual, free, search, enough):
     more = where(positive, residual, search.more * share)
     less = where(positive, search.less * share, residual)
     low, high = where(positive, tau, search.low), where(positive, search.high, tau)
-    # A point on the other side of the root, as far as is known.
+    # While the root is not bracketed: a point that is probably beyond it.
     step = search.flatness * size + search.least
     reach = where(search.reach > 0.0, _FARTHER * search.reach, step)
     outer = where(positive, minimum(tau + reach, 0.5 * tau), tau - reach)
-    # In the bracket: Newton's step, if the last was good; on the chord; or the middle.
+    # In the bracket: Newton's step if the last was good, else the chord, else the middle.
     chord = low + (high - low) * (more / (more - less))
     chord = where((low < chord) & (chord < high), chord, 0.5 * (low + high))
     fast = (size <= _SLOW * search.last) & (low < newton) & (newton < high)
@@ -184,7 +184,7 @@ def _move(tau, residual, free, search, enough):
 
 @inline
 def _descend(block, w, u, columns, base, tau, total, fixed, search, passes):
-    """``τ`` relative to the base after some steps, or with little residual; and the state."""
+    """Return ``τ`` relative to ``base`` after at most ``passes`` steps, and the search state."""
     enough = 0.25 * math.sqrt(np.finfo(w.dtype).eps) * maximum(total, 1.0)
     for _ in range(passes):
         residual, free = _residual(block, w, u, columns, base, tau, fixed, total)
@@ -196,10 +196,10 @@ def _descend(block, w, u, columns, base, tau, total, fixed, search, passes):
 
 @inline
 def _keep_undecided(block, size, stride, base, search):
-    """Leave only entries in the block of which the bracket does not say where they lie.
+    """Keep only entries in the block whose KKT status the bracket does not determine.
 
     Returns:
-        The columns of the block, and the sum of the bounds of the others that are met.
+        The number of columns of the block, and the sum of the bounds of removed entries at them.
     """
     width, columns, real = width_of(block.w), 0, block.w.dtype.type
     store(block.near, 0, base)
@@ -237,7 +237,7 @@ def _keep_undecided(block, size, stride, base, search):
 
 @inline
 def _lowest_above(block, columns, total, high):
-    """The lowest score of a row block that is not below ``τ``."""
+    """Return the lowest score of a row block that is not below ``τ``."""
     width, low = width_of(block.w), block.w.dtype.type(-math.inf)
     while True:
         between = 0
@@ -246,7 +246,7 @@ def _lowest_above(block, columns, total, high):
             between += count((w > low) & (w < high) & (load(block.u, k) > 0.0))
         if between == 0:
             return high
-        # The middle one in the order of the row stands for the median.
+        # The middle entry in the order of the row replaces the median as the pivot.
         seen, pivot = 0, high
         for k in range(columns * width):
             w = block.w[k]
@@ -269,7 +269,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
     """Write ``τ`` of the usual rows as a number and a small rest, and whether they are solved.
 
     ``top`` is the largest score with a positive bound, ``room`` the sum of the bounds; a row is
-    solved at a residual of ``tolerance``, but for rounding. In the fallback there is no other way.
+    solved if its residual is within ``tolerance`` and rounding. ``fallback`` allows a second base.
     """
     size, total, zero = rows.shape[1], load(block.totals, 0), zeros_like(top)
     tau, search = _start(block, columns, size, top, room, total, usual)
@@ -290,7 +290,7 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
             residual, free = _residual(
                 block, block.few_w, block.few_u, few, near, rest, fixed, total
             )
-            # What the rounding of entries may leave is accepted from a second look on.
+            # From the second sum on, the rounding errors of entries are accepted.
             enough = tolerance * strict * (1.0 + 0.25 * sqrt(free)) + rounding
             ends = magnitude(residual) <= enough
             solved, strict = usual & ends, 1.0
@@ -309,6 +309,6 @@ def solve_csparsemax(block, rows, columns, top, room, usual, tolerance, fallback
 
 @inline
 def csparsemax_share(score, bound, near, rest):
-    """A share without its bound, and whether it may be at its bound."""
+    """Return shares before they are bounded, and which entries may be at their bounds."""
     share = maximum((score - near) - rest, 0.0)
     return share, share > 0.0

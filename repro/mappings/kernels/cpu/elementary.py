@@ -1,7 +1,7 @@
 """Powers of vectors without tables, calls or divisions, in both precisions.
 
-Relative errors are a few roundings. All constants are computed: coefficients of power series and of
-an interpolation.
+Relative errors are a few units in the last place. All constants are computed: coefficients of power
+series and of an interpolation polynomial.
 """
 
 import math
@@ -16,7 +16,7 @@ from repro.mappings.kernels.cpu.simd import Vector, bits_of, real_of, rounded, w
 
 
 class Format(NamedTuple):
-    """A floating point format, and how long the series must be in it."""
+    """Floating-point format, with the numbers of terms that series need for its precision."""
 
     real: Any
     mantissa: int
@@ -25,7 +25,7 @@ class Format(NamedTuple):
     log_terms: int
 
     def bits(self, number: float) -> int:
-        """The bits of a number as an integer."""
+        """Return the bits of a number in this format as an integer."""
         return int(self.real(number).view(f"i{self.real().itemsize}"))
 
 
@@ -34,20 +34,20 @@ _FORMATS = {
     types.float64: Format(np.float64, 52, 1023, 13, 21),
 }
 _ROUGH_LOG_TERMS, _ROUGH_EXP_TERMS = 6, 5
-"""How long the series are where steps are taken that others follow."""
+"""Degrees of the series in :func:`rough_power`, for steps whose errors later steps correct."""
 _LOG2_HIGH = round(math.log(2) * 2**15) / 2**15
 _LOG2_LOW = math.log(2) - _LOG2_HIGH
-"""``log 2`` as a number of so few bits that its multiples are exact, and the rest."""
+"""``log 2`` less ``_LOG2_HIGH``, which has so few bits that its multiples are exact."""
 
 
 def for_each_format(make: Callable[[Format], Any]) -> Any:
-    """Make a function of vectors that kernels call, given what makes it for a format."""
+    """Return a function of vectors for kernels; ``make`` creates it for one format."""
     functions = {Vector(real): make(number) for real, number in _FORMATS.items()}
     return chosen_by_type(lambda *kinds: functions[kinds[0]])
 
 
 def polynomial(real: Any, coefficients: Sequence[float]) -> Any:
-    """Make a polynomial, given its coefficients from the highest power to the lowest."""
+    """Return a function that evaluates a polynomial; the highest coefficient comes first."""
     series = tuple(real(value) for value in coefficients)
 
     @inline
@@ -62,14 +62,14 @@ def polynomial(real: Any, coefficients: Sequence[float]) -> Any:
 
 @for_each_format
 def exponential(number):
-    """``e^x`` for ``x`` between the logarithms of the smallest and the largest number."""
+    """Return ``e^x`` for ``x`` between the logarithms of the smallest and largest normal number."""
     log2_e, rounder = 1 / math.log(2), 1.5 * 2.0**number.mantissa
     bias, shift = number.bias, number.mantissa
     factorials = [math.factorial(k) for k in range(number.exp_terms, -1, -1)]
     series = polynomial(number.real, [1 / factorial for factorial in factorials])
 
     def exponential(x):
-        # Added and subtracted again, the rounder leaves an integer in the low bits.
+        # Adding the rounder rounds to an integer, which is then in the low bits.
         shifted = x * log2_e + rounder
         whole = shifted - rounder
         rest = (x - whole * _LOG2_HIGH) - whole * _LOG2_LOW
@@ -79,15 +79,16 @@ def exponential(number):
 
 
 def _log1p_share(degree: int) -> np.ndarray:
-    """Coefficients of a polynomial close to ``log(1 + x) / x`` for ``1 + x`` in ``[√½, √2]``.
+    """Return coefficients of a polynomial close to ``log(1 + x) / x``, ``1 + x`` in ``[√½, √2]``.
 
-    The highest power comes first. A polynomial, as a division takes longer than all its terms.
+    The highest power comes first. A rational function would need a division, which takes longer
+    than all terms of the polynomial.
     """
     half_root = np.longdouble(0.5) ** np.longdouble(0.5)
     centre, reach = (3 * half_root - 2) / 2, half_root / 2
     angles = np.longdouble(np.pi) * (np.arange(degree + 1) + np.longdouble(0.5)) / (degree + 1)
     places = centre + reach * np.cos(angles)
-    # Divided differences keep all digits where a system of equations would lose half of them.
+    # Divided differences are accurate; solving a system of equations would lose half the digits.
     differences = np.log1p(places) / places
     for k in range(1, degree + 1):
         differences[k:] = (differences[k:] - differences[k - 1 : -1]) / (places[k:] - places[:-k])
@@ -99,12 +100,12 @@ def _log1p_share(degree: int) -> np.ndarray:
 
 @for_each_format
 def logarithm(number):
-    """``log height`` for ``height = 1 + below`` in ``(0, 1]``, accurate also near one."""
+    """Return ``log(height)`` for ``height = 1 + below`` in ``(0, 1]``, accurate also near one."""
     shift, one_bits = number.mantissa, number.bits(1.0)
     to_biased, counter = one_bits - number.bits(math.sqrt(0.5)), 2.0**number.mantissa
     counter_bits, offset = number.bits(counter), counter + number.bias
     series = _log1p_share(number.log_terms)
-    # One loop over all terms would not be unrolled.
+    # Odd and even terms are summed apart: one loop over all terms would not be unrolled.
     odd, even = (polynomial(number.real, series[start::2]) for start in range(2))
 
     def logarithm(below, height):
@@ -112,7 +113,7 @@ def logarithm(number):
         biased = (bits + to_biased) >> shift
         near_one = real_of((bits + one_bits) - (biased << shift))
         exponent = real_of(biased + counter_bits) - offset
-        # Above √½ the series takes ``below`` itself, whose digits the rounding of height lost.
+        # From √½ on, use `below` itself, some of whose digits are rounded off in `height`.
         rest = where(exponent == 0.0, below, near_one - 1.0)
         square = rest * rest
         value = odd(square) * rest + even(square)
@@ -123,9 +124,9 @@ def logarithm(number):
 
 @for_each_format
 def power(number):
-    """``height^exponent``, ``exponent > 0``, ``below = height - 1`` in ``[-1, 0]``; zero at zero.
+    """Return ``height^exponent`` for ``exponent > 0`` and ``below = height - 1`` in ``[-1, 0]``.
 
-    Too small a result is zero.
+    The result is zero if the height is zero, or if it would underflow.
     """
     lowest = (8 - number.bias) * math.log(2)
 
@@ -141,9 +142,9 @@ def power(number):
 
 @for_each_format
 def rough_power(number):
-    """``height^exponent`` to five digits, ``exponent > 0``, for positive normal heights.
+    """Return ``height^exponent`` to five digits, for ``exponent > 0`` and positive normal heights.
 
-    Logarithms are to base two, and no case is apart. Too small a result is next to zero.
+    Logarithms are to base two, without special cases. Results that would underflow are tiny.
     """
     bias, shift, half_root_bits = number.bias, number.mantissa, number.bits(math.sqrt(0.5))
     rounder, lowest = 1.5 * 2.0**number.mantissa, 2.0 - number.bias
@@ -166,11 +167,11 @@ def rough_power(number):
 
 @for_each_format
 def reciprocal(number):
-    """``1 / x`` for positive ``x``, to five digits."""
+    """Return ``1 / x`` for positive ``x``, to five digits."""
     mirrored, balance = 2 * number.bits(1.0), 16 / 17
 
     def reciprocal(x):
-        # Mirrored bits are up to an eighth too much; each step then squares the relative error.
+        # The mirrored bits are up to an eighth too large; each step squares the relative error.
         guess = real_of(mirrored - bits_of(x)) * balance
         guess = guess * (2.0 - x * guess)
         return guess * (2.0 - x * guess)

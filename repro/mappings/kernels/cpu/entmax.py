@@ -14,7 +14,7 @@ from repro.mappings.kernels.cpu.parallel import run
 _RATIONAL = (1.0, 0.5)
 """Orders ``r = α - 1`` at which no powers are needed."""
 _POWER_COST = 6
-"""Cost of an entry where powers are taken, relative to one that is only read and written."""
+"""Cost of an entry that needs powers, relative to one that is only read and written."""
 
 
 @allocating
@@ -69,14 +69,14 @@ def entmax_forward(
     scores: Tensor, order: float, orders: Tensor | None = None,
     target: Tensor | None = None, losses: Tensor | None = None, ignored: int = 0,
 ) -> Tensor:  # fmt: skip
-    """Compute ``p`` along the last axis, and losses where there are targets.
+    """Compute α-entmax along the last axis, and losses if targets are given.
 
     Args:
         scores: ``z``, shape ``(..., n)``.
         order: ``r = α - 1`` of all rows.
-        orders: ``r`` of each row, in double precision, instead.
+        orders: ``r`` of each row, in double precision; replaces ``order``.
         target: a class for each row.
-        losses: room for a loss for each row.
+        losses: output for the loss of each row.
         ignored: the target of rows without a loss.
 
     Raises:
@@ -92,7 +92,7 @@ def entmax_forward(
 
 
 def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
-    """``p`` along the last axis with an order for each row, or one for all."""
+    """Compute α-entmax along the last axis with an order for each row, or one for all."""
     return entmax_forward(scores, *_orders(orders))
 
 
@@ -100,7 +100,7 @@ def entmax_backward(
     probs: Tensor, grad: Tensor, order: float,
     orders: Tensor | None = None, order_grads: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """``J g``; writes the gradients of the orders where there is room for them."""
+    """Return ``J g``; write the gradients of the orders to ``order_grads`` if it is given."""
     probs, grad = probs.contiguous(), grad.contiguous()
     out = torch.empty_like(probs)
     run(_backward_rows, probs, 1, probs, grad, order, orders, out, order_grads)
@@ -108,12 +108,12 @@ def entmax_backward(
 
 
 def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
-    """``J g`` with an order for each row, or one for all."""
+    """Return ``J g`` with an order for each row, or one for all."""
     return entmax_backward(probs, grad, *_orders(orders))
 
 
 def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
-    """``J g``, and for each row the gradient of its order."""
+    """Return ``J g``, and the gradient of each row's order."""
     order_grads = probs.new_empty(probs.numel() // probs.size(-1))
     return entmax_backward(probs, grad, *_orders(orders), order_grads), order_grads
 
@@ -121,13 +121,13 @@ def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[T
 def entmax_loss(
     scores: Tensor, target: Tensor, order: float, ignored: int
 ) -> tuple[Tensor, Tensor]:
-    """Losses and ``p`` along the last axis; errors as of :func:`entmax_forward`."""
+    """Compute losses and α-entmax along the last axis; see :func:`entmax_forward` for errors."""
     losses = scores.new_empty(target.shape)
     return losses, entmax_forward(scores, order, None, target.contiguous(), losses, ignored)
 
 
 def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
-    """``g (p - e_y)``."""
+    """Return ``g (p - e_y)``, zero for rows whose target is ignored."""
     probs, target, grads = probs.contiguous(), target.contiguous(), grads.contiguous()
     out = torch.empty_like(probs)
     run(_loss_backward_rows, probs, 1, probs, target, ignored, grads, out)
@@ -135,7 +135,7 @@ def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: 
 
 
 def _orders(orders: Tensor) -> tuple[float, Tensor | None]:
-    """One order for all rows, or else one for each."""
+    """Split orders into a number for all rows, and None or the orders of each row."""
     if orders.numel() == 1:
         return orders.item(), None
     return 0.0, orders.detach().double().contiguous()

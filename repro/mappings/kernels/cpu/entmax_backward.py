@@ -9,8 +9,8 @@ threshold, ``∂p/∂r = (p - s - r p log p) / r²`` (Correia et al. 2019, Propo
 For ``r > 1`` slopes grow without bound as ``p`` falls, overflow, and are so far apart that
 ``g - m`` loses all digits where one of them dominates. Therefore, in double precision:
 
-- slopes are relative to the largest, that of the smallest share; the factor that is left is applied
-  last, or if it overflows, by logarithms; what exceeds the largest number of the type is set to it;
+- slopes are relative to the largest, that of the smallest share; the remaining factor is applied
+  last, by logarithms if it overflows; results are clipped to the largest number of the type;
 - gradients are relative to that of the entry with the largest slope, which leaves its differences
   exact. A common shift of the gradients of a row changes nothing.
 """
@@ -49,19 +49,19 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 _DENSE = 512
-"""Rows up to this length are read whole at ``r = 1`` and ``½``: listing entries takes longer."""
+"""Longest rows read whole at ``r = 1`` and ``½``; listing entries with mass would take longer."""
 _CHUNK = 256
 """Entries that are added up in the precision of the row before the sum is widened."""
 _NEAR = 0.25
 """Below this ``θ`` the curvature is a series."""
 _CURVATURE_TERMS = 10
 _HIGHEST = 700.0
-"""Logarithm of the largest slope that is a factor; its inverse is a normal number, too."""
+"""Logarithm of the largest slope that is applied as a factor; its inverse is normal, too."""
 
 
 @inline
 def _slope(share, order):
-    """``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
+    """Return ``s = p^{1-r}`` for ``r <= 1``, zero off the support."""
     if order == 1.0:
         return where(share > 0.0, 1.0, 0.0)
     if order == 0.5:
@@ -71,7 +71,7 @@ def _slope(share, order):
 
 @inline
 def _sparsemax_row(probs, grads, out):
-    """Sparsemax: on the support ``g`` less its mean."""
+    """Write the gradient of a row of sparsemax: on the support, ``g`` less its mean."""
     size, width = probs.shape[0], width_of(probs)
     whole = size // width * width
     last = load_first(probs, whole, size - whole, 0.0) > 0.0
@@ -89,7 +89,7 @@ def _sparsemax_row(probs, grads, out):
 
 @inline
 def _entmax15_row(probs, grads, out):
-    """1.5-entmax, with ``s = √p``."""
+    """Write the gradient of a row of 1.5-entmax, with ``s = √p``."""
     size, width = probs.shape[0], width_of(probs)
     whole = size // width * width
     last = _slope(load_first(probs, whole, size - whole, 0.0), 0.5)
@@ -110,7 +110,7 @@ def _entmax15_row(probs, grads, out):
 
 @for_each_format
 def _near_curvature(number):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and a quarter."""
+    """Return ``(e^θ - 1 - θ) / θ²`` for ``θ`` between zero and a quarter."""
     factorials = [math.factorial(k + 2) for k in range(_CURVATURE_TERMS - 1, -1, -1)]
     series = polynomial(number.real, [1 / factorial for factorial in factorials])
     return lambda theta: series(theta)
@@ -118,7 +118,7 @@ def _near_curvature(number):
 
 @inline
 def _listed_row(support, k, order, wants_order):
-    """Gradients of the ``k``-th row's entries for ``r <= 1``; returns that of the order."""
+    """Write the gradients of the ``k``-th row's entries for ``r <= 1``; return that of ``r``."""
     width, real = width_of(support.shares), support.shares.dtype.type
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     zero, order = splat(real(0)), real(order)
@@ -150,7 +150,7 @@ def _listed_row(support, k, order, wants_order):
 
 @inline
 def _row_above_2(support, k, order):
-    """Gradients of the ``k``-th row's entries for ``r > 1``; returns that of the order."""
+    """Write the gradients of the ``k``-th row's entries for ``r > 1``; return that of ``r``."""
     width, floor, reference = width_of(support.shares), math.inf, 0.0
     start, end = support.starts[k], support.starts[k] + support.sizes[k]
     if start == end:
@@ -175,7 +175,7 @@ def _row_above_2(support, k, order):
         store(support.grads, j, grad)
         positive = share > 0.0
         share = where(positive, share, 1.0)
-        # Since the slopes' mean of the gradients is zero, the term in ``s`` adds nothing.
+        # The mean of the gradients weighted by s is now zero, so the term in s vanishes.
         terms = share * (1.0 - order * logarithm(share - 1.0, share)) * grad
         moved += where(positive, terms, 0.0)
     log_factor = (1.0 - order) * math.log(floor)
@@ -194,7 +194,7 @@ def _row_above_2(support, k, order):
 
 @inline
 def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, start, stop):
-    """Gradients of rows, and of their orders where there is room for them.
+    """Write gradients of rows, and of their orders unless ``order_grads`` is empty.
 
     There is one ``order``, or one for each row in ``orders``. Entries with mass are listed in the
     precision of the rows (``narrow``), or in double precision for ``r > 1`` (``wide``).
@@ -233,7 +233,7 @@ def backward_rows(probs, grads, order, orders, out, order_grads, narrow, wide, s
 
 @inline
 def loss_backward_rows(probs, targets, ignored, grads, out, start, stop):
-    """``g (p - e_y)`` of rows, zero where the target is ignored."""
+    """Write ``g (p - e_y)`` of rows, zero where the target is ignored."""
     size, width = probs.shape[1], width_of(probs)
     whole = size // width * width
     for i in range(start, stop):

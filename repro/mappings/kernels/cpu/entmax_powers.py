@@ -1,4 +1,4 @@
-"""α-entmax for orders at which powers are needed, short and long rows, both precisions.
+"""α-entmax for orders that need powers, for short and long rows in both precisions.
 
 The equation is that of ``entmax_solver.py``, ``N(c) = ‖[w + c]_+‖_{1/r} = 1`` with ``r = α - 1``.
 Powers are of heights ``h = (w + c) / c``, and the unknown is ``1 / c - 1``, which keeps its digits
@@ -15,12 +15,12 @@ as ``r -> 0`` (softmax). Two curves are distinguished:
     The norm is not convex across its kinks, where an entry gets mass with infinite slope. Newton's
     steps start at the root of sparsemax, an upper bound, and are taken while they stay in a bracket
     and halve the excess; else the bracket is halved geometrically. Computed in double precision.
-    Entries tied at the threshold have no digits beside ``c``: then the logarithm of the height of
-    the lowest entry with mass is halved instead (:func:`_solve_tied`).
+    Heights of entries tied at the threshold have no digits relative to ``c``: then the logarithm of
+    the height of the lowest entry with mass is found by bisection (:func:`_solve_tied`).
 
-Excesses are logarithms in double precision, which are few. The rest that the rounding of a sum of
-shares leaves takes part in the excess and in the factor of the results, without which errors of
-rows with thousands of tied entries are 2.5e-7 instead of 1.7e-7.
+Excesses are computed by logarithms in double precision, of which there are few. The rounding error
+of a sum of shares enters the excess and the factor of the results; without it, errors of rows with
+thousands of tied entries are 2.5e-7 instead of 1.7e-7.
 """
 
 import math
@@ -78,53 +78,53 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 _UNSCREENED_ORDER = 0.2
-"""Above this ``r`` short rows are screened, too: at 50 columns it saves α = 1.75 41 %."""
+"""Above this ``r`` short rows are screened, too: for α = 1.75 and 50 columns this saves 41 %."""
 _SMALLEST_ORDER = 1e-20
-"""Stands for ``r = 0``, softmax: ``log(1 + r x) / r`` is then ``x`` to the last bit."""
+"""Replaces ``r = 0`` (softmax): ``log(1 + r x) / r`` is then ``x`` to the last bit."""
 _LARGEST_ORDER = 1e9
-"""Stands for larger ``r``: all mass is on entries as large as the largest."""
+"""Replaces larger ``r``: all mass is on entries that tie with the largest."""
 _ROUGH_EXCESS, _ROUGH_STEP = 8e-3, 1.6e-2
 """Excess before the last rough step, for ``r > ½``, and ``r`` times it for ``r <= ½``.
 
-Newton's step leaves about ``0.6 r²`` of the square of the excess for N(0, 1) scores. What is left
-is then below the excess at which the last step is taken, so that one exact pass is enough.
+Newton's step leaves about ``0.6 r²`` times the square of the excess for N(0, 1) scores. This is
+below the excess at which the last step is taken, so that one exact pass is enough.
 """
 _LARGEST_CUT = 1.0 - 1e-6
-"""A step that takes all of ``c`` away only seems to: its slope has five digits."""
+"""Largest relative decrease of ``c``: slopes of five digits may suggest a decrease to zero."""
 _EXCESS_ABOVE_2 = 1e-12
-"""Excess at the end for ``r > 1``; the normalization takes it away."""
+"""Excess at which steps end for ``r > 1``; normalization removes it."""
 _HALVED = 0.5
-"""For ``r > 1`` a Newton step is only taken after one that left less than this of the excess."""
+"""For ``r > 1`` a Newton step is taken only if the last step left less than this of the excess."""
 _RATIONAL_START = 0.3
-"""Above this ``r`` steps on lane maxima begin at the root of 1.5-entmax or sparsemax."""
+"""Above this ``r`` steps on lane maxima start at the root of 1.5-entmax or sparsemax."""
 _BOUND_ROUNDING = 1e-4
-"""By which bounds from rough powers are loosened."""
+"""Relative amount by which bounds from rough powers are loosened."""
 _KINK, _SHARP_KINK, _WIDE_KINK = 2e-7, 6e-8, 1.4e-14
-"""Error of ``log Σ p`` beyond rounding, for ``r <= ½``, above, and in double precision."""
+"""Errors of ``log Σ p`` that rounding does not explain: ``r <= ½``, ``r > ½``, double precision."""
 _ENDINGS = 4
-"""Times that the last step is taken in double precision; more than one if it has met a kink."""
+"""Maximum number of last steps in double precision; more than one if a kink was met."""
 _TIED_BELOW, _TIED_ABOVE = -1e-12, 1e-4
 """For ``r > 1``, heights between these have few digits."""
 _KINKED = 1e-12
-"""Excess that is left for ``r > 1`` only where a rounding of ``c`` decides about an entry.
+"""Excess above which, for ``r > 1``, the rounding of ``c`` decides whether an entry has mass.
 
 Rows with more are solved by logarithms; with 1e-8 here, float64 values are up to 1e-8 off.
 """
 _DEEPEST, _SHALLOWEST = -700.0, math.log(1e-2)
-"""Between these is, relative to ``c``, the logarithm of the lowest height of tied rows."""
+"""Bounds of the logarithm of the lowest height of tied rows, the upper one relative to ``c``."""
 _HALVINGS = 64
 
 
 @inline
 def _excess(total, rise, order):
-    """``r log(Σ p)`` of double vectors, from sums relative to ``c`` and ``1 / c - 1``."""
+    """Return ``r log(Σ p)`` of double vectors, from sums relative to ``c`` and ``1 / c - 1``."""
     share, c = 1.0 / total, 1.0 / (1.0 + rise)
     return logarithm(-1.0 * rise * c, c) - order * logarithm(share - 1.0, share)
 
 
 @chosen_by_type
 def _precise_excess(total, rise, order):
-    """:func:`_excess` of vectors of either precision, computed in double."""
+    """Return ``r log(Σ p)`` of vectors of either precision, computed in double; see `_excess`."""
     if total.real == types.float64:
         return lambda total, rise, order: _excess(total, rise, order)
 
@@ -138,7 +138,7 @@ def _precise_excess(total, rise, order):
 
 @inline
 def _compensated(block, mass, lost):
-    """A sum along each row, given what its terms have lost, and the rest that rounding leaves."""
+    """Return a compensated sum along each row, and its remaining rounding error."""
     if block.in_lanes:
         total = mass + lost
         return total, (mass - total) + lost
@@ -148,7 +148,7 @@ def _compensated(block, mass, lost):
 
 @inline
 def _sums(block, columns, rise, slowness):
-    """``Σ h^{1/r}`` and its rest, and ``Σ h^{1/r - 1}`` to five digits; keeps ``h^{1/r}``."""
+    """Return ``Σ h^{1/r}``, its rounding error, rough ``Σ h^{1/r - 1}``; store ``h^{1/r}``."""
     width = width_of(block.w)
     mass = lost = slope = zeros_like(rise)
     for k in range(0, columns * width, width):
@@ -165,7 +165,7 @@ def _sums(block, columns, rise, slowness):
 
 @inline
 def _newton_cut(total, slope, excess):
-    """The share of ``c`` that Newton's step for the norm takes away, given its logarithm."""
+    """Return the relative decrease of ``c`` by Newton's step for the norm, given its logarithm."""
     # 1 - exp(-x) loses digits for small x, where the Padé approximant is exact.
     near = excess / (1.0 + excess * (0.5 + excess * (1.0 / 12.0)))
     far = 1.0 - exponential(maximum(minimum(-1.0 * excess, 60.0), -60.0))
@@ -175,7 +175,7 @@ def _newton_cut(total, slope, excess):
 
 @inline
 def _rough_step(block, columns, rise, order, slowness):
-    """The share of ``c`` that a step takes away, and the excess, from powers of five digits."""
+    """Return the relative decrease of ``c`` by a step, and the excess, by powers of five digits."""
     width, growth = width_of(block.w), rise + 1.0
     total = slope = zeros_like(rise)
     for k in range(0, columns * width, width):
@@ -196,14 +196,14 @@ def _rough_step(block, columns, rise, order, slowness):
 
 @inline
 def _new_bracket(order, size):
-    """Bounds of ``1 / c`` that hold for so many entries, and the excess before."""
+    """Return bounds of ``1 / c`` for ``size`` entries, and infinity as the previous excess."""
     zero, high = zeros_like(order), exponential(minimum(order * math.log(size), -_DEEPEST))
     return zero + 0.5, 2.0 * high, zero + math.inf
 
 
 @inline
 def _advance(block, rise, cut, excess, order, bracket):
-    """``1 / c - 1`` after a step, the bracket after it, and where there is no way to go."""
+    """Return ``1 / c - 1`` and the bracket after a step, and which rows cannot move."""
     low, high, last = bracket
     newton, above_2 = maximum((rise + cut) / (1.0 - cut), 0.0), order > 1.0
     if is_narrow(block) or count(above_2) == 0:
@@ -220,10 +220,10 @@ def _advance(block, rise, cut, excess, order, bracket):
 
 @inline
 def _bound(block, columns, order, slowness):
-    """A lower bound of ``1 / c - 1`` from the lane maxima of the rows.
+    """Return a lower bound of ``1 / c - 1`` from the lane maxima of the rows.
 
-    Steps begin, for larger ``r``, at the root of a curve without powers; one Newton step with
-    powers follows, as a second leaves out no more entries.
+    For larger ``r``, it starts at the root of a curve without powers; one Newton step with powers
+    follows, as a second one would exclude no more entries.
     """
     rise = zeros_like(order)
     rational, above_2 = order > _RATIONAL_START, order > 1.0
@@ -237,7 +237,7 @@ def _bound(block, columns, order, slowness):
 
 @inline
 def _descend_roughly(block, columns, rise, order, slowness, usual):
-    """``1 / c - 1`` after the last rough step."""
+    """Return ``1 / c - 1`` after the last rough step."""
     bracket, moves = _new_bracket(order, columns * width_of(block.w)), usual
     enough = where(order > 0.5, _ROUGH_EXCESS * order, _ROUGH_STEP)
     for _ in range(PASSES):
@@ -258,7 +258,7 @@ def _take_last_step(block, columns, rise, cut, slowness):
     made zero.
 
     Returns:
-        The sum of the shares and its rest, by how much it fell, and ``Σ p w``.
+        The sum of the shares, its rounding error, its decrease, and ``Σ p w``.
     """
     width = width_of(block.w)
     mass = moment = lost = less = zeros_like(rise)
@@ -330,7 +330,7 @@ def _solve_powers(block, columns, rise, order, slowness, usual):
 
 @inline
 def _has_ties(block, columns, rise):
-    """Rows of which a height has few digits."""
+    """Return which rows have a height with few digits."""
     width, found = width_of(block.w), zeros_like(rise)
     for k in range(0, columns * width, width):
         w = load(block.w, k)
@@ -341,7 +341,7 @@ def _has_ties(block, columns, rise):
 
 @inline
 def _move_down(block, columns, distance):
-    """Take entries relative to one that is so much above zero; return the lowest one above it."""
+    """Subtract ``distance`` from all entries; return the lowest one that is still positive."""
     width, lowest = width_of(block.w), splat(block.w.dtype.type(np.inf))
     for k in range(0, columns * width, width):
         w = load(block.w, k) - distance
@@ -352,7 +352,7 @@ def _move_down(block, columns, distance):
 
 @inline
 def _raised(block, columns, rise, slowness):
-    """Write ``(w + rise)^{1/r}``; return the sum and that of ``p w``."""
+    """Store ``p = (w + rise)^{1/r}`` in ``shares``; return ``Σ p`` and ``Σ p w``."""
     width, rise = width_of(block.w), splat(block.w.dtype.type(rise))
     mass = moment = zeros_like(rise)
     for k in range(0, columns * width, width):
@@ -369,8 +369,8 @@ def _raised(block, columns, rise, slowness):
 def _solve_tied(block, columns, order):
     """Solve a long row with ``r > 1`` whose entries next to the threshold have few digits.
 
-    Entries are taken relative to the lowest with mass, which is next to the threshold or just above
-    it, and the logarithm of its height is halved.
+    Entries are taken relative to the lowest with mass, which is close to the threshold, and the
+    logarithm of its height is found by bisection.
     """
     width, c, anchors = width_of(block.w), load(block.scales, 0), zeros_like(load(block.w, 0))
     for k in range(0, columns * width, width):
@@ -402,12 +402,12 @@ def _write_powers(problem, block, i, k):
 
 @inline
 def solve_powers(problem, block, states, state, first, stop):
-    """α-entmax at any order of the rows of a block that are in a state."""
+    """Compute α-entmax at any order, for the rows of a block that are in a given state."""
     rows, last = problem.rows, stop - 1
     low, high = (LOWEST_ORDER, 1.0) if is_narrow(block) else (_SMALLEST_ORDER, _LARGEST_ORDER)
     for k in range(block.orders.shape[0]):
         r = order_of(problem, min(first + k, last))
-        # Rows in other states, and NaN, get some number that suits the precision.
+        # Rows in other states, and NaN, get an order that is valid in this precision.
         block.orders[k] = block.w.dtype.type(min(max(r, low), high) if r >= 0.0 else 1.0)
     columns = take_lane_maxima(block, rows, first, last)
     order = load(block.orders, 0)

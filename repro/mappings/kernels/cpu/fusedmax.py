@@ -1,24 +1,24 @@
-"""Fusedmax: total variation of the entries that can have mass, and its projection to the simplex.
+"""Fusedmax: total variation of the entries that can have mass, projected onto the simplex.
 
-Of the levels ``y`` of total variation only what lies above the threshold ``τ`` counts, and the set
+Only the levels ``y`` of total variation above the threshold ``τ`` matter, and the set
 ``S = {y > t}`` minimizes ``Σ_S (t - x_j) + λ |∂S|`` (Niculae & Blondel 2017, Proposition 2, and the
 coarea formula). An entry at or below ``t - 2 λ`` is not in it: without it the sum falls by at least
 ``2 λ``, and the boundary grows by at most two. No level is farther than ``2 λ`` from its score, so
-``τ >= max x - 1 - 2 λ``; entries below ``max x - 1 - 4 λ`` are outside all these sets, and what
-lies between them are problems of their own, in which each neighbour outside lowers an end by ``λ``.
+``τ >= max x - 1 - 2 λ``; entries below ``max x - 1 - 4 λ`` are outside all these sets. They split
+the row into independent problems, in which each such neighbour lowers the adjacent end by ``λ``.
 
 *Short rows* are solved in tiles. With ``λ`` added to both ends of the row, every run of ``S`` has
 two ends that cost ``λ``; in ``T = t + 2 λ`` the maximum is that of ``Σ_S (x_j - T)`` and ``2 λ``
-for each entry of ``S`` that comes next after another. One pass over the candidates finds it, and
-the size of ``S``, which is Newton's step towards ``τ``, from a lower bound: the threshold of
-sparsemax for the lane maxima. Then the runs of ``S`` are split: if the levels of a run are not all
-equal, some are above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
+for each entry of ``S`` directly after another. One pass over the candidates finds it and the size
+of ``S``, which give Newton's step towards ``τ``, from a lower bound: the threshold of sparsemax for
+the lane maxima. Then the runs of ``S`` are split: if the levels of a run are not all equal, some
+are above the mean ``m`` of its heights ``v``, and ``{y > m}`` is the set of the largest
 ``Σ (v_j - m) - λ |∂|``. As the upper side of a split is known, the heights beside it are moved by
-``λ`` towards each other, and the parts do not see each other any more.
+``λ`` towards each other, after which the parts are independent.
 
-*Other rows*, and those that are not done by then, take the linear algorithm of ``segments.py`` in
-double precision. Its candidates are above a bound of the threshold: as a set has at most twice as
-many ends as entries, ``τ`` is at least that of sparsemax less ``2 λ``.
+*Other rows*, and those not solved in a tile, are solved by the linear algorithm of ``segments.py``
+in double precision. Its candidates are above a bound of the threshold: as a set has at most twice
+as many ends as entries, ``τ`` is at least that of sparsemax less ``2 λ``.
 """
 
 import math
@@ -62,55 +62,52 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 LEAST, MOST = 1e-5, 0.5
-"""Tiles are used for such ``λ``.
-
-Below, float32 does not tell ties; above, ``λ`` takes digits of shares.
-"""
+"""Range of ``λ`` for tiles: below, float32 does not resolve ties; above, shares lose digits."""
 _COARSE = 1e-2
 _LOOSER = 1.0 + 1e-6
 _PASSES = 64
 _LEVEL_PASSES = 200
 _STEPS = 2
-"""Newton steps for the bound of the threshold; more leave out few more entries."""
+"""Newton steps for the bound of the threshold; more would exclude few more entries."""
 _MARGIN = 1e-6
 _ROUNDS = 24
-"""Splits, one inside the other, after which a row is left to the linear algorithm."""
+"""Depth of nested splits after which a row is left to the linear algorithm."""
 
 
 class Tile(NamedTuple):
     """Workspace for short rows."""
 
-    block: Any  # heights ``x - max x``, column by column, and numbers of the rows
-    rank_lists: Any  # their positions among the allowed entries of the row, row by row
-    ranks: Any  # the same, column by column
-    bonuses: Any  # ``2 λ`` where an entry comes next after another, or 1 where it is linked to it
-    insides: Any  # best sums over sets that end with an entry, one column later, or levels
-    bests: Any  # best sums over sets that end with it or before, or differences
-    positions: Any  # numbers from zero on
+    block: Any  # heights ``x - max x``, column by column, and values per row
+    rank_lists: Any  # positions of candidates among the allowed entries of the row, row by row
+    ranks: Any  # ``rank_lists``, column by column
+    bonuses: Any  # ``2 λ`` where candidates are adjacent; later 1 where linked to the one before
+    insides: Any  # best sums over sets that end with an entry, one column later; later levels
+    bests: Any  # best sums over sets that end with an entry or before; later scratch for splits
+    positions: Any  # the integers from zero on
     lasts: Any  # the rank of the last allowed entry of each row
 
 
 class Line(NamedTuple):
     """Workspace for one row in double precision."""
 
-    times: Any  # the first five are those of ``segments.py``
+    times: Any  # this and the next four are the arguments of ``sweep`` in ``segments.py``
     knots_at: Any
     knots: Any
     lows: Any
     highs: Any
     heights: Any  # listed entries relative to the largest
-    gaps: Any  # whether allowed entries lie before each, and behind the last
+    gaps: Any  # whether unlisted allowed entries lie before each listed one, and after the last
     levels: Any  # means of segments
-    sizes: Any  # their lengths
-    ones: Any  # a weight for each entry
+    sizes: Any  # lengths of segments
+    ones: Any  # unit weights of entries
     jumps: Any  # where the level of a piece rises and falls
     places: Any  # positions of the listed entries
-    segments: Any  # their segments
+    segments: Any  # segment of each listed entry
 
 
 @allocating
 def new_tile(rows):
-    """Workspace for short rows; of no use for long ones."""
+    """Allocate the workspace for short rows; for long rows it is not usable."""
     block = new_block(rows, rows, rows.shape[1] <= TILED)
     memory = np.empty((5, block.w.shape[0]), rows.dtype)
     positions = np.empty(stride_of(rows), rows.dtype)
@@ -124,7 +121,7 @@ def new_tile(rows):
 
 @allocating
 def new_line(rows):
-    """Workspace for one row."""
+    """Allocate the workspace for one row."""
     n = rows.shape[1]
     reals, integers = np.empty((10, 2 * n + 1)), np.empty((3, n + 2 * width_of(rows)), np.int32)
     reals[9, :] = 1.0
@@ -139,7 +136,7 @@ def new_line(rows):
 
 @inline
 def _keep(entries, top, limit, lowest, positions, seen, lists, ranks, taken):
-    """Append what is above a limit, and its ranks; return both counts."""
+    """Append entries above a limit and their ranks; return the end and the allowed entries seen."""
     here, w = entries - top > lowest, candidate(entries, top, 1.0)
     above = w > limit
     store(lists, taken, compress(w, above))
@@ -149,7 +146,7 @@ def _keep(entries, top, limit, lowest, positions, seen, lists, ranks, taken):
 
 @inline
 def _take(tile, rows, first, last):
-    """Fill the tile with candidates and their ranks; return how many columns there are."""
+    """Fill the tile with candidates and their ranks; return the number of columns."""
     block, ranks, positions = tile.block, tile.rank_lists, tile.positions
     width, stride, columns, size = width_of(block.w), stride_of(rows), 0, rows.shape[1]
     whole, lowest = size // width * width, -np.finfo(rows.dtype).max
@@ -175,9 +172,9 @@ def _take(tile, rows, first, last):
 
 @inline
 def _link(heights, ranks, columns, lasts, lam, bonuses):
-    """Raise the ends of the rows by ``λ``; write ``2 λ`` where an entry comes next after another.
+    """Raise the ends of the rows by ``λ``; write ``2 λ`` where an entry directly follows another.
 
-    Past the last candidate of a row, ranks are of no use, and do no harm.
+    Past the last candidate of a row, ranks are meaningless but harmless.
     """
     width, before = width_of(heights), splat(heights.dtype.type(-2))
     for k in range(0, columns * width, width):
@@ -190,13 +187,13 @@ def _link(heights, ranks, columns, lasts, lam, bonuses):
 
 @inline
 def _ascend(heights, bonuses, columns, level, enough, insides, bests):
-    """``T`` of every lane up to an excess mass, from below, and the step that is left to take.
+    """Return ``T`` of every lane, from below, to within an excess mass, and the step still to take.
 
-    ``T`` stays below the root by more than its rounding: just above it, entries tied at the
-    threshold would be out of ``S``, and nothing would bring them back.
+    ``T`` stays below the root by more than its rounding: just above the root, entries tied at the
+    threshold would leave ``S`` and never return.
 
-    Also writes, one column later, the maxima over sets that end with each candidate, and over
-    those that end with it or before.
+    Also store, one column later, the maxima over sets that end with each candidate, and over those
+    that end with it or before.
     """
     width, zero, below = width_of(heights), zeros_like(level), 2.0 * np.finfo(heights.dtype).eps
     step = zero
@@ -213,7 +210,7 @@ def _ascend(heights, bonuses, columns, level, enough, insides, bests):
             best, best_size = where(better, inside, best), where(better, inside_size, best_size)
             store(insides, k + width, inside)
             store(bests, k + width, best)
-        # The maximum is the mass, and the size of its set the slope.
+        # The maximum is the mass, and the size of the maximizing set the slope.
         step = (best - 1.0) / best_size
         higher = (level + step) - below
         moves = (best > 1.0 + enough) & (higher > level)
@@ -227,11 +224,11 @@ def _ascend(heights, bonuses, columns, level, enough, insides, bests):
 def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
     """Replace candidates by their heights above ``t``, less ``λ`` at the ends of runs of ``S``.
 
-    Bonuses become links: one where an entry of ``S`` comes next after another. What is not in ``S``
-    is far below.
+    Bonuses become links: one where an entry of ``S`` directly follows another. Heights of entries
+    outside ``S`` become -1, which gets no share.
 
     Returns:
-        Where there are links.
+        The lanes with links.
     """
     width = width_of(heights)
     after = linked = level < level
@@ -250,10 +247,10 @@ def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
 def _share_out(levels, links, ranks, columns, step):
     """Replace levels by shares, and ranks by those of the first entries of segments.
 
-    What is left of ``T`` takes part in small differences only.
+    The last step of ``T`` is subtracted from small differences, which keeps its digits.
 
     Returns:
-        By how much the sum of the shares exceeds one, and how many are positive.
+        The sum of the shares less one, and the number of positive shares.
     """
     width, zero = width_of(levels), zeros_like(step)
     excess, lost, size, leader = zero - 1.0, zero, zero, zero
@@ -263,7 +260,7 @@ def _share_out(levels, links, ranks, columns, step):
         store(levels, k, share)
         store(ranks, k, leader)
         size += where(share > 0.0, 1.0, 0.0)
-        # Compensated: a share may be larger than the sum.
+        # Compensated summation by the two-sum algorithm: a share may be larger than the sum.
         larger = excess + share
         part = larger - excess
         lost += (excess - (larger - part)) + (share - part)
@@ -273,10 +270,10 @@ def _share_out(levels, links, ranks, columns, step):
 
 @inline
 def _split(heights, links, columns, lam, means, spare):
-    """Write the levels of linked heights, which get moved, and keep links of those that are tied.
+    """Write the levels of linked heights, modifying these, and remove links where levels differ.
 
     Returns:
-        Which rows are not done.
+        The rows that need more splits.
     """
     width = width_of(heights)
     zero = zeros_like(load(heights, 0))
@@ -302,7 +299,8 @@ def _split(heights, links, columns, lam, means, spare):
             found = where(load(links, k) > 0.0, found, 0.0)
             found = found + (load(heights, k) - load(means, k))
             store(spare, k, found)
-        # Back along each run, an entry is in the upper set if its sum exceeds what it may pass on.
+        # Backwards along each run: an entry is in the upper set if its sum exceeds the threshold
+        # given by the side of the next entry.
         after = upper = split_rows = none
         for k in range((columns - 1) * width, -1, -width):
             here = load(spare, k) > where(after, where(upper, -lam, lam), 0.0)
@@ -319,7 +317,7 @@ def _split(heights, links, columns, lam, means, spare):
 
 @inline
 def _solve_tile(tile, rows, first, last, lam):
-    """Fill lists with shares and groups; mark rows that are to be solved in another way by zero."""
+    """Fill the lists with shares and groups; the scale is zero for rows that are not solved."""
     block = tile.block
     width, stride, one = width_of(block.w), stride_of(rows), splat(rows.dtype.type(1))
     block.orders[:] = 1.0
@@ -345,7 +343,7 @@ def _solve_tile(tile, rows, first, last, lam):
     for k in range(0, columns * width, width):
         share = load(heights, k)
         store(heights, k, where(share > 0.0, maximum(share - surplus, 0.0), 0.0))
-    # A step back means that T is above the root, where what is tied at the threshold is missing.
+    # A negative step means that T is above the root, where entries tied at the threshold are lost.
     near = (magnitude(excess) <= 2.0 * rounding) & (step >= -0.25 * rounding)
     store(block.scales, 0, where(near & ~undone, 1.0, 0.0))
     for j in range(0, columns, width):
@@ -374,14 +372,14 @@ def _write(tile, k, rows, i, out, groups):
 
 @inline
 def height_of(row, j, top):
-    """An entry relative to another, in double precision; infinite ones are the largest number."""
+    """Return an entry less ``top`` in double precision; infinities become the largest number."""
     largest = np.float64(np.finfo(row.dtype).max)
     return min(max(np.float64(row[j]), -largest), largest) - top
 
 
 @inline
 def blank(row, probs, groups):
-    """Fill a row with zeros, or NaN; return its largest entry, and whether that is all."""
+    """Fill a row with zeros, or NaN; return its largest score, and whether the row is finished."""
     a, b, c, d, bad = lane_maxima(row)
     top = highest(maximum(maximum(a, b), maximum(c, d)))
     fill(probs, math.nan if bad > 0 else 0.0)
@@ -392,7 +390,7 @@ def blank(row, probs, groups):
 
 @inline
 def _list_above(row, limit, places):
-    """List the positions of entries above a limit; return how many."""
+    """List the positions of entries above a limit; return their number."""
     size, width, found = row.shape[0], width_of(row), 0
     whole = size // width * width
     for j in range(0, whole, width):
@@ -408,14 +406,14 @@ def _list_above(row, limit, places):
 
 @inline
 def _narrowed(heights, places, count, lam):
-    """Keep of scores less the largest, which are above ``-1 - 4 λ``, what can have mass.
+    """Remove entries that cannot have mass; heights are scores less the largest.
 
     Returns:
-        How many are left.
+        The number of entries left.
     """
     tau, kept = -1.0, 0
     for _ in range(_STEPS):
-        # Newton's method for sparsemax from below stays below.
+        # Newton's method for sparsemax, started from below, stays below the root.
         mass = size = 0.0
         for k in range(count):
             above = heights[k] - tau
@@ -432,7 +430,7 @@ def _narrowed(heights, places, count, lam):
 
 @inline
 def _gaps_between(row, top, places, many, gaps):
-    """Write 1 where allowed entries lie between two that are listed, or before, or after them."""
+    """Write 1 where unlisted allowed entries lie between, before or after the listed ones."""
     after, limit = 0, np.float64(np.finfo(row.dtype).max)
     for k in range(many + 1):
         place = places[k] if k < many else row.shape[0]
@@ -446,9 +444,9 @@ def _gaps_between(row, top, places, many, gaps):
 
 @inline
 def _add_segments(line, first, size, lam, found):
-    """Write the mean of every segment of a piece, its length, and the segments of the entries.
+    """Write the mean and length of every segment of a piece, and the segments of its entries.
 
-    Segments are numbered from ``found``; returned is the next number.
+    Segments are numbered from ``found``; the next free number is returned.
     """
     before, mass, length = 0, 0.0, 0.0
     for k in range(size):
@@ -463,7 +461,7 @@ def _add_segments(line, first, size, lam, found):
 
 @inline
 def _find_segments(line, many, lam):
-    """Total variation of the listed entries, those apart from each other on their own."""
+    """Solve total variation of the listed entries, each contiguous piece separately."""
     found = first = 0
     for k in range(many):
         line.heights[k] -= lam * (line.gaps[k] + line.gaps[k + 1])
@@ -483,7 +481,7 @@ def _find_segments(line, many, lam):
 
 @inline
 def _simplex_level(levels, sizes, many):
-    """``τ`` with ``Σ n [y - τ]_+ = 1``, by Newton's method from below, and the sum.
+    """Return ``τ`` with ``Σ n [y - τ]_+ = 1``, by Newton's method from below, and the sum.
 
     The largest level is subtracted from all of them first, and ``τ`` is relative to it.
     """
@@ -509,7 +507,7 @@ def _simplex_level(levels, sizes, many):
 
 @inline
 def _solve_row(row, lam, line, probs, groups):
-    """Fusedmax of a row; a group has the number of its first entry."""
+    """Compute fusedmax of one row; a group is numbered by the position of its first entry."""
     top, settled = blank(row, probs, groups)
     if settled:
         return
@@ -531,7 +529,7 @@ def _solve_row(row, lam, line, probs, groups):
 
 @inline
 def solve_fusedmax(rows, lam, probs, groups, tile, line, start, stop):
-    """Fusedmax of rows, and the segments of their entries."""
+    """Compute fusedmax of rows, and the segments of their entries."""
     block = tile.block
     tiled, group = block.in_lanes and LEAST <= lam <= MOST, width_of(block.w)
     for first in range(start, stop, group):

@@ -1,8 +1,9 @@
 """Kernels and launchers of fusedmax and oscarmax, and their derivative.
 
-Gradients are means over groups less the mean over the support. The kernels number a group after one
-of its entries, and most groups have no other: there the mean is the gradient itself. Entries whose
-group is not their own position come last. Any other numbers are right as well.
+Gradients are means over groups less the mean over the support. The kernels number a group by the
+position of one of its entries, usually the only one, where the mean is the gradient itself. Entries
+whose group is not their own position are handled last. Any other group numbers below the length of
+the row are valid as well.
 """
 
 import numpy as np
@@ -54,7 +55,7 @@ def _oscar_rows(kind, scores, lam, probs, groups, size, start, stop):
 
 @inline
 def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out):
-    """Write the means of groups, which may include the entry after which they are named."""
+    """Write the means of groups, including for the entry whose position is the group's number."""
     for k in range(listed):
         group = groups[places[k]]
         own = (groups[group] == group) & (probs[group] > 0.0)
@@ -73,7 +74,7 @@ def _write_others(probs, groups, grads, mean, places, listed, totals, sizes, out
 
 @inline
 def _differentiate(probs, groups, grads, out, spans, places, totals, sizes, start, stop):
-    """``J g`` of rows: of vectors of entries with mass only, most rows having few."""
+    """Write ``J g`` of rows; only vectors that contain mass are visited, mostly few of a row."""
     size, width, zero = probs.shape[1], width_of(probs), splat(probs.dtype.type(0))
     whole = size // width * width
     for i in range(start, stop):
@@ -118,12 +119,12 @@ def _backward_rows(kind, probs, groups, grads, out, size, start, stop):
 
 
 def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-    """Fusedmax along the last axis, and the segments of its entries."""
+    """Compute fusedmax along the last axis, and the segments of its entries."""
     return _forward(_fused_rows, scores, lam, _FUSED)
 
 
 def oscarmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-    """Oscarmax along the last axis, and the clusters of its entries."""
+    """Compute oscarmax along the last axis, and the clusters of its entries."""
     return _forward(_oscar_rows, scores, lam, _OSCAR)
 
 
@@ -135,7 +136,7 @@ def _forward(kernel: Kernel, scores: Tensor, lam: float, cost: int) -> tuple[Ten
 
 
 def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
-    """``J g``."""
+    """Return ``J g`` for the Jacobian ``J`` of fusedmax or oscarmax with these groups."""
     probs, groups, grad = probs.contiguous(), groups.contiguous(), grad.contiguous()
     out = torch.empty_like(probs)
     run(_backward_rows, probs, _BACKWARD, probs, groups, grad, out)

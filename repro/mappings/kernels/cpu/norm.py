@@ -6,8 +6,8 @@ With ``x = z - max z`` and the unknown ``c = -τ`` in ``(0, 1]`` both are ``p �
 ``c Σ ρ^e ‖ρ‖_{e+1}^{1-e} = 1``. Entries at or below -1 have no mass.
 
 Newton's method starts at ``c = 1``, an upper bound, and stops when a step is below ``1e-14 c``; a
-step that leaves the bracket, or is not half as long as the one before, is replaced by halving the
-bracket. All is computed in double precision, of the entries that can have mass.
+step that leaves the bracket, or is longer than half of the one before, is replaced by bisection.
+Only entries that can have mass are considered, and all computation is in double precision.
 """
 
 import math
@@ -47,7 +47,7 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 _PASSES = 100
-"""Newton's method needs about six passes, halving 53."""
+"""Maximum number of iterations; Newton's method needs about six, bisection 53."""
 _ROUNDING = 1e-14
 _FORWARD, _BACKWARD = 4, 2
 """Cost of an entry, relative to one that is only read and written."""
@@ -55,7 +55,7 @@ _FORWARD, _BACKWARD = 4, 2
 
 @inline
 def _raised(below, height, exponent, plain):
-    """``ρ^e`` for ``ρ = 1 + below``, without logarithms if all rows have a plain exponent."""
+    """Return ``ρ^e``, ``ρ = 1 + below``; ``plain`` is 1 or 2 if ``e`` is that in all rows."""
     if plain == 1.0:
         return height
     if plain == 2.0:
@@ -65,7 +65,7 @@ def _raised(below, height, exponent, plain):
 
 @inline
 def _sums(block, columns, c, exponent, plain):
-    """``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; keeps ``ρ^e``."""
+    """Return ``Σ ρ^{e-1}``, ``Σ ρ^e`` and ``Σ ρ^{e+1}``; store ``ρ^e`` in ``shares``."""
     width, growth = width_of(block.w), 1.0 / c
     lower = first = upper = zeros_like(c)
     for k in range(0, columns * width, width):
@@ -81,12 +81,12 @@ def _sums(block, columns, c, exponent, plain):
 
 @inline
 def _find_root(block, columns, exponent, plain, squared, usual):
-    """``c`` of every row, by Newton's method in a bracket from its upper end."""
+    """Return ``c`` of every row, by Newton's method in a bracket, started at its upper end."""
     low = zeros_like(exponent)
     c = high = last = low + 1.0
     moves = usual
     for _ in range(_PASSES):
-        # The left side of the equation, which is one at the root, and its derivative in c.
+        # The left-hand side of the equation, which is one at the root, and its derivative in c.
         lower, first, upper = _sums(block, columns, c, exponent, plain)
         inverse = 1.0 / maximum(upper, 1.0)
         if squared:
@@ -111,7 +111,7 @@ def _find_root(block, columns, exponent, plain, squared, usual):
 
 @inline
 def _solve_rows(rows, exponent, exponents, squared, probs, block, start, stop):
-    """Normmax or sq-pnorm-max of rows, ``e`` being their exponent."""
+    """Compute normmax or sq-pnorm-max of rows, given the exponents ``e``."""
     block.orders[:] = 1.0
     for first in range(start, stop, rows_in(block)):
         last, plain = min(first + rows_in(block), stop) - 1, exponent
@@ -148,12 +148,12 @@ def _norm_rows(kind, scores, exponent, exponents, squared, probs, size, start, s
     return 0
 
 
-# Derivatives, of the entries with mass, in double precision
+# Derivatives are computed for entries with mass only, in double precision.
 
 
 @inline
 def _raise_share(share, exponent):
-    """``share^exponent`` for a share in ``(0, 1]``."""
+    """Return ``share^exponent`` for a share in ``(0, 1]``."""
     if exponent == 0.0:
         return 1.0
     if exponent == 0.5:
@@ -163,9 +163,9 @@ def _raise_share(share, exponent):
 
 @inline
 def _squared_row(shares, vector, count, order, slopes):
-    """``J v`` of sq-pnorm-max on the support, written over ``v``.
+    """Overwrite ``v`` by ``J v`` for sq-pnorm-max, on the support.
 
-    ``K v - w <w, v> / Σ w`` with the inverse Hessian ``K = diag(s) - κ y yᵀ`` and ``w = K 1``.
+    ``J v = K v - w <w, v> / Σ w``, the inverse Hessian ``K = diag(s) - κ y yᵀ`` and ``w = K 1``.
     """
     total = along = 0.0
     for k in range(count):
@@ -187,7 +187,7 @@ def _squared_row(shares, vector, count, order, slopes):
 
 @inline
 def _normmax_row(shares, vector, count, alpha, slopes, wants_alpha):
-    """``J v`` of normmax on the support, written over ``v``; returns ``<∂p/∂α, v>``, if wanted.
+    """Overwrite ``v`` by ``J v`` for normmax, on the support; return ``<∂p/∂α, v>`` if requested.
 
     ``J = (I - p 1ᵀ) diag(d) (I - 1 pᵀ)`` with ``d = p^{2-α} ‖p‖_α^{α-1} / (α - 1)``.
     """
@@ -203,7 +203,7 @@ def _normmax_row(shares, vector, count, alpha, slopes, wants_alpha):
     for k in range(count):
         slopes[k] *= scale
     if wants_alpha:
-        # Shares drift at a fixed threshold, which moves, and are normalized.
+        # The derivative at a fixed threshold, then of the threshold and of the normalization.
         norm, lowered, drift = top * total ** (1.0 / alpha), 0.0, 0.0
         for k in range(count):
             height = shares[k] / norm
@@ -254,38 +254,38 @@ def _norm_backward_rows(
 
 
 def normmax_forward(scores: Tensor, alpha: float) -> Tensor:
-    """Normmax along the last axis."""
+    """Compute normmax along the last axis."""
     return _forward(scores, 1.0 / (alpha - 1.0), None, False)
 
 
 def normmax_forward_rows(scores: Tensor, alphas: Tensor) -> Tensor:
-    """Normmax with an alpha for each row, or one for all."""
+    """Compute normmax along the last axis, with ``α`` for each row, or one for all."""
     return _forward(scores, 0.0, 1.0 / (_each(alphas, scores) - 1.0), False)
 
 
 def normmax_backward(probs: Tensor, grad: Tensor, alpha: float) -> Tensor:
-    """``J g``."""
+    """Return ``J g`` for the Jacobian ``J`` of normmax."""
     return _backward(probs, grad, alpha, None, False, None)
 
 
 def normmax_backward_rows(probs: Tensor, grad: Tensor, alphas: Tensor) -> tuple[Tensor, Tensor]:
-    """``J g``, and for each row the gradient of its alpha."""
+    """Return ``J g`` for the Jacobian ``J`` of normmax, and the gradient of each row's ``α``."""
     alpha_grads = probs.new_empty(probs.numel() // probs.size(-1))
     return _backward(probs, grad, 0.0, _each(alphas, probs), False, alpha_grads), alpha_grads
 
 
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
-    """Sq-pnorm-max along the last axis."""
+    """Compute sq-pnorm-max along the last axis."""
     return _forward(scores, 1.0 / (p - 1.0), None, True)
 
 
 def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
-    """``J g``."""
+    """Return ``J g`` for the Jacobian ``J`` of sq-pnorm-max."""
     return _backward(probs, grad, p, None, True, None)
 
 
 def _each(orders: Tensor, rows: Tensor) -> Tensor:
-    """A number for each row."""
+    """Expand parameters to one for each row, in double precision."""
     count = rows.numel() // rows.size(-1)
     return orders.detach().double().reshape(-1).expand(count).contiguous()
 
@@ -301,7 +301,7 @@ def _backward(
     probs: Tensor, grad: Tensor, order: float, orders: Tensor | None, squared: bool,
     order_grads: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """Gradients of the scores; writes those of the orders."""
+    """Return the gradients of the scores; write those of the orders to ``order_grads``."""
     probs, grad = probs.contiguous(), grad.contiguous()
     out = torch.empty_like(probs)
     run(

@@ -1,18 +1,18 @@
-"""Oscarmax: isotonic regression of the largest entries, projected to the simplex.
+"""Oscarmax: isotonic regression of the largest entries, projected onto the simplex.
 
-On the simplex the penalty is ``-λ Σ k p_[k]`` and a constant. With levels ``y`` from isotonic
+On the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant. With levels ``y`` from isotonic
 regression of ``v_k = x_[k] + λ k``, ``Σ [y - t]_+`` is the largest ``Σ_{k<m} (v_k - t)``, so
 ``τ = max_m (Σ_{k<m} v_k - 1) / m``, and the best ``m`` is the size of the support (Niculae &
 Blondel 2017). There the mean of ``v_k`` over the last entries of the support is above
 ``τ >= max x - 1``, however many are taken: entries below ``max x - 1 - λ (n - 1)`` have no mass.
 
 Only entries that can be in the support are sorted. With ``A(c) = Σ [x - c]_+`` the sum of the ``m``
-largest entries is at most ``A(c) + m c`` for any ``c``, and equal to it where ``m`` entries are
-above ``c``. So a few levels ``c`` bound the sum from above by straight lines, and with it
+largest entries is at most ``A(c) + m c`` for any ``c``, with equality if ``m`` entries are above
+``c``. So a few levels ``c`` bound the sum from above by straight lines, and with it
 ``q(m) = Σ_{k<m} (x_[k] + λ k) - 1 - m τ``, which is zero at the size of the support and nowhere
-positive. Between two crossings of the lines the bound of ``q`` is convex: if it is negative at the
-ends, the support has no such size. ``τ`` is replaced by a lower bound, the largest value of
-``(Σ_{k<m} (x_[k] + λ k) - 1) / m`` over the sizes ``m`` that the levels cut off.
+positive. Between two crossings of the lines the bound of ``q`` is convex: if it is negative at both
+ends, the support has no size in between. ``τ`` is replaced by a lower bound, the largest value of
+``(Σ_{k<m} (x_[k] + λ k) - 1) / m``, where ``m`` is the number of entries above one of the levels.
 """
 
 import math
@@ -41,35 +41,35 @@ from repro.mappings.kernels.cpu.simd import (
 )
 
 FEW = 24
-"""Lists up to this length are sorted whole, which takes less time than to leave entries out."""
+"""Longest list that is sorted without screening, which would take longer than it saves."""
 LEVELS = 8
 _SHORT = 160
-"""Lists up to this length are compared with themselves by vectors; others are sorted by digits."""
+"""Longest list that is sorted by comparing all pairs, with SIMD; others are sorted by digits."""
 _DIGITS = 256
 _MARGIN = 1e-6
 
 
 class Workspace(NamedTuple):
-    """Room for one row."""
+    """Workspace for one row."""
 
     heights: Any  # listed entries relative to the largest, in the precision of the rows
-    ranks: Any  # the number of entries before each
-    places: Any  # their positions in the row
-    order: Any  # the list in descending order
-    spare: Any  # room for sorting it
+    ranks: Any  # rank of each listed entry
+    places: Any  # position of each listed entry in the row
+    order: Any  # permutation that sorts the list in descending order
+    spare: Any  # buffer for sorting ``order``
     keys: Any  # magnitudes of the heights, as integers
-    spare_keys: Any  # room for sorting them
-    counts: Any  # entries with each byte at each place of a key
-    values: Any  # entries in this order, raised
+    spare_keys: Any  # buffer for sorting ``keys``
+    counts: Any  # histograms of the bytes of the keys, one for each place
+    values: Any  # sorted entries plus ``λ`` times the rank
     levels: Any  # sums of the blocks of isotonic regression
-    sizes: Any  # their lengths
-    masses: Any  # ``A`` at a few levels
-    lines: Any  # these levels
+    sizes: Any  # lengths of the blocks
+    masses: Any  # ``A(c)`` at each level of ``lines``
+    lines: Any  # the levels ``c`` for screening
 
 
 @allocating
 def new_workspace(rows):
-    """Room for one row."""
+    """Allocate the workspace for one row."""
     n, width = rows.shape[1], width_of(rows)
     listed = np.empty((2, n + 2 * width), rows.dtype)
     integers, reals = np.empty((3, n + 2 * width), np.int32), np.empty((5, n + LEVELS))
@@ -82,7 +82,7 @@ def new_workspace(rows):
 
 @inline
 def _keep(entries, first, top, limit, heights, places, taken):
-    """Append what is above a limit."""
+    """Append the entries above a limit to a list; return its new length."""
     height = candidate(entries, top, 1.0)
     above = height > limit
     store(heights, taken, compress(height, above))
@@ -92,9 +92,9 @@ def _keep(entries, first, top, limit, heights, places, taken):
 
 @inline
 def _gather(row, top, limit, heights, places):
-    """List the entries above a limit, relative to the top, and their positions; return how many.
+    """List the entries above a limit, relative to the largest, and positions; return their number.
 
-    The list of heights is filled up to whole vectors.
+    The list of heights is padded with ``-inf`` to whole vectors.
     """
     size, step, taken = row.shape[0], width_of(row), 0
     whole = size // step * step
@@ -108,7 +108,7 @@ def _gather(row, top, limit, heights, places):
 
 @inline
 def _above(heights, size, one, other):
-    """``A(c)`` of two levels, and how many entries are above each."""
+    """Return ``A(c)`` and the number of entries above ``c`` for two levels ``c``."""
     mass = found = other_mass = other_found = splat(heights.dtype.type(0))
     for k in range(0, size, width_of(heights)):
         entries = load(heights, k)
@@ -122,21 +122,21 @@ def _above(heights, size, one, other):
 
 @inline
 def _excess(mass, level, size, lam, tau):
-    """The bound of ``q`` on the line of a level."""
+    """Return the upper bound of ``q(size)`` from one level."""
     return mass + size * (level - tau + 0.5 * lam * (size - 1.0)) - 1.0
 
 
 @inline
 def _value(mass, level, size, lam):
-    """``(Σ_{k<m} (x_[k] + λ k) - 1) / m`` for the entries above a level."""
+    """Return ``(Σ_{k<m} (x_[k] + λ k) - 1) / m`` for the ``m`` entries above a level."""
     return level + (mass - 1.0) / np.float64(size) + 0.5 * lam * (size - 1.0)
 
 
 @inline
 def _lowest(heights, size, lam, floor, masses, levels):
-    """A level that no entry of the support is below, given one that is too low, the floor.
+    """Return a lower bound of the entries in the support, at least ``floor``, which also is one.
 
-    Heights are the scores above it less the largest, filled up to whole vectors.
+    Heights are the scores above the floor less the largest, padded to whole vectors.
     """
     real, tau, found = heights.dtype.type, -math.inf, 0.0
     for k in range(LEVELS):
@@ -148,7 +148,7 @@ def _lowest(heights, size, lam, floor, masses, levels):
         tau = max(tau, _value(masses[k], levels[k], first, lam))
         tau = max(tau, _value(masses[k + 1], levels[k + 1], found, lam))
     most = np.float64(found)
-    # Every mass is a sum of so many rounded terms, none larger than the floor.
+    # Bound of the rounding error of a mass: its terms are at most as large as the floor.
     rounding = floor * np.finfo(heights.dtype).eps * (8.0 + size / width_of(heights))
     if not _excess(masses[LEVELS - 1], levels[LEVELS - 1], most, lam, tau) < most * rounding:
         return floor
@@ -161,9 +161,9 @@ def _lowest(heights, size, lam, floor, masses, levels):
 
 @inline
 def _by_comparison(heights, size, ranks, order):
-    """Write the positions of heights, filled up to whole vectors, from the largest to the smallest.
+    """Argsort heights, padded to whole vectors, in descending order, by comparing all pairs.
 
-    Equal heights keep their order.
+    The sort is stable.
     """
     step, lane = width_of(heights), numbered(load(heights, 0))
     for k in range(0, size, step):
@@ -183,7 +183,7 @@ def _by_comparison(heights, size, ranks, order):
 
 @chosen_by_type
 def _magnitude_bits(height):
-    """An integer that is larger for lower heights, which are at most zero."""
+    """Return an integer key that increases as the height, which is at most zero, decreases."""
     single = height == types.float32
     real, integer = (np.float32, np.int32) if single else (np.float64, np.int64)
     return lambda height: np.int64(real(abs(height)).view(integer))
@@ -191,9 +191,9 @@ def _magnitude_bits(height):
 
 @inline
 def _by_digits(room, size):
-    """Write the positions of heights from the largest to the smallest, by a radix sort.
+    """Argsort heights in descending order, by a radix sort.
 
-    Equal heights keep their order; bytes are counted from the last to the first.
+    The sort is stable; it proceeds from the least to the most significant byte.
     """
     order, spare, keys, spare_keys = room.order, room.spare, room.keys, room.spare_keys
     counts, places = room.counts, room.heights.itemsize
@@ -218,7 +218,7 @@ def _by_digits(room, size):
 
 @inline
 def _write_clusters(levels, sizes, found, places, order, probs, groups):
-    """Write the shares of all blocks, which sum to one, and where the first of each is.
+    """Write the share of every entry, and the position of the first entry of its block.
 
     ``τ`` is relative to the largest level, which is the first.
     """
@@ -241,13 +241,13 @@ def _write_clusters(levels, sizes, found, places, order, probs, groups):
 
 @inline
 def _below(row, bound):
-    """A bound with room for rounding, in the precision of a row."""
+    """Lower a bound by more than its rounding error, and cast it to the type of a row."""
     return row.dtype.type(max(bound - _MARGIN * (1.0 - bound), -np.finfo(row.dtype).max))
 
 
 @inline
 def solve_oscarmax(rows, lam, probs, groups, room, start, stop):
-    """Oscarmax of rows, and the clusters of their entries."""
+    """Compute oscarmax of rows, and the clusters of their entries."""
     floor = -(1.0 + lam * (rows.shape[1] - 1))
     heights, places, order = room.heights, room.places, room.order
     for i in range(start, stop):
@@ -263,7 +263,7 @@ def solve_oscarmax(rows, lam, probs, groups, room, start, stop):
             _by_comparison(heights, many, room.ranks, order)
         else:
             _by_digits(room, many)
-        # The entries in their order, raised by λ times their rank, up to the end of the support.
+        # Sorted entries plus λ times their rank; the support ends where their mean is largest.
         mass, best, support = -1.0, -math.inf, 0
         for k in range(many):
             room.values[k] = height_of(row, places[order[k]], top) + lam * k

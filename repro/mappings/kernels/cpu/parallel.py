@@ -1,10 +1,10 @@
 """Rows shared among threads: those of the OpenMP library that torch itself uses.
 
-After an operator of torch these threads keep their processors busy for a while as they wait for the
-next one, and threads of our own would have to take the processors from them. So work is given to
-those that wait, by the library's own entry point, within microseconds; no Python runs there. Where
-torch uses another library, and in a fork, where its threads are lost, a pool of Python threads does
-the work: compiled code runs without the global lock.
+After an operator of torch these threads spin for a while as they wait for the next one, and other
+threads would compete with them for processors. So work is given to the waiting threads within
+microseconds, through the library's own entry point; no Python runs there. If torch uses another
+library, and in a forked process, which lacks those threads, a pool of Python threads does the work:
+compiled code releases the global interpreter lock.
 
 Rows do not depend on each other, so results are the same to the last bit however they are split.
 """
@@ -26,32 +26,32 @@ from numba import typeof, types
 from torch import Tensor
 
 Kernel = Callable[..., int]
-"""Called with a range of rows, start and stop, last; returns a number that is added up."""
+"""Function whose last arguments are a range of rows, start and stop; its results are summed."""
 GRAIN = 2**16
-"""Entries of a cheap kernel that are worth waking a Python thread."""
+"""Least number of entries of a cheap kernel for which waking a Python thread pays off."""
 _OPENMP_GRAIN = 2**14
-"""Entries of a cheap kernel that are worth an OpenMP thread, which need not be woken."""
+"""Least number of entries of a cheap kernel for which an OpenMP thread, already awake, pays off."""
 TILE = 16
 """Ranges of short rows begin at multiples of this, the most rows that are solved together."""
 _SHORT = 2**12
-"""Work of a row that may be solved together with others."""
+"""Rows with at most this much work are batched: their ranges begin at multiples of ``TILE``."""
 _RANGES = 4
-"""Ranges for each OpenMP thread: threads that are done early take more."""
+"""Number of ranges per OpenMP thread, so that threads that finish early can take more."""
 _KINDS = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
-"""Numbers by whose types compiled kernels are told apart."""
+"""Numbers whose types select the compiled version of a kernel."""
 
 
 def run(kernel: Kernel, rows: Tensor, cost: float, *arguments: Any) -> int:
     """Call ``kernel(kind, *arguments, size, start, stop)`` for ranges of rows.
 
     Args:
-        kernel: takes addresses for tensors.
+        kernel: function that takes addresses of tensors.
         rows: a tensor of the shape and type of all rows.
-        cost: of an entry, in units of an entry that is only read and written.
-        arguments: tensors, which must be contiguous; numbers; None for a missing tensor.
+        cost: cost of an entry, relative to one that is only read and written.
+        arguments: contiguous tensors, numbers, or None for a missing tensor.
 
     Returns:
-        The sum of what the calls return.
+        The sum of the results of the calls.
     """
     size = rows.size(-1)
     count, work, kind = rows.numel() // size, int(cost * rows.numel()), _KINDS[rows.dtype]
@@ -103,7 +103,7 @@ class _OpenMP:
         self.parallel.restype = None
 
     def forget(self) -> None:
-        """Do without: the threads of this process, and those of Python, are not in its fork."""
+        """Drop the library and the Python threads, which do not exist in a forked process."""
         self.parallel = None
         _python_threads.cache_clear()
 
@@ -121,7 +121,7 @@ _PASSED = {
 }
 """How arguments are passed, and how they are laid out in a word."""
 _NEXT, _TOTAL, _COUNT, _ROWS, _KERNEL, _ARGUMENTS = range(6)
-"""Words of a task: next row, sum of results, rows, rows of a range, the kernel, its arguments."""
+"""Offsets in a task: next row, sum of results, rows, rows of a range, the kernel, its arguments."""
 
 
 def _run_by_openmp(
@@ -157,7 +157,7 @@ _engines: list[Any] = []
 
 @cache
 def _compiled(kinds: tuple[types.Type, ...]) -> int:
-    """The address of ``void loop(int64 *task)`` for kernels with such arguments."""
+    """Return the address of ``void loop(int64 *task)`` for kernels with these argument types."""
     module = binding.parse_assembly(str(_task_loop(kinds)))
     machine = binding.Target.from_default_triple().create_target_machine()
     engine = binding.create_mcjit_compiler(module, machine)
@@ -167,10 +167,10 @@ def _compiled(kinds: tuple[types.Type, ...]) -> int:
 
 
 def _task_loop(kinds: tuple[types.Type, ...]) -> ir.Module:
-    """Write ``loop`` in LLVM's language, as ``schedule(dynamic)`` of OpenMP works.
+    """Generate ``loop`` as LLVM code, which works like ``schedule(dynamic)`` of OpenMP.
 
     Each thread takes the next range of rows by an atomic addition, calls the kernel for it, and
-    adds what that returns to the total, until there is no range left::
+    adds the result to the total, until no range is left::
 
         while ((start = fetch_add(&next, rows)) < count)
             fetch_add(&total, kernel(*arguments, start, min(start + rows, count)));

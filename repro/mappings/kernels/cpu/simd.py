@@ -1,7 +1,7 @@
 """SIMD vectors as values of compiled functions.
 
-LLVM vectorizes loops over whole vectors only, and never where lanes are exchanged. Here vectors are
-explicit: a :class:`Vector` has arithmetic and comparisons with vectors and numbers, a :class:`Mask`
+LLVM vectorizes only simple loops, and none that permute lanes. Here vectors are explicit: a
+:class:`Vector` supports arithmetic and comparisons with vectors and numbers, a :class:`Mask`
 selects lanes. A vector is as wide as the widest registers of the processor.
 """
 
@@ -38,7 +38,7 @@ class Vector(types.Type):
 
 
 class Mask(types.Type):
-    """A truth value for each lane."""
+    """SIMD mask: a boolean for each lane."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes, self.llvm = lanes, ir.VectorType(ir.IntType(1), lanes)
@@ -53,10 +53,10 @@ class _Model(models.PrimitiveModel):
 
 
 def _operation(typing: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Make what writes LLVM code an operation of compiled functions.
+    """Return a decorator that turns a writer of LLVM code into an operation of compiled functions.
 
-    The decorated function takes a builder, the signature, and the values: arrays as pointers to
-    their first element.
+    The decorated function takes a builder, the signature and the values, where an array is a
+    pointer to its first element.
 
     Args:
         typing: takes the types of the arguments; returns the signature, to whose types they are
@@ -79,7 +79,7 @@ def _operation(typing: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any
             sig = typing(*kinds)
             return sig and (sig, generate)
 
-        # numba reads the names of the arguments, which follow one that is the typing context.
+        # numba reads the names of the arguments, of which the first is the typing context.
         parameters = list(signature_of(write).parameters.values())
         typed.__signature__ = Signature(parameters[1:])  # type: ignore[attr-defined]
         return intrinsic(typed)
@@ -93,7 +93,7 @@ def _constant(values: Iterable[int], element: ir.Type = _HALF) -> ir.Constant:
 
 
 def _spread(builder: Any, kind: ir.VectorType, value: Any) -> Any:
-    """Write a number into all lanes."""
+    """Broadcast a number to all lanes."""
     nothing = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(nothing, value, ir.Constant(_HALF, 0))
     return builder.shuffle_vector(first, nothing, _constant([0] * kind.count))
@@ -106,12 +106,12 @@ def _call(builder: Any, name: str, result: ir.Type, *values: Any) -> Any:
 
 
 def _width(element: ir.Type) -> int:
-    """Width of an element in bits."""
+    """Return the width of an element in bits."""
     return {ir.FloatType(): 32, ir.DoubleType(): 64}.get(element) or int(element.width)
 
 
 def _suffix(kind: ir.VectorType) -> str:
-    """The type's suffix in names of LLVM's intrinsics."""
+    """Return the suffix of the type in names of LLVM intrinsics."""
     letter = "i" if isinstance(kind.element, ir.IntType) else "f"
     return f"v{kind.count}{letter}{_width(kind.element)}"
 
@@ -120,14 +120,14 @@ def _suffix(kind: ir.VectorType) -> str:
 
 
 def _common(kinds: Sequence[types.Type]) -> Vector | None:
-    """The vector type of operands that are vectors of one type or numbers."""
+    """Return the vector type of operands that are vectors of one type or numbers, else None."""
     vectors = {kind for kind in kinds if isinstance(kind, Vector)}
     others = [kind for kind in kinds if not isinstance(kind, Vector | types.Number)]
     return vectors.pop() if len(vectors) == 1 and not others else None
 
 
 def _operands(result: Callable[[Vector], types.Type] = lambda kind: kind) -> Callable[..., Any]:
-    """The typing of an operation on vectors and numbers, given its result for a vector type."""
+    """Return the typing of an operation on vectors and numbers, given its result type."""
 
     def typing(*kinds: types.Type) -> Any:
         common = _common(kinds)
@@ -139,7 +139,7 @@ def _operands(result: Callable[[Vector], types.Type] = lambda kind: kind) -> Cal
 
 
 def _as_vectors(builder: Any, sig: Any, values: Sequence[Any]) -> list[Any]:
-    """The operands as vectors of their common type."""
+    """Convert operands to vectors of their common type."""
     kind = _common(sig.args).llvm  # type: ignore[union-attr]
     return [value if value.type == kind else _spread(builder, kind, value) for value in values]
 
@@ -147,7 +147,7 @@ def _as_vectors(builder: Any, sig: Any, values: Sequence[Any]) -> list[Any]:
 def _define_operator(
     function: Any, typing: Callable[..., Any], write: Callable[..., Any], *kinds: Any
 ) -> None:
-    """Define an operator of Python for some kinds of operands."""
+    """Define a Python operator for some kinds of operands."""
 
     class Template(AbstractTemplate):
         key = function
@@ -177,7 +177,7 @@ def _comparison(symbol: str) -> Callable[..., Any]:
 
 
 def _masks(*kinds: types.Type) -> Any:
-    """The typing of an operation on masks."""
+    """Return the typing of an operation on masks."""
     return kinds[0](*kinds) if all(isinstance(kind, Mask) for kind in kinds) else None
 
 
@@ -209,48 +209,48 @@ _define_operator(operator.invert, _masks, lambda b, sig, mask: b.not_(mask), (Ma
 
 @_operation(lambda value: Vector(value)(value))
 def splat(builder, sig, value):
-    """A number in all lanes."""
+    """Return a vector with a number in all lanes."""
     return _spread(builder, sig.return_type.llvm, value)
 
 
 @_operation(lambda vector: vector(vector))
 def zeros_like(builder, sig, vector):
-    """Zeros in all lanes."""
+    """Return a vector of zeros of the same type."""
     return ir.Constant(vector.type, None)
 
 
 @_operation(lambda vector: vector(vector))
 def numbered(builder, sig, vector):
-    """The numbers of the lanes, as a vector of the same type."""
+    """Return the lane numbers ``0, 1, ...`` as a vector of the same type."""
     return ir.Constant(vector.type, [float(k) for k in range(vector.type.count)])
 
 
 def _select(builder, symbol, one, other):
-    """Write, in every lane, one of two if it compares so with the other, else the other."""
+    """Select ``one`` in the lanes where ``one symbol other`` holds, ``other`` elsewhere."""
     return builder.select(builder.fcmp_ordered(symbol, one, other), one, other)
 
 
 @_operation(_operands())
 def maximum(builder, sig, one, other):
-    """The larger of two in every lane; the other where one of them is NaN."""
+    """Return the larger of two in every lane; ``other`` if either is NaN."""
     return _select(builder, ">", *_as_vectors(builder, sig, (one, other)))
 
 
 @_operation(_operands())
 def minimum(builder, sig, one, other):
-    """The smaller of two in every lane; the other where one of them is NaN."""
+    """Return the smaller of two in every lane; ``other`` if either is NaN."""
     return _select(builder, "<", *_as_vectors(builder, sig, (one, other)))
 
 
 def _choice(mask: Mask, *kinds: types.Type) -> Any:
-    """The typing of a choice; the mask tells the type of a vector that is made of two numbers."""
+    """Return the typing of ``where``; for two numbers the mask determines the vector type."""
     common = _common(kinds) or Vector(_REALS[BITS // mask.lanes])
     return common(mask, *(kind if kind == common else common.real for kind in kinds))
 
 
 @_operation(_choice)
 def where(builder, sig, mask, one, other):
-    """One where a mask holds, the other elsewhere."""
+    """Return ``one`` in the lanes where the mask is true, ``other`` elsewhere."""
     kind = sig.return_type.llvm
     chosen = (v if v.type == kind else _spread(builder, kind, v) for v in (one, other))
     return builder.select(mask, *chosen)
@@ -258,43 +258,43 @@ def where(builder, sig, mask, one, other):
 
 @_operation(lambda one, other: Mask(one.lanes)(one, other))
 def unordered(builder, sig, one, other):
-    """Whether one of two is NaN."""
+    """Return in which lanes either operand is NaN."""
     return builder.fcmp_unordered("uno", one, other)
 
 
 @_operation(lambda vector: Vector(_INTEGERS[vector.real.bitwidth])(vector))
 def bits_of(builder, sig, vector):
-    """The bits as integers."""
+    """Reinterpret the bits of real numbers as integers."""
     return builder.bitcast(vector, sig.return_type.llvm)
 
 
 @_operation(lambda vector: Vector(_REALS[vector.real.bitwidth])(vector))
 def real_of(builder, sig, vector):
-    """Bits as real numbers."""
+    """Reinterpret integers as the bits of real numbers."""
     return builder.bitcast(vector, sig.return_type.llvm)
 
 
 @_operation(lambda vector: Vector(_REALS[vector.real.bitwidth])(vector))
 def rounded(builder, sig, vector):
-    """Integers as real numbers."""
+    """Convert integers to real numbers."""
     return builder.sitofp(vector, sig.return_type.llvm)
 
 
 @_operation(lambda vector: vector(vector))
 def sqrt(builder, sig, vector):
-    """The square root of every lane."""
+    """Return the square root of every lane."""
     return _call(builder, f"llvm.sqrt.{_suffix(vector.type)}", vector.type, vector)
 
 
 @_operation(lambda vector: vector(vector))
 def magnitude(builder, sig, vector):
-    """The absolute value of every lane."""
+    """Return the absolute value of every lane."""
     return _call(builder, f"llvm.fabs.{_suffix(vector.type)}", vector.type, vector)
 
 
 @_operation(lambda mask: types.int64(mask))
 def count(builder, sig, mask):
-    """In how many lanes a mask holds."""
+    """Return the number of lanes where the mask is true."""
     bits = ir.IntType(mask.type.count)
     packed = builder.bitcast(mask, bits)
     return builder.zext(_call(builder, f"llvm.ctpop.i{bits.width}", bits, packed), _WORD)
@@ -304,7 +304,7 @@ def count(builder, sig, mask):
 
 
 def _folded(builder: Any, vector: Any, combine: Callable[..., Any]) -> Any:
-    """All lanes combined, in halves."""
+    """Reduce all lanes to one number, combining halves."""
     lanes = vector.type.count
     size = lanes // 2
     while size:
@@ -316,18 +316,18 @@ def _folded(builder: Any, vector: Any, combine: Callable[..., Any]) -> Any:
 
 @_operation(lambda vector: vector.real(vector))
 def total(builder, sig, vector):
-    """The sum of all lanes."""
+    """Return the sum of all lanes."""
     return _folded(builder, vector, builder.fadd)
 
 
 @_operation(lambda vector: vector.real(vector))
 def highest(builder, sig, vector):
-    """The largest of all lanes, none of which is NaN."""
+    """Return the largest of all lanes, none of which may be NaN."""
     return _folded(builder, vector, lambda one, other: _select(builder, ">", one, other))
 
 
 def _half(builder: Any, vector: Any, part: int) -> Any:
-    """The lower or the upper half of a vector of single precision, in double."""
+    """Return the lower or the upper half of a float32 vector, in double precision."""
     lanes = vector.type.count // 2
     chosen = _constant(part * lanes + k for k in range(lanes))
     narrow = builder.shuffle_vector(vector, vector, chosen)
@@ -336,7 +336,7 @@ def _half(builder: Any, vector: Any, part: int) -> Any:
 
 @_operation(lambda vector: types.float64(vector))
 def wide_total(builder, sig, vector):
-    """The sum of all lanes in double precision."""
+    """Return the sum of all lanes in double precision."""
     if sig.args[0].real == types.float32:
         vector = builder.fadd(_half(builder, vector, 0), _half(builder, vector, 1))
     return _folded(builder, vector, builder.fadd)
@@ -344,19 +344,19 @@ def wide_total(builder, sig, vector):
 
 @_operation(lambda vector: Vector(types.float64)(vector))
 def lower_half(builder, sig, vector):
-    """The lower half of a vector of single precision, in double."""
+    """Return the lower half of a float32 vector, in double precision."""
     return _half(builder, vector, 0)
 
 
 @_operation(lambda vector: Vector(types.float64)(vector))
 def upper_half(builder, sig, vector):
-    """The upper half of a vector of single precision, in double."""
+    """Return the upper half of a float32 vector, in double precision."""
     return _half(builder, vector, 1)
 
 
 @_operation(lambda low, high: Vector(types.float32)(low, high))
 def join(builder, sig, low, high):
-    """Two halves in double precision as one vector in single precision."""
+    """Join two halves in double precision into one float32 vector."""
     narrow = ir.VectorType(ir.FloatType(), low.type.count)
     parts = [builder.fptrunc(half, narrow) for half in (low, high)]
     return builder.shuffle_vector(*parts, _constant(range(2 * narrow.count)))
@@ -366,21 +366,21 @@ def join(builder, sig, low, high):
 
 
 def _address(builder: Any, array: Any, index: Any, lanes: int) -> tuple[Any, int]:
-    """The address of a vector of an array's elements, and its alignment: it may begin anywhere."""
+    """Return the address of a vector in an array, and its alignment, that of one element."""
     element = array.type.pointee
     vector = ir.VectorType(element, lanes).as_pointer()
     return builder.bitcast(builder.gep(array, [index]), vector), _width(element) // 8
 
 
 def _first(builder: Any, lanes: int, many: Any) -> Any:
-    """The mask of the first ``many`` lanes."""
+    """Return the mask of the first ``many`` lanes."""
     vector = ir.VectorType(_HALF, lanes)
     limit = _spread(builder, vector, builder.trunc(many, _HALF))
     return builder.icmp_signed("<", _constant(range(lanes)), limit)
 
 
 def _converted(builder: Any, value: Any, origin: Any, target: Any) -> Any:
-    """A vector of numbers of one type as numbers of another."""
+    """Convert a vector of numbers from one type to another."""
     if origin == target:
         return value
     kind = ir.VectorType(Vector(target).llvm.element, value.type.count)
@@ -427,13 +427,13 @@ def load_first(builder, sig, array, index, many, other):
     )
 )
 def load_first_as(builder, sig, like, array, index, many, other):
-    """Load like :func:`load_first`, in the type of another array."""
+    """Load the first ``many`` lanes, ``other`` in the rest, converted to the type of ``like``."""
     return _load_first(builder, sig, array, index, many, other)
 
 
 @_operation(lambda array, index, vector: types.void(array, types.int64, vector))
 def store(builder, sig, array, index, vector):
-    """Write all lanes."""
+    """Write all lanes to an array from an index on, converted to its type."""
     address, align = _address(builder, array, index, vector.type.count)
     value = _converted(builder, vector, sig.args[-1].real, sig.args[0].dtype)
     builder.store(value, address, align=align)
@@ -441,7 +441,7 @@ def store(builder, sig, array, index, vector):
 
 @_operation(lambda array, index, many, vector: types.void(array, types.int64, types.int64, vector))
 def store_first(builder, sig, array, index, many, vector):
-    """Write the first ``many`` lanes."""
+    """Write the first ``many`` lanes to an array from an index on, converted to its type."""
     lanes = vector.type.count
     address, align = _address(builder, array, index, lanes)
     value = _converted(builder, vector, sig.args[-1].real, sig.args[0].dtype)
@@ -449,28 +449,28 @@ def store_first(builder, sig, array, index, many, vector):
     _call(builder, name, ir.VoidType(), value, address, _HALF(align), mask)
 
 
-# Exchanges of lanes
+# Permutations of lanes
 
 
 def _compressing(mask: int, lanes: int) -> list[int]:
-    """The lane that each lane of a compressed vector comes from."""
+    """Return the source lane of each lane of a compressed vector."""
     kept = [lane for lane in range(lanes) if mask >> lane & 1]
     return kept + [0] * (lanes - len(kept))
 
 
 def _expanding(mask: int, lanes: int) -> list[int]:
-    """The lane of a compressed vector that each lane comes from."""
+    """Return the source lane, in a compressed vector, of each lane of an expanded one."""
     return [(mask & ((1 << lane) - 1)).bit_count() for lane in range(lanes)]
 
 
 _BY_TABLE = BITS == 256 and "+avx2" in FEATURES
-"""Without instructions that compress and expand, LLVM would move lane by lane."""
+"""Whether lanes are permuted by tables: without AVX-512, LLVM compresses lane by lane."""
 
 
 def _permuted(builder: Any, vector: Any, mask: Any, origins: Callable[..., list[int]]) -> Any:
-    """Lanes in the order that a table has for each mask, by an instruction of AVX2.
+    """Permute lanes as a table says for each mask, by an instruction of AVX2.
 
-    It moves 32 bits: halves of lanes in double precision.
+    The instruction permutes units of 32 bits, two for each lane in double precision.
     """
     lanes = vector.type.count
     parts = 8 // lanes
@@ -498,13 +498,13 @@ def _compressed(builder: Any, vector: Any, mask: Any) -> Any:
 
 @_operation(lambda vector, mask: vector(vector, mask))
 def compress(builder, sig, vector, mask):
-    """The lanes where a mask holds, next to each other; the others are undefined."""
+    """Move the lanes where the mask is true to the front; the remaining lanes are undefined."""
     return _compressed(builder, vector, mask)
 
 
 @_operation(lambda array, index, mask: Vector(array.dtype)(array, types.int64, mask))
 def expand(builder, sig, array, index, mask):
-    """The elements from an index on, in the lanes where a mask holds; zero elsewhere.
+    """Load consecutive elements into the lanes where the mask is true; the others are zero.
 
     A whole vector may be read.
     """
@@ -519,7 +519,7 @@ def expand(builder, sig, array, index, mask):
 
 @_operation(lambda array, index, first, mask: types.void(array, types.int64, types.int64, mask))
 def store_positions(builder, sig, array, index, first, mask):
-    """Write the positions of the lanes where a mask holds, next to each other, as 32-bit integers.
+    """Write the positions of the lanes where the mask is true consecutively as 32-bit integers.
 
     Lane zero has position ``first``. A whole vector is overwritten.
     """
@@ -531,7 +531,7 @@ def store_positions(builder, sig, array, index, first, mask):
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
-    """Exchange blocks of half the size, then of a quarter, down to single lanes."""
+    """Transpose a square by exchanging blocks of half its size, then a quarter, down to lanes."""
     lanes, rows = len(rows), list(rows)
     size = lanes // 2
     while size:
@@ -552,7 +552,7 @@ def _six(source: Any, start: Any, stride: Any, target: Any, at: Any, step: Any) 
 
 @_operation(_six)
 def transpose(builder, sig, source, start, stride, target, at, step):
-    """Write the transpose of a square of as many rows as a vector has lanes.
+    """Write the transpose of a square whose size is the number of lanes of a vector.
 
     Rows begin at ``start`` and every ``stride`` after it; columns are written at ``at`` and every
     ``step`` after it.

@@ -1,7 +1,7 @@
 """Launchers and kernels of distributions under upper bounds.
 
-Floor of the forward pass: two reads (one for a budget), one write, and a byte for the KKT status of
-every entry, 13 bytes in single precision; of the backward pass two reads, a byte and a write.
+The forward pass takes at least two reads (one for a budget), one write, and a byte for the KKT
+status of every entry, 13 bytes in single precision; the backward pass as much.
 """
 
 import torch
@@ -30,18 +30,18 @@ from repro.mappings.kernels.cuda.rows import (
 )
 
 Solution = tuple[Tensor, Tensor, Tensor]
-"""Distributions, KKT status of their entries, and room for a number of faults, not written."""
+"""Distributions, KKT status of their entries, and an uninitialised number of infeasible rows."""
 _INTERIOR = tl.constexpr(1)
 _AT_UPPER = tl.constexpr(2)
 
 
 def bounded_forward(scores: Tensor, upper: Tensor, order: float, slack: float) -> Solution:
-    """``p`` of constrained softmax (order 0) or sparsemax (order 1) along the last axis."""
+    """Compute constrained softmax (order 0) or sparsemax (order 1) along the last axis."""
     return _forward(scores, upper.contiguous(), 1.0, slack, mode=int(order))
 
 
 def budget_forward(scores: Tensor, total: float | Tensor) -> Solution:
-    """``p`` of a budget along the last axis; a tensor has a total for each row, or one for all."""
+    """Compute budget along the last axis; a tensor holds the total of each row, or one for all."""
     return _forward(scores, None, total, 0.0, mode=2)
 
 
@@ -65,7 +65,7 @@ def _forward(
 def bounded_backward(
     probs: Tensor, status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the scores, of the bounds and of the totals; the last two empty if unwanted."""
+    """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
     rows = probs.contiguous()
     out = torch.empty_like(rows)
     uppers = torch.empty_like(rows) if to_upper else rows.new_empty(0)
@@ -80,7 +80,7 @@ def bounded_backward(
 
 @triton.jit
 def _shares(upper, score, bound, anchor, offset, MODE: tl.constexpr):
-    """Shares of a tile that is not tight, and which entries are full."""
+    """Return the shares of a tile at the threshold, and which entries are at their bounds."""
     if MODE == 0:
         share, full = capped_shares(score, bound, anchor, offset)
         share = tl.where(full, bound, share)
@@ -94,7 +94,7 @@ def _shares(upper, score, bound, anchor, offset, MODE: tl.constexpr):
 
 @triton.jit
 def _masses(upper, score, bound, anchor, offset):
-    """Full and free mass of a tile of softmax."""
+    """Return the mass of constrained softmax at and below the bounds of a tile."""
     share, full = _shares(upper, score, bound, anchor, offset, 0)
     return tl.sum(tl.where(full, share, 0.0), 1), tl.sum(tl.where(full, 0.0, share), 1)
 
@@ -105,14 +105,14 @@ def bounded_kernel(
     MODE: tl.constexpr, ROWS: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Distributions under bounds, and the KKT status of their entries.
+    """Write distributions under bounds, and the KKT status of their entries.
 
-    Beside the arguments that ``rows.py`` describes:
+    Arguments other than those described in ``rows.py``:
 
         uppers: bounds; not read for a budget.
-        statuses: result, bytes.
-        totals: what the rows sum to, ``numbers`` of ``rows.py``.
-        slack: the bits of how much bounds may be off.
+        statuses: output, one byte per entry.
+        totals: sums of the rows, as ``numbers`` of ``rows.py``.
+        slack: the bits of the tolerance for bounds, a double.
         MODE: see ``boxes.py``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
@@ -135,8 +135,8 @@ def bounded_kernel(
     bad = (faults + nans > 0) | short | ((total > 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
-    # The threshold of every row that has a limit. The free shares of softmax are then multiplied
-    # by a factor that makes them spend exactly the remaining mass.
+    # Find the threshold of every row with a positive limit. The interior shares of softmax are then
+    # multiplied by a factor that makes them sum to exactly the remaining mass.
     if MODE == 0:
         anchor, offset = softmax_threshold(boxes, limit, N, HELD)
         finite, bound = capped(score, upper, limit, MODE)
@@ -174,7 +174,7 @@ def bounded_kernel(
 
 @triton.jit
 def _load(probs, statuses, grads, start, ORDER: tl.constexpr, N: tl.constexpr):
-    """``s`` of a chunk, the status, and ``g`` where it counts, which is where ``p`` is no zero."""
+    """Read ``s`` and the status of a chunk, and ``g`` where the status is not ``AT_ZERO``."""
     status = read(statuses, start, N, 0)
     free = status == _INTERIOR
     slope = (
@@ -185,7 +185,7 @@ def _load(probs, statuses, grads, start, ORDER: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def _weighted(slope, grads):
-    """``Σ s g``, where a ``g`` that does not count may be anything."""
+    """Return ``Σ s g`` over the interior; ``g`` may be infinite or NaN elsewhere."""
     return tl.sum(tl.where(slope > 0.0, slope * grads, 0.0), 1)
 
 
@@ -195,11 +195,11 @@ def bounded_backward_kernel(
     ORDER: tl.constexpr, UPPER: tl.constexpr, TOTAL: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """``s (g - m)``; ``g - m`` for bounds that are met, and ``m`` for the total.
+    """Write ``s (g - m)``; ``g - m`` for bounds that are met, and ``m`` for the total.
 
-    Beside the arguments that ``rows.py`` describes:
+    Arguments other than those described in ``rows.py``:
 
-        statuses: bytes.
+        statuses: KKT status, one byte per entry.
         uppers: gradients of the bounds, written with ``UPPER``.
         totals: gradients of the totals, one per row, written with ``TOTAL``.
         ORDER: 0 for softmax, where ``s = p``; 1 for sparsemax, where ``s`` is one.

@@ -1,9 +1,9 @@
-"""Thresholds under upper bounds, without sorting: of projections and of softmax.
+"""Thresholds of projections and softmax under upper bounds, without sorting.
 
-The threshold ``τ`` is kept as a sum ``a + δ`` of two numbers, and ``(z - a) - δ`` is what is
-compared: leading scores may be used up and ``τ`` lie far below them, where a single number in the
-precision of the scores would be too coarse. Modes: 0 is constrained softmax, 1 constrained
-sparsemax, 2 a budget, whose bounds are all one.
+The threshold ``τ`` is kept as a sum ``a + δ`` of two numbers, and entries are compared by
+``(z - a) - δ``: the largest scores may be at their bounds and ``τ`` far below them, where a single
+number in the precision of the scores would be too coarse. Modes: 0 is constrained softmax, 1
+constrained sparsemax, 2 a budget, whose bounds are all one.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ class Boxes(NamedTuple):
 
     Attributes:
         score: first chunk of the scores.
-        upper: first chunk of the bounds, zero where the score forbids the entry.
+        upper: first chunk of the bounds, zero where the score is ``-inf``.
         scores: rows of all scores.
         uppers: rows of all bounds.
     """
@@ -34,7 +34,7 @@ class Boxes(NamedTuple):
 
 @triton.jit
 def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
-    """Scores and bounds of a chunk, as they are; bounds are zero where the score forbids."""
+    """Read the scores and bounds of a chunk; bounds are zero where the score is ``-inf``."""
     score = read(scores, start, N, -float("inf"))
     upper = tl.full(score.shape, 1.0, score.dtype) if MODE == 2 else read(uppers, start, N, 0.0)
     return score, tl.where(score == -float("inf"), 0.0, upper)
@@ -42,7 +42,7 @@ def load_boxes(scores, uppers, start, MODE: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def survey_boxes(score, upper, slack, total):
-    """Survey a tile: sum of bounds, lowest and highest threshold, allowed entries, faults, NaN."""
+    """Return the sum of bounds, bounds of ``τ``, and counts of allowed, faulty and NaN entries."""
     largest = largest_of(score.dtype)
     allowed = score != -float("inf")
     nan = score != score
@@ -60,7 +60,7 @@ def survey_boxes(score, upper, slack, total):
 
 @triton.jit
 def capped(scores, upper, limit, MODE: tl.constexpr):
-    """Finite scores and usable bounds; those of a projection are at most the mass to spend."""
+    """Return finite scores and nonnegative bounds; in projections these are at most ``limit``."""
     score = tl.minimum(scores, largest_of(scores.dtype))
     bound = tl.where(upper > 0.0, upper, 0.0)
     if MODE != 0:
@@ -70,14 +70,14 @@ def capped(scores, upper, limit, MODE: tl.constexpr):
 
 @triton.jit
 def load_capped(boxes, start, limit, MODE: tl.constexpr, N: tl.constexpr):
-    """Finite scores and usable bounds of a chunk; see :func:`capped`."""
+    """Read the finite scores and nonnegative bounds of a chunk; see :func:`capped`."""
     score, upper = load_boxes(boxes.scores, boxes.uppers, start, MODE, N)
     return capped(score, upper, limit, MODE)
 
 
 @triton.jit
 def _line(score, bound, anchor, offset):
-    """Full and free mass at a threshold, entries that move to its left and right, next corners."""
+    """Return mass at bounds and inside, interior counts left and right of ``τ``, adjacent kinks."""
     largest = largest_of(score.dtype)
     usable = bound > 0.0
     distance = (score - anchor[:, None]) - offset[:, None]
@@ -96,10 +96,10 @@ def _line(score, bound, anchor, offset):
 def line_threshold(
     boxes, limit, low, high, MODE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
+    """Return ``τ = a + δ`` with ``Σ clip(z - τ, 0, u)`` equal to the limit.
 
-    Newton's method on a line of many corners, in a bracket. On a plateau it moves on to the next
-    corner; a step out of the bracket is replaced by bisection.
+    Newton's method for a piecewise linear function, in a bracket. On a plateau it moves to the next
+    kink; a step out of the bracket is replaced by bisection.
     """
     tolerance = 4.0 * epsilon(low.dtype)
     anchor, offset = tl.maximum(high - 1.0, low), tl.zeros(low.shape, low.dtype)
@@ -114,7 +114,7 @@ def line_threshold(
                 a, b, c, d, e, f = _line(score, bound, anchor, offset)
                 spent, mass, left, right = spent + a, mass + b, left + c, right + d
                 below, above = tl.maximum(below, e), tl.minimum(above, f)
-        # What the rows spend beyond their limit, the entries that move, and the next corner.
+        # The mass in excess of the limit, the slope towards the root, and the next kink.
         excess = mass - (limit - spent)
         count = tl.where(excess > 0.0, right, left)
         corner = tl.where(excess > 0.0, above, below)
@@ -132,7 +132,7 @@ def line_threshold(
         wild = (done == 0) & ((following < low) | (following > high) | same)
         following = tl.where(wild, 0.5 * low + 0.5 * high, following)
         rest = tl.where(wild, 0.0, rest)
-        # The last step, a matter of rounding, is taken too, unless there is nothing to move.
+        # The last step, within rounding, is taken too, unless no entry is in the interior.
         goes = moves & ((flat & done) == 0)
         settled = done | ((following == anchor) & (rest == offset))
         anchor, offset = tl.where(goes, following, anchor), tl.where(goes, rest, offset)
@@ -143,7 +143,7 @@ def line_threshold(
 
 @triton.jit
 def capped_shares(score, bound, anchor, offset):
-    """``exp(z - τ)`` where the bound is not zero, zero elsewhere, and whether the bound is met."""
+    """Return ``exp(z - τ)``, zero where the bound is zero, and which entries reach their bound."""
     distance = (score - anchor[:, None]) - offset[:, None]
     share = tl.where(bound > 0.0, tl.exp(tl.minimum(distance, 80.0)), 0.0)
     return share, (bound > 0.0) & (share >= bound)
@@ -151,7 +151,7 @@ def capped_shares(score, bound, anchor, offset):
 
 @triton.jit
 def _full_entries(score, bound, anchor, offset):
-    """Mass that is full, entries that are full, and the largest score of the others."""
+    """Return the mass and the number of entries at their bounds, and the largest other score."""
     _share, full = capped_shares(score, bound, anchor, offset)
     free = (bound > 0.0) & (full == 0)
     top = tl.max(tl.where(free, score, -float("inf")), 1)
@@ -160,7 +160,7 @@ def _full_entries(score, bound, anchor, offset):
 
 @triton.jit
 def _free_sum(score, bound, anchor, offset, top):
-    """``Σ exp(z - top)`` over the entries that are not full."""
+    """Return ``Σ exp(z - top)`` over the entries below their bounds."""
     _share, full = capped_shares(score, bound, anchor, offset)
     free = (bound > 0.0) & (full == 0)
     return tl.sum(tl.where(free, tl.exp(tl.minimum(score - top[:, None], 0.0)), 0.0), 1)
@@ -168,10 +168,10 @@ def _free_sum(score, bound, anchor, offset, top):
 
 @triton.jit
 def softmax_threshold(boxes, limit, N: tl.constexpr, HELD: tl.constexpr):
-    """``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
+    """Return ``τ = a + δ`` with ``Σ min(exp(z - τ), u)`` equal to the limit.
 
-    ``τ`` for a set of full entries is that of softmax over the others. It falls as entries become
-    full, and none ever stops being full, so it is final once their number is.
+    Given the entries at their bounds, ``τ`` is that of softmax over the others. It falls as entries
+    reach their bounds, which they never leave, so it is final when their number stays the same.
     """
     anchor = tl.full(limit.shape, largest_of(limit.dtype), limit.dtype)
     offset = tl.zeros(limit.shape, limit.dtype)

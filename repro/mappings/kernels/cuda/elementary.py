@@ -1,7 +1,7 @@
 """Powers and logarithms that stay accurate near one, in both precisions.
 
-Triton's own logarithm in single precision has a fixed absolute error near one; divided by a small
-``α - 1`` it would be all that is left. Constants are coefficients of power series.
+Triton's own logarithm in single precision has a fixed absolute error near one, which would dominate
+the result when divided by a small ``α - 1``. Constants are coefficients of power series.
 """
 
 import math
@@ -10,10 +10,10 @@ import triton
 import triton.language as tl
 
 _HIGH = tl.constexpr(round(math.log(2) * 2**15) / 2**15)
-"""``log 2`` in so few bits that its multiples are exact."""
+"""``log 2`` rounded to 15 binary places, so that its multiples are exact; ``_LOW`` is the rest."""
 _LOW = tl.constexpr(math.log(2) - round(math.log(2) * 2**15) / 2**15)
 _HALF_ROOT_SINGLE = tl.constexpr(0x3F3504F3)
-"""The bits of ``√½``."""
+"""``√½`` as the bits of a float32."""
 _HALF_ROOT_DOUBLE = tl.constexpr(0x3FE6A09E667F3BCD)
 _SWITCH = tl.constexpr(0.5)
 _TERMS = tl.constexpr(16)
@@ -21,7 +21,7 @@ _TERMS = tl.constexpr(16)
 
 @triton.jit
 def _atanh_ratio(square, TERMS: tl.constexpr):
-    """``atanh(s) / s`` of ``s²``."""
+    """Return ``atanh(s) / s``, given ``s²``."""
     value = square * 0.0 + 1.0 / (2 * TERMS + 1)
     for k in tl.static_range(TERMS):
         value = value * square + 1.0 / (2 * (TERMS - 1 - k) + 1)
@@ -30,7 +30,7 @@ def _atanh_ratio(square, TERMS: tl.constexpr):
 
 @triton.jit
 def logarithm(below, height):
-    """``log height`` for ``height = 1 + below > 0``, a normal number."""
+    """Return ``log(height)`` for ``height = 1 + below > 0``, a normal number."""
     if height.dtype == tl.float64:
         bits = height.to(tl.int64, bitcast=True)
         exponent = (bits - _HALF_ROOT_DOUBLE) >> 52
@@ -39,7 +39,7 @@ def logarithm(below, height):
         bits = height.to(tl.int32, bitcast=True)
         exponent = (bits - _HALF_ROOT_SINGLE) >> 23
         near_one = (bits - (exponent << 23)).to(tl.float32, bitcast=True)
-    # Above √½ the series takes ``below`` itself, whose digits the rounding of height lost.
+    # From √½ on the series takes `below` itself, some of whose digits are rounded off in `height`.
     rest = tl.where(exponent == 0, below, near_one - 1.0)
     slope = rest / (rest + 2.0)
     if height.dtype == tl.float64:
@@ -52,7 +52,7 @@ def logarithm(below, height):
 
 @triton.jit
 def logarithms(probs):
-    """``log p`` where ``p`` is positive, zero elsewhere."""
+    """Return ``log p`` where ``p`` is positive, zero elsewhere."""
     held = tl.where(probs > 0.0, probs, 1.0)
     return logarithm(held - 1.0, held)
 
@@ -67,7 +67,7 @@ def power(below, height, exponent):
 
 @triton.jit
 def _exp_series(x, SKIP: tl.constexpr):
-    """``SKIP! Σ x^k / (k + SKIP)!``, for ``|x|`` below one."""
+    """Return ``SKIP! Σ x^k / (k + SKIP)!`` for ``|x| < 1``."""
     value = x * 0.0 + 1.0
     for k in tl.static_range(_TERMS):
         value = value * (x * (1.0 / (_TERMS - k + SKIP))) + 1.0
@@ -76,7 +76,7 @@ def _exp_series(x, SKIP: tl.constexpr):
 
 @triton.jit
 def expm1(x):
-    """``e^x - 1``."""
+    """Return ``e^x - 1``, accurate also near zero."""
     near = tl.abs(x) < _SWITCH
     series = tl.where(near, x, 0.0)
     return tl.where(near, series * _exp_series(series, 1), tl.exp(x) - 1.0)
@@ -84,7 +84,7 @@ def expm1(x):
 
 @triton.jit
 def growth_curvature(theta):
-    """``(e^θ - 1 - θ) / θ²`` for ``θ >= 0``."""
+    """Return ``(e^θ - 1 - θ) / θ²`` for ``θ >= 0``, accurate also near zero."""
     near = theta < _SWITCH
     far = tl.where(near, 1.0, theta)
     series = 0.5 * _exp_series(tl.where(near, theta, 0.0), 2)

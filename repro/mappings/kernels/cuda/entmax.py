@@ -1,4 +1,4 @@
-"""Launchers of the kernels of α-entmax: rows, grids and memory."""
+"""Launchers of the kernels of α-entmax, its losses and α-normmax: arguments and allocation."""
 
 import torch
 from torch import Tensor
@@ -9,13 +9,16 @@ from repro.mappings.kernels.cuda.entmax_solver import forward_kernel
 from repro.mappings.kernels.cuda.launch import numbers_of, run, run_tiles
 
 _RULES = {1.0: 1, 0.5: 2}
-"""Orders with rational steps; see ``entmax_solver.py``."""
+"""Rules for orders that need no powers; see ``entmax_solver.py``."""
 _NORM_RULES = {2.0: 3}
-"""``α`` of normmax with rational steps."""
+"""Rules for ``α`` of normmax that need no powers."""
 
 
 def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
-    """``p`` along the last axis; a tensor has an order for each row, or one for all."""
+    """Compute α-entmax along the last axis; a tensor holds the order of each row, or one for all.
+
+    The order is ``r = α - 1``.
+    """
     return solve(scores, order)
 
 
@@ -25,7 +28,7 @@ entmax_forward_rows = entmax_forward
 def entmax_loss(
     scores: Tensor, target: Tensor, order: float, ignored: int
 ) -> tuple[Tensor, Tensor]:
-    """Losses and ``p`` along the last axis; NaN where a target is neither a class nor ignored."""
+    """Compute losses and α-entmax; a loss is NaN if its target is neither a class nor ignored."""
     losses = scores.new_empty(target.shape)
     return losses, solve(scores, order, loss=(target.contiguous(), losses, ignored))
 
@@ -38,14 +41,14 @@ def solve(
     probs: Tensor | None = None,
     loss: tuple[Tensor, Tensor, int] | None = None,
 ) -> Tensor:
-    """``p`` along the last axis.
+    """Compute α-entmax or α-normmax along the last axis.
 
     Args:
-        scores: ``z``, ``n >= 1`` on the last axis.
-        parameter: ``r``, or ``α`` of normmax; a tensor has one for each row, or one for all.
-        norm: α-normmax.
-        probs: result, in the precision of the computation; like the scores if None.
-        loss: targets, room for losses, and the target that is ignored.
+        scores: ``z``, shape ``(..., n)`` with ``n >= 1``.
+        parameter: ``r``, or ``α`` of normmax; a tensor holds one for each row, or one for all.
+        norm: compute α-normmax.
+        probs: output, whose type is that of the computation; allocated like ``scores`` if None.
+        loss: targets, output for the losses, and the target that is ignored.
     """
     rows = scores.contiguous()
     probs = torch.empty_like(rows) if probs is None else probs
@@ -64,7 +67,7 @@ def solve(
 
 
 def entmax_backward(probs: Tensor, grad: Tensor, order: float | Tensor) -> Tensor:
-    """``J g``; a tensor has an order for each row, or one for all."""
+    """Return ``J g``; a tensor holds the order of each row, or one for all."""
     return entmax_backward_rows(probs, grad, order)[0]
 
 
@@ -74,7 +77,7 @@ entmax_backward_scores = entmax_backward
 def entmax_backward_rows(
     probs: Tensor, grad: Tensor, order: float | Tensor
 ) -> tuple[Tensor, Tensor]:
-    """``J g``, and the gradients of the orders, one for each row, if they are a tensor."""
+    """Return ``J g`` and, if ``order`` is a tensor, the gradient of the order for each row."""
     rows = probs.contiguous()
     rule, large, by_row = 0, False, isinstance(order, Tensor)
     if not isinstance(order, Tensor):
@@ -92,7 +95,7 @@ def entmax_backward_rows(
 
 
 def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
-    """``g (p - e_y)``."""
+    """Return ``g (p - e_y)``, zero for rows whose target is ignored."""
     rows = probs.contiguous()
     out, length = torch.empty_like(rows), rows.size(-1)
     size = min(policy.STREAM_ENTRIES, policy.next_power_of_2(length))

@@ -1,12 +1,12 @@
 """Kernels of the derivatives of α-entmax and of its losses.
 
-Floor: two reads and one write of every entry, 12 bytes in single precision; the incoming gradient
-is read only where there is mass.
+A dense row takes at least two reads and one write of every entry, 12 bytes in single precision; the
+incoming gradient is read only where there is mass.
 
 Above ``α = 2`` the slopes ``s = p^{2-α}`` overflow, and where one of them dominates, a gradient
 less its mean weighted by ``s`` loses all digits. There, in double precision, slopes in the mean are
-relative to that of the smallest share, gradients to the gradient of its entry, and ``s`` is
-multiplied by its root twice; what exceeds the largest number of the type is set to it.
+relative to that of the smallest share, gradients to the gradient of that entry, and the result is
+multiplied by ``√s`` twice; it is clipped to the largest finite number of the type.
 """
 
 import triton
@@ -24,19 +24,19 @@ from repro.mappings.kernels.cuda.rows import (
 )
 
 _HIGHEST = tl.constexpr(700.0)
-"""Keeps the root of a slope finite in double precision."""
+"""Largest logarithm of ``√s``, which keeps it finite in double precision."""
 
 
 @triton.jit
 def _load(probs, grads, start, N: tl.constexpr, COMPUTE: tl.constexpr):
-    """Shares of a chunk, and gradients where there is mass, in a precision."""
+    """Read the shares of a chunk, and gradients where there is mass, and cast to ``COMPUTE``."""
     share = read(probs, start, N, 0.0).to(COMPUTE)
     return share, read_where(grads, share > 0.0, start, N).to(COMPUTE)
 
 
 @triton.jit
 def _slopes(share, order, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
-    """``s = p^{1-r}`` on the support, or ``(p / floor)^{1-r}``; of rules 1, 2 and all others."""
+    """Return ``s = p^{1-r}`` on the support, or ``(p / floor)^{1-r}`` if ``RELATIVE``."""
     if RULE == 1:
         slope = (share > 0.0).to(share.dtype)
     elif RULE == 2:
@@ -55,16 +55,16 @@ def _slopes(share, order, floor, RULE: tl.constexpr, RELATIVE: tl.constexpr):
 
 @triton.jit
 def _smallest(share, grad):
-    """The smallest positive share of every row, infinite without mass, and its gradient."""
+    """Return the smallest positive share of every row, infinite without mass, and its gradient."""
     held = tl.where(share > 0.0, share, float("inf"))
     floor = tl.min(held, 1)
-    # Among equal shares any will do: they have the same slope.
+    # The gradient of any of several smallest shares will do: they have the same slope.
     return floor, tl.max(tl.where(held == floor[:, None], grad, -float("inf")), 1)
 
 
 @triton.jit
 def _references(share, grad, probs, grads, order, N: tl.constexpr, HELD: tl.constexpr):
-    """Reference of slopes and gradients: above ``r = 1`` the smallest share."""
+    """Return the smallest share and its gradient as references; one and zero if ``r <= 1``."""
     floor, reference = _smallest(share, grad)
     if not HELD:
         for start in range(N, probs.n, N):
@@ -109,7 +109,7 @@ def _differentiate(
             root = 0.5 * (1.0 - order)[:, None] * logarithms(share)
             root = tl.exp(tl.minimum(root, _HIGHEST))
             moved = centred * root * root
-            # Not tl.clamp: a NaN is kept.
+            # Unlike tl.clamp, this keeps NaN.
             largest = largest_of(out.base.dtype.element_ty)
             moved = tl.where(moved > largest, largest, moved)
             moved = tl.where(moved < -largest, -largest, moved)
@@ -138,11 +138,11 @@ def backward_kernel(
     RULE: tl.constexpr, ROWS: tl.constexpr, LARGE: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """``J g`` with ``J = diag(s) - s sᵀ / Σs``; with ``ROWS`` also the gradients of the orders.
+    """Write ``J g`` with ``J = diag(s) - s sᵀ / Σs``; with ``ROWS`` also the gradients of orders.
 
-    Beside the arguments that ``rows.py`` describes:
+    Arguments other than those described in ``rows.py``:
 
-        RULE: see ``entmax_solver.py``.
+        RULE: 0, 1 or 2; see ``entmax_solver.py``.
         LARGE: the order of all rows is above one; not used with ``ROWS``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
@@ -161,7 +161,7 @@ def backward_kernel(
 
 @triton.jit(do_not_specialize=["ignored"])
 def loss_backward_kernel(probs, targets, grads, out, ignored, n, N: tl.constexpr):
-    """``g (p - e_y)``, zero where the target is ignored; one row and chunk per program."""
+    """Write ``g (p - e_y)``, zero if the target is ignored; one chunk of a row per program."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * N + tl.arange(0, N)
     valid = columns < n

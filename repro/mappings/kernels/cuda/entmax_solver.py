@@ -1,15 +1,15 @@
 """The kernel of α-entmax, of its losses, and of α-normmax, without sorting.
 
-Floor: one read and one write of every entry, 8 bytes in single precision.
+Memory traffic is at least one read and one write of every entry, 8 bytes in single precision.
 
 For rows of scaled scores ``w = r (z - max z)`` the unknown is ``c`` in ``(0, 1]`` with
-``Σ [w + c]_+^{1/r} = 1``. Its norm of order ``1 / r`` is convex and increasing in ``c`` for
+``Σ [w + c]_+^{1/r} = 1``. The norm ``‖[w + c]_+‖_{1/r}`` is convex and increasing in ``c`` for
 ``r <= 1``: Newton's method started at ``c = 1`` descends to the root and never passes it (see
-``_threshold.py``). Entries below ``-c``, so all that lie more than ``1 / r`` under the maximum,
-never count. A row stops by itself, whatever the others do. The root for some of the entries is an
-upper bound of ``c``: for rows that are not held it is found first.
+``_threshold.py``). Entries below ``-c``, hence all more than ``1 / r`` below the maximum, have no
+mass. Each row stops independently of the others. The root for a subset of the entries is an upper
+bound of ``c``: rows that are not held start from it.
 
-Rules: 1 is sparsemax, 2 is 1.5-entmax, 3 is normmax with ``α = 2`` (the same roots, not squared);
+Rules: 1 is sparsemax, 2 is 1.5-entmax, 3 is normmax with ``α = 2`` (as rule 2 without the square);
 0 is any other order, whose unknown is ``level = -log(c) / r``; 4 is an order above one.
 """
 
@@ -33,14 +33,14 @@ from repro.mappings.kernels.cuda.rows import (
 
 _PASSES = tl.constexpr(64)
 _BRACKETED_PASSES = tl.constexpr(100)
-"""Bound on the steps above ``r = 1``: at worst every other one halves the bracket."""
+"""Maximum number of steps for ``r > 1``: at worst every second one halves the bracket."""
 _SMALLEST_ORDER = tl.constexpr(1e-20)
-"""Stands for softmax: small enough that ``log1p(r x) / r`` is ``x`` to the last bit."""
+"""Replaces ``r = 0`` (softmax): so small that ``log1p(r x) / r`` is ``x`` to the last bit."""
 
 
 @triton.jit
 def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
-    """Sums over a tile that a Newton step needs, at ``c``, or at ``1 / c`` for rules 0 and 4."""
+    """Return two sums over a tile for a Newton step; ``unknown`` is ``1 / c`` for rules 0 and 4."""
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
@@ -48,7 +48,7 @@ def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
         second = tl.sum(slope, 1)
         first = tl.sum(slope * height, 1)
     elif RULE == 4:
-        # The slope has a negative exponent: it is derived from the share, which is bounded.
+        # The slope has a negative exponent, so compute it from the share, which is bounded.
         below = tl.maximum(w * unknown[:, None], -1.0)
         height = below + 1.0
         share = power(below, height, slowness[:, None])
@@ -63,7 +63,7 @@ def _tile_sums(w, unknown, slowness, RULE: tl.constexpr):
 
 @triton.jit
 def _sums(held, rows, unknown, slowness, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
-    """Sums over whole rows that a Newton step needs; see :func:`_tile_sums`."""
+    """Return two sums over whole rows for a Newton step; see :func:`_tile_sums`."""
     if HELD:
         first, second = _tile_sums(held, unknown, slowness, RULE)
     else:
@@ -77,7 +77,7 @@ def _sums(held, rows, unknown, slowness, RULE: tl.constexpr, N: tl.constexpr, HE
 
 @triton.jit
 def _excess(first, second, RULE: tl.constexpr):
-    """Amount by which a Newton step lowers ``c``."""
+    """Return the amount by which a Newton step lowers ``c``."""
     if RULE == 1:
         excess = (first - 1.0) / tl.maximum(second, 1.0)
     else:
@@ -88,7 +88,7 @@ def _excess(first, second, RULE: tl.constexpr):
 
 @triton.jit
 def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr):
-    """``c`` for rules 1 to 3, descending from an upper bound, and the step left to take."""
+    """Return ``c`` for rules 1 to 3, descending from an upper bound, and the step still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
     first, second = _sums(held, rows, c, c, RULE, N, HELD)
     excess = _excess(first, second, RULE)
@@ -105,13 +105,13 @@ def _rational_threshold(held, rows, c, RULE: tl.constexpr, N: tl.constexpr, HELD
 
 @triton.jit
 def _growth(order, level):
-    """``1 / c``, kept finite."""
+    """Return ``1 / c``, kept finite."""
     return tl.exp(tl.minimum(order * level, 80.0))
 
 
 @triton.jit
 def _gap_and_cut(level, order, total, slope):
-    """``level - log Σ``, negative before the root, and the share of ``c`` that Newton takes off."""
+    """Return ``level - log Σ``, negative below the root, and the relative decrease of ``c``."""
     total = tl.maximum(total.to(tl.float64), 1e-30)
     gap = level - tl.log(total)
     cut = -expm1(order * gap) * total / tl.maximum(slope.to(tl.float64), 1e-30)
@@ -120,7 +120,7 @@ def _gap_and_cut(level, order, total, slope):
 
 @triton.jit
 def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr):
-    """Level where ``r <= 1``, ascending from a lower bound, and the cut of ``c`` left to take."""
+    """Return the level if ``r <= 1``, ascending from a lower bound, and the cut still to take."""
     tolerance = 4.0 * epsilon(held.dtype)
     slowness = (1.0 / order).to(held.dtype)
     growth = _growth(order, level).to(held.dtype)
@@ -144,13 +144,13 @@ def _newton_level(held, rows, order, level, N: tl.constexpr, HELD: tl.constexpr)
 def _bracketed_level(
     held, rows, order, level, NARROW: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """Level of every row with ``r > 1``; the other rows keep theirs.
+    """Return the level, computed for rows with ``r > 1`` and unchanged for the others.
 
-    ``h(level) = level - log Σ`` is not convex there: its slope is infinite where an entry gets its
-    first mass. Newton's step is taken if it stays in the bracket of the root and the residual has
-    halved since the last step; else the bracket is halved. Since ``h`` has a slope of at least one,
-    the residual also bounds the distance to the root. All shares rise with ``c``, so it bounds
-    the error of each of them as well: steps end when a result in ``NARROW`` cannot show more.
+    For ``r > 1``, ``h(level) = level - log Σ`` is not convex: its slope is infinite where an entry
+    enters the support. A Newton step is taken if it stays in the bracket of the root and the
+    residual has halved since the last step; else the bracket is halved. Since ``h`` has a slope of
+    at least one, the residual also bounds the distance to the root. All shares rise with ``c``, so
+    it bounds their errors too: iteration ends when these are below the precision of ``NARROW``.
     """
     tolerance = (4.0 if NARROW == tl.float64 else 0.0625) * epsilon(NARROW)  # noqa: SIM300
     slowness = (1.0 / order).to(held.dtype)
@@ -175,10 +175,10 @@ def _bracketed_level(
 
 @triton.jit
 def _shares(w, unknown, step, exponent, RULE: tl.constexpr):
-    """The distribution up to a factor.
+    """Return the distribution up to a factor.
 
-    The last step acts on the small differences ``w + c``, whose digits are finer than those of
-    ``c``: they matter where many entries are tied close to the threshold.
+    The last step is applied to the differences ``w + c``, which are small and so have a finer
+    resolution than ``c``; this matters if many entries are tied close to the threshold.
     """
     if RULE == 0:
         below = tl.maximum(w * unknown[:, None], -1.0)
@@ -199,7 +199,7 @@ def _solve(
     RULE: tl.constexpr, NORM: tl.constexpr, COMPUTE: tl.constexpr,
     N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Solve the rows of a program in a precision and write them.
+    """Compute the rows of a program in the precision ``COMPUTE`` and write them.
 
     Returns:
         ``Σ p`` and ``Σ p w`` before normalisation and ``(1 - c) / r``, in double precision.
@@ -210,7 +210,7 @@ def _solve(
         level, cut = _newton_level(held, rows, order, level, N, True)
         if not HELD:
             level, cut = _newton_level(held, rows, order, level, N, False)
-        # Orders above one are computed in double precision; those of normmax are below.
+        # Orders above one are always computed in double precision; normmax has none.
         if COMPUTE == tl.float64 and not NORM:  # noqa: SIM300
             level = _bracketed_level(held, rows, order, level, out.base.dtype.element_ty, N, HELD)
         step = tl.where(order > 1.0, 0.0, cut).to(COMPUTE)
@@ -245,19 +245,19 @@ def forward_kernel(
     RULE: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr,
     LOSS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Distributions, and losses ``max_Ω(z) - z_y`` where they are asked for.
+    """Write distributions and, with ``LOSS``, the losses ``max_Ω(z) - z_y``.
 
-    Where the last exponent is below one, powers are not Lipschitz: single precision would leave few
-    digits of the smallest entries, and double precision is used in any case.
+    If the last exponent is below one, powers are not Lipschitz: single precision would leave few
+    digits of the smallest entries, so double precision is used for scores of any type.
 
-    Beside the arguments that ``rows.py`` describes:
+    Arguments other than those described in ``rows.py``:
 
         probs: its precision is that of the computation.
-        targets, losses: classes, or ``ignored``, and what is written, NaN where a target is no
-            class; used with ``LOSS``.
-        RULE: see above.
-        NORM: α-normmax, whose number is ``α``; else α-entmax, whose number is ``r = α - 1``.
-        WIDE: compute in double precision whatever the scores are.
+        targets: a class or ``ignored`` for each row; read with ``LOSS``.
+        losses: written with ``LOSS``; NaN if the target is not a class.
+        RULE: see the module docstring; only 0 to 3.
+        NORM: α-normmax, with the parameter ``α``; else α-entmax, with ``r = α - 1``.
+        WIDE: compute in double precision; not used with ``ROWS``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count

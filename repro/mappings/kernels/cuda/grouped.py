@@ -1,7 +1,7 @@
 """Launchers of fusedmax and oscarmax, and the kernels of the derivative that they share.
 
-The derivative takes means over groups of entries. Floor: three reads and one write of every entry,
-16 bytes in single precision. Sums do not depend on the order in which threads arrive.
+The derivative takes means over groups of entries, at the least with three reads and one write of
+every entry, 16 bytes in single precision. Results do not depend on the order of threads.
 """
 
 import torch
@@ -15,33 +15,33 @@ from repro.mappings.kernels.cuda.launch import bits, run, run_tiles
 from repro.mappings.kernels.cuda.level_sets import level_set_kernel
 
 _WORKSPACE_BYTES = 48
-"""Bytes per entry, at most: sorted scores, their places, levels twice, groups, and room to sort."""
+"""Upper bound of bytes per entry: sorted scores, permutation, two levels, groups, sort buffers."""
 
 
 def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-    """``p`` along the last axis, and the first entry of the segment of every entry."""
+    """Compute fusedmax along the last axis, and the first column of every entry's segment."""
     return _forward(scores, lam, ranks=False)
 
 
 def oscarmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-    """``p`` along the last axis, and the rank of the first entry of the cluster of every entry."""
+    """Compute oscarmax along the last axis, and the least rank in every entry's cluster."""
     return _forward(scores, lam, ranks=True)
 
 
 def _forward(scores: Tensor, lam: float, *, ranks: bool) -> tuple[Tensor, Tensor]:
-    """Solve as many rows at a time as the workspace allows."""
+    """Compute probabilities and groups, as many rows at a time as the workspace allows."""
     rows = scores.contiguous().view(-1, scores.size(-1))
     probs, groups = torch.empty_like(rows), torch.empty_like(rows, dtype=torch.int32)
     step = policy.workspace_rows(rows.size(1), _WORKSPACE_BYTES)
     for first in range(0, rows.size(0), step):
         part = slice(first, first + step)
-        # The levels' projection onto the simplex, which is sparsemax, in the precision of probs.
+        # Sparsemax projects the levels onto the simplex, in the precision of `probs`.
         solve(_levels(rows[part], groups[part], lam, ranks), 1.0, probs=probs[part])
     return probs.view(scores.shape), groups.view(scores.shape)
 
 
 def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:
-    """Solutions before the projection onto the simplex; fill ``groups``."""
+    """Compute solutions before the projection onto the simplex, and fill ``groups``."""
     levels = torch.empty_like(rows, dtype=torch.float64)
     ordered, places, sorted_levels, sorted_groups = rows, groups, levels, groups
     if ranks:
@@ -55,7 +55,7 @@ def _levels(rows: Tensor, groups: Tensor, lam: float, ranks: bool) -> Tensor:
 
 
 def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
-    """Mean of ``g`` over the group less that over the support; zero outside the support."""
+    """Return the mean of ``g`` over the group less that over the support; zero off the support."""
     rows = probs.contiguous()
     out, length = torch.empty_like(rows), rows.size(-1)
     count = rows.numel() // length
@@ -81,8 +81,8 @@ def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
 def pairwise_kernel(probs, groups, grads, out, n, N: tl.constexpr, K: tl.constexpr):
     """Write the mean of ``g`` over the group less that over the support; zero outside the support.
 
-    A program holds one row of at most ``N`` entries, compared with ``K`` others at a time. Beside
-    the arguments that ``rows.py`` describes, ``groups`` numbers the group of every entry.
+    A program holds one row of at most ``N`` entries, compared with ``K`` others at a time. In
+    addition to the arguments described in ``rows.py``, ``groups`` is the group of every entry.
     """
     start = tl.program_id(0).to(tl.int64) * n
     columns = tl.arange(0, N)
@@ -107,9 +107,9 @@ def pairwise_kernel(probs, groups, grads, out, n, N: tl.constexpr, K: tl.constex
 
 @triton.jit
 def _fixed_point(largest, n):
-    """The power of two that turns ``n`` numbers up to ``largest`` into integers, and its inverse.
+    """Return the power of two that scales ``n`` numbers up to ``largest`` to integers; its inverse.
 
-    It is the largest by which the sum of all of them stays below ``2^62``.
+    By the exponents of both, it is the largest with which the sum of all is below ``2^62``.
     """
     exponent = largest.to(tl.int64, bitcast=True) >> 52
     bits = ((tl.zeros([1], tl.float64) + n).to(tl.int64, bitcast=True) >> 52) - 1022
@@ -120,7 +120,7 @@ def _fixed_point(largest, n):
 
 @triton.jit
 def _load_support(probs, grads, base, start, n, N: tl.constexpr):
-    """Columns of a chunk, which have mass, and their gradients in double precision."""
+    """Return the columns of a chunk, which have mass, and their gradients in double precision."""
     columns = start + tl.arange(0, N)
     support = tl.load(probs + base + columns, mask=columns < n, other=0.0) > 0.0
     grad = tl.load(grads + base + columns, mask=support, other=0.0).to(tl.float64)
@@ -129,17 +129,17 @@ def _load_support(probs, grads, base, start, n, N: tl.constexpr):
 
 @triton.jit(do_not_specialize=["count"])
 def total_kernel(probs, groups, grads, out, totals, sizes, count, n, N: tl.constexpr):
-    """Derivative of long rows, by one total for every group.
+    """Write the gradient of long rows, with one total for every group.
 
-    Totals are sums of integers, gradients in fixed point: unlike those of floating-point numbers
-    they do not depend on the order of atomic additions. A row whose largest gradient is ``g`` is
-    exact to ``n g / 2^62``. Programs take rows one after another, ``N`` entries at a time.
+    Totals are sums of gradients in fixed point: unlike floating-point sums, integer sums do not
+    depend on the order of atomic additions. If the largest gradient of a row is ``g``, each is
+    rounded by at most ``n g / 2^61``. Programs loop over rows, ``N`` entries at a time.
 
-    Beside the arguments that ``rows.py`` describes:
+    Arguments other than those described in ``rows.py``:
 
-        groups: the group of every entry, named after one of its columns.
-        totals: workspace, ``n`` integers of 64 bits for every program.
-        sizes: workspace, ``n`` integers of 32 bits for every program.
+        groups: the group of every entry, a number below ``n``.
+        totals: workspace, ``n`` 64-bit integers per program.
+        sizes: workspace, ``n`` 32-bit integers per program.
     """
     totals += tl.program_id(0).to(tl.int64) * n
     sizes += tl.program_id(0).to(tl.int64) * n
@@ -168,7 +168,7 @@ def total_kernel(probs, groups, grads, out, totals, sizes, count, n, N: tl.const
             columns = start + tl.arange(0, N)
             support = tl.load(probs + base + columns, mask=columns < n, other=0.0) > 0.0
             group = tl.load(groups + base + columns, mask=support, other=0)
-            # From the second-level cache, where atomic additions take place.
+            # Read from the L2 cache, where atomic additions take place.
             fixed = tl.load(totals + group, mask=support, other=0, cache_modifier=".cg")
             shared = tl.load(sizes + group, mask=support, other=1, cache_modifier=".cg")
             moved = fixed.to(tl.float64) * inverse / shared.to(tl.float64) - mean

@@ -1,4 +1,4 @@
-"""Shared steps of the launchers: grids, tiles, and numbers in full precision."""
+"""Helpers of the launchers: grids, tiles and scalar arguments in double precision."""
 
 import struct
 from typing import Any
@@ -10,17 +10,17 @@ from repro.mappings.kernels.cuda import policy
 
 
 def bits(number: float) -> int:
-    """A number as an integer: scalar arguments that are floating point lose half their digits."""
+    """Return the bits of a double as an integer: Triton passes scalar floats as float32."""
     (packed,) = struct.unpack("<q", struct.pack("<d", number))
     return int(packed)
 
 
 def numbers_of(parameter: float | Tensor, rows: Tensor) -> tuple[Tensor, int, int]:
-    """Arguments ``numbers``, ``stride`` and ``number`` of a kernel; see ``rows.py``.
+    """Return the arguments ``numbers``, ``stride`` and ``number`` of a kernel; see ``rows.py``.
 
     Args:
         parameter: a number, or a tensor with one value or one for each row.
-        rows: in the place of a tensor that is not read.
+        rows: returned as ``numbers``, which the kernel does not read, if there is no tensor.
     """
     if isinstance(parameter, Tensor):
         return parameter.contiguous(), int(parameter.numel() > 1), 0
@@ -35,10 +35,10 @@ def run(
     warps: int,
     **sizes: Any,
 ) -> None:
-    """Launch a kernel on the device of its first argument; nothing is launched for no rows.
+    """Launch a kernel on the device of its first argument, unless the grid is empty.
 
-    Multiplications and additions may be fused; no kernel depends on either rounding. Loads are
-    never moved before stores, as loops are not pipelined.
+    Multiplications and additions may be fused; kernels are correct with either rounding. Loops are
+    not pipelined, so loads are never moved before stores.
     """
     if 0 in grid:
         return
@@ -61,16 +61,16 @@ def run_tiles(
     single: bool = False,
     **flags: bool | int,
 ) -> None:
-    """Launch a kernel of tiles for all rows, whose number and length are its last arguments.
+    """Launch a tiled kernel for all rows; their number and length are appended to its arguments.
 
     Args:
-        kernel: to launch.
+        kernel: the kernel to launch.
         work: kind of kernel.
-        itemsize: bytes of an entry of all arrays that are held, in the widest precision.
-        rows: contiguous vectors along the last axis, which is not empty.
-        arguments: further arguments before the number of rows.
-        single: one row per program, whatever its length.
-        flags: constants of the kernel.
+        itemsize: bytes per entry of all arrays held in registers, in the widest precision.
+        rows: contiguous vectors along the last axis, which is not empty; the first argument.
+        arguments: the arguments between ``rows`` and the number of rows.
+        single: use one row per program, whatever its length.
+        flags: compile-time constants of the kernel.
     """
     length = rows.size(-1)
     count = rows.numel() // length

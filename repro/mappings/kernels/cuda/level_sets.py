@@ -1,4 +1,4 @@
-"""Total variation and decreasing isotonic regression of rows, by splitting them at level sets.
+"""Total variation and decreasing isotonic regression of rows, by recursive cuts at level sets.
 
 Both minimise ``½ Σ (x_i - y_i)² + Σ ψ(x_{i+1} - x_i)``, ``ψ(d) = up [d]_+ + down [-d]_+``: total
 variation has ``up = down = λ``, isotonic regression ``up = ∞`` and ``down = 0``. At the solution
@@ -35,16 +35,16 @@ from repro.mappings.kernels.cuda.rows import (
 )
 
 _KIND = tl.constexpr(3)
-"""Bits of the start of a part: 0 inside a part; else the force at its left end."""
+"""Mask of the kind of an entry: 0 inside a part; at its start, what fixes the force on its left."""
 _FIRST = tl.constexpr(1)
 _RISES = tl.constexpr(2)
 _FALLS = tl.constexpr(3)
 _BELOW = tl.constexpr(4)
-"""Decided sides of the level, beside the kind; without any the side is that of the neighbour."""
+"""Bit that marks an entry below the level; without either bit it takes its neighbour's side."""
 _ABOVE = tl.constexpr(8)
 _SIDES = tl.constexpr(12)
 _ROUNDING = tl.constexpr(64 * 2.220446049250313e-16)
-"""Forces this close to their bound, relative to the level, do not cut a tie."""
+"""Tolerance of forces, relative to the level, within which a tie is not cut."""
 
 
 @triton.jit
@@ -57,7 +57,7 @@ def _clipped_sum(shift_a, low_a, high_a, shift_b, low_b, high_b):
 
 @triton.jit
 def _latest(level_a, start_a, level_b, start_b):
-    """Level and start of the part that began last."""
+    """Combine levels and starts of parts in a scan: the part that began last wins."""
     begins = start_b >= 0
     return tl.where(begins, level_b, level_a), tl.where(begins, start_b, start_a)
 
@@ -73,7 +73,7 @@ def _sides(a, b):
 
 @triton.jit
 def _segment_sum(sum_a, count_a, closed_a, sum_b, count_b, closed_b):
-    """Sums from the right that begin anew at the last entry of every part."""
+    """Combine sums in a scan from the right that restarts at the last entry of every part."""
     total = tl.where(closed_b > 0, sum_b, sum_a + sum_b)
     count = tl.where(closed_b > 0, count_b, count_a + count_b)
     return total, count, tl.maximum(closed_a, closed_b)
@@ -81,15 +81,15 @@ def _segment_sum(sum_a, count_a, closed_a, sum_b, count_b, closed_b):
 
 @triton.jit
 def _column(values, columns, at):
-    """One column of a tile."""
+    """Return one column of a tile, or zeros if it is not in the tile."""
     return tl.sum(tl.where(columns == at, values, 0), 1)
 
 
 @triton.jit
 def _load(rows, top, lam, start, RANKS: tl.constexpr, N: tl.constexpr):
-    """The ``y`` of a chunk relative to the largest score, its columns, and which entries count.
+    """Return ``y`` of a chunk relative to the largest score, its columns, and allowed entries.
 
-    Scores too low to matter are raised: sums keep their digits.
+    Scores too low to matter are raised, so that sums keep their digits.
     """
     scores = read(rows, start, N, -float("inf"))
     columns = (start + tl.arange(0, N))[None, :]
@@ -104,13 +104,13 @@ def _load(rows, top, lam, start, RANKS: tl.constexpr, N: tl.constexpr):
 
 @triton.jit
 def _force(kind, up, down):
-    """``u`` at a start of this kind."""
+    """Return the force ``u`` at the left end of a part whose start is of this kind."""
     return tl.where(kind == _RISES, up, tl.where(kind == _FALLS, -down, 0.0))
 
 
 @triton.jit
 def _decide(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
-    """Pass from the left: which side of the level of its part every entry is on."""
+    """Decide in a pass from the left whether entries are above or below the level of their part."""
     infinite = float("inf")
     level_before, derivative_before = tl.zeros_like(top), tl.zeros_like(top)
     for start in range(0, rows.n, N):
@@ -141,10 +141,10 @@ def _decide(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.
 
 @triton.jit
 def _cut(rows, levels, codes, top, lam, up, down, RANKS: tl.constexpr, N: tl.constexpr):
-    """Pass from the right: cut parts where sides change; return the number of cuts.
+    """Cut parts in a pass from the right where sides change; return the number of cuts.
 
-    Neighbours' codes are read while they may be written, which only adds the start that their
-    sides tell as well.
+    A neighbour's code may be written while it is read, which is harmless: only a start is added,
+    which also follows from the sides.
     """
     n = rows.n
     cuts = tl.zeros(top.shape, tl.int32)
@@ -189,16 +189,15 @@ def level_set_kernel(
     scores, levels, groups, places, level_out, group_out, number, count, n,
     RANKS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """Total variation of rows, or with ``RANKS`` isotonic regression of sorted rows.
+    """Solve total variation of rows, or with ``RANKS`` isotonic regression of sorted rows.
 
-    Beside the arguments that ``rows.py`` describes:
+    Arguments other than those described in ``rows.py``, all matrices of one shape but the last:
 
-        scores: a matrix; with ``RANKS`` every row has its largest score first, and ``λ`` times the
-            rank is added to each.
-        levels: the same shape, double precision; workspace.
-        groups: the same shape, integers; workspace.
-        places: with ``RANKS``, the same shape: columns of the outputs.
-        level_out: the solutions, in double precision, ``-inf`` where nothing is allowed; may be
+        scores: with ``RANKS`` in descending order; ``λ`` times the rank is added to each.
+        levels: workspace in double precision.
+        groups: workspace of integers.
+        places: with ``RANKS``, the column of the outputs for each entry.
+        level_out: the solutions, in double precision, ``-inf`` where the score is; may be
             ``levels`` without ``RANKS``.
         group_out: the first entries of constant segments; may be ``groups`` without ``RANKS``.
         number: the bits of ``λ``.
@@ -214,7 +213,7 @@ def level_set_kernel(
         up, down = lam + float("inf"), 0.0 * lam
     _scores, top, bad = survey_rows(scores, N, HELD)
     top = clamped(top, scores.base.dtype.element_ty).to(tl.float64)
-    # Parts may be cut at any level. The first is one below the largest score; means follow.
+    # Cuts are valid at any level: the first is one below the largest score, later ones are means.
     for start in range(0, n, N):
         first = ((start + tl.arange(0, N)) == 0)[None, :] & inside[:, None]
         write(codes, start, N, tl.where(first, _FIRST, 0))
@@ -245,7 +244,7 @@ def level_set_kernel(
         at = columns
         if RANKS:
             at = read(places, start, N, 0)
-        # The outputs may be the workspace: nobody writes before all have read.
+        # The outputs may be the workspace, so all threads read before any of them writes.
         tl.debug_barrier()
         tl.store(level_out[:, None] + at, value, mask=valid)
         tl.store(group_out[:, None] + at, group, mask=valid)

@@ -1,7 +1,8 @@
 """Launchers and kernels of sq-pnorm-max, and of the derivatives of α-normmax and sq-pnorm-max.
 
-Floors: forward one read and one write, backward two reads and one write of every entry; 8 and 12
-bytes in single precision. α-normmax has the same thresholds as α-entmax: see ``entmax_solver.py``.
+Memory traffic is at least one read and one write of every entry forward, two reads and one write
+backward; 8 and 12 bytes in single precision. For the forward pass of α-normmax see
+``entmax_solver.py``, whose equation for the threshold it shares.
 """
 
 import torch
@@ -34,9 +35,9 @@ _PASSES = tl.constexpr(100)
 
 
 def normmax_forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    """``p`` along the last axis; a tensor has an ``α`` for each row, or one for all.
+    """Compute α-normmax along the last axis; a tensor holds ``α`` for each row, or one for all.
 
-    One ``α`` above two is computed in double precision, as powers are not Lipschitz there.
+    For ``α > 2`` double precision is used, as powers are not Lipschitz there.
     """
     return solve(scores, alpha, norm=True)
 
@@ -45,14 +46,14 @@ normmax_forward_rows = normmax_forward
 
 
 def normmax_backward(probs: Tensor, grad: Tensor, alpha: float) -> Tensor:
-    """``J g``."""
+    """Return ``J g`` for the Jacobian ``J`` of α-normmax."""
     return normmax_backward_rows(probs, grad, alpha)[0]
 
 
 def normmax_backward_rows(
     probs: Tensor, grad: Tensor, alpha: float | Tensor
 ) -> tuple[Tensor, Tensor]:
-    """``J g``, and the gradients of ``α``, one for each row, if it is a tensor."""
+    """Return ``J g`` and, if ``alpha`` is a tensor, the gradient of ``α`` for each row."""
     rows, by_row = probs.contiguous(), isinstance(alpha, Tensor)
     out = torch.empty_like(rows)
     drifts = rows.new_empty(rows.numel() // rows.size(-1) if by_row else 0)
@@ -64,7 +65,7 @@ def normmax_backward_rows(
 
 
 def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
-    """``y`` along the last axis."""
+    """Compute sq-pnorm-max along the last axis."""
     rows = scores.contiguous()
     probs, dual = torch.empty_like(rows), p / (p - 1)
     run_tiles(pnorm_kernel, policy.POWERS, rows.element_size(), rows, probs, bits(dual))
@@ -72,7 +73,7 @@ def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
 
 
 def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
-    """``J g``."""
+    """Return ``J g`` for the Jacobian ``J`` of sq-pnorm-max."""
     rows = probs.contiguous()
     out, size = torch.empty_like(rows), 2 * rows.element_size()
     run_tiles(pnorm_backward_kernel, policy.POWERS, size, rows, grad.contiguous(), out, bits(p))
@@ -81,7 +82,7 @@ def sq_pnorm_max_backward(probs: Tensor, grad: Tensor, p: float) -> Tensor:
 
 @triton.jit
 def _tile_sums(w, growth, dual):
-    """``Σ h^{q-2}``, ``Σ h^{q-1}`` and ``Σ h^q`` of a tile, ``h = [w / c + 1]_+``."""
+    """Return ``Σ h^{q-2}``, ``Σ h^{q-1}`` and ``Σ h^q`` of a tile, ``h = [w / c + 1]_+``."""
     below = tl.maximum(w * growth[:, None], -1.0)
     height = below + 1.0
     share = power(below, height, (dual - 2.0).to(w.dtype)[:, None])
@@ -92,7 +93,7 @@ def _tile_sums(w, growth, dual):
 
 @triton.jit
 def _sums(held, rows, growth, dual, N: tl.constexpr, HELD: tl.constexpr):
-    """Sums over whole rows; see :func:`_tile_sums`."""
+    """Return three power sums over whole rows; see :func:`_tile_sums`."""
     if HELD:
         count, first, total = _tile_sums(held, growth, dual)
     else:
@@ -106,9 +107,9 @@ def _sums(held, rows, growth, dual, N: tl.constexpr, HELD: tl.constexpr):
 
 @triton.jit
 def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
-    """``c`` of every row by Newton's method in a bracket.
+    """Return ``c`` of every row, by Newton's method in a bracket.
 
-    A step that leaves the bracket, or is not at most half the one before, is replaced by
+    A step that leaves the bracket, or is longer than half of the one before, is replaced by
     bisection.
     """
     rounding = 4.0 * epsilon(held.dtype)
@@ -118,7 +119,7 @@ def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
     moves = empty == 0
     passes = 0
     while (passes < _PASSES) & any_of(moves):
-        # Σ y for -τ = c, and its derivative in c.
+        # Mass Σ y at -τ = c, and its derivative in c.
         count, first, total = _sums(held, rows, (1.0 / c).to(held.dtype), dual, N, HELD)
         count, first = count.to(tl.float64), first.to(tl.float64)
         total = tl.maximum(total.to(tl.float64), 1e-30)
@@ -140,9 +141,9 @@ def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
 def pnorm_kernel(
     scores, probs, number, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """Sq-pnorm-max at ``γ = 1``: ``y ∝ [z - τ]_+^{q-1}``; see ``_pnorm.py``.
+    """Write sq-pnorm-max at ``γ = 1``: ``y ∝ [z - τ]_+^{q-1}``; see ``_pnorm.py``.
 
-    Its number is the dual order ``q = p / (p - 1)``; other arguments are described in ``rows.py``.
+    ``number`` is the dual order ``q = p / (p - 1)``; other arguments are described in ``rows.py``.
     """
     numbers = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = numbers < count
@@ -167,7 +168,7 @@ def pnorm_kernel(
 
 @triton.jit
 def _load_pair(probs, grads, start, N: tl.constexpr):
-    """Shares of a chunk, zero where they are NaN, and gradients where there is mass."""
+    """Read the shares of a chunk, NaN as zero, and the gradients where there is mass."""
     share = read(probs, start, N, 0.0)
     share = tl.where(share > 0.0, share, 0.0)
     return share, read_where(grads, share > 0.0, start, N)
@@ -175,7 +176,7 @@ def _load_pair(probs, grads, start, N: tl.constexpr):
 
 @triton.jit
 def _pnorm_sums(share, grad, p):
-    """``Σ y^p``, ``Σ y^{2-p}``, ``Σ y^{2-p} g`` and ``<y, g>`` of a tile."""
+    """Return ``Σ y^p``, ``Σ y^{2-p}``, ``Σ y^{2-p} g`` and ``<y, g>`` of a tile."""
     support, logs = share > 0.0, logarithms(share)
     powers = tl.sum(tl.where(support, tl.exp(p * logs), 0.0), 1)
     slope = tl.where(support, tl.exp((2.0 - p) * logs), 0.0)
@@ -186,9 +187,9 @@ def _pnorm_sums(share, grad, p):
 def pnorm_backward_kernel(
     probs, grads, out, number, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """``K g - w <w, g> / Σw`` with ``K = diag(s) - κ y yᵀ`` and ``w = K 1``; see ``_pnorm.py``.
+    """Write ``K g - w <w, g> / Σw``, ``K = diag(s) - κ y yᵀ`` and ``w = K 1``; see ``_pnorm.py``.
 
-    Its number is ``p``; other arguments are described in ``rows.py``.
+    ``number`` is ``p``; other arguments are described in ``rows.py``.
     """
     rows = tl.program_id(0).to(tl.int64) * M + tl.arange(0, M)
     inside = rows < count
@@ -217,7 +218,7 @@ def pnorm_backward_kernel(
 
 @triton.jit
 def _relative(share, size):
-    """``log(p / max p)`` on the support, zero elsewhere."""
+    """Return the support, and on it ``log(p / max p)``, zero elsewhere; ``size`` is ``max p``."""
     support = share > 0.0
     ratio = tl.where(support, share / size[:, None], 1.0)
     below = tl.where(support, (share - size[:, None]) / size[:, None], 0.0)
@@ -226,7 +227,7 @@ def _relative(share, size):
 
 @triton.jit
 def _normmax_sums(share, grad, size, alpha):
-    """Sums over a tile; ``t = p / max p``.
+    """Compute sums over a tile for the derivative of α-normmax, with ``t = p / max p``.
 
     Returns:
         ``Σ t^α``, ``Σ t^{2-α}``, ``Σ t^{2-α} g``, ``<p, g>``, and for the gradient of ``α``
@@ -253,7 +254,7 @@ def normmax_backward_kernel(
     probs, grads, out, numbers, stride, number, drifts, count, n,
     ROWS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) g``; with ``ROWS`` also the gradients of the ``α``.
+    """Write ``(I - p 1ᵀ) diag(d) (I - 1 pᵀ) g``; with ``ROWS`` also the gradients of ``α``.
 
     Arguments are described in ``rows.py``.
     """
@@ -264,7 +265,7 @@ def normmax_backward_kernel(
     probs, grads = Rows(probs + rows * n, inside, n), Rows(grads + rows * n, inside, n)
     out = Rows(out + rows * n, inside, n)
     share, grad = _load_pair(probs, grads, 0, N)
-    # The largest share of every row, one where there is no mass.
+    # The largest share of every row, or one if the row has no mass.
     size = tl.max(share, 1)
     if not HELD:
         for start in range(N, n, N):
@@ -290,7 +291,7 @@ def normmax_backward_kernel(
         moved = slope * (grad - inner[:, None]) - share * moved_sum[:, None]
         write(out, start, N, tl.where(share > 0.0, moved, 0.0))
     if ROWS:
-        # With h = t / ‖t‖: Σ p h^{α-1} log h, by which the threshold moves.
+        # With h = t / ‖t‖, `lowered` is Σ p h^{α-1} log h, which gives the shift of the threshold.
         lowered = size * tl.exp((1.0 - alpha) * log_norm) * (power_logs - log_norm * powers)
         drift = lowered / alpha * moved_sum - (tilted_logs - inner * logs) / (alpha - 1.0)
         tl.store(drifts + rows, drift, mask=inside)

@@ -1,8 +1,8 @@
-"""Division of kernels into programs: all block sizes and numbers of warps.
+"""Launch configurations: all block sizes and numbers of warps.
 
-Mappings are limited by memory: the floor of a forward pass is one read and one write of every
-entry. A row that fits is held in registers, so that it is read once however often the solver looks
-at it; short rows share a program. Longer rows are read again in every pass, from the caches.
+Mappings are memory-bound: a forward pass takes at least one read and one write of every entry. A
+row that fits is held in registers, so that it is read once however many passes the solver needs;
+short rows share a program. Longer rows are read again in every pass, from the caches.
 """
 
 from functools import cache
@@ -11,27 +11,27 @@ from typing import NamedTuple
 TILE_ENTRIES = 256
 """Entries of a program that holds several short rows."""
 SHORT_THREAD_BYTES, THREAD_BYTES = 16, 32
-"""Bytes of one array that a thread holds, given enough threads: for several rows, for one row."""
+"""Bytes that a thread holds in tiles of several rows and of one row, below the limit of warps."""
 MOST_WARPS = 32
 REGISTERS = 2**16
-"""Registers of 4 bytes of a multiprocessor."""
+"""Number of 4-byte registers of a multiprocessor."""
 STREAM_ENTRIES, STREAM_WARPS = 2048, 4
-"""Entries and warps of a program that only streams."""
+"""Entries per chunk and warps of a program that keeps no entries between passes."""
 
 WORKSPACE_BYTES = 2**28
-"""Most global memory of a call beside its arguments and results, however many rows there are."""
+"""Limit of the workspace of a call in global memory, unless a single row needs more."""
 PAIRWISE_ENTRIES = 256
-"""Length of rows up to which all pairs of entries are compared."""
+"""Longest rows whose entries are all compared in pairs."""
 PAIRWISE_TILE, PAIRWISE_WARPS = 4096, 4
 """Pairs that are compared at a time, and the warps that compare them."""
 
 
 class Work(NamedTuple):
-    """Work of a kernel per entry, which decides how many registers it needs beside its own.
+    """Kind of kernel by its work per entry, which decides how many registers it needs for that.
 
     Attributes:
-        held: size of the longest row that is held.
-        chunk: part of a longer row that is looked at in one piece.
+        held: size in bytes of the longest row that is held in registers.
+        chunk: size in bytes of the chunks in which longer rows are read.
     """
 
     held: int
@@ -50,7 +50,7 @@ SCANS = Work(held=2**13, chunk=2**13)
 
 
 class Tile(NamedTuple):
-    """Rows and entries of a program, whether it holds whole rows, and its warps."""
+    """Number of rows of a program, entries per row, whether these are whole rows, and warps."""
 
     rows: int
     entries: int
@@ -63,27 +63,27 @@ def _warps(size: int, each: int) -> int:
 
 
 def next_power_of_2(number: int) -> int:
-    """The smallest power of two that is at least a positive number; faster than that of triton."""
+    """Return the least power of two not below a positive number, faster than Triton's function."""
     return 1 << (number - 1).bit_length()
 
 
 def registers(warps: int) -> int:
-    """Registers that a thread may use: all, if its program is alone on a multiprocessor.
+    """Return the registers per thread that make one program fill a multiprocessor, at most 255.
 
-    Without a limit the assembler spills a few values to fit more programs.
+    Without an explicit limit the assembler spills a few values to fit more programs.
     """
     return min(255, REGISTERS // (32 * warps))
 
 
-@cache  # asked in every launch
+@cache  # called in every launch
 def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = False) -> Tile:
-    """The tile for rows of a length.
+    """Return the tile for rows of a given length.
 
     Args:
-        length: of a row.
-        itemsize: bytes of an entry in the widest precision that is computed.
+        length: number of entries of a row.
+        itemsize: bytes per entry of all arrays held in registers, in the widest precision.
         work: kind of kernel.
-        single: one row per program, whatever its length.
+        single: use one row per program, whatever its length.
     """
     entries = max(16, next_power_of_2(length))
     if entries * itemsize > work.held:
@@ -94,11 +94,11 @@ def tile(length: int, itemsize: int, work: Work = RATIONAL, *, single: bool = Fa
 
 
 def pairwise(length: int) -> tuple[int, int]:
-    """Entries of a row that are compared with how many others at a time."""
+    """Return the padded length of a row, and the number of others compared with it at a time."""
     entries = max(16, next_power_of_2(length))
     return entries, min(entries, max(16, PAIRWISE_TILE // entries))
 
 
 def workspace_rows(length: int, each: int) -> int:
-    """Number of rows with ``each`` bytes per entry that the workspace holds; one at least."""
+    """Return how many rows of ``each`` bytes per entry the workspace may hold, at least one."""
     return max(1, WORKSPACE_BYTES // (length * each))

@@ -1,12 +1,12 @@
-"""Rows in a program: where they lie, how they are read, and what is wrong with them.
+"""Rows of a program: their addresses, reads and writes, scaling and checks.
 
 A program has ``M`` rows. A row is held in a tile of ``N`` entries (``HELD``), or read in chunks of
 ``N``.
 
 Arguments of kernels are matrices of ``count`` rows of ``n`` entries: ``scores`` or ``probs``, the
-incoming gradients ``grads``, and results, which are ``probs`` or ``out``. A parameter is given as
-``numbers``, one for each row and ``stride`` apart (``ROWS``; 1.5 where there is no row), or as
-``number``, the bits of one for all rows; its gradients, one for each row, are ``drifts``.
+incoming gradients ``grads``, and results, which are ``probs`` or ``out``. A parameter is given with
+``ROWS`` as ``numbers``, one for each row, ``stride`` apart, else as ``number``, the bits of one
+double for all rows; its gradients, one for each row, are ``drifts``.
 """
 
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ import triton
 import triton.language as tl
 
 OUT = tl.constexpr(-2.0)
-"""A scaled score that gets nothing, and finite."""
+"""A scaled score that gets no mass: below -1, and finite."""
 
 
 class Rows(NamedTuple):
-    """The rows of a program: pointers to their first entries, which exist, and their length."""
+    """The rows of a program: pointers to their first entries, which rows exist, and the length."""
 
     base: Any
     inside: Any
@@ -41,7 +41,7 @@ class ScaledRows(NamedTuple):
 
 @triton.jit
 def row_parameters(numbers, stride, number, rows, inside, ROWS: tl.constexpr):
-    """A parameter of the rows in double precision."""
+    """Return a parameter of every row in double precision; 1.5 for rows that do not exist."""
     if ROWS:
         parameter = tl.load(numbers + rows * stride, mask=inside, other=1.5).to(tl.float64)
     else:
@@ -51,44 +51,44 @@ def row_parameters(numbers, stride, number, rows, inside, ROWS: tl.constexpr):
 
 @triton.jit
 def cells(rows, start, N: tl.constexpr):
-    """Pointers to a chunk, and which entries exist."""
+    """Return pointers to a chunk of the rows, and which of its entries exist."""
     columns = start + tl.arange(0, N)
     return rows.base[:, None] + columns[None, :], rows.inside[:, None] & (columns < rows.n)[None, :]
 
 
 @triton.jit
 def read(rows, start, N: tl.constexpr, other):
-    """A chunk of the rows, ``other`` where there is no entry."""
+    """Read a chunk of the rows, with ``other`` where there is no entry."""
     pointers, valid = cells(rows, start, N)
     return tl.load(pointers, mask=valid, other=other)
 
 
 @triton.jit
 def read_where(rows, wanted, start, N: tl.constexpr):
-    """Entries that are wanted, zero elsewhere; memory without any is not read."""
+    """Read the entries of a chunk where ``wanted`` is true; the others are zero and not read."""
     return tl.load(cells(rows, start, N)[0], mask=wanted, other=0.0)
 
 
 @triton.jit
 def read_scaled(rows, start, N: tl.constexpr, COMPUTE: tl.constexpr):
-    """A chunk of scaled rows in the precision of the computation."""
+    """Read a chunk of :class:`ScaledRows` as ``w`` in the precision of the computation."""
     scores = read(rows, start, N, -float("inf"))
     return scaled(scores, rows.shift, rows.scale, COMPUTE)
 
 
 @triton.jit
 def write(rows, start, N: tl.constexpr, values):
-    """Write a chunk of the rows in their type."""
+    """Write a chunk of the rows, cast to their type."""
     pointers, valid = cells(rows, start, N)
     tl.store(pointers, values.to(rows.base.dtype.element_ty), mask=valid)
 
 
 @triton.jit
 def survey_rows(rows, N: tl.constexpr, HELD: tl.constexpr):
-    """Scores of the rows, their largest, and whether there is a NaN.
+    """Return scores of each row, the largest one, and whether there is a NaN.
 
-    Of rows that are not held, the scores are the largest of every column over all chunks: some of
-    the entries, the leading ones among them.
+    For rows that are not held, the scores are the maxima of every column over all chunks: a subset
+    of the entries that includes the largest.
     """
     scores = read(rows, 0, N, -float("inf"))
     bad = tl.sum((scores != scores).to(tl.int32), 1) > 0
@@ -103,28 +103,28 @@ def survey_rows(rows, N: tl.constexpr, HELD: tl.constexpr):
 
 @triton.jit
 def largest_of(NARROW: tl.constexpr):
-    """The largest finite number of a type."""
+    """Return the largest finite number of a type."""
     double: tl.constexpr = NARROW == tl.float64  # noqa: SIM300
     return 1.7976931348623157e308 if double else 3.4028234663852886e38
 
 
 @triton.jit
 def epsilon(COMPUTE: tl.constexpr):
-    """The distance from one to the next number of a type."""
+    """Return the distance from one to the next larger number of a type."""
     double: tl.constexpr = COMPUTE == tl.float64  # noqa: SIM300
     return 2.220446049250313e-16 if double else 1.1920928955078125e-07
 
 
 @triton.jit
 def clamped(top, NARROW: tl.constexpr):
-    """Maxima as numbers to subtract: infinities become the largest number."""
+    """Return maxima that can be subtracted: infinities become the largest finite number."""
     largest = largest_of(NARROW)
     return tl.minimum(tl.maximum(top, -largest), largest)
 
 
 @triton.jit
 def scaled(scores, shift, scale, COMPUTE: tl.constexpr):
-    """``w = scale (z - shift)``, in ``[-2, 0]``: ``+inf`` ties with the largest number."""
+    """Return ``scale (z - shift)`` clipped to ``[-2, 0]``: ``+inf`` is as the largest number."""
     if COMPUTE == tl.float64:  # noqa: SIM300
         w = (scores.to(tl.float64) - shift.to(tl.float64)[:, None]) * scale[:, None]
     else:
@@ -135,7 +135,7 @@ def scaled(scores, shift, scale, COMPUTE: tl.constexpr):
 
 @triton.jit
 def normaliser(total, empty, bad):
-    """Correctly rounded factor that makes shares sum to one; zero if empty, NaN if bad."""
+    """Return ``1 / total``, correctly rounded; zero for empty rows, NaN for bad ones."""
     factor = 1.0 / tl.where(empty, 1.0, total).to(tl.float64)
     factor = tl.where(empty, 0.0, factor)
     return tl.where(bad, float("nan"), factor).to(total.dtype)
@@ -143,11 +143,11 @@ def normaliser(total, empty, bad):
 
 @triton.jit
 def any_of(flags):
-    """Return whether any row still moves."""
+    """Return whether the flag of any row is set."""
     return tl.sum(flags.to(tl.int32), 0) > 0
 
 
 @triton.jit
 def as_double(number):
-    """A scalar argument from its bits."""
+    """Return the double that a scalar argument holds the bits of."""
     return number.to(tl.int64).to(tl.float64, bitcast=True)
