@@ -106,8 +106,8 @@ def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
 
     ``P`` and ``R`` are the weighted shares of matched words in hypotheses and references: content
     words have the weight δ, function words 1 − δ, and matches of module ``i`` the factor ``w_i``.
-    ``c`` is the number of chunks, ``m`` the mean number of matched words of both sides. α = 0.85, β
-    = 0.2, γ = 0.6, δ = 0.75, w = (1, 0.6, 0.8, 0.6).
+    ``c`` is the number of chunks, ``m`` the mean number of matched words of both sides. α = 0.85,
+    β = 0.2, γ = 0.6, δ = 0.75, w = (1, 0.6, 0.8, 0.6).
 
     Args:
         sums: sums of rows of :func:`meteor_statistics`, shape ``(..., 23)``.

@@ -209,7 +209,7 @@ def following_cell_runs(
     plan: Sequence[PlannedRun],
     found: Mapping[PlannedRun, CellRun | None],
 ) -> list[PlannedRun]:
-    """Plan further tuning runs from the recorded ones; see :func:`following_runs`."""
+    """Plan further runs of tuned cells from the recorded ones; see :func:`following_runs`."""
     metric = "" if experiment.tune is None else experiment.tune.metric
 
     def measure(run: PlannedRun) -> float | None:

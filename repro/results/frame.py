@@ -26,8 +26,8 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
         scale: scale of the runs; ``None`` for all.
 
     Returns:
-        One row per run or ensemble: its provenance (``run_id``, ``corpus``, ``commit``,
-        ...), ``scale``, ``seed``, the other settings with dotted names (``mapping.alpha``) and the
+        One row per run or ensemble: its provenance (``run_id``, ``corpus``, ``commit``, ...),
+        ``scale``, ``seed``, the other settings with dotted names (``mapping.alpha``) and the
         metrics (``test/accuracy``); NaN if a run has no such setting or metric.
 
     Raises:

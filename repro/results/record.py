@@ -30,8 +30,8 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "diverged": ((bool,), "true or false"),
 }
 _DIVERGED = 1000.0
-"""Least loss that counts as divergence. Losses are means over symbols, pairs or trees, and reach
-hundreds at most for models that learn."""
+"""Larger losses count as divergence: they are means over symbols, pairs or trees, and of models
+that learn hundreds at most."""
 
 
 @dataclass(frozen=True)
