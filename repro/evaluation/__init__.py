@@ -1,4 +1,4 @@
-"""Metrics, scores and significance; takes predictions and knows no model."""
+"""Metrics and significance tests of predictions, independent of models."""
 
 from repro.config.paths import extended
 

@@ -1,7 +1,7 @@
-"""METEOR 1.5 by its official program, which the user supplies.
+"""METEOR 1.5 by its official program, which the user supplies, and METEOR of 2007 by NLTK.
 
-NLTK's METEOR of 2007 has a name of its own, ``meteor_nltk``: it has other parameters and modules,
-and its numbers differ from those of METEOR 1.5 by ten points and more.
+The latter is called ``meteor_nltk``: its parameters and modules differ from those of METEOR 1.5,
+and its numbers by ten points and more.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from repro.errors import UserError
 from repro.evaluation.sufficient_statistics import ratios
 
 LANGUAGE = "en"
-"""Target language whose parameters :func:`meteor_of_statistics` has."""
+"""Target language for which :func:`meteor_of_statistics` has the parameters."""
 STATISTICS = 23
 _CHUNKS = 20
 _ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.20, 0.60, 0.75
@@ -28,13 +28,13 @@ _TIMEOUT = 3600
 
 
 class MeteorError(UserError, RuntimeError):
-    """The program is missing, or it failed; the message names what was run."""
+    """Exception raised if the program of METEOR is missing or fails."""
 
 
 def meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, jar: Path, language: str
 ) -> float:
-    """Corpus score of METEOR 1.5 in percent, as the program prints it.
+    """Compute the corpus score of METEOR 1.5 in percent by the official program.
 
     For English, :func:`meteor_of_statistics` computes the same number from statistics.
 
@@ -44,12 +44,12 @@ def meteor(
     Args:
         hypotheses: translations, tokenised.
         references: one for each.
-        jar: ``meteor-1.5.jar`` with its data folder beside it.
-        language: two letters.
+        jar: ``meteor-1.5.jar``, next to its data folder.
+        language: two-letter code of the target language.
 
     Raises:
         ValueError: the lists differ in length or are empty.
-        MeteorError: there is no Java or no jar, or the program failed.
+        MeteorError: Java or the jar is missing, or the program failed.
 
     References:
         Denkowski & Lavie (2014), Meteor universal.
@@ -64,7 +64,7 @@ def meteor(
 def meteor_statistics(
     hypotheses: Sequence[str], references: Sequence[str], *, jar: Path
 ) -> NDArray[np.float64]:
-    """Statistics of each English sentence, as the program counts them (``-ssOut``).
+    """Count the statistics of each English sentence by the program (``-ssOut``).
 
     Args:
         hypotheses: translations into English, tokenised.
@@ -74,11 +74,11 @@ def meteor_statistics(
     Returns:
         Shape ``(sentences, 23)``: lengths of hypothesis and reference; their function words; for
         each of four modules the matched content words of both and the matched function words of
-        both; chunks, none where a whole sentence is one; matched words of both.
+        both; chunks, 0 for a sentence that matches as a whole; matched words of both.
 
     Raises:
         ValueError: the lists differ in length or are empty.
-        MeteorError: as for :func:`meteor`.
+        MeteorError: as for :func:`meteor`, or the output has another format.
     """
     rows = [line.split() for line in _run(hypotheses, references, jar, LANGUAGE, "-ssOut")]
     if len(rows) != len(hypotheses) or any(len(row) != STATISTICS for row in rows):
@@ -87,10 +87,10 @@ def meteor_statistics(
 
 
 def without_whole_matches(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Set the chunks of sentences that match as a whole to zero, as the program does in its sums.
+    """Set chunks to zero for sentences that match as a whole, as the program does in its sums.
 
     Args:
-        rows: what ``-ssOut`` prints, shape ``(sentences, 23)``.
+        rows: output of ``-ssOut``, shape ``(sentences, 23)``.
     """
     whole = (rows[:, 21:23] == rows[:, 0:2]).all(1) & (rows[:, _CHUNKS] == 1)
     added = rows.copy()
@@ -99,14 +99,15 @@ def without_whole_matches(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
-    r"""METEOR 1.5 for English in percent, of summed statistics.
+    r"""Compute METEOR 1.5 for English in percent from summed statistics.
 
     .. math:: 100 \, \Bigl(1 - \gamma \bigl(\tfrac{c}{m}\bigr)^\beta\Bigr)
               \frac{P R}{\alpha P + (1 - \alpha) R}
 
-    ``P`` and ``R`` are the shares of matched words of hypotheses and references: content words
-    weigh δ, function words 1 − δ, matches of module ``i`` ``w_i``. ``c`` counts chunks, ``m``
-    matched words. α = 0.85, β = 0.2, γ = 0.6, δ = 0.75, w = (1, 0.6, 0.8, 0.6).
+    ``P`` and ``R`` are the weighted shares of matched words in hypotheses and references: content
+    words have the weight δ, function words 1 − δ, and matches of module ``i`` the factor ``w_i``.
+    ``c`` is the number of chunks, ``m`` the mean number of matched words of both sides. α = 0.85,
+    β = 0.2, γ = 0.6, δ = 0.75, w = (1, 0.6, 0.8, 0.6).
 
     Args:
         sums: sums of rows of :func:`meteor_statistics`, shape ``(..., 23)``.
@@ -133,7 +134,7 @@ def meteor_of_statistics(sums: NDArray[np.number]) -> NDArray[np.float64]:
 def meteor_nltk(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
 ) -> NDArray[np.float64]:
-    """METEOR of 2007 of each sentence, as NLTK computes it; its mean is no METEOR 1.5.
+    """Compute METEOR of 2007 of each sentence by NLTK; its mean is not METEOR 1.5.
 
     Words match if they are equal in lower case, or have the same Porter stem; synonyms are left
     out. Only for English.
@@ -143,7 +144,7 @@ def meteor_nltk(
         references: one for each.
 
     Returns:
-        Scores between 0 and 1 as numerators, and ones, shape ``(sentences, 2)``.
+        Scores between 0 and 1 as numerators, ones as denominators, shape ``(sentences, 2)``.
 
     Raises:
         ValueError: the lists differ in length.
@@ -152,7 +153,7 @@ def meteor_nltk(
         Lavie & Agarwal (2007), METEOR: an automatic metric for MT evaluation with high levels of
         correlation with human judgments.
     """
-    from nltk.translate.meteor_score import single_meteor_score  # takes seconds to import
+    from nltk.translate.meteor_score import single_meteor_score  # slow import
 
     no_synonyms = SimpleNamespace(synsets=lambda word: [])  # in place of WordNet, a download
     pairs = zip(references, hypotheses, strict=True)
@@ -162,7 +163,7 @@ def meteor_nltk(
 def _run(
     hypotheses: Sequence[str], references: Sequence[str], jar: Path, language: str, *options: str
 ) -> list[str]:
-    """Lines that the program prints."""
+    """Run the program and return the lines that it prints."""
     if len(hypotheses) != len(references) or not hypotheses:
         raise ValueError("expected as many translations as references and at least one")
     java = shutil.which("java")

@@ -1,12 +1,12 @@
 r"""Paired tests of the difference between two systems on the same examples.
 
-A system is given by the sufficient statistics of its runs, one array ``(n, k)`` for each seed. The
+A system is represented by sufficient statistics of its runs, one array ``(n, k)`` per seed. The
 value of a system is the mean over groups ``g`` and runs ``r`` of the metric of summed statistics,
 
 .. math:: m = \frac{1}{G R} \sum_{g, r} f\Bigl(\sum_{i \in g} s_{r, i}\Bigr),
 
-with a single group unless the metric is an average over languages. Both tests ask what other test
-examples could have given: the runs of a system stay together, so the p-values say nothing about
+with a single group unless the metric is an average over languages. Both tests account for the
+choice of test examples only: the runs of a system stay together, so the p-values say nothing about
 other seeds.
 
 References:
@@ -27,7 +27,7 @@ RANDOMISATION_TRIALS = 10_000
 SEED = 12345
 _ROUNDING = 1e-9
 _CELLS = 2**22
-"""Random numbers of one portion of trials, at most."""
+"""Largest number of random numbers to draw at once, to bound memory."""
 
 Array = NDArray[np.float64]
 Runs = Sequence[NDArray[np.number]]
@@ -37,7 +37,7 @@ Runs = Sequence[NDArray[np.number]]
 class PairedTest:
     """Outcome of a paired test."""
 
-    difference: float  # value of the first system less that of the second, in units of the metric
+    difference: float  # value of the first system minus that of the second, in units of the metric
     p_value: float  # two-sided, in (0, 1]
     signature: str  # method, trials and seed
 
@@ -51,20 +51,20 @@ def paired_bootstrap(
     trials: int = BOOTSTRAP_TRIALS,
     seed: int = SEED,
 ) -> PairedTest:
-    r"""Draw the examples again with replacement, inside each group.
+    r"""Test a difference by resampling the examples with replacement, within each group.
 
     .. math:: p = \frac{1 + \#\{t : |\Delta_t - \bar\Delta| \ge |\Delta|\}}{1 + \text{trials}}
 
     Args:
-        first: statistics of one system, arrays of shape ``(n, k)``, one for each of its runs.
-        second: those of the other system for the same examples, of as many runs.
-        form: from sums ``(..., k)`` to values ``(...)`` of the metric.
+        first: statistics of one system, an array of shape ``(n, k)`` for each of its runs.
+        second: statistics of the other system for the same examples, with as many runs.
+        form: map of sums ``(..., k)`` to values ``(...)`` of the metric.
         groups: group of every example; ``None`` puts all in one.
         trials: number of draws.
         seed: seed of the draws.
 
     Raises:
-        ValueError: shapes differ, no example, a number that is not finite, or no trial.
+        ValueError: shapes differ, there is no example or trial, or a number is not finite.
 
     References:
         Koehn (2004), Statistical significance tests for machine translation evaluation; centred
@@ -85,7 +85,7 @@ def approximate_randomisation(
     trials: int = RANDOMISATION_TRIALS,
     seed: int = SEED,
 ) -> PairedTest:
-    r"""Swap the systems' outputs for each example with probability one half.
+    r"""Test a difference by swapping the systems' outputs for each example with probability 1/2.
 
     .. math:: p = \frac{1 + \#\{t : |\Delta_t| \ge |\Delta|\}}{1 + \text{trials}}
 
@@ -102,12 +102,12 @@ def approximate_randomisation(
 
 
 def bootstrap_signature(trials: int = BOOTSTRAP_TRIALS, seed: int = SEED) -> str:
-    """Method, trials and seed of :func:`paired_bootstrap`."""
+    """Format method, trials and seed of :func:`paired_bootstrap`."""
     return f"bootstrap|trials:{trials}|seed:{seed}"
 
 
 def randomisation_signature(trials: int = RANDOMISATION_TRIALS, seed: int = SEED) -> str:
-    """Method, trials and seed of :func:`approximate_randomisation`."""
+    """Format method, trials and seed of :func:`approximate_randomisation`."""
     return f"randomisation|trials:{trials}|seed:{seed}"
 
 
@@ -118,9 +118,9 @@ def _differences(
     groups: Sequence[Hashable] | None,
     draw: Callable[[Array], Array],
 ) -> tuple[float, Array]:
-    """Return the observed difference, and that of each trial, ``(trials,)``.
+    """Return the observed difference and that of each trial, shape ``(trials,)``.
 
-    Runs of both systems stand side by side as columns, those of the first system first; ``draw``
+    Runs of both systems are concatenated as columns, those of the first system first; ``draw``
     maps the examples of a group, ``(n, columns)``, to sums of each trial, ``(trials, columns)``.
     """
     shapes = {np.shape(run) for run in (*first, *second)}
@@ -144,7 +144,7 @@ def _differences(
 
 
 def _resampled_sums(generator: np.random.Generator, trials: int, rows: Array) -> Array:
-    """Sums over as many examples as there are, drawn with replacement."""
+    """Sum over ``n`` of the ``n`` examples drawn with replacement, for each trial."""
     examples, sums = len(rows), []
     for size in _portions(trials, examples):
         chosen = generator.integers(0, examples, (size, examples))
@@ -155,7 +155,7 @@ def _resampled_sums(generator: np.random.Generator, trials: int, rows: Array) ->
 
 
 def _swapped_sums(generator: np.random.Generator, trials: int, rows: Array) -> Array:
-    """Sums over all examples, each with its two systems swapped by the toss of a coin."""
+    """Sum over all examples with the systems of each swapped at random, for each trial."""
     half = rows.shape[1] // 2
     change = rows[:, half:] - rows[:, :half]
     change = change[change.any(1)]

@@ -2,8 +2,9 @@ r"""Sufficient statistics: what each example adds to a corpus metric, and the me
 
 A metric of a corpus is :math:`f(\sum_i s_i)`, where the vector :math:`s_i` belongs to example
 ``i``. Means and shares have :math:`s_i = (\text{numerator}, \text{denominator})`; BLEU has the
-counts of :func:`repro.evaluation.metrics.translation.token_counts`, METEOR those of its own
-program. A macro average is the mean of :math:`f` over groups of examples.
+counts of :func:`repro.evaluation.metrics.translation.token_counts`, METEOR those of
+:func:`repro.evaluation.meteor.meteor_statistics`. A macro average is the mean of :math:`f` over
+groups of examples.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -16,7 +17,7 @@ Array = NDArray[np.float64]
 Form = Callable[[Array], Array]
 """Map of sums ``(..., k)`` to values ``(...)`` of the metric."""
 GROUPS = ".groups"
-"""Suffix of a metric's name: the array with the group of each example, for macro averages."""
+"""Suffix of the name of the array with the group of each example, for macro averages."""
 
 
 class Statistics(NamedTuple):
@@ -24,7 +25,7 @@ class Statistics(NamedTuple):
 
     Attributes:
         rows: shape ``(examples, k)``.
-        groups: the group of each example, for macro averages; ``None`` for a micro average.
+        groups: group of each example, for a macro average; ``None`` for a micro average.
     """
 
     rows: Array
@@ -32,28 +33,28 @@ class Statistics(NamedTuple):
 
 
 def ratios(numerators: ArrayLike, denominators: ArrayLike = 1.0) -> Array:
-    """Statistics of a metric that divides two sums, shape ``(n, 2)``; by default of a mean."""
+    """Stack numerators and denominators, by default ones, to statistics of shape ``(n, 2)``."""
     first = np.asarray(numerators, float)
     return np.stack([first, np.broadcast_to(np.asarray(denominators, float), first.shape)], axis=1)
 
 
 def mean_of_sums(sums: Array) -> Array:
-    """Numerator over denominator, shapes ``(..., 2)`` and ``(...)``; 0 where nothing is counted."""
+    """Divide sums of :func:`ratios`, shape ``(..., 2)``; 0 where the denominator is 0."""
     numerators, denominators = sums[..., 0], sums[..., 1]
     empty = denominators == 0
     return np.where(empty, 0.0, numerators / np.where(empty, 1.0, denominators))
 
 
 def percentage_of_sums(sums: Array) -> Array:
-    """:func:`mean_of_sums` times one hundred."""
+    """Compute :func:`mean_of_sums` in percent."""
     return 100.0 * mean_of_sums(sums)
 
 
 def split_groups(rows: Array, groups: Sequence[Hashable] | None) -> dict[Hashable, Array]:
-    """Rows of each group, groups in the order of their first example.
+    """Split rows by group, with groups in the order of their first example.
 
     Raises:
-        ValueError: a different number of groups and rows.
+        ValueError: the numbers of groups and rows differ.
     """
     if groups is None:
         return {None: rows}
@@ -67,6 +68,6 @@ def split_groups(rows: Array, groups: Sequence[Hashable] | None) -> dict[Hashabl
 def metric_value(
     rows: NDArray[np.number], form: Form, groups: Sequence[Hashable] | None = None
 ) -> float:
-    """Metric of statistics ``(n, k)``, averaged over groups."""
+    """Compute a metric from statistics of shape ``(n, k)``, averaged over groups."""
     parts = split_groups(np.asarray(rows, np.float64), groups).values()
     return float(np.mean([form(part.sum(0)) for part in parts]))

@@ -15,4 +15,4 @@ __all__ = [
     "export_figure_data",
 ]
 
-figure_kinds()  # imported at once, so that long sweeps end with the code they began with
+figure_kinds()  # imports every kind now: a long sweep must not pick up code edited meanwhile

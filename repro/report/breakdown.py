@@ -36,7 +36,10 @@ SHORT_RUN_ID = 12
 
 
 def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
-    """Sparsity, exactness and speed per row and columns of equal values; None without any."""
+    """Lay out sparsity, exactness and speed per row, merging columns of equal values.
+
+    Returns None if no record has such a metric.
+    """
     by_cell = index_records(records)
     metrics = [name for name in SUMMARY_METRICS if any(key[2] == name for key in by_cell)]
     if not metrics:
@@ -54,7 +57,7 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
             if {*texts} != {MISSING}:
                 alike[texts].append(column)
         for texts, alike_columns in alike.items():
-            # Columns are named by their first labels alone where no other column has these.
+            # The first labels are name enough if every column that has them is merged.
             firsts = dict.fromkeys((one.labels or [one.name])[0] for one in alike_columns)
             below = [one for one in every if (one.labels or [one.name])[0] in firsts]
             names = firsts if len(below) == len(alike_columns) else [c.name for c in alike_columns]
@@ -68,7 +71,7 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
 
 
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
-    """One grid per column of the table: its metric for each language and row of the table."""
+    """Build one grid per column of the table: its metric for each language and row."""
     by_cell, grids = index_records(records), []
     group = " / ".join(axis.name for axis in table.experiment.rows)
     for column in table.experiment.columns:
@@ -77,7 +80,7 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
         languages = {key[2].removeprefix(prefix) for key in mine if key[2].startswith(prefix)}
         if not languages:
             continue
-        # The rule looks at the corpus only, so that every run has the same value.
+        # The rule baseline depends on the corpus alone: every run records the same value.
         rules: dict[str, list[float]] = defaultdict(list)
         for (_, _, metric), found in mine.items():
             split, _, rest = metric.partition(f"/{BASELINE}/")
@@ -103,7 +106,7 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
 
 
 def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
-    """Every run that the table is made of, with its values by column; None without runs."""
+    """List every run behind the table, with its values by column; None without runs."""
     columns = [column for column in table.experiment.columns if column.relative_to is None]
     metrics = {column.name: column.metric for column in columns}
     runs: dict[tuple[str, str, str, str], dict[str, str]] = defaultdict(dict)
@@ -131,7 +134,7 @@ def runs_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
 
 
 def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: str) -> Grid | None:
-    """The tuning metric of every value that was tried; None where nothing is tuned."""
+    """Lay out the tuning metric of every value tried; None if nothing is tuned or measured."""
     tune = experiment.tune
     if tune is None:
         return None
@@ -151,7 +154,7 @@ def tuning_grid(experiment: Experiment, records: Sequence[Measurement], scale: s
 
 
 def tuning_remarks(experiment: Experiment, records: Sequence[Measurement], scale: str) -> list[str]:
-    """Explain how the value was chosen, and name the cells whose grid is incomplete."""
+    """Explain how tuned values were chosen, and name the cells whose grid is incomplete."""
     tune = experiment.tune
     if tune is None:
         return []

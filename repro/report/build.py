@@ -1,4 +1,4 @@
-"""The report of one scale, written to the results folder."""
+"""Writing of the report of one scale to the results folder."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -18,20 +18,19 @@ from repro.results.sweeps import sweep_path
 def build_report(archive: Archive, names: Collection[str] | None = None) -> Path:
     """Write tables, figures, ``report.md`` and ``report.html`` of one scale.
 
-    Reads records, comparisons, figure data and published values, and the folders of the runs as
-    far as they are there; the same input gives the same bytes.
+    The input is records, comparisons, figure data, published values and those run folders that
+    exist; equal input gives identical bytes.
 
     Args:
         archive: the records.
-        names: artefacts that are brought up to date; None for all. Of the others the figures and
-            paired tests stay as they are.
+        names: artefacts to update; None for all. Figures and paired tests of the others are kept.
 
     Returns:
         ``<results_dir>/<scale>/report.html``.
 
     Raises:
         ResultsError: a file of results is damaged, or the folder cannot be written.
-        ConfigError: an experiment file is.
+        ConfigError: an experiment file is malformed.
     """
     results_dir, scale = archive.results_dir, archive.scale
     require_writable(results_dir)
@@ -51,7 +50,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
         if names is not None and name not in names and svg is not None and svg.exists():
             continue
         if figure is not None and svg is None:
-            for suffix in ("svg", "png"):  # of an earlier run that had an example
+            for suffix in ("svg", "png"):  # drawn from an earlier run that had an example
                 figure_path(results_dir, scale, name, suffix).unlink(missing_ok=True)
         elif figure is not None:
             data = read_figure_data(results_dir, scale, name)
@@ -62,7 +61,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
-    # A page for each run that a table links to, one for any two; those of other runs are deleted.
+    # One page per run that a table links to, and one that compares any two; others are deleted.
     folder, pages = scale_dir(results_dir, scale), []
     for record in archive.records:
         if record.run_id in shown:
@@ -85,7 +84,7 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:
-    """Write the page of one sweep; returns its file, ``sweeps/<name>.html``.
+    """Write the page of one sweep and return its path, ``sweeps/<name>.html``.
 
     Raises:
         ResultsError: there is no sweep of this name, or none of its runs is done.

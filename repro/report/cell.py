@@ -1,4 +1,4 @@
-"""One cell of a table: the values of its runs, what the paper printed, and the text of both."""
+"""Cells of a table: values of the runs, published value, and how both are formatted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ MISSING = "—"
 BLANK = ""
 SIGN = "*"
 LEVEL = 0.05
-"""Below this p-value a difference is called significant."""
+"""Significance level: a difference with a smaller p-value is called significant."""
 
 
 class CellRunLink(NamedTuple):
-    """One of the runs behind a cell: its seed or kind, its value as printed, and its identity."""
+    """Run behind a cell: its seed or kind, its value as printed, and its ID."""
 
     label: str
     value: str
@@ -29,12 +29,12 @@ class Cell:
 
     Attributes:
         values: one per seed found, in the order of the seeds; one for an ensemble.
-        wanted: how many values a complete cell has.
-        digits: decimals that the metric is printed with.
+        wanted: number of values of a complete cell.
+        digits: decimals with which the metric is printed.
         more_digits: further decimals of measured values, which would read as zero without them.
         published: the value in the paper, None if it prints none.
-        comparable: whether a difference to the published value means something.
-        comparison: with the baseline of the table, None if there is none.
+        comparable: whether the difference from the published value is meaningful.
+        comparison: paired tests against the baseline of the table, None if there are none.
         published_std: the standard deviation that the paper prints, None if it prints none.
         runs: label, value and run of each of ``values``.
         marks: signs of the departures from the paper's protocol, explained below the table.
@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def found(self) -> int:
-        """Number of values that are there."""
+        """Number of values found."""
         return len(self.values)
 
     @property
@@ -81,7 +81,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """``mean* ± std``, with ``(found/wanted)`` if runs are missing and ``—`` without any.
+        """Format as ``mean* ± std``, plus ``(found/wanted)`` if incomplete; ``—`` without values.
 
         ``*`` marks a significant difference from the baseline; the marks of departures come last.
         """
@@ -95,7 +95,7 @@ class Cell:
 
     @property
     def published_text(self) -> str:
-        """``value ± std`` as published, with the digits of the metric; blank if there is none."""
+        """Published ``value ± std`` with the digits of the metric; blank if there is none."""
         text = number_text(self.published, self.digits)
         if self.published_std is None:
             return text
@@ -103,7 +103,7 @@ class Cell:
 
     @property
     def difference_text(self) -> str:
-        """The difference with its sign; blank if there is none."""
+        """Signed difference from the published value; blank if there is none."""
         if self.difference is None:
             return BLANK
         text = f"{self.difference:+.{self.digits}f}"
@@ -111,25 +111,25 @@ class Cell:
 
 
 def number_text(value: float | None, digits: int) -> str:
-    """A number with so many decimals; blank for None."""
+    """Format a number with ``digits`` decimals; blank for None."""
     return BLANK if value is None else f"{value:.{digits}f}"
 
 
 def measured(
     records: Sequence[Measurement], column: Column, seeds: Sequence[int]
 ) -> list[Measurement]:
-    """Measurements of one cell, of the kind that its column shows.
+    """Select the measurements of one cell that are of the kind that its column shows.
 
     Args:
         records: those of the cell's row, column and metric, of any kind and seed.
-        column: shows runs over the seeds, or the ensemble.
-        seeds: those that the scale runs; runs of other seeds are left out.
+        column: says whether to take runs over the seeds or the ensemble.
+        seeds: seeds of the scale; runs of other seeds are left out.
 
     Returns:
         One per seed found, in the order of ``seeds``; at most one for an ensemble.
 
     Raises:
-        ResultsError: two runs claim the same seed, or there are two ensembles.
+        ResultsError: two runs have the same seed, or there are two ensembles.
     """
     if column.aggregate == "ensemble":
         groups = {"ensembles": [one for one in records if one.kind == "ensemble"]}

@@ -20,10 +20,10 @@ from repro.report.table import CellKey, chosen_records, index_records
 from repro.results import Archive, Measurement
 
 DRAWS = 20_000
-"""Simulated tables; the standard error of a share near 0.05 is then 0.0015."""
+"""Number of simulated tables: a share near 0.05 then has a standard error of 0.0015."""
 _SEED = 20_191
 CONFIDENCE = 0.95
-"""A verdict is given where at least this share of the simulated tables agrees with it."""
+"""Least share of the simulated tables that must agree with a verdict."""
 RATIO_DIGITS = 3
 SHOWN_COLUMNS = 6
 GENERATED = (
@@ -38,23 +38,24 @@ METHOD = (
 )
 
 Samples = NDArray[np.float64]
-"""Shape ``(1 + DRAWS,)``: the measured mean of a cell first, then simulated means."""
+"""Means of a cell, shape ``(1 + DRAWS,)``: the measured one first, then the simulated ones."""
 
 
 @dataclass(frozen=True)
 class MeasuredCells:
-    """The cells of one artefact at one scale.
+    """Measured cells of one artefact at one scale, and means simulated from them.
 
-    A cell's mean over ``n`` seeds has an error of ``σ / √n``. The standard deviation ``σ`` is that
-    of one column and metric, pooled over its rows, since two or three seeds say little about the
-    spread of one cell alone. Simulated means follow the posterior of the mean under a flat prior:
-    ``σ²`` is drawn as ``s² ν / χ²(ν)`` with ``ν`` degrees of freedom, then each mean from a normal
-    distribution, so that a single cell's mean follows Student's t.
+    The mean of a cell over ``n`` seeds has the standard error ``σ / √n``. The standard deviation
+    ``σ`` is that of one column and metric, pooled over its rows, since two or three seeds say
+    little about the spread of one cell alone. Simulated means follow their posterior under a prior
+    that is flat in the means and in ``log σ``: ``σ²`` is drawn as ``s² ν / χ²(ν)`` with ``ν``
+    degrees of freedom, then each mean from a normal distribution; the mean of a single cell follows
+    Student's t.
 
     Attributes:
-        experiment: names rows and columns.
+        experiment: declares rows and columns.
         scale: scale of the records.
-        records: of the artefact at this scale.
+        records: measurements of the artefact at this scale.
     """
 
     experiment: Experiment
@@ -66,11 +67,11 @@ class MeasuredCells:
         return index_records(chosen_records(self.experiment, self.records, self.scale))
 
     def samples(self, column: str, metric: str) -> tuple[dict[str, Samples], dict[str, int], bool]:
-        """Means of one column.
+        """Return the measured and simulated means of one column.
 
         Returns:
-            Row to samples, and row to the number of values behind its mean, without the rows that
-            have no run; whether any row has several values, so that the spread is known.
+            Samples by row, and the number of values behind each mean, both without rows that have
+            no run; whether the spread is known, that is, any row has several values.
         """
         shown = next(one for one in self.experiment.columns if one.name == column)
         seeds = self.experiment.seeds_at(self.scale, column)
@@ -96,7 +97,7 @@ class MeasuredCells:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A predicate in one column: it is true where ``margin`` is above zero.
+    """Predicate evaluated in one column, where it is true if ``margin`` is above zero.
 
     All samples have shape ``(1 + DRAWS,)``, the measured value first.
 
@@ -104,9 +105,9 @@ class Contrast:
         column: name of the column.
         metric: metric of the values.
         left: the value that the claim is about: a cell, a ratio of cells, or a range.
-        right: what it is compared with: a cell, a limit, or another range.
-        margin: how far the predicate is from becoming false, in the unit of the values.
-        seeds: fewest values behind a cell that is used.
+        right: the value that it is compared with: a cell, a limit, or another range.
+        margin: distance from the predicate becoming false, in the unit of the values.
+        seeds: smallest number of values behind a cell that is used.
         tested: whether the spread over seeds is known.
     """
 
@@ -120,7 +121,7 @@ class Contrast:
 
 
 def contrasts(predicate: Predicate, cells: MeasuredCells) -> list[Contrast]:
-    """One contrast for each column that has a value in every cell that the predicate needs."""
+    """Evaluate a predicate in each column that has a value in every cell it needs."""
     axes, columns = cells.experiment.rows, {one.name: one for one in cells.experiment.columns}
     match predicate:
         case Order():
@@ -138,7 +139,7 @@ def contrasts(predicate: Predicate, cells: MeasuredCells) -> list[Contrast]:
         if all(row in means for row in used):
             sides = _compare(predicate, axes, metric, {row: means[row] for row in used})
             fewest = min(seeds[row] for row in used)
-            # Another metric than the column's own is named with it.
+            # A metric other than the column's own is named in the title.
             own = metric == columns[name].metric
             title = name if own else f"{metric.split('/')[1]}, runs of {name}:"
             found.append(Contrast(title, metric, *sides, fewest, tested))
@@ -148,19 +149,20 @@ def contrasts(predicate: Predicate, cells: MeasuredCells) -> list[Contrast]:
 def _compare(
     predicate: Predicate, axes: Sequence[Axis], metric: str, means: Mapping[str, Samples]
 ) -> tuple[Samples, Samples, Samples]:
-    """Left side, right side and margin of one column, from the means of the rows that are used."""
+    """Return left side, right side and margin in one column, from the means of the used rows."""
     match predicate:
         case Order():
             better = metric_of(metric).higher_is_better
             higher = better if predicate.direction is None else predicate.direction == "higher"
             sign = -1 if higher is False else 1
-            # The least favourable row of `better` decides if each is meant, else the best one.
+            # The worst row of `better` decides if every one has to be better, else the best.
             kept = np.minimum if predicate.every else np.maximum
             left = sign * reduce(kept, [sign * means[row] for row in predicate.better])
             right = sign * reduce(np.maximum, [sign * means[row] for row in predicate.than])
             return left, right, sign * (left - right) - predicate.by
         case Bound():
-            # The row and the limit that are closest to being violated, anew in each sample.
+            # The margin is the least over rows and limits in each sample; the sides that are shown
+            # are those with the least measured margin.
             reference = 1.0 if predicate.relative_to is None else means[predicate.relative_to]
             sides = []
             for value in (means[row] / reference for row in predicate.rows):
@@ -174,7 +176,7 @@ def _compare(
             limits = np.full_like(distance, predicate.distance)
             return distance, limits, limits - distance
         case Spread():
-            # The range over the labels of an axis, averaged over the labels of the others.
+            # Range over the labels of one axis, averaged over the labels of the others.
             grid = np.stack([*means.values()]).reshape(*(len(axis.values) for axis in axes), -1)
             names = [axis.name for axis in axes]
             left, right = (
@@ -195,25 +197,26 @@ class Verdict(StrEnum):
 
     @property
     def css(self) -> str:
-        """Class of the verdict in the page."""
+        """CSS class of the verdict."""
         return self.name.lower().replace("_", "-")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict and the evidence.
+    """Claim with its verdict and the evidence.
 
     Attributes:
         paper: name of the paper's folder.
         claim: the claim.
         experiment: the artefact whose cells decide it.
-        verdict: of the measured values.
+        verdict: outcome of the comparison.
         contrasts: one for each measured column.
-        needed: in how many of these the predicate must be true; 0 where averages are compared.
-        p: share of simulated tables that contradict the verdict (that contradict the measured
-            direction where it is undecided); ``None`` where the spread over seeds is unknown.
-        effect: mean margin over the columns, in the unit of the values; above zero where the
-            measured values agree with the claim.
+        needed: number of columns in which the predicate must be true; 0 if the margin is averaged
+            over columns instead.
+        p: share of simulated tables that disagree with the measured ones on the claim; ``None`` if
+            the spread over seeds is unknown.
+        effect: mean measured margin over the columns, in the unit of the values; ``None`` without
+            measured columns.
     """
 
     paper: str
@@ -227,18 +230,18 @@ class Judged:
 
     @property
     def seeds(self) -> int:
-        """Fewest seeds behind a cell that was used."""
+        """Smallest number of seeds behind a cell that was used."""
         return min((one.seeds for one in self.contrasts), default=0)
 
     @property
     def columns(self) -> tuple[int, int]:
-        """Number of measured columns, and of columns that the claim is about."""
+        """Number of measured columns and number of columns that the claim is about."""
         wanted = self.claim.predicate.columns or self.experiment.columns
         return len(self.contrasts), len(wanted)
 
     @property
     def evidence(self) -> str:
-        """Both sides of the comparison by name, and their values in each column."""
+        """Names of both sides of the comparison, and their values in each column."""
         if not self.contrasts:
             return ""
         (measured, wanted), parts = self.columns, []
@@ -252,7 +255,7 @@ class Judged:
 
     @property
     def certainty(self) -> str:
-        """Seeds, p and mean margin, in words."""
+        """Text with the number of seeds, p and the mean margin."""
         if self.effect is None:
             return ""
         digits = self._digits(self.contrasts[0])
@@ -269,7 +272,7 @@ class Judged:
 
 
 def _sides(predicate: Predicate) -> str:
-    """Name both sides of a comparison."""
+    """Describe both sides of a comparison."""
 
     def named(rows: Sequence[str], which: str) -> str:
         return rows[0] if len(rows) == 1 else f"{which} of {', '.join(rows)}"
@@ -290,7 +293,7 @@ def _sides(predicate: Predicate) -> str:
 
 @dataclass(frozen=True)
 class ClaimsOfPaper:
-    """The claims of one paper, and in words how many have each verdict."""
+    """Judged claims of one paper, with a text that counts the verdicts."""
 
     paper: str
     summary: str
@@ -316,17 +319,17 @@ def judge_claims(archive: Archive) -> list[Judged]:
 
 
 def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells | None) -> Judged:
-    """Judge one claim by the measured cells of an artefact, ``None`` if it lacks at the scale.
+    """Judge one claim by the cells of an artefact, ``None`` if it does not have the scale.
 
     The predicate is evaluated on the measured means and on simulated ones, which vary as means
-    over other seeds would (:class:`MeasuredCells`). The claim holds, or does not, where at least
-    95 % of the simulated tables say so; where no cell has a second seed the measured means alone
-    decide, and ``p`` is ``None``.
+    over other seeds would (:class:`MeasuredCells`). The claim holds, or does not, if at least 95 %
+    of the simulated tables say so. If some column has no cell with a second seed, the measured
+    means alone decide, and ``p`` is ``None``.
     """
     found = [] if cells is None else contrasts(claim.predicate, cells)
     if not found:
         return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
-    # Columns in which the predicate must be true: the paper's share of the measured ones.
+    # If columns are missing, the claim keeps its share of columns that must agree.
     wanted = len(claim.predicate.columns or experiment.columns)
     share = Fraction(claim.predicate.at_least or wanted, wanted)
     needed = 0 if claim.predicate.average else ceil(share * len(found))
@@ -351,7 +354,7 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
 
 
 def claims_by_paper(judged: Sequence[Judged]) -> list[ClaimsOfPaper]:
-    """Lay out verdicts by paper, in their order."""
+    """Group verdicts by paper, keeping their order; those of a paper are consecutive."""
     found = []
     for paper, group in groupby(judged, lambda one: one.paper):
         claims = list(group)

@@ -46,25 +46,25 @@ _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
 NEEDS_NO_RUN = "computed by the library, needs no run"
 NARROW = 44
-"""Grids of at most so many letters in a row are drawn beside each other."""
+"""Largest width, in characters, of grids that are drawn side by side."""
 PAGE, GAP = 132, 2
-"""Letters of a table across the column of text, and those that separate two columns."""
+"""Width of a page of text and of the space between two columns, in characters."""
 _DIRECTIONS = {True: "↑", False: "↓", None: ""}
-"""Marks of metrics whose higher or lower values are better."""
+"""Arrows by whether higher values of a metric are better."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """One artefact of the report.
+    """Artefact of the report that has results.
 
     Attributes:
-        state: how complete it is, in words.
+        state: text that says how complete the artefact is.
         banner: warning that the values are not comparable with the paper's; blank at full scale
-            and for what the library computes.
-        grids: the main tables, in sight.
-        details: further tables, folded away.
+            and for artefacts that need no run.
+        grids: main tables, always visible.
+        details: further tables, collapsed at first.
         facts: names and values: command, metric, corpus, device, versions, commit, runs.
-        signs: what the signs in its cells mean.
+        signs: explanations of the signs in the cells.
     """
 
     experiment: Experiment
@@ -80,27 +80,27 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Target of links."""
+        """ID of the section in a page, the target of links."""
         return self.experiment.anchor
 
     @property
     def command(self) -> str:
-        """Command that makes the artefact again."""
+        """Command that reproduces the artefact."""
         return reproduce_command(self.experiment, self.table.scale)
 
     @property
     def narrow(self) -> bool:
-        """Return whether its grids fit beside each other."""
+        """Return whether the grids are narrow enough to be drawn side by side."""
         return all(grid.letters <= NARROW for grid in self.grids)
 
     @property
     def stacked(self) -> bool:
-        """Return whether its grids share their columns, so that the second continues the first."""
+        """Return whether the published grid is drawn below the measured one, in its columns."""
         return len(self.grids) == 2 and self.grids[1].muted and not self.narrow
 
     @property
     def parts(self) -> list[tuple[Grid, ...]]:
-        """Its grids, those that share columns together, cut where a page is not wide enough."""
+        """Grids split to the width of a page; stacked ones are split alike and stay together."""
         found = []
         for grids in [self.grids] if self.stacked else [(grid,) for grid in self.grids]:
             rows = tuple(row for grid in grids for row in grid.rows)
@@ -121,7 +121,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Absent:
-    """An artefact without results, and why; ``command`` makes it, blank where nothing does."""
+    """Artefact without results: the reason, and the command to make it (blank if none can)."""
 
     name: str
     title: str
@@ -130,13 +130,13 @@ class Absent:
 
     @property
     def exceptional(self) -> bool:
-        """Return whether the reason is another than that nobody has run it."""
+        """Return whether there is another reason than that it was not run."""
         return self.reason != NOT_RUN
 
 
 @dataclass(frozen=True)
 class PaperView:
-    """One paper's part of the report: its reference, its claims and its artefacts."""
+    """Part of the report about one paper: its reference, claims and artefacts."""
 
     name: str
     reference: Reference
@@ -145,7 +145,7 @@ class PaperView:
 
     @property
     def coverage(self) -> str:
-        """Count of the runs behind its artefacts, and of the columns that have values."""
+        """Text with the numbers of artefacts with results and of table columns with values."""
         tables = [one.table for one in self.sections if one.experiment.kind == "table"]
         found = sum(len(table.columns_found) for table in tables)
         wanted = sum(len(table.experiment.columns) for table in tables)
@@ -155,17 +155,17 @@ class PaperView:
 
 @dataclass(frozen=True)
 class Document:
-    """The whole report of one scale.
+    """Report of one scale.
 
     Attributes:
         scale: name of the scale.
-        banner: warning about all of its values; blank where there is none.
+        banner: warning about all values; blank if there is none.
         sections: artefacts with results.
-        absent: artefacts without.
-        claims: what the papers say, with verdicts, by paper.
-        references: the papers, by the names of their folders.
+        absent: artefacts without results.
+        claims: claims of the papers with their verdicts, by paper.
+        references: bibliographic references by name of the paper's folder.
         sweeps: multiruns with finished runs.
-        dates: days (ISO 8601) on which runs ended, the first and the last; none without runs.
+        dates: first and last day (ISO 8601) on which runs ended, one if equal; none without runs.
     """
 
     scale: str
@@ -179,7 +179,7 @@ class Document:
 
     @property
     def papers(self) -> list[PaperView]:
-        """Claims and sections by paper, in the order of their names."""
+        """Claims and sections grouped by paper, in the order of the papers' names."""
         claims = {one.paper: one for one in self.claims}
         names = sorted({*claims, *(section.experiment.paper for section in self.sections)})
         return [
@@ -194,7 +194,7 @@ class Document:
 
     @property
     def summary(self) -> str:
-        """Coverage, dates, devices and versions in one line."""
+        """One line with coverage, dates, devices and versions."""
         total = len(self.sections) + len(self.absent)
         facts = [dict(section.facts) for section in self.sections]
 
@@ -214,8 +214,8 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
 
     Args:
         archive: the records.
-        names: artefacts whose figure data and paired tests are brought up to date from the folders
-            of their runs, as far as these are there; None for all.
+        names: artefacts whose figure data and paired tests are updated from the folders of their
+            runs, if these exist; None for all.
 
     Raises:
         ResultsError: a file of results is malformed.
@@ -244,7 +244,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
 
 
 def sweep_document(archive: Archive, name: str) -> Document:
-    """The report of one sweep alone.
+    """Build the report of a single sweep.
 
     Raises:
         ResultsError: there is no sweep of this name.
@@ -301,7 +301,7 @@ def build_section(
     figure: FigureView | None,
     comparisons: Mapping[CellKey, Comparison] | None = None,
 ) -> Section:
-    """Lay out one artefact; the arguments are those of :func:`build_table`, and its figure."""
+    """Lay out one artefact from its figure and the arguments of :func:`build_table`."""
     table = build_table(experiment, records, scale, comparisons)
     chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
     shown = experiment.kind == "table"
@@ -358,7 +358,7 @@ def build_section(
 
 
 def _earlier_note(records: Sequence[Measurement]) -> str:
-    """Name the values that an earlier version of the code computed, and what it did differently."""
+    """Explain the mark of values from earlier code: its epochs, commits and settings."""
     earlier = [record for record in records if record.earlier]
     if not earlier:
         return ""
@@ -372,7 +372,7 @@ def _earlier_note(records: Sequence[Measurement]) -> str:
 
 
 def _metric_facts(table: Table) -> list[tuple[str, str]]:
-    """Say what the cells of a table are, and how their metrics and tests are computed."""
+    """Describe the cells of a table and how their metrics and tests are computed."""
     alike: dict[str, list[str]] = defaultdict(list)
     for name in dict.fromkeys(column.metric for column in table.experiment.columns):
         metric = metric_of(name)
@@ -385,7 +385,7 @@ def _metric_facts(table: Table) -> list[tuple[str, str]]:
     shown = [n for n, one in enumerate(table.experiment.columns) if one.name in table.columns_found]
     if any(not row.cells[n].found for row in table.rows for n in shown):
         cells += f"; {MISSING} without runs"
-    # Signatures that differ in their first part alone are one: `rouge1, rouge2|bytes:75`.
+    # Merge signatures that differ in their first part alone: `rouge1, rouge2|bytes:75`.
     firsts: dict[str, list[str]] = defaultdict(list)
     for signature in table.signatures:
         first, _, rest = signature.split(": ", 1)[1].partition("|")

@@ -1,4 +1,4 @@
-"""Results in the terminal and as files: listings, pivots, and two runs side by side."""
+"""Results in the terminal and as files: listings, pivots and comparisons of two runs."""
 
 import sys
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ def print_results(
 ) -> None:
     """Print runs, or a metric over some settings.
 
-    Tables and LaTeX show the settings in which the runs differ and one metric; the other formats
-    hold every setting and metric.
+    Tables and LaTeX show one metric and the settings in which the runs differ; the other formats
+    contain every setting and metric.
 
     Args:
         folder: the results folder.
-        filters: ``KEY=VALUE,VALUE`` each; ``scale=...`` is one of them.
-        pivot: keys over which the metric is aggregated.
-        metric: full name; ``None`` for the main one of the first run's task.
+        filters: conditions ``KEY=VALUE,VALUE``, for example ``scale=demo``.
+        pivot: settings by whose values the metric is aggregated.
+        metric: full name; ``None`` for the main metric of the first run.
         form: ``table``, ``csv``, ``json``, ``parquet`` or ``latex``.
 
     Raises:
-        ResultsError: no run agrees with the filters, or a key or metric is unknown.
+        ResultsError: no run matches the filters, or a key or metric is unknown.
     """
     frame = selected(load(folder), filters)
     if frame.empty:
@@ -63,10 +63,10 @@ def print_results(
 
 
 def print_comparison(folder: Path, first: str, second: str) -> None:
-    """Print in which settings two runs differ, and their metrics with paired tests.
+    """Print the settings in which two runs differ, and their metrics with paired tests.
 
     Raises:
-        ResultsError: no run, or several, have a name that begins like ``first`` or ``second``.
+        ResultsError: no run, or more than one, has a name that starts with ``first`` or ``second``.
     """
     one, other = (find_record(folder, name) for name in (first, second))
     keys = dict.fromkeys([*one.settings, *other.settings])

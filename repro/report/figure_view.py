@@ -1,4 +1,4 @@
-"""A figure as a section of the report shows it: its files, and the words that go with it."""
+"""Figures as a section of the report shows them: file, description and caption."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,12 @@ from repro.results import figure_path
 
 @dataclass(frozen=True)
 class FigureView:
-    """A figure with the words that go with it.
+    """Figure with its texts.
 
     Attributes:
-        svg: file of the drawing; None where no example shows what the figure is about.
-        description: for those who cannot see it.
-        lines: caption with everything that a reader must know, and the paper's figure in words;
-            those that are blank left out.
+        svg: file of the drawing; None if no example shows what the figure is about.
+        description: alternative text of the drawing.
+        lines: caption with remarks, and a description of the paper's figure if there is one.
         run: which run is shown and why, or that there is none.
     """
 
@@ -31,7 +30,7 @@ class FigureView:
 def figure_view(
     results_dir: Path, scale: str, experiment: Experiment, data: FigureData
 ) -> FigureView:
-    """Put together what the report says of a figure."""
+    """Collect what the report says about a figure."""
     kind, plan = data.kind, experiment.drawing
     said = (plan.published if plan else "").removeprefix(f"{experiment.place.split(',')[0]}: ")
     published = f"In the paper: {said}" if said else ""
@@ -46,7 +45,7 @@ def figure_view(
 
 
 def _shown(data: FigureData) -> str:
-    """Name the runs that are shown and why; for a figure of the library, say there are none."""
+    """Describe which runs are shown and why, or say that the figure needs no run."""
     if data.record is None:
         measured = " but for the measured times, which belong to one machine"
         return (

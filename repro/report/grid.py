@@ -1,4 +1,4 @@
-"""A grid of text with roles: the one form that every renderer draws."""
+"""Grids of text, the form of tables that every renderer draws."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ _TITLES = {"measured": "ours", "published": PAPER, "difference": "diff."}
 
 @dataclass(frozen=True)
 class GridColumn:
-    """Title of a column, the group above it (blank for none), and what it holds."""
+    """Title of a column, the group above it (blank for none), and the role of its texts."""
 
     title: str
     role: Role
@@ -28,13 +28,13 @@ class GridColumn:
 
 @dataclass(frozen=True)
 class GridRow:
-    """One row.
+    """Row of a grid.
 
     Attributes:
         texts: one per column.
-        starts_block: whether it is set off from the row above.
-        best: positions of the values that no other row of their column beats.
-        runs: by position, the runs behind a value.
+        starts_block: whether space separates the row from the one above.
+        best: positions of the values that are the best of their column.
+        runs: runs behind a value, by its position.
     """
 
     texts: tuple[str, ...]
@@ -45,9 +45,9 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table ready to draw, label columns first.
+    """Table ready to be drawn, label columns first.
 
-    One that is ``muted`` holds values that are not ours and not comparable, and is drawn in grey.
+    A ``muted`` grid holds published values that are not comparable, and is drawn in grey.
     """
 
     title: str
@@ -57,7 +57,7 @@ class Grid:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """Titles of neighbouring columns' groups with their widths."""
+        """Titles of the groups of adjacent columns, with their numbers of columns."""
         runs = groupby(self.columns, key=lambda column: column.group)
         return [(title, len(list(members))) for title, members in runs]
 
@@ -67,7 +67,7 @@ class Grid:
         return any(column.group for column in self.columns)
 
     def of_columns(self, places: Sequence[int]) -> "Grid":
-        """The grid of some of its columns."""
+        """Return the grid of the columns at these positions."""
         rows = [
             replace(
                 row,
@@ -80,14 +80,14 @@ class Grid:
         return replace(self, columns=tuple(self.columns[n] for n in places), rows=tuple(rows))
 
     def parts(self, room: int, gap: int) -> list[list[int]]:
-        """Cut the grid between columns into parts that fit on a line, at groups where it has some.
+        """Split the columns into parts that fit on a line, without splitting groups that fit.
 
         Args:
-            room: letters of a line.
-            gap: letters that separate two columns.
+            room: width of a line, in characters.
+            gap: width of the space between two columns, in characters.
 
         Returns:
-            The positions of the columns of each part, those of the labels first.
+            The positions of the columns of each part, those of the label columns first.
         """
         labels = [n for n, column in enumerate(self.columns) if column.role == "label"]
         widths = [
@@ -108,23 +108,23 @@ class Grid:
 
     @property
     def letters(self) -> int:
-        """Letters of the widest text of each column together."""
+        """Sum of the widths of the columns, in characters."""
         texts = ([column.title for column in self.columns], *(row.texts for row in self.rows))
         return sum(max(map(len, column)) for column in zip(*texts, strict=True))
 
     @property
     def wide(self) -> bool:
-        """Return whether there are so many columns that they are drawn smaller."""
+        """Return whether there are so many columns that the grid is drawn smaller."""
         return len(self.columns) > WIDE
 
 
 def table_grids(table: Table) -> list[Grid]:
-    """Lay out a table: beside the published values at full scale, apart from them at any other.
+    """Lay out the measured and the published values of a table.
 
     Returns:
         One grid with our value, the paper's and the difference per column if the runs follow the
-        paper's protocol; else the measured grid and, muted, the published one if any of
-        its values belongs to a column that is shown.
+        paper's protocol; else the measured grid and, if any published value belongs to a column
+        that is shown, a muted one of published values.
     """
     published, measured = table.experiment.published, f"measured, {table.scale} scale"
     if not (published.rows or published.other_rows):
@@ -137,7 +137,7 @@ def table_grids(table: Table) -> list[Grid]:
 
 
 def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
-    """Lay out some of what cells hold, for the columns with a value (for all if none has one)."""
+    """Lay out the texts of some roles, for the columns with a value (for all if none has one)."""
     every = table.experiment.columns
     found = [n for n, one in enumerate(every) if one.name in table.columns_found]
     places = found or list(range(len(every)))
@@ -166,7 +166,7 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
                     printed.append(None if value is None else round(value, digits))
                     if role == "measured":
                         runs[number][place] = cell.runs
-            # Mark the best of our rows as they are printed, unless all are equal.
+            # Mark the best of our rows after rounding, unless all printed values are equal.
             known = {value for value in printed if value is not None}
             if metric.higher_is_better is not None and len(known) > 1:
                 winner = max(known) if metric.higher_is_better else min(known)
@@ -182,7 +182,7 @@ def _grid(table: Table, title: str, roles: Sequence[Role]) -> Grid:
 
 
 def _shown(cell: Cell, role: Role) -> tuple[str, float | None, int]:
-    """What a cell shows, the number by which it is compared with other rows, and its digits."""
+    """Return the text of a cell, the number by which its column is ranked, and its digits."""
     match role:
         case "measured":
             return cell.text, cell.mean, cell.digits + cell.more_digits
@@ -195,24 +195,24 @@ def _shown(cell: Cell, role: Role) -> tuple[str, float | None, int]:
 def plain_grid(
     title: str, labels: Sequence[str], measured: Sequence[str], rows: Sequence[tuple[str, ...]]
 ) -> Grid:
-    """A grid of texts without groups, from the titles of its label and of its other columns."""
+    """Build a grid without groups from the titles of its columns and its rows of texts."""
     columns = [GridColumn(one, "label") for one in labels]
     columns += [GridColumn(one, "measured") for one in measured]
     return Grid(title, tuple(columns), block_rows(rows))
 
 
 def block_rows(rows: Sequence[tuple[str, ...]]) -> tuple[GridRow, ...]:
-    """Rows of texts, a block beginning wherever the first label changes."""
+    """Turn texts into rows, starting a block wherever the first label changes."""
     starts = [False, *(row[0] != before[0] for before, row in pairwise(rows))]
     return tuple(map(GridRow, rows, starts))
 
 
 def columns_without_value(table: Table) -> list[str]:
-    """Names of the columns that no run fills at this scale; grids leave them out."""
+    """Return the names of the columns without a measured value, which grids leave out."""
     return [one.name for one in table.experiment.columns if one.name not in table.columns_found]
 
 
 def headed(column: Column, role: Role) -> GridColumn:
-    """The header of a column, its further labels below that of the first axis."""
+    """Return the header of a column: its first label as the group, the others as the title."""
     group, *rest = column.labels or [column.name]
     return GridColumn(" ".join(rest), role, group) if rest else GridColumn(group, role)

@@ -10,7 +10,7 @@ FULL_SCALE = "full"
 GENERATED_SCALE = "demo"
 SHORT_HASH = 12
 SEPARATOR = " · "
-"""Between values of one fact."""
+"""Separator of the values of one fact."""
 SCALE_MEANING = {
     GENERATED_SCALE: "generated corpora, minutes on a CPU",
     "small": "the real corpora at a reduced protocol",
@@ -19,13 +19,13 @@ SCALE_MEANING = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """Distinct origins of the records of one artefact.
+    """Distinct corpora, devices, versions and commits of the records of one artefact.
 
     Attributes:
-        corpora: name and beginning of the fingerprint.
-        runs: number of different runs.
-        ensembles: number of different ensembles.
-        wall_time: seconds of all runs together.
+        corpora: names with the beginnings of their fingerprints.
+        runs: number of distinct runs.
+        ensembles: number of distinct ensembles.
+        wall_time: total time of the runs in seconds.
     """
 
     corpora: tuple[str, ...]
@@ -38,7 +38,7 @@ class Provenance:
 
 
 def provenance_of(records: Sequence[Measurement]) -> Provenance:
-    """Collect what the records say; a run that fills several cells counts once."""
+    """Collect the provenance of records, counting a run that fills several cells once."""
     runs = {record.run_id: record.wall_time for record in records if record.kind == "run"}
     return Provenance(
         corpora=_distinct(f"{one.corpus} {one.fingerprint[:SHORT_HASH]}" for one in records),
@@ -52,7 +52,7 @@ def provenance_of(records: Sequence[Measurement]) -> Provenance:
 
 
 def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
-    """Names and values for printing; what no record tells is left out."""
+    """Return names and values for printing, without those that no record has."""
     ensembles = f", {provenance.ensembles} ensembles" if provenance.ensembles else ""
     items = [
         ("corpus", SEPARATOR.join(provenance.corpora)),
@@ -65,12 +65,12 @@ def provenance_items(provenance: Provenance) -> list[tuple[str, str]]:
 
 
 def reproduce_command(experiment: Experiment, scale: str) -> str:
-    """Return the command that makes this artefact again."""
+    """Return the command that reproduces an artefact."""
     return f"make reproduce-{experiment.name.replace('/', '-')} SCALE={scale}"
 
 
 def scale_banner(scale: str) -> str:
-    """The warning on every artefact that does not follow the paper's protocol; else blank."""
+    """Return the warning for a scale other than the paper's protocol; blank at full scale."""
     if scale == FULL_SCALE:
         return ""
     meaning = SCALE_MEANING.get(scale, "not the paper's protocol")  # a scale of an extension
@@ -81,7 +81,7 @@ def scale_banner(scale: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural unless it is one."""
+    """Join a number and its noun, in the plural unless the number is one."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

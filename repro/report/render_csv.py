@@ -13,13 +13,14 @@ MEASURED = (
 
 
 def csv_table(table: Table) -> str:
-    """Format all cells of a table, unrounded; texts that look like formulas get an apostrophe.
+    """Format all cells of a table as CSV, unrounded; texts that look like formulas are escaped.
 
     Returns:
-        The columns are the row's axes, ``column``, ``metric``, ``scale``, mean, sample standard
-        deviation, numbers of seeds, values joined by blanks, p-values of the paired tests against
-        the baseline (blank without a test), the paper's value and standard deviation; at full scale
-        also the difference, at any other the paper's column says that it is not comparable.
+        Text with the columns: the row's axes, ``column``, ``metric``, ``scale``, mean, sample
+        standard deviation, numbers of seeds, values joined by spaces, p-values of the paired tests
+        against the baseline (blank without a test), the paper's value and standard deviation, and
+        at full scale the difference. At any other scale the title of the paper's column says that
+        its values are not comparable.
     """
     experiment, full = table.experiment, table.comparable
     paper = [PAPER if full else NOT_COMPARABLE, "paper std", *["difference"] * full]

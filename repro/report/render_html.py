@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing else: style, images and its one script are inside."""
+"""Self-contained HTML pages: style, images and script are embedded."""
 
 import base64
 import hashlib
@@ -18,15 +18,15 @@ from repro.report.provenance import GENERATED_SCALE
 from repro.report.run_pages import RunPage
 
 _CELL = re.compile(r"([\d.]+)(\*?)((?: ± [\d.]+)?(?: \(\d+/\d+\))?)([^\d\s]*)")
-"""Value, sign of significance, spread with the count of runs, and marks of a cell."""
+"""Pattern of a cell: value, sign of significance, spread with count of runs, marks."""
 PAGES = "pages"
-"""Folder of the pages of runs, beside the report."""
+"""Name of the folder of the pages of runs, next to the report."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def html_report(document: Document) -> str:
-    """Return the whole report, with its drawings; every text of a record is escaped."""
-    # Drawings become elements of the page: they are made by this package, all text escaped.
+    """Render the report with its drawings; every text of a record is escaped."""
+    # Drawings are inserted unescaped: this package made them and escaped all of their text.
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     return _render(
@@ -47,14 +47,16 @@ def html_report(document: Document) -> str:
 
 
 def html_run(page: RunPage) -> str:
-    """Return the page of one run; every text of the record is escaped."""
+    """Render the page of one run; every text of the record is escaped."""
     return _render("run.html.j2", page=page)
 
 
 def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
-    """Return the page that shows any two runs side by side.
+    """Render the page that compares any two runs.
 
-    ``labels``, by run, tell runs of an artefact from each other.
+    Args:
+        pages: the runs, at least one.
+        labels: by run, a text that distinguishes it from the other runs of its artefact.
     """
     settings = [page.record.settings for page in pages]
     every = {key for one in settings for key in one}
@@ -68,7 +70,7 @@ def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
             "metrics": {name: value for name, value, _ in page.metrics},
             "curves": {curve.name: curve.values for curve in page.curves},
         }
-    # No text of a run may end the element that holds it.
+    # Without `<`, no text of a run can close the script element that contains it.
     content = json.dumps(runs, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     return _render(
         "compare.html.j2",
@@ -80,7 +82,7 @@ def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
 
 
 def _script(name: str) -> dict[str, str]:
-    """A script, and the digest by which the policy of its page allows it alone."""
+    """Read a script and compute the hash by which the Content-Security-Policy allows it."""
     script = (_TEMPLATES / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return {"script": Markup(script), "script_hash": f"sha256-{digest}"}
@@ -92,7 +94,7 @@ def _render(template: str, **values: object) -> str:
 
 
 def _number(text: str) -> Markup:
-    """Set the spread of a cell's text apart, and its marks so that digits stay aligned."""
+    """Wrap the spread and the marks of a cell in elements, so that digits stay aligned."""
     found = _CELL.fullmatch(text)
     if found is None:
         return escape(text)
@@ -109,6 +111,6 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined,
     trim_blocks=True, lstrip_blocks=True,
 )  # fmt: skip
-# Headers stay in one piece at their hyphens.
+# Headers must not break at their hyphens.
 _ENVIRONMENT.filters["unbroken"] = lambda text: text.replace("-", "\N{NON-BREAKING HYPHEN}")
 _ENVIRONMENT.filters["number"] = _number

@@ -41,22 +41,22 @@ _ESCAPES = {
 }
 
 _LINE, _GAP = 100, 2
-"""Letters of a footnotesize line of 16 cm, and as many as the space between two columns."""
+"""Widths of a 16 cm line in footnotesize and of the space between columns, in characters."""
 _SMALL = 60
-"""Grids with more letters in a row are set in footnotesize."""
+"""Widest grid, in characters, that is not set in footnotesize."""
 
 
 def escape_latex(text: str) -> str:
-    """The text so that LaTeX sets it as it is, on one line."""
+    """Escape the special characters of LaTeX and join the text to one line."""
     return "".join(_ESCAPES.get(letter, letter) for letter in " ".join(text.split()))
 
 
 def latex_table(section: Section) -> str:
-    """A ``table`` environment for the main tables of one artefact.
+    """Format the main tables of one artefact as a ``table`` environment.
 
     Returns:
-        One ``tabular`` per grid, or several where its columns do not fit on a line, and what the
-        signs in its cells mean; needs ``booktabs``, and ``xcolor`` for the published block.
+        One ``tabular`` per grid, or several if its columns do not fit on a line, followed by the
+        explanations of signs; needs ``booktabs``, and ``xcolor`` for muted grids.
     """
     caption = f"{section.experiment.title} ({section.experiment.place})."
     words = escape_latex(" ".join([caption, section.banner]).strip())
@@ -72,7 +72,7 @@ def latex_table(section: Section) -> str:
 
 
 def latex_grid(grid: Grid) -> str:
-    """One ``tabular`` below its title, in grey if the grid is muted."""
+    """Format a grid as a ``tabular`` below its title, in grey if the grid is muted."""
     spec = "".join("l" if column.role == "label" else "r" for column in grid.columns)
     size = "\\footnotesize\\setlength{\\tabcolsep}{3pt}" if grid.letters > _SMALL else ""
     lines = [f"{{{size}\\color{{gray}}%" if grid.muted else f"{{{size}%"]
@@ -92,7 +92,7 @@ def latex_grid(grid: Grid) -> str:
     for column in grid.columns:
         words = [escape_latex(word) for word in column.title.split()]
         titles.append(" ".join(words))
-        if column.role != "label" and len(words) > 1:  # each word on a line of its own
+        if column.role != "label" and len(words) > 1:  # one word per line
             titles[-1] = r"\shortstack[r]{" + r" \\ ".join(words) + "}"
     lines += [" & ".join(titles) + r" \\", "\\midrule"]
     for row in grid.rows:

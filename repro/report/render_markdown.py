@@ -16,13 +16,13 @@ _CLAIM_COLUMNS = ("verdict", "claim", "place", "measured", "certainty", "artefac
 
 
 def escape_markdown(text: str) -> str:
-    """The text so that Markdown shows it as it is, on one line."""
+    """Escape the special characters of Markdown and join the text to one line."""
     flat = " ".join(text.split()).replace("&", "&amp;")
     return _SPECIAL.sub(r"\\\1", flat)
 
 
 def markdown_grid(grid: Grid) -> str:
-    """One grid without its title; groups are written before the titles of their columns."""
+    """Format a grid without its title; each column's title is preceded by its group."""
     titles = [f"{c.group} {c.title}".strip() for c in grid.columns]
     rules = (":---" if column.role == "label" else "---:" for column in grid.columns)
     lines = [_line(titles), _join(rules)]
@@ -33,14 +33,14 @@ def markdown_grid(grid: Grid) -> str:
 
 
 def markdown_table(section: Section) -> str:
-    """The tables of one artefact with its warning and its facts."""
+    """Format the tables of one artefact with its warning, notes and facts."""
     place = escape_markdown(f"{section.experiment.name}, {section.experiment.place}")
     parts = [f"**{escape_markdown(section.experiment.title)}** ({place})", *_body(section)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def markdown_report(document: Document, folder: Path) -> str:
-    """The whole report, with links to figures relative to ``folder``, where it will lie."""
+    """Format the report; links to figures are relative to ``folder``, where it will be saved."""
 
     def drawn(svg: Path, description: str) -> str:
         return f"![{escape_markdown(description)}]({svg.relative_to(folder).as_posix()})"
@@ -80,7 +80,7 @@ def markdown_report(document: Document, folder: Path) -> str:
 
 
 def _claims(document: Document) -> list[str]:
-    """The claims of each paper with their verdicts, those without a value named in one line."""
+    """Format the verdicts on the claims of each paper; unmeasured claims share one line."""
     linked = {section.anchor for section in document.sections}
     parts = ["## Claims of the papers"]
     parts += [f"> {GENERATED}"] if document.scale == GENERATED_SCALE else []
@@ -114,7 +114,7 @@ def _body(section: Section) -> list[str]:
 
 
 def _folded(grid: Grid) -> str:
-    # Inside an HTML element Markdown's own escapes do not work.
+    # Markdown's backslash escapes have no effect inside an HTML element.
     summary = escape(" ".join(grid.title.split()))
     return f"<details><summary>{summary}</summary>\n\n{markdown_grid(grid)}\n</details>"
 

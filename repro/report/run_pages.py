@@ -1,4 +1,4 @@
-"""One page for each run that the report shows: settings, curves, metrics, examples."""
+"""Content of the pages of runs: settings, curves, metrics, examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from repro.report.cell import number_text
 from repro.results import Record, RunFolder
 
 EXAMPLES = 5
-"""Lines of each file of predictions that a page shows."""
+"""Number of lines that a page shows of each file of predictions."""
 WIDTH, HEIGHT, MARGIN = 260.0, 90.0, 6.0
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity over a training, with its SVG polyline in a box of ``WIDTH`` by ``HEIGHT``."""
+    """Values of a quantity during training, and the points of its SVG polyline."""
 
     name: str
     points: str
@@ -31,8 +31,8 @@ class RunPage:
         record: the run's record.
         metrics: name, value and signature of each metric.
         artefacts: anchors and names of the artefacts whose tables the run fills.
-        curves: blank without the run's folder.
-        examples: names of files of predictions, and their first lines.
+        curves: training curves; empty if the run's folder is absent.
+        examples: names of files of predictions, with their first lines.
     """
 
     record: Record
@@ -43,9 +43,12 @@ class RunPage:
 
 
 def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:
-    """Collect what is known of a run; the folder may be absent or damaged.
+    """Collect the content of the page of a run.
 
-    ``artefacts`` are anchors and names of those that show the run.
+    Args:
+        record: the run's record.
+        folder: the run's folder, which may be absent or damaged.
+        artefacts: anchors and names of the artefacts that show the run.
     """
     metrics = [
         (name, number_text(value, metric_of(name).digits), record.signatures[name])
@@ -55,7 +58,7 @@ def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, s
         history = folder.read_history() if folder.history.exists() else []
     except DamagedFileError:
         history = []
-    # A curve for every number of the history but the counters.
+    # Every number of the history is a curve, except the counters.
     curves = []
     for name in dict.fromkeys(name for row in history for name in row):
         series = [

@@ -1,4 +1,4 @@
-"""Paired tests of a table's cells against its baseline, and what the table says about them."""
+"""Paired tests of a table's cells against its baseline, and the texts that report them."""
 
 import logging
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ TEST_TITLES = ("examples", "runs", "difference", "p, bootstrap", "p, randomisati
 _P_DIGITS = 4
 
 Pairs = list[tuple[Measurement, Measurement]]
-"""Measurements of a row and of the baseline, seed by seed."""
+"""Measurements of a row and of the baseline, paired by seed."""
 
 
 class Comparer:
-    """Compares runs of one scale; what was computed before is not computed again.
+    """Paired tests between runs of one scale, with a cache on disk.
 
     Args:
-        results_dir: where the folders of the runs lie, and the file of comparisons.
-        scale: of the runs.
+        results_dir: results folder, which contains run folders and the file of comparisons.
+        scale: scale of the runs.
     """
 
     def __init__(self, results_dir: Path, scale: str) -> None:
@@ -55,10 +55,10 @@ class Comparer:
         self._read = cache(lambda run: run_folder(results_dir, scale, run).read_statistics())
 
     def compare(self, pairs: Pairs, compute: bool = True) -> Comparison | None:
-        """Both tests of one metric of some runs against the baseline, seed by seed.
+        """Look up or compute both tests of one metric of runs against the baseline.
 
-        None where the runs kept no statistics, or where the tests are not known and are not to be
-        computed.
+        Returns None if the statistics of a run are missing or damaged, or if the tests are not
+        known and ``compute`` is false.
 
         Raises:
             ResultsError: the groups of stored statistics differ between runs.
@@ -99,7 +99,7 @@ class Comparer:
         return self._known[identity]
 
     def save(self) -> None:
-        """Keep what was computed."""
+        """Write the file of comparisons if a test was computed."""
         if self._changed:
             write_comparisons(*self._place, self._known.values())
 
@@ -111,13 +111,13 @@ def compare_rows(
     comparer: Comparer,
     compute: bool = True,
 ) -> dict[CellKey, Comparison]:
-    """Compare every cell with that of the baseline in the same column.
+    """Compare every cell with the baseline's cell in the same column.
 
-    Runs of the same seeds and the same corpus are compared. Cells whose runs kept no statistics,
-    or whose metric has none, are left out; without ``compute`` also those whose tests were not run.
+    Only runs of equal seeds are paired, and only if all are of one corpus. Cells without statistics
+    are left out, and without ``compute`` those whose tests are not known.
 
     Returns:
-        By row, column and metric; empty if the experiment names no baseline.
+        Comparisons by row, column and metric; empty if the experiment names no baseline.
 
     Raises:
         ResultsError: the groups of stored statistics differ between runs, or two runs of a cell
@@ -145,7 +145,7 @@ def compare_rows(
 
 
 def significance_grid(table: Table) -> Grid | None:
-    """Difference and p-values of every cell that was compared; None without any."""
+    """Lay out difference and p-values of every cell that was compared; None without any."""
     if not table.comparisons:
         return None
     rows = [
@@ -159,9 +159,9 @@ def significance_grid(table: Table) -> Grid | None:
 
 
 def significance_note(table: Table) -> str:
-    """Explain the sign and the tests behind it, or why there is none.
+    """Explain the sign of significance and its tests, or why there is none.
 
-    Blank for a table without a baseline, or without values that could be compared with its values.
+    Blank for a table without a baseline, or without values that can be compared with the baseline.
     """
     baseline = table.experiment.baseline
     if not table.comparisons:
@@ -187,7 +187,7 @@ def significance_note(table: Table) -> str:
 
 
 def comparison_texts(one: Comparison) -> tuple[str, ...]:
-    """Examples, runs, difference and both p-values."""
+    """Format numbers of examples and runs, the difference and both p-values."""
     digits = metric_of(one.metric).digits
     difference = f"{one.difference:+.{digits}f}".replace("-", "−")
     p_values = (number_text(p, _P_DIGITS) for p in (one.p_bootstrap, one.p_randomisation))

@@ -1,4 +1,4 @@
-"""Sweeps in the report: a table over the swept keys, a curve or a heat map, and paired tests."""
+"""Sweeps in the report: a table over the swept keys, curves or a heat map, and paired tests."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,7 +27,7 @@ _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of values of the swept keys: its runs, by seed, and the cell they make."""
+    """Combination of values of the swept keys, with its runs in order of seed and its cell."""
 
     values: tuple[str, ...]
     records: tuple[Record, ...]
@@ -36,16 +36,16 @@ class Point:
 
 @dataclass(frozen=True)
 class SweepView:
-    """One sweep, ready for every renderer.
+    """Content of a sweep's section, independent of the output format.
 
     Attributes:
-        sweep: its name, axes and command.
-        state: how many of its runs are done.
-        grids: the table over the swept keys.
-        details: every metric, and the paired tests.
-        svg: file of the drawing; None where no axis is numeric.
-        description: of the drawing, for those who cannot see it.
-        notes: what the marks mean.
+        sweep: name, axes, runs and command.
+        state: text that says how many runs are done.
+        grids: table over the swept keys.
+        details: table of every metric, and the paired tests if there are any.
+        svg: file of the drawing; None if the axes cannot be drawn.
+        description: alternative text of the drawing.
+        notes: explanations of the metric and the marks.
     """
 
     sweep: Sweep
@@ -58,7 +58,7 @@ class SweepView:
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
-    """Lay out a sweep and draw it; there is no table as long as none of its runs is done."""
+    """Lay out and draw a sweep; without finished runs there are no tables."""
     known = {record.run_id: record for record in archive.records}
     records = {run: known[run] for run in sweep.runs if run in known}
     state = f"{len(records)} of {len(sweep.runs)} runs done"
@@ -69,10 +69,10 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
     points = _points(sweep, records, metric, comparer)
     words = [f"{_label(sweep, point)}: {point.cell.text}" for point in points if point.records]
     description = f"{metric_label(metric)}: {'; '.join(words)}."
-    # A heat map over two numeric axes, or curves over one.
+    # A heat map if there are two axes, both numeric; curves if exactly one axis is numeric.
     numeric, svg = dict[str, list[float]](), None
     for key in sweep.keys:
-        with suppress(ValueError):  # of a value that is no number
+        with suppress(ValueError):  # a value is not a number
             numeric[key] = [float(value) for value in sweep.axes[key]]
     with plain_style():
         canvas = None
@@ -106,7 +106,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
 
 
 def main_metric(records: Sequence[Record]) -> str:
-    """The metric of the test data that training selects by, else the first one to be raised."""
+    """Return the test metric that training monitors, else the first to be maximised."""
     metrics = records[0].metrics
     select = records[0].settings.get("training.select")  # recorded name of monitor
     higher = [f"test/{name}" for name, one in METRICS.items() if one.higher_is_better]
@@ -117,7 +117,7 @@ def main_metric(records: Sequence[Record]) -> str:
 def _points(
     sweep: Sweep, records: dict[str, Record], metric: str, comparer: Comparer
 ) -> list[Point]:
-    """One point for each combination, compared with the first one; the best one is marked."""
+    """Build a point for each combination, compare it with the first one and mark the best."""
     found: dict[tuple[str, ...], list[Record]] = {
         values: [] for values in product(*(sweep.axes[key] for key in sweep.keys))
     }
@@ -154,13 +154,13 @@ def _points(
 
 
 def measurement_of(record: Record, metric: str) -> Measurement:
-    """One metric of a run outside of any artefact."""
+    """Return one metric of a run as a measurement that belongs to no artefact."""
     run = CellRun(PlannedRun("", "", "", record.seed or 0, ()), record)
     return next(one for one in run.measurements() if one.metric == metric)
 
 
 def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
-    """A row for each combination of all keys but the last, whose values are the columns."""
+    """Build a grid whose columns are the values of the last key, and rows those of the others."""
     *keys, last = sweep.keys or [""]
     if not keys:
         rows = [(*point.values, point.cell.text) for point in points]
@@ -174,7 +174,7 @@ def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
 
 
 def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
-    """Every metric of every combination, without those of single languages."""
+    """List every metric of every combination, except those of single languages or labels."""
     names = sorted({name for p in points for one in p.records for name in one.metrics})
     names = [name for name in names if name.count("/") == 1]
     rows = []
@@ -200,7 +200,7 @@ def _label(sweep: Sweep, point: Point) -> str:
 
 
 def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Canvas:
-    """Dots of the seeds, their mean and its standard deviation; a curve for each other value."""
+    """Draw seeds, means and standard deviations; one curve per combination of other keys."""
     place = sweep.keys.index(key)
     groups: dict[str, list[tuple[float, tuple[float, ...]]]] = {}
     for point in points:
@@ -227,7 +227,7 @@ def _curves(sweep: Sweep, points: Sequence[Point], metric: str, key: str) -> Can
 
 
 def _heat_map(sweep: Sweep, points: Sequence[Point], metric: str) -> Canvas:
-    """Means over the seeds, written into their cells."""
+    """Draw means over the seeds as colours, with their values in the cells."""
     rows, columns = (sweep.axes[key] for key in sweep.keys)
     means = np.array([np.nan if p.cell.mean is None else p.cell.mean for p in points], np.float64)
     means = means.reshape(len(rows), len(columns))
@@ -242,7 +242,7 @@ def _heat_map(sweep: Sweep, points: Sequence[Point], metric: str) -> Canvas:
     digits = metric_of(metric).digits
     for (row, column), value in np.ndenumerate(means):
         if not np.isnan(value):
-            ink = "#111111" if value > middle else "#fefefe"  # on shades that stay the same
+            ink = "#111111" if value > middle else "#fefefe"  # not INK: the shades are fixed
             text = f"{value:.{digits}f}"
             axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
     bar = figure.colorbar(image, ax=axes)

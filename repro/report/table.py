@@ -1,4 +1,4 @@
-"""A table as data: one cell per row and column of an experiment, made of its records."""
+"""Tables as data: one cell per row and column of an experiment, filled from its records."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ CellKey = tuple[str, str, str]
 RATIO_DIGITS = 2
 MOST_DIGITS = 4
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
-"""Signs of the departures of an experiment, in its order; as many as an experiment may have."""
+"""Marks of the departures of an experiment, in order; as many as an experiment may have."""
 EARLIER = "†"
-"""Sign of values that an earlier version of the code computed."""
+"""Mark of values that an earlier version of the code or protocol computed."""
 DIVERGED = "‡"
-"""Sign of values of runs whose training diverged."""
+"""Mark of values of runs whose training diverged."""
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """Labels, one per axis, and cells, one per column.
+    """Row of a table: labels, one per axis, and cells, one per column.
 
-    The row of another system, of which there is only what the paper printed, has one label.
+    The row of another system, which has published values only, has one label and blanks.
     """
 
     label: str
@@ -39,12 +39,12 @@ class Table:
     """Table of an artefact, independent of the output format.
 
     Attributes:
-        experiment: its title, place, axes, columns and notes.
+        experiment: declares title, place, axes, columns and notes.
         scale: scale of the runs; only ``"full"`` is comparable with the paper.
-        seeds: those that the scale runs.
-        rows: in the order of the experiment.
-        other_rows: other systems that the paper lists.
-        signatures: how each metric was computed, ``metric: signature``.
+        seeds: seeds of the scale.
+        rows: rows in the order of the experiment.
+        other_rows: rows of other systems that the paper lists.
+        signatures: ``metric: signature`` for each way in which a metric was computed.
         provenance: where the values come from.
     """
 
@@ -63,7 +63,7 @@ class Table:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """All comparisons with the baseline, row by row."""
+        """Comparisons with the baseline, row by row."""
         found = (cell.comparison for row in self.rows for cell in row.cells)
         return tuple(one for one in found if one is not None)
 
@@ -75,7 +75,7 @@ class Table:
 
     @property
     def cells_found(self) -> int:
-        """Number of cells that have all their runs; those that the scale leaves out have none."""
+        """Number of complete cells, of the columns that the scale runs."""
         return sum(0 < cell.wanted == cell.found for row in self.rows for cell in row.cells)
 
     @property
@@ -93,10 +93,10 @@ def build_table(
     """Lay out the records of an experiment.
 
     Args:
-        experiment: says the rows, the columns, the seeds and the published values.
-        records: of this experiment at this scale, in any order.
+        experiment: declares rows, columns, seeds and published values.
+        records: measurements of this experiment at this scale, in any order.
         scale: one of the experiment's scales.
-        comparisons: of its cells with those of the baseline.
+        comparisons: paired tests of the cells against the baseline.
 
     Returns:
         A cell for every row and column, empty where no run is recorded.
@@ -118,7 +118,7 @@ def build_table(
             key = (label, column.name, column.metric)
             found = by_cell.get(key, [])
             if column.relative_to is not None:
-                # Divide by the value of the same kind and seed, where there is one.
+                # Divide by the value of the same kind and seed; drop values without one.
                 others = by_cell.get((column.relative_to, column.name, column.metric), [])
                 by_seed = {(one.kind, one.seed): one.value for one in others}
                 found = [
@@ -164,7 +164,7 @@ def build_table(
 
 
 def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
-    """Add decimals to the columns in which a value other than zero would be printed as zero."""
+    """Add decimals to columns in which a nonzero mean would be printed as zero."""
     more = []
     for cells in zip(*(row.cells for row in rows), strict=True):
         least = min((abs(cell.mean) for cell in cells if cell.mean), default=1.0)
@@ -188,7 +188,7 @@ def index_records(records: Sequence[Measurement]) -> dict[CellKey, list[Measurem
 def cell_of(
     experiment: Experiment, scale: str, column: Column, records: Sequence[Measurement], metric: str
 ) -> Cell:
-    """Make one cell, without published value, from the records of its row, column and metric."""
+    """Build a cell without a published value from the records of its row, column and metric."""
     seeds = experiment.seeds_at(scale, column.name)
     complete = 1 if column.aggregate == "ensemble" else len(seeds)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
@@ -212,9 +212,9 @@ def cell_of(
 
 
 def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Departure]]:
-    """Departures from the paper's protocol with their marks; none below full scale.
+    """Pair the departures from the paper's protocol with their marks; none below full scale.
 
-    Below full scale no value follows the paper's protocol, which the banner says of all of them.
+    Below full scale no value follows the paper's protocol, as the banner says.
     """
     departures = experiment.departures if scale == FULL_SCALE else []
     return list(zip(MARKS, departures, strict=False))
@@ -223,9 +223,9 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
 def chosen_records(
     experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> list[Measurement]:
-    """Records of the tuned value that is best for the first seed, for each row and column.
+    """Select, per row and column, the records of the tuned value that is best for the first seed.
 
-    All records of rows that are not tuned are chosen.
+    Records of rows that are not tuned are all kept.
     """
     tune = experiment.tune
     if tune is None:
@@ -243,7 +243,7 @@ def chosen_records(
 def tuning_values(
     experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> dict[tuple[str, str], dict[float, float]]:
-    """The tuning metric of the first seed, by row and column and by value of the setting."""
+    """Return the tuning metric of the first seed, by row and column, then by tuned value."""
     assert experiment.tune is not None
     found: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
     for record in records:

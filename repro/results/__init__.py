@@ -1,4 +1,4 @@
-"""The only door to the results folder: records, run folders, atomic writes."""
+"""Access to the results folder: records, run folders, atomic writes."""
 
 from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
 from repro.results.cells import Archive, CellRun, Measurement

@@ -1,4 +1,4 @@
-"""Assignment of recorded runs to the cells of an artefact, by the configurations that it plans."""
+"""Assignment of recorded runs to the cells of an artefact, by their planned configurations."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,15 +18,15 @@ from repro.results.record import Record, check_types
 from repro.results.store import read_records
 
 Measure = Callable[[PlannedRun], float | None]
-"""The tuning metric of a run; ``None`` if the run is not done."""
+"""Function that returns the tuning metric of a run, ``None`` if the run is not done."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One metric of one run in one cell of an artefact; fields of :class:`Record` mean the same.
+    """Metric of a run in a cell of an artefact; see :class:`Record` for fields without a comment.
 
     Raises:
-        ResultsError: a field has another type.
+        ResultsError: a field has the wrong type.
     """
 
     row: str  # label of the row
@@ -45,7 +45,7 @@ class Measurement:
     device: str
     versions: str
     wall_time: float
-    tuned: float | None  # value of the setting that is tuned in this cell; None where nothing is
+    tuned: float | None  # value of the setting that is tuned in this cell; None if none is
     departs: list[str]  # key=value of the settings in which an earlier run differs from the plan
     diverged: bool = False  # whether the training of the run diverged
 
@@ -54,7 +54,7 @@ class Measurement:
 
     @property
     def earlier(self) -> bool:
-        """Return whether the run is of an earlier numeric epoch or protocol than the code."""
+        """Return whether the run is of another numeric epoch or protocol than the current one."""
         return self.epoch != NUMERIC_EPOCH or bool(self.departs)
 
 
@@ -63,14 +63,14 @@ _OF_RUN = {one.name for one in fields(Measurement)} & {one.name for one in field
 
 @dataclass(frozen=True)
 class CellRun:
-    """A recorded run, the place that it fills, and the changed defaults in which it differs."""
+    """Recorded run with its place in an artefact and the defaults that have changed since."""
 
     planned: PlannedRun
     record: Record
     departs: tuple[str, ...] = ()
 
     def measurements(self) -> Iterator[Measurement]:
-        """Every metric of the run, as one of this cell."""
+        """Yield every metric of the run as a measurement of its cell."""
         record, plan = self.record, self.planned
         of_run = {name: value for name, value in vars(record).items() if name in _OF_RUN}
         for metric, value in sorted(record.metrics.items()):
@@ -88,13 +88,13 @@ class CellRun:
 
 
 class Archive:
-    """The records of one scale, found by configuration.
+    """Records of one scale, searchable by configuration.
 
     Args:
         results_dir: the results folder.
         scale: ``"demo"``, ``"small"`` or ``"full"``.
-        extra: by artefact, overrides of its plan for this occasion.
-        fresh: pass over runs of earlier numeric epochs and protocols.
+        extra: by artefact, overrides to add to its planned configurations.
+        fresh: ignore runs of other numeric epochs, earlier protocols or changed defaults.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Archive:
 
     @cached_property
     def records(self) -> list[Record]:
-        """Every record, by name of the run."""
+        """All records, sorted by name of the run."""
         return read_records(self.results_dir, self.scale)
 
     @cached_property
@@ -127,10 +127,10 @@ class Archive:
         return found
 
     def find(self, run: PlannedRun) -> CellRun | None:
-        """The recorded run of a planned configuration.
+        """Find the recorded run of a planned configuration.
 
-        Of several, one without changed defaults comes first, then the newest epoch, then the last
-        that ended.
+        Of several, one without changed defaults is preferred, then one of the newest epoch, then
+        the one that finished last.
         """
         overrides = (*run.overrides, *self._extra.get(run.experiment, ()))
         key = overrides, run.seed, run.superseded
@@ -138,7 +138,7 @@ class Archive:
         def preference(one: CellRun) -> tuple[bool, int, str, str]:
             return not one.departs, one.record.epoch, one.record.finished, one.record.run_id
 
-        if key not in self._found:  # most configurations serve cells of several artefacts
+        if key not in self._found:  # artefacts share many configurations
             candidates = [
                 CellRun(run, record, (*protocol, *changed))
                 for protocol in dict.fromkeys([(), () if self.fresh else run.superseded])
@@ -150,17 +150,17 @@ class Archive:
         return None if found is None else replace(found, planned=run)
 
     def _changed(self, overrides: tuple[str, ...], record: Record) -> list[str] | None:
-        """Changed defaults of a recorded run of a configuration; None for a run of another one."""
+        """List the changed defaults of a run; None if it is not a run of this configuration."""
         if not may_match(overrides, record.settings):
             return None
         changed = differences(self.plans[overrides], record.settings, record.overrides)
         return None if self.fresh and changed else changed
 
     def measurements(self, experiment: Experiment) -> list[Measurement]:
-        """Every metric of every recorded run of an artefact, cell by cell, and of tuned values."""
+        """Return every metric of every recorded run of an artefact, including tuning runs."""
         if experiment.name in self._measured:
             return self._measured[experiment.name]
-        # The outcomes of a round may ask for further runs where a setting is tuned.
+        # If a setting is tuned, the plan depends on the outcomes of earlier runs.
         new = plan = list(plan_runs(experiment, self.scale))
         known: dict[PlannedRun, CellRun | None] = {}
         while new:
@@ -168,7 +168,7 @@ class Archive:
             new = following_cell_runs(experiment, self.scale, plan, known)
             plan += new
         found = [one for one in known.values() if one is not None]
-        # A cell that shows an ensemble shows the one of just its runs.
+        # A cell that shows an ensemble needs the one whose members are exactly its runs.
         shown = {column.name for column in experiment.columns if column.aggregate == "ensemble"}
         members: dict[tuple[str, str], list[CellRun]] = defaultdict(list)
         for run in found:
@@ -186,7 +186,7 @@ class Archive:
         return measured
 
     def artefacts_of(self, record: Record) -> list[str]:
-        """Names of the artefacts that plan the run of a record."""
+        """Return the names of the artefacts that plan the run of a record."""
         found: list[str] = []
         for name in list_experiments():
             experiment = load_experiment(name)
@@ -209,7 +209,7 @@ def following_cell_runs(
     plan: Sequence[PlannedRun],
     found: Mapping[PlannedRun, CellRun | None],
 ) -> list[PlannedRun]:
-    """Runs that the recorded ones ask for, where a setting is tuned; see :func:`following_runs`."""
+    """Plan further runs of tuned cells from the recorded ones; see :func:`following_runs`."""
     metric = "" if experiment.tune is None else experiment.tune.metric
 
     def measure(run: PlannedRun) -> float | None:
@@ -222,10 +222,13 @@ def following_cell_runs(
 def following_runs(
     experiment: Experiment, scale: str, planned: Sequence[PlannedRun], measure: Measure
 ) -> list[PlannedRun]:
-    """Runs that the outcomes of all planned ones ask for; none once every cell is complete.
+    """Plan further runs of tuned cells from the outcomes of the runs planned so far.
 
-    These are one more value behind the end of the grid where the best one lies, or else the other
-    seeds of the best value. Runs that failed or are not done take no part in the choice.
+    If the best value lies at an end of the grid, the next value beyond it is tried, up to a limit;
+    else the other seeds of the best value are run. Runs that failed or are not done are ignored.
+
+    Returns:
+        The further runs; none once every cell is complete.
     """
     found: list[PlannedRun] = []
     cells = sorted(planned, key=lambda run: (run.row, run.column))

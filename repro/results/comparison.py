@@ -1,4 +1,4 @@
-"""Paired tests between runs, and their file: computed once, looked up by the runs they compare."""
+"""Paired tests between runs, and the file that caches them by the runs they compare."""
 
 import csv
 import io
@@ -12,23 +12,23 @@ from repro.results.errors import ResultsError
 from repro.results.layout import comparisons_path
 
 Identity = tuple[str, str, str, str]
-"""Metric, runs, runs of the baseline and signature of the tests: they decide the numbers."""
+"""Metric, runs, runs of the baseline and signature of the tests, which determine the result."""
 
 
 @dataclass(frozen=True, order=True)
 class Comparison:
-    """One metric of some runs against that of others, seed by seed.
+    """Paired tests of one metric between runs and those of a baseline, paired by seed.
 
     Raises:
-        ResultsError: a p-value lies outside of (0, 1], or there is no example.
+        ResultsError: a p-value is outside (0, 1], or there is no example.
     """
 
     metric: str  # full name
-    runs: str  # identities of the runs, joined by blanks, in the order of their seeds
-    baseline_runs: str  # those of the baseline, of the same seeds
-    signature: str  # signatures of both tests, joined by a blank
+    runs: str  # IDs of the runs, joined by spaces, in the order of their seeds
+    baseline_runs: str  # IDs of the baseline's runs, of the same seeds
+    signature: str  # signatures of both tests, joined by a space
     examples: int  # number of examples that both predicted
-    difference: float  # value of the runs less that of the baseline, mean over the seeds
+    difference: float  # value of the runs minus that of the baseline, mean over the seeds
     p_bootstrap: float  # p-value of the paired bootstrap
     p_randomisation: float  # p-value of approximate randomisation
 
@@ -40,7 +40,7 @@ class Comparison:
 
     @property
     def identity(self) -> Identity:
-        """Identity of the comparison; equal identities give equal numbers."""
+        """Key of the comparison: equal keys give equal numbers."""
         return self.metric, self.runs, self.baseline_runs, self.signature
 
 
@@ -49,7 +49,7 @@ _FIELDS = [field.name for field in fields(Comparison)]
 
 
 def write_comparisons(results_dir: Path, scale: str, comparisons: Iterable[Comparison]) -> Path:
-    """Replace the comparisons of one scale; returns their file."""
+    """Replace the comparisons of one scale and return the path of their file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([_FIELDS, *(astuple(one) for one in sorted(comparisons))])

@@ -1,4 +1,4 @@
-"""The error that every damaged or missing result raises."""
+"""Exception raised for damaged or missing results."""
 
 from repro.errors import UserError
 

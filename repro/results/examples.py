@@ -1,7 +1,7 @@
-"""Checks of the examples that a run keeps for figures, made wherever a run folder is read.
+"""Checks of the examples that a run saves for figures, applied whenever they are read.
 
-Every check takes one row and raises :class:`ValueError` where it is not what a model could have
-put out: probabilities outside of [0, 1], distributions that do not sum to one, wrong shapes.
+Every check takes one row and raises :class:`ValueError` if no model can have produced it:
+probabilities outside [0, 1], distributions that do not sum to one, wrong shapes.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ TOLERANCE = 1e-3
 
 
 def check_attention(row: Row) -> None:
-    """Weights of outputs over a source, of a premise, or of an alignment in both directions."""
+    """Check weights over a source or premise, or of an alignment in both directions."""
     if "premise_to_hypothesis" not in row:
         weights = np.asarray(row["weights"], dtype=float)
         words = row.get("source", row.get("premise"))
         lines = [len(row["output"])] if "output" in row else []
-        # Words of other tasks may have other names.
+        # Tasks of extensions may name their words otherwise; the shape is then unknown.
         _check_weights(weights, None if words is None else (*lines, len(words)))
         _check_sums(weights)
         return
@@ -39,7 +39,7 @@ def check_attention(row: Row) -> None:
 
 
 def check_hypotheses(row: Row) -> None:
-    """Output strings with the probabilities of their steps; a complete set sums to one."""
+    """Check output strings and the probabilities of their steps; a complete set sums to one."""
     total = 0.0
     for one in row["hypotheses"]:
         symbols = [token for token in one["tokens"] if token != "</s>"]
@@ -54,7 +54,7 @@ def check_hypotheses(row: Row) -> None:
 
 
 def check_candidates(row: Row) -> None:
-    """A gold tree and candidate trees, one head for each word, with positive weights."""
+    """Check a gold tree and weighted candidate trees, each with one head per word."""
     count = len(row["words"])
     for heads in (row["gold"], *(one["heads"] for one in row["candidates"])):
         inside = len(heads) == count and all(0 <= head <= count for head in heads)
@@ -65,7 +65,7 @@ def check_candidates(row: Row) -> None:
 
 
 def check_forced(row: Row) -> None:
-    """Probabilities of the steps along a target, with the most probable alternatives."""
+    """Check probabilities along a target, with the most probable alternatives of each step."""
     _require(len(row["target"]) == len(row["steps"]) > 0, "expected a step for each symbol")
     for target, step in zip(row["target"], row["steps"], strict=True):
         named, support = dict(step["alternatives"]), step["support"]
@@ -87,13 +87,13 @@ EXAMPLE_CHECKS = {
     "candidates": check_candidates,
     "forced": check_forced,
 }
-"""Checks by name of the file of a run folder, ``<name>.jsonl``."""
+"""Checks by stem of the file ``<name>.jsonl`` in a run folder."""
 
 
 def _check_weights(weights: np.ndarray, shape: Sequence[int] | None) -> None:
     if shape is not None:
         _require(weights.shape == tuple(shape), f"expected {shape} weights, not {weights.shape}")
-    # Written so that NaN fails as well.
+    # All must be inside, not none outside: NaN has to fail as well.
     inside = bool(((weights >= 0) & (weights <= 1 + TOLERANCE)).all())
     _require(inside, "a probability lies outside of [0, 1]")
 

@@ -1,6 +1,6 @@
 """Files of results: named arrays of numbers, one JSON object, or one JSON object per line.
 
-A line counts only together with its line feed: what a crash left after the last one is no line.
+A line is complete only with its line feed: text after the last one was left by a crash.
 """
 
 import json
@@ -23,17 +23,17 @@ Row = dict[str, Any]
 _UNREADABLE = (
     OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
     RuntimeError,  # an encrypted member, or a compression that is not supported
-    MemoryError, OverflowError,  # a shape that cannot be
+    MemoryError, OverflowError,  # an impossible shape
 )  # fmt: skip
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Replace a file ``.npz`` by these arrays, atomically; the same arrays give the same bytes.
+    """Write arrays to an ``.npz`` file atomically; equal arrays give identical bytes.
 
-    No object is pickled; names may contain ``/``.
+    Nothing is pickled; names may contain ``/``.
 
     Raises:
-        ValueError: an array holds objects.
+        ValueError: an array has the dtype object.
     """
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
     if objects:
@@ -44,7 +44,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Read what :func:`write_arrays` wrote.
+    """Read the output of :func:`write_arrays`.
 
     Raises:
         ResultsError: the file is missing or damaged.
@@ -55,7 +55,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
             for name in archive.namelist():
                 with archive.open(name) as member:
                     array = np.lib.format.read_array(member, allow_pickle=False)
-                    if member.read(1):  # at its end the checksum of the member is compared
+                    if member.read(1):  # reading up to the end verifies the CRC
                         raise ValueError(f"{name} is longer than its array")
                 found[name.removesuffix(".npy")] = array
         return found
@@ -64,12 +64,12 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], checksum: bool = False) -> None:
-    """Replace a file by these rows, atomically; see :func:`repro.atomic.atomic_path`."""
+    """Write rows to a file atomically; see :func:`repro.atomic.atomic_path`."""
     atomic_write_bytes(path, b"".join(_line(row) for row in rows), checksum)
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Add one row at the end, on disk before this returns; a torn last line is cut off first."""
+    """Append one row and flush it to disk; an incomplete last line is removed first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as stream:
         stream.seek(0)
@@ -84,10 +84,11 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
 
     Args:
         path: the file.
-        grown: it grows line by line: a torn last line is left out, and no file means no rows.
+        grown: whether rows are appended to it: an incomplete last line is then ignored, and a
+            missing file has no rows.
 
     Raises:
-        ResultsError: the file is missing or ends in a torn line, or a line is no JSON object.
+        ResultsError: the file is missing, its last line incomplete, or a line not a JSON object.
     """
     if not path.is_file():
         if grown and not path.exists():
@@ -100,10 +101,10 @@ def read_rows(path: Path, grown: bool = False) -> list[Row]:
 
 
 def read_object(path: Path) -> Row:
-    """Read a file that is one JSON object.
+    """Read a file that contains one JSON object.
 
     Raises:
-        ResultsError: the file is missing, or something else.
+        ResultsError: the file is missing or not a JSON object.
     """
     try:
         return _parsed(path.read_bytes(), str(path))
@@ -114,7 +115,7 @@ def read_object(path: Path) -> Row:
 def _parsed(text: bytes, place: str) -> Row:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:  # the latter where brackets nest too deeply
+    except (ValueError, RecursionError) as error:  # the latter if brackets nest too deeply
         raise ResultsError(f"{place}: not JSON ({error})") from error
     if not isinstance(value, dict):
         raise ResultsError(f"{place}: expected an object, found {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Results as data frames, and their text as CSV."""
+"""Results as data frames, and their output as CSV."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +22,13 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
     """Load every finished run.
 
     Args:
-        folder: the results folder; ``None`` for that of the checkout.
-        scale: only this one; ``None`` for all.
+        folder: the results folder; ``None`` for the default one.
+        scale: scale of the runs; ``None`` for all.
 
     Returns:
-        One row for each run or ensemble: where it comes from (``run_id``, ``corpus``, ``commit``,
-        ...), ``scale``, ``seed``, the other settings with dotted names (``mapping.alpha``) and the
-        metrics (``test/accuracy``); NaN where a run has no such setting or metric.
+        One row per run or ensemble: its provenance (``run_id``, ``corpus``, ``commit``, ...),
+        ``scale``, ``seed``, the other settings with dotted names (``mapping.alpha``) and the
+        metrics (``test/accuracy``); NaN if a run has no such setting or metric.
 
     Raises:
         ResultsError: a record is malformed.
@@ -40,7 +40,7 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
 
 
 def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
-    """One row for each record; see :func:`load`."""
+    """Build a data frame with one row per record; see :func:`load`."""
     import pandas as pd
 
     known = (*PROVENANCE, "scale")
@@ -55,10 +55,10 @@ def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
 
 
 def find_record(folder: Path, prefix: str) -> Record:
-    """Find one run at any scale by the beginning of its name.
+    """Find the record of a run, at any scale, by a prefix of its name.
 
     Raises:
-        ResultsError: no run or several runs begin like this.
+        ResultsError: no run, or more than one, has this prefix.
     """
     scales = sorted({path.parent.name for path in folder.glob("*/r*s") if path.is_dir()})
     found = [r for s in scales for r in read_records(folder, s) if r.run_id.startswith(prefix)]
@@ -69,10 +69,10 @@ def find_record(folder: Path, prefix: str) -> Record:
 
 
 def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
-    """Rows that agree with every filter ``KEY=VALUE,VALUE``; the key of a group means its name.
+    """Select the rows that match every filter ``KEY=VALUE,VALUE``; a group is matched by name.
 
     Raises:
-        ResultsError: no run has such a setting, or a filter is no ``KEY=VALUE``.
+        ResultsError: no run has such a setting, or a filter is not ``KEY=VALUE``.
     """
     for item in filters:
         key, equals, values = item.partition("=")
@@ -87,13 +87,13 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
 
 
 def varying(frame: "pd.DataFrame") -> list[str]:
-    """Settings in which the rows differ."""
+    """Return the names of the settings in which the rows differ."""
     known = [c for c in frame.columns if "/" not in c and c not in PROVENANCE]
     return [name for name in known if frame[name].map(_text).nunique(dropna=False) > 1]
 
 
 def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
-    """Mean, sample standard deviation and number of runs of a metric for each value of some keys.
+    """Aggregate a metric by settings: mean, sample standard deviation and number of runs.
 
     Raises:
         ResultsError: no run has such a key or metric.
@@ -106,22 +106,22 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
 
 
 def _text(value: object) -> str:
-    """A setting as it is typed: 1 for 1.0, as both say the same."""
+    """Format a setting as it is typed in a filter; 1.0 becomes 1, which is equivalent."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def escape_formula(text: str) -> str:
-    """Put an apostrophe before a text that a spreadsheet would compute.
+    """Prepend an apostrophe to a text that a spreadsheet would evaluate as a formula.
 
-    Texts that begin with an apostrophe get another one, so that no text is lost. Numbers are no
-    texts: a negative number must not come here.
+    Texts that start with an apostrophe get another one, so that escaping is reversible. Do not pass
+    numbers: a negative one would be escaped.
     """
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "'")) else text
 
 
 def to_csv(frame: "pd.DataFrame") -> str:
-    """Format a table, its text columns escaped."""
+    """Format a data frame as CSV, with formulas in its texts escaped."""
     escaped = frame.map(lambda value: escape_formula(value) if isinstance(value, str) else value)
     return str(escaped.to_csv(index=False, lineterminator="\n"))

@@ -1,4 +1,4 @@
-"""The record: one finished run with its configuration, its metrics and where they come from."""
+"""Records of finished runs: configuration, metrics and provenance."""
 
 import hashlib
 import json
@@ -30,12 +30,13 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "diverged": ((bool,), "true or false"),
 }
 _DIVERGED = 1000.0
-"""Losses are means over symbols, pairs or trees: of models that learn they are hundreds at most."""
+"""Larger losses count as divergence: they are means over symbols, pairs or trees, and of models
+that learn hundreds at most."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run, or one ensemble, with everything that is needed to trust or repeat it.
+    """Record of a run or an ensemble, with everything needed to verify or repeat it.
 
     Attributes:
         run_id: name of the run, or of the ensemble.
@@ -44,20 +45,20 @@ class Record:
         seed: seed of the run; None for an ensemble.
         config: every setting that may change the numbers, nested as in ``config.yaml``.
         metrics: ``<split>/<metric>`` or ``<split>/<metric>/<language>`` to a finite value.
-        signatures: the same names to how each metric was computed.
+        signatures: signature of each metric, by the same names: how it was computed.
         corpus: name of the corpus.
         fingerprint: SHA-256 of the corpus files, in hexadecimal digits.
         epoch: numeric epoch of the package that ran.
         commit: revision of the source that ran.
-        device: what it ran on.
+        device: device that it ran on.
         versions: Python and libraries, for example ``"python 3.11.7; torch 2.13.0"``.
-        wall_time: seconds that the run took.
-        finished: when it ended, UTC, ISO 8601; blank if unknown.
-        command: what to type to repeat the run.
-        members: runs of an ensemble.
+        wall_time: duration of the run in seconds.
+        finished: time of its end, UTC, ISO 8601; blank if unknown.
+        command: shell command that repeats the run.
+        members: names of the runs of an ensemble; empty for a run.
 
     Raises:
-        ResultsError: a field has the wrong type or a value out of its range.
+        ResultsError: a field has the wrong type or is out of range.
     """
 
     run_id: str
@@ -92,7 +93,7 @@ class Record:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The configuration with dotted keys."""
+        """Configuration with dotted keys."""
         return flattened(self.config)
 
     @cached_property
@@ -103,7 +104,7 @@ class Record:
 
     @property
     def diverged(self) -> bool:
-        """Return whether a loss on validation data is far above that of any model that learns."""
+        """Return whether a validation loss is far above that of any model that learns."""
         return any(
             value > _DIVERGED
             for name, value in self.metrics.items()
@@ -111,18 +112,18 @@ class Record:
         )
 
     def to_json(self) -> str:
-        """The record as JSON, with a checksum of its own; the same record gives the same text."""
+        """Format the record as JSON with a checksum in it; equal records give identical text."""
         content = asdict(self)
         return json.dumps({**content, "sha256": _digest(content)}, indent=1, ensure_ascii=False)
 
 
 def read_record(path: Path) -> Record:
-    """Read the file of one record, the text that :meth:`Record.to_json` gave.
+    """Read a record from a file with the output of :meth:`Record.to_json`.
 
     Raises:
         DamagedFileError: the file differs from the checksum in it.
-        ResultsError: it is missing or not JSON; a field is missing, unknown, of the wrong type or
-            out of range.
+        ResultsError: the file is missing or not JSON, or a field is missing, unknown, of the wrong
+            type or out of range.
     """
     try:
         content = json.loads(path.read_bytes())
@@ -138,10 +139,10 @@ def read_record(path: Path) -> Record:
 
 
 def from_dict(kind: type[T], content: Mapping[str, Any], place: str) -> T:
-    """Make a dataclass of exactly its fields.
+    """Create a dataclass from a mapping with exactly its fields.
 
     Raises:
-        ResultsError: a field is missing, unknown or refused; names ``place``.
+        ResultsError: a field is missing, unknown or invalid; the message names ``place``.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     missing = [name for name in names if name not in content]
@@ -155,10 +156,10 @@ def from_dict(kind: type[T], content: Mapping[str, Any], place: str) -> T:
 
 
 def check_types(instance: Any) -> None:
-    """Check that each field of a record or a measurement has its type; others are texts.
+    """Check the types of the fields of a record or a measurement.
 
     Raises:
-        ResultsError: names the field, its value and what was expected.
+        ResultsError: a field has the wrong type, or is a number that is not finite.
     """
     for name, value in vars(instance).items():
         types, expected = _TYPES.get(name, ((str,), "a text"))

@@ -1,4 +1,4 @@
-"""Folders of runs and their records: what they hold, and how to find them again."""
+"""Run folders and records: reading, writing and finding them."""
 
 import hashlib
 import json
@@ -27,15 +27,15 @@ _UNLISTED = (
     ".", "claim-", "lock", "checkpoint.pt", "progress.json", "tensorboard/", "wandb/", "DONE",
     MANIFEST,
 )  # fmt: skip
-"""Beginnings of paths that the checksums of a finished run leave out: what may still change."""
+"""Prefixes of paths without a checksum, since they may change after the run has finished."""
 
 
 class RunFolder:
-    """Reads and writes the files of one run; ``DONE`` is the last file that a run writes.
+    """Folder of one run, with methods to read and write its files; ``DONE`` is written last.
 
-    What training leaves for later runs has checksums of its own; ``SHA256SUMS`` lists every file of
-    a finished run. Methods that read raise :class:`repro.checksums.DamagedFileError` where a file
-    differs from its checksum.
+    Files of the training that later runs reuse have their own checksums; ``SHA256SUMS`` lists the
+    files of a finished run. Methods that read raise :class:`repro.checksums.DamagedFileError` if a
+    file differs from its checksum.
 
     Args:
         path: ``<results_dir>/<scale>/runs/<run_id>``; it need not exist yet.
@@ -67,7 +67,7 @@ class RunFolder:
 
     @property
     def status(self) -> Status:
-        """``"running"`` also names a run that was interrupted and can be continued."""
+        """Status of the run; ``"running"`` includes interrupted runs that can be continued."""
         if self.done.exists():
             return "done"
         if self.failed.exists():
@@ -75,11 +75,11 @@ class RunFolder:
         return "running" if self.path.is_dir() else "absent"
 
     def predictions_file(self, split: str, language: str) -> Path:
-        """Predictions of one split and language."""
+        """Return the path of the predictions for one split and language."""
         return self.predictions / f"{split}-{language}.tsv"
 
     def mark_running(self) -> None:
-        """Make the folder and forget an earlier failure, so that the run may start or go on.
+        """Create the folder and clear an earlier failure, so that the run can start or continue.
 
         Raises:
             ResultsError: the run is done.
@@ -92,7 +92,7 @@ class RunFolder:
         """Declare the run finished; call it after everything else is written.
 
         Args:
-            summary: short facts for listings, values of JSON.
+            summary: short facts for listings, as JSON values.
         """
         self.forget_failure()
         finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -104,11 +104,11 @@ class RunFolder:
         atomic_write_text(self.done, content)
 
     def damaged_files(self) -> list[str]:
-        """List the files of a finished run that are missing or differ from what it wrote."""
+        """List the files of a finished run that are missing or differ from their checksums."""
         if not self.done.exists():
             return []
         found = checksums.damaged_files(self.path)
-        # DONE is listed last: a manifest that was cut between two lines lacks it.
+        # DONE is listed last: a manifest truncated between two lines does not contain it.
         if not found and (self.path / MANIFEST).exists():
             return [] if self.done.name in checksums.read_manifest(self.path) else [MANIFEST]
         return found
@@ -116,18 +116,18 @@ class RunFolder:
     def reopen_if_damaged(self) -> None:
         """Withdraw ``DONE`` if a file is damaged, so that the run can be repeated.
 
-        Its weights are used again if they, the history and ``training.json`` are whole.
+        Its weights are reused if they, the history and ``training.json`` are intact.
         """
         if self.damaged_files():
             self.done.unlink(missing_ok=True)
 
     def discard_training(self) -> None:
-        """Delete what an interrupted training left, the checkpoint first."""
+        """Delete the files of an interrupted training, the checkpoint first."""
         for path in (self.checkpoint, self.training, self.history, self.model):
             checksums.remove(path)
 
     def mark_failed(self, traceback: str) -> None:
-        """Declare the run failed and keep the text of its traceback, if there is room for it.
+        """Declare the run failed and save its traceback, if the disk is not full.
 
         Raises:
             ResultsError: the run is done.
@@ -138,25 +138,25 @@ class RunFolder:
             atomic_write_text(self.traceback, traceback)
             atomic_write_json(self.failed, {"run_id": self.run_id, "failed": failed})
         except OSError:
-            # On a full disk an empty file often still fits, and it says enough; where nothing can
-            # be written at all, the caller's own error matters more than this one.
+            # A full disk often still has space for an empty file, which suffices; if nothing can be
+            # written at all, the caller's own error matters more than this one.
             with suppress(OSError):
                 self.failed.touch()
 
     def read_done(self) -> dict[str, Any]:
-        """Read what :meth:`mark_done` wrote: ``run_id``, ``finished``, ``summary``."""
+        """Read the output of :meth:`mark_done`: ``run_id``, ``finished``, ``summary``."""
         return files.read_object(self._verified(self.done))
 
     def write_config(self, text: str) -> None:
-        """Keep the resolved configuration, text of YAML."""
+        """Write the resolved configuration, given as YAML."""
         atomic_write_text(self.config, text)
 
     def write_progress(self, progress: Mapping[str, Any]) -> None:
-        """Write the progress of the run, as JSON values, for displays."""
+        """Write the progress of the run, as JSON values, for progress displays."""
         atomic_write_json(self.progress, dict(progress))
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
-        """Keep commit, device, versions and command, values of JSON."""
+        """Write commit, device, versions and command, as JSON values."""
         atomic_write_json(self.environment, dict(environment))
 
     def read_environment(self) -> dict[str, Any]:
@@ -164,19 +164,19 @@ class RunFolder:
         return files.read_object(self._verified(self.environment))
 
     def write_record(self, record: Record) -> None:
-        """Keep the run's record."""
+        """Write the record of the run."""
         atomic_write_text(self.record, record.to_json() + "\n")
 
     def read_record(self) -> Record:
-        """The run's record, as written.
+        """Read the record of the run.
 
         Raises:
-            ResultsError: the file is missing, damaged or no record; names the file.
+            ResultsError: the file is missing or not a record; the message names the file.
         """
         return read_record(self._verified(self.record))
 
     def write_training(self, training: Mapping[str, Any]) -> None:
-        """Keep what was trained and what it took, values of JSON, once training has ended."""
+        """Write a summary of the training, as JSON values, once it has ended."""
         atomic_write_json(self.training, dict(training), checksum=True)
 
     def read_training(self) -> dict[str, Any]:
@@ -185,24 +185,24 @@ class RunFolder:
         return files.read_object(self.training) if self.training.exists() else {}
 
     def append_history(self, row: Mapping[str, Any]) -> None:
-        """Add one row, of an epoch or a validation; it is on disk before this returns."""
-        sidecar(self.history).unlink(missing_ok=True)  # it grows again: an earlier end is void
+        """Append the row of an epoch or a validation and flush it to disk."""
+        sidecar(self.history).unlink(missing_ok=True)  # the checksum becomes stale
         files.append_row(self.history, row)
 
     def read_history(self) -> list[Row]:
-        """Rows in the order they were appended; what a crash tore is left out."""
+        """Read the rows in the order in which they were appended, except an incomplete last one."""
         return files.read_rows(self._verified(self.history), grown=True)
 
     def rewrite_history(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace all rows; a continued run drops those after its checkpoint this way."""
+        """Replace all rows; a resumed run thereby drops those after its checkpoint."""
         files.write_rows(self.history, rows, checksum=True)
 
     def write_statistics(self, arrays: Mapping[str, Array]) -> None:
-        """Keep what each example adds to the metrics, by full metric name."""
+        """Write the sufficient statistics of each example, by full metric name."""
         files.write_arrays(self.statistics, arrays)
 
     def read_statistics(self) -> dict[str, Array]:
-        """Read the output of :meth:`write_statistics`; empty if the run kept none.
+        """Read the output of :meth:`write_statistics`; empty if the run saved none.
 
         Raises:
             ResultsError: the file is damaged.
@@ -211,15 +211,15 @@ class RunFolder:
         return files.read_arrays(self.statistics) if self.statistics.exists() else {}
 
     def _write_examples(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep rows for figures, one per example."""
+        """Write rows for figures, one per example."""
         files.write_rows(self.path / f"{kind}.jsonl", rows)
 
     def _read_examples(self, kind: str) -> list[Row]:
-        """Read rows for figures and check each; no rows if the run kept none.
+        """Read rows for figures and check each; empty if the run saved none.
 
         Raises:
             DamagedFileError: the file differs from its checksum.
-            ResultsError: a row fails the check, or lacks something; names file and line.
+            ResultsError: a row is invalid or incomplete; the message names file and line.
         """
         path = self.path / f"{kind}.jsonl"
         rows = files.read_rows(path) if self._verified(path).exists() else []
@@ -231,7 +231,7 @@ class RunFolder:
         return rows
 
     # Attention weights; hypotheses with their probabilities; candidate structures with their
-    # weights; what a model would have said along given targets.
+    # weights; probabilities of a model that is forced to decode given targets.
     write_attention = partialmethod(_write_examples, "attention")
     read_attention = partialmethod(_read_examples, "attention")
     write_hypotheses = partialmethod(_write_examples, "hypotheses")
@@ -242,10 +242,10 @@ class RunFolder:
     read_forced = partialmethod(_read_examples, "forced")
 
     def _verified(self, path: Path) -> Path:
-        """Return ``path``, once its content is known to be that of its checksum.
+        """Check the file against its checksum, if it has one, and return ``path``.
 
         Raises:
-            DamagedFileError: it is not.
+            DamagedFileError: the file differs from its checksum.
         """
         if sidecar(path).exists():
             checksums.verify(path)
@@ -258,27 +258,27 @@ class RunFolder:
             raise ResultsError(f"{self.path}: the run is done")
 
     def forget_failure(self) -> None:
-        """Take back :meth:`mark_failed`, as the run is tried again."""
+        """Undo :meth:`mark_failed` before the run is tried again."""
         self.failed.unlink(missing_ok=True)
         self.traceback.unlink(missing_ok=True)
 
 
 def run_folder(results_dir: Path, scale: str, run_id: str) -> RunFolder:
-    """Folder of one run, whether it exists or not."""
+    """Return the folder of one run, which need not exist."""
     return RunFolder(runs_dir(results_dir, scale) / run_id)
 
 
 def list_runs(results_dir: Path, scale: str) -> list[RunFolder]:
-    """Every run of one scale, sorted by name."""
+    """List every run of one scale, sorted by name."""
     root = runs_dir(results_dir, scale)
     return [RunFolder(path) for path in sorted(root.glob("*")) if path.is_dir()]
 
 
 def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
-    """Find one run, at any scale, by the beginning of its name.
+    """Find a run folder, at any scale, by its name or a prefix of it.
 
     Raises:
-        ResultsError: no run or several runs begin like this.
+        ResultsError: no run, or more than one, matches.
     """
     folders = [path for path in sorted(results_dir.glob("*/runs/*")) if path.is_dir()]
     found = [RunFolder(path) for path in folders if path.name.startswith(run_id_prefix)]
@@ -293,19 +293,19 @@ def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
 
 
 def publish(results_dir: Path, record: Record) -> Path:
-    """Put the record of a finished run beside the others of its scale; returns its file."""
+    """Write the record of a finished run to the records of its scale and return its path."""
     path = record_path(results_dir, record.scale, record.run_id)
     atomic_write_text(path, record.to_json() + "\n")
     return path
 
 
 def read_records(results_dir: Path, scale: str) -> list[Record]:
-    """Read the record of every run, by name; of runs copied from elsewhere, in their folders.
+    """Read the records of all runs, sorted by name, also those found in run folders only.
 
     Damaged records are left out; a warning names their file.
 
     Raises:
-        ResultsError: a file is no record.
+        ResultsError: a file is not a record.
     """
     published = record_path(results_dir, scale, "").parent.glob("*.json")
     finished = (folder.record for folder in list_runs(results_dir, scale) if folder.done.exists())

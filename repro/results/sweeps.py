@@ -1,4 +1,4 @@
-"""Sweeps: what ``repro run -m`` was asked for, kept as axes and runs."""
+"""Sweeps started by ``repro run -m``, stored as axes and runs."""
 
 import hashlib
 import json
@@ -18,29 +18,29 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs over the product of some axes."""
+    """Runs over the product of the values of several settings."""
 
-    name: str  # given by ``name=``, else made of what was typed
+    name: str  # given by ``name=``, else a hash of the overrides
     scale: str
-    command: str  # what to type to repeat it
+    command: str  # shell command that repeats it
     axes: dict[str, list[str]]  # swept keys to their values, in the order and form of the command
-    runs: dict[str, dict[str, str]]  # identity of each run to its value on every axis
+    runs: dict[str, dict[str, str]]  # ID of each run to its value on every axis
 
     @property
     def anchor(self) -> str:
-        """Target of links to this sweep in a page."""
+        """ID of the sweep in a page, the target of links."""
         return f"sweep-{self.name}"
 
     @property
     def keys(self) -> list[str]:
-        """The axes without the seeds."""
+        """Swept keys other than the seed."""
         return [key for key in self.axes if key != SEED]
 
 
 def swept(
     overrides: Sequence[Sequence[str]], run_ids: Sequence[str], scale: str, name: str | None
 ) -> Sweep:
-    """Describe a multirun whose runs have overrides of the same keys in the same order."""
+    """Describe a multirun, whose runs override the same keys in the same order."""
     pairs = ([item.split("=", 1) for item in one if "=" in item] for one in overrides)
     left_out = (*NUISANCE, "hydra")
     typed = [{k: v for k, v in one if k.split(".")[0] not in left_out} for one in pairs]
@@ -54,14 +54,14 @@ def swept(
 
 
 def write_sweep(results_dir: Path, sweep: Sweep) -> Path:
-    """Keep a sweep; one of the same name is replaced. Returns its file."""
+    """Write a sweep, replacing one of the same name, and return the path of its file."""
     path = sweep_path(results_dir, sweep.scale, sweep.name, "json")
     atomic_write_json(path, asdict(sweep))
     return path
 
 
 def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[Sweep]:
-    """Read every sweep of one scale by name, or only one.
+    """Read the sweeps of one scale: all, sorted by name, or the one with this name.
 
     Raises:
         ResultsError: a file is malformed, or there is no sweep of this name.
@@ -77,5 +77,5 @@ def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[
 
 
 def sweep_path(results_dir: Path, scale: str, name: str, suffix: str) -> Path:
-    """A file of one sweep: ``"json"``, or ``"svg"`` and ``"html"`` of the report."""
+    """Return the path of a sweep (``"json"``) or its report (``"svg"``, ``"html"``)."""
     return scale_dir(results_dir, scale) / "sweeps" / f"{name}.{suffix}"

@@ -1,7 +1,6 @@
-"""Every metric: what it means, how it is computed, its unit, digits, direction and signature.
+"""Registry of metrics: meaning, computation, unit, digits, direction and signature.
 
-One module for each family, found by its ``METRICS``, in this folder and in those of
-``REPRO_EXTENSIONS``.
+Modules of this folder and of those of ``REPRO_EXTENSIONS`` declare their metrics in ``METRICS``.
 """
 
 from collections.abc import Mapping
@@ -37,11 +36,11 @@ FURTHER_TEST = "test_"
 
 
 METRICS: Mapping[str, Metric] = declared_in(__name__, __path__, "METRICS")
-"""Name to metric, joined from the modules of this package."""
+"""Metrics of all modules of this package, by name."""
 
 
 class Evaluation(NamedTuple):
-    """Metrics of a split, and what each example adds to them; both by full metric name."""
+    """Metrics of a split and their sufficient statistics, both by full metric name."""
 
     values: dict[str, float]
     statistics: dict[str, NDArray[np.number]]
@@ -53,7 +52,7 @@ class Evaluation(NamedTuple):
 
 
 def score_outputs(split: str, outputs: object) -> Evaluation:
-    """Compute every metric that reads such outputs of a split; see :attr:`Metric.reads`."""
+    """Compute every metric that accepts these outputs of a split; see :attr:`Metric.reads`."""
     found = Evaluation({}, {})
     for metric in METRICS.values():
         counted = metric.count(outputs)
@@ -74,13 +73,14 @@ def score_outputs(split: str, outputs: object) -> Evaluation:
 
 
 def metric_of(name: str) -> Metric:
-    """Return the metric of a full name ``<split>/<metric>`` or ``<split>/<metric>/<part>``.
+    """Return the metric with the full name ``<split>/<metric>`` or ``<split>/<metric>/<part>``.
 
     Returns:
-        The metric; for one part, with ``language:<part>`` or ``label:<part>`` in its signature.
+        The metric; if a part is named, with ``language:<part>`` or ``label:<part>`` in its
+        signature.
 
     Raises:
-        ConfigError: the name has another shape, or an unknown split or metric.
+        ConfigError: the name has another format, or an unknown split or metric.
     """
     parts = name.split("/")
     known = parts[0] in SPLITS or parts[0].startswith(FURTHER_TEST)
@@ -100,18 +100,18 @@ def metric_of(name: str) -> Metric:
 
 
 def form_of(name: str) -> Form | None:
-    """Return how a metric is computed from sums; ``None`` if it is not or ``name`` is a part."""
+    """Return the map from sums to a metric; ``None`` if it has none or ``name`` is a part."""
     parts = name.split("/")
     metric = METRICS.get(parts[1]) if len(parts) == 2 else None
     return None if metric is None or metric.recorded == "parts" else metric.of_sums
 
 
 def best_value(measured: Mapping[float, float], metric: str) -> float:
-    """Choose the value of a tuned setting with the best measurement; ties go to the smaller value.
+    """Return the value of a tuned setting with the best measurement; ties go to the smaller.
 
     Args:
-        measured: value of the setting to value of the metric, at least one.
-        metric: full name; says which direction is better.
+        measured: measured metric by value of the setting, at least one.
+        metric: full name, which determines the better direction.
 
     Raises:
         ConfigError: neither direction of the metric is better.

@@ -1,4 +1,4 @@
-"""Numbers that tasks measure themselves: loss, attention, speed, chosen settings."""
+"""Metrics that tasks measure themselves: loss, attention, speed, chosen settings."""
 
 from repro.evaluation.metrics.metric import Metric, signature
 

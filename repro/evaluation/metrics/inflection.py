@@ -1,9 +1,9 @@
-"""Morphological inflection as the CoNLL–SIGMORPHON 2018 shared task scores it, and certificates.
+"""Metrics of the CoNLL–SIGMORPHON 2018 shared task on inflection, and certificates of search.
 
-Gold and guess are tables from (lemma, tags) to a form: a later line with the same key replaces
-an earlier one, and a key without a guess counts as the empty form. Forms are compared exactly,
-without Unicode normalisation. The official scorer rounds each language to two digits; these
-scores are not rounded.
+Gold data and predictions map (lemma, tags) to a form: a later line with the same key replaces an
+earlier one, and a key without a prediction counts as the empty form. Forms are compared exactly,
+without Unicode normalisation. The official scorer rounds each language to two digits; these scores
+are not rounded.
 
 References:
     Cotterell et al. (2018), §2 and ``task1/evaluation/evalm.py`` of the shared task.
@@ -35,8 +35,8 @@ class InflectedForms:
 
     Attributes:
         examples: gold examples of any number of languages.
-        predicted: one form per example, in the same order; ``""`` where there is none.
-        certificates: what the search proved of each example, by metric name.
+        predicted: one form per example, in the same order; ``""`` for no prediction.
+        certificates: by metric name, whether the search proved a property of each example.
 
     Raises:
         ValueError: no example, or a different number of predictions.
@@ -56,7 +56,7 @@ class InflectedForms:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str, str]]:
-        """Language, gold form and guess of every key, sorted by language."""
+        """Language, gold form and prediction of every key, sorted by language."""
         cells = {
             (example.language, example.lemma, example.tags): (example.language, example.form, form)
             for example, form in zip(self.examples, self.predicted, strict=True)
@@ -65,7 +65,7 @@ class InflectedForms:
 
 
 def levenshtein(first: Sequence[str], second: Sequence[str]) -> int:
-    """Least number of insertions, deletions and substitutions between two strings."""
+    """Compute the least number of insertions, deletions and substitutions between strings."""
     if first == second:
         return 0
     previous = list(range(len(second) + 1))
@@ -79,16 +79,16 @@ def levenshtein(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _by_form(compare: Callable[[str, str], float], forms: InflectedForms) -> Statistics:
-    """Compare gold form and guess of every key, in groups by language."""
+    """Compare gold form and prediction of every key, grouped by language."""
     rows = ratios([compare(gold, guess) for _, gold, guess in forms.pairs])
     return Statistics(rows, [language for language, _, _ in forms.pairs])
 
 
 def _certificate(name: str, forms: InflectedForms) -> Statistics | None:
-    """Return whether the search proved a property of each example, in groups by language.
+    """Return whether the search proved a property of each example, grouped by language.
 
     References:
-        Peters et al. (2019), §4.1; their released analysis averages over languages, too.
+        Peters et al. (2019), §4.1; their released analysis also averages over languages.
     """
     if name not in forms.certificates:
         return None
@@ -97,17 +97,17 @@ def _certificate(name: str, forms: InflectedForms) -> Statistics | None:
 
 
 def read_rule_baseline(path: Path) -> dict[tuple[str, str], float]:
-    """Read test accuracies of the baseline that aligns, extracts and applies affix rules.
+    """Read the test accuracies of the rule baseline, which aligns forms and applies affix rules.
 
     Args:
-        path: one JSON object a line with at least ``lang``, ``q`` (the setting) and ``test``
-            (accuracy in percent).
+        path: file with one JSON object per line: at least ``lang``, ``q`` (the setting) and
+            ``test`` (accuracy in percent).
 
     Returns:
-        ``(language, setting)`` to accuracy on the test set in percent.
+        Accuracy on the test set in percent, by ``(language, setting)``.
 
     Raises:
-        DataError: the file is missing or malformed; names the file and the line.
+        DataError: the file is missing or malformed; the message names file and line.
 
     References:
         Cotterell et al. (2018), the baseline of task 1.

@@ -1,4 +1,4 @@
-"""Classification of examples into few labels."""
+"""Metrics of classification, and numbers that its tasks measure themselves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class Labels:
 
 
 def label_accuracy(labels: Labels) -> Statistics:
-    """Return whether each label is right."""
+    """Return whether each predicted label is correct."""
     return Statistics(ratios([a == b for a, b in zip(labels.gold, labels.predicted, strict=True)]))
 
 
 def label_recall(labels: Labels) -> Statistics:
-    """Return whether each label is right, in groups by gold label."""
+    """Return whether each predicted label is correct, grouped by gold label."""
     return label_accuracy(labels)._replace(groups=labels.gold)
 
 

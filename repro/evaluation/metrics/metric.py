@@ -1,4 +1,4 @@
-"""Declaration of a metric: what the number means, and how it is computed."""
+"""Declaration of metrics: what a number means and how it is computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,24 +10,26 @@ from repro.evaluation.sufficient_statistics import Form, Statistics, metric_valu
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a run records.
+    """Declaration of a number that a run records.
 
     Attributes:
         name: middle part of ``<split>/<metric>[/<part>]``.
-        unit: unit for axis and table heads; empty for a bare number.
-        digits: digits after the point that are worth showing.
-        higher_is_better: ``None`` where neither direction is better.
-        signature: the choices that change the number, as ``key:value`` joined by ``|``.
+        unit: unit for axes and column heads; empty for a dimensionless number.
+        digits: decimals to print.
+        higher_is_better: ``None`` if neither direction is better.
+        signature: short name, choices that change the number as ``key:value``, and version of the
+            package, joined by ``|``; see :func:`signature`.
         description: one sentence.
-        part: what the third part of a full name is.
-        of_sums: computes the metric from summed statistics; ``None`` for a number that is not a
-            function of sums over examples, and is never compared in pairs.
+        part: kind of the third part of a full name: ``"language"`` or ``"label"``.
+        of_sums: function of summed statistics that computes the metric; ``None`` for a number that
+            is not a function of sums over examples, for which there are no paired tests.
         reads: class of the outputs of a split from which the metric is computed, for example
             :class:`repro.evaluation.metrics.translation.Translations`; ``None`` for a number that
             the task measures itself.
-        statistics: what each example of such outputs adds; returns ``None`` where the metric does
-            not apply.
-        recorded: the metric over all examples (``"whole"``), for each group (``"parts"``), or both.
+        statistics: function of such outputs that returns the contribution of each example, or
+            ``None`` if the metric does not apply.
+        recorded: whether to record the metric over all examples (``"whole"``), for each group
+            (``"parts"``), or ``"both"``.
     """
 
     name: str
@@ -43,10 +45,10 @@ class Metric:
     recorded: Literal["whole", "parts", "both"] = "whole"
 
     def value(self, outputs: object) -> float:
-        """Compute the metric of the outputs of a split.
+        """Compute the metric from the outputs of a split.
 
         Raises:
-            TypeError: the metric does not read such outputs, or does not apply to them.
+            TypeError: the metric does not accept these outputs, or does not apply to them.
         """
         counted = self.count(outputs)
         if counted is None or self.of_sums is None:
@@ -54,12 +56,12 @@ class Metric:
         return metric_value(counted.rows, self.of_sums, counted.groups)
 
     def count(self, outputs: object) -> Statistics | None:
-        """Statistics of the outputs of a split; ``None`` where the metric does not apply."""
+        """Compute statistics of the outputs of a split; ``None`` if the metric does not apply."""
         if self.reads is None or self.statistics is None or not isinstance(outputs, self.reads):
             return None
         return self.statistics(outputs)
 
 
 def signature(short: str, choices: str) -> str:
-    """Write a signature: the metric's short name, its choices, and the version of the package."""
+    """Format a signature: short name of the metric, choices, and version of the package."""
     return f"{short}|{choices}|v:{__version__}"

@@ -1,4 +1,4 @@
-"""Dependency parsing, counted as the CoNLL 2017 evaluation does."""
+"""Metrics of dependency parsing, computed as in the CoNLL 2017 shared task."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from repro.evaluation.sufficient_statistics import Statistics, percentage_of_sum
 
 @dataclass(frozen=True)
 class ParsedSentences:
-    """Gold and predicted heads of each sentence, positions counted from one.
+    """Gold and predicted heads of each sentence; positions start at 1, the root is 0.
 
     Raises:
-        DataError: sentences or words differ in number, or there are none.
+        DataError: the numbers of sentences or words differ, or there is no sentence.
     """
 
     gold: Sequence[Sequence[int]]
@@ -33,16 +33,16 @@ class ParsedSentences:
 
     @cached_property
     def correct(self) -> list[int]:
-        """Number of words of each sentence whose head is right."""
+        """Number of words with the correct head in each sentence."""
         pairs = zip(self.gold, self.predicted, strict=True)
         return [sum(a == b for a, b in zip(*pair, strict=True)) for pair in pairs]
 
 
 def uas(parsed: ParsedSentences) -> Statistics:
-    """Right heads and words of each sentence.
+    """Count the correct heads and the words of each sentence.
 
-    With gold words, precision, recall and F1 of the shared task's UAS are all the share of words
-    whose head is right. Punctuation counts.
+    With gold words, precision, recall and F1 of the shared task's UAS all equal the share of words
+    whose head is correct. Punctuation counts.
 
     References:
         Zeman et al. (2017), §5.
@@ -51,7 +51,7 @@ def uas(parsed: ParsedSentences) -> Statistics:
 
 
 def exact_trees(parsed: ParsedSentences) -> Statistics:
-    """Return whether every head of each sentence is right."""
+    """Return for each sentence whether all of its heads are correct."""
     pairs = zip(parsed.correct, parsed.gold, strict=True)
     return Statistics(ratios([right == len(heads) for right, heads in pairs]))
 

@@ -1,10 +1,10 @@
-"""Summarization: ROUGE of summaries that are cut to 75 bytes, and of whole ones.
+"""Metrics of summarization: ROUGE of summaries truncated to 75 bytes, and of whole ones.
 
 ROUGE-1, ROUGE-2 and ROUGE-L come from the library ``rouge-score``; ROUGE-W is computed here from
 the same tokens, and equals ROUGE-1.5.5 for each pair of a summary and a reference. Other parts of
 that program are not reproduced: it bootstraps over summaries, has its own Porter stemmer and stop
-list, sums counts over references before it divides, and keeps hyphens. Here each reference gives a
-score of its own, and these are averaged (or the best is taken).
+list, sums counts over references before it divides, and keeps hyphens. Here each reference is
+scored separately, and the scores are averaged (or the best one is taken).
 
 References:
     Lin (2004), ROUGE: a package for automatic evaluation of summaries.
@@ -21,7 +21,7 @@ from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import Statistics, mean_of_sums, ratios
 
 MAX_BYTES = 75
-"""Length of a summary in DUC 2004, task 1."""
+"""Largest length of a summary in DUC 2004, task 1."""
 _FROM_LIBRARY = ("rouge1", "rouge2", "rougeL")
 KINDS = (*_FROM_LIBRARY, "rougeW1.2")
 _WEIGHT = 1.2
@@ -44,23 +44,23 @@ def rouge(
     stemming: bool = True,
     best_reference: bool = False,
 ) -> dict[str, list[Overlap]]:
-    """Score every summary.
+    """Compute every kind of ROUGE for each summary.
 
     Args:
-        summaries: one text each.
+        summaries: texts of the summaries.
         references: one or more texts for each summary.
-        max_bytes: summaries and references are cut to this many bytes of UTF-8 first, as by the
-            option ``-b`` of ROUGE-1.5.5; ``None`` for no cut.
-        stemming: stem words of more than three letters (Porter).
-        best_reference: take the reference with the largest F instead of the average.
+        max_bytes: number of bytes of UTF-8 to which summaries and references are truncated, like
+            option ``-b`` of ROUGE-1.5.5; ``None`` for no truncation.
+        stemming: whether to stem words of more than three letters (Porter).
+        best_reference: whether to take the reference with the largest F1, not the average.
 
     Returns:
-        For each of :data:`KINDS` the score of every summary.
+        Scores of the summaries, for each of :data:`KINDS`.
 
     Raises:
         ValueError: the lists differ in length, or a summary has no reference.
     """
-    from rouge_score.rouge_scorer import RougeScorer  # imports NLTK: takes seconds
+    from rouge_score.rouge_scorer import RougeScorer  # imports NLTK: slow
     from rouge_score.tokenizers import DefaultTokenizer
 
     scorer = RougeScorer(list(_FROM_LIBRARY), use_stemmer=stemming)
@@ -86,10 +86,10 @@ def rouge(
 
 
 def truncated(text: str, max_bytes: int | None) -> str:
-    """First ``max_bytes`` bytes of a text; a word cut in two keeps its first part.
+    """Truncate a text to ``max_bytes`` bytes of UTF-8, even inside a word.
 
-    A character cut in two is dropped. ROUGE-1.5.5 keeps its first bytes, but reads every byte
-    outside ASCII as a space.
+    A character that would be split is dropped. ROUGE-1.5.5 keeps its first bytes, but reads every
+    byte outside ASCII as a space.
 
     References:
         DUC 2004, task 1: summaries of at most 75 bytes.
@@ -102,20 +102,20 @@ def truncated(text: str, max_bytes: int | None) -> str:
 def weighted_lcs_overlap(
     words: Sequence[str], reference: Sequence[str], weight: float = _WEIGHT
 ) -> Overlap:
-    r"""ROUGE-W of one pair as ROUGE-1.5.5 computes it, which rewards consecutive common words.
+    r"""Compute ROUGE-W, which rewards consecutive common words, of one pair as ROUGE-1.5.5 does.
 
     .. math:: P = \frac{W^{1/w}}{n}, \qquad R = \frac{W^{1/w}}{m^w}, \qquad W = \sum_k k^w
 
     The sum is over runs of ``k`` consecutive words of the reference that are common words; ``n``
     and ``m`` are the lengths of the summary and the reference. Common words are those of a weighted
     longest common subsequence, whose own runs are consecutive in both texts. Lin (2004) has
-    :math:`R = W^{1/w} / m`; the program, whose numbers papers print, weighs the length of the
-    reference, so that even equal texts stay below one hundred.
+    :math:`R = W^{1/w} / m`; the program, whose numbers papers print, raises the length of the
+    reference to the power ``w``, so that even equal texts of several words score below 100.
 
     Args:
         words: tokens of the summary.
         reference: tokens of the reference.
-        weight: ``w``.
+        weight: exponent ``w``.
 
     References:
         Lin (2004), §5; ROUGE-1.5.5, option ``-w``.
@@ -131,9 +131,9 @@ def weighted_lcs_overlap(
 def _common_words(words: Sequence[str], reference: Sequence[str], weight: float) -> list[bool]:
     """Mark the reference words of a weighted longest common subsequence.
 
-    ``mass[i][j]`` is the weight of the first ``i`` reference and ``j`` summary words; ``runs[j]``
-    is the length of the run of matches that ends there. Equal words are always matched, and ties
-    drop a word of the reference: both decide which of several subsequences is marked.
+    ``mass[i][j]`` is the score of the first ``i`` reference and ``j`` summary words; ``runs[j]`` is
+    the length of the run of matches that ends there. As in ROUGE-1.5.5, equal words are always
+    matched and ties drop a word of the reference, which decides between several subsequences.
     """
     mass = [[0.0] * (len(words) + 1) for _ in range(len(reference) + 1)]
     runs = [0] * (len(words) + 1)
@@ -174,7 +174,7 @@ class Summaries:
     _known: dict[int | None, dict[str, list[Overlap]]] = field(default_factory=dict, repr=False)
 
     def rouge(self, max_bytes: int | None) -> dict[str, list[Overlap]]:
-        """Every kind of ROUGE of each summary, computed once."""
+        """Compute every kind of ROUGE for each summary, once per ``max_bytes``."""
         if max_bytes not in self._known:
             self._known[max_bytes] = rouge(self.summaries, self.references, max_bytes=max_bytes)
         return self._known[max_bytes]

@@ -1,4 +1,4 @@
-"""Translation: BLEU, repeated words (REP-score) and dropped words (DROP-score), METEOR.
+"""Metrics of translation: BLEU, METEOR, repetitions (REP-score), dropped words (DROP-score).
 
 References:
     Papineni et al. (2002); Post (2018), A call for clarity in reporting BLEU scores.
@@ -26,22 +26,22 @@ Words = Sequence[str]
 WordT = TypeVar("WordT", str, bytes)
 MAX_ORDER = 4
 _LONGEST = 9999
-"""Largest difference of lengths that ``multi-bleu.perl`` looks for, and its default length."""
+"""Initial closest length, and its difference, of the search in ``multi-bleu.perl``."""
 
 
 @dataclass(frozen=True)
 class Translations:
-    """Translations of a split with what they are compared with.
+    """Translations of a split, with references and further inputs of metrics.
 
     Attributes:
         hypotheses: words of each translation.
         references: words of each reference.
         language: target language.
         sources: words of each source.
-        align: links of sources to translations or references, of a trained aligner.
-        plain: translations and references as a reader would see them; ``None`` for a corpus that
-            is published tokenised.
-        meteor_jar: program of METEOR 1.5, if there is one.
+        align: trained aligner, which links sources to translations or references, if available.
+        plain: detokenised translations and references; ``None`` for a corpus that is published
+            tokenised.
+        meteor_jar: program of METEOR 1.5, if available.
     """
 
     hypotheses: Sequence[Words]
@@ -54,7 +54,7 @@ class Translations:
 
     @property
     def lines(self) -> tuple[list[str], list[str]]:
-        """Hypotheses and references, words joined by spaces."""
+        """Hypotheses and references with their words joined by spaces."""
         ours, gold = (
             [" ".join(one) for one in side] for side in (self.hypotheses, self.references)
         )
@@ -68,17 +68,17 @@ def token_counts(
 
     The program reads bytes: tokens are separated by ASCII whitespace only, and ``-lc`` lower-cases
     the letters A to Z only, in every locale. It does not smooth: without a common 4-gram, BLEU is
-    0. The length of the closest reference counts, the shorter one of two. Empty translations have
-    BLEU 0, where the program stops with a division by zero.
+    0. The reference length is the one closest to the translation's, the shorter one in a tie. Empty
+    translations have BLEU 0, where the program stops with a division by zero.
 
     Args:
         hypotheses: translations, tokenised like the references.
-        references: one text or several for each translation.
-        lowercase: ignore case, as ``multi-bleu.perl -lc``.
+        references: one or several texts for each translation.
+        lowercase: whether to ignore the case of ASCII letters, as ``multi-bleu.perl -lc``.
 
     Returns:
         Shape ``(sentences, 2 + 2 * 4)``: lengths of translation and closest reference, matches and
-        totals of n-grams, whose sums :func:`bleu_of_statistics` takes.
+        totals of n-grams for each order; :func:`bleu_of_statistics` takes their sums.
 
     Raises:
         ValueError: the lists differ in length or are empty.
@@ -108,9 +108,9 @@ def plain_counts(
     """Count n-grams of plain text with sacrebleu's own tokenisation (13a).
 
     Args:
-        hypotheses: translations as a reader would see them.
+        hypotheses: detokenised translations.
         references: one for each.
-        lowercase: ignore case.
+        lowercase: whether to ignore case.
 
     Returns:
         As :func:`token_counts`; sacrebleu's BLEU is ``bleu_of_statistics(sums, smoothed=True)``.
@@ -127,12 +127,12 @@ def plain_counts(
 
 
 def bleu_of_statistics(sums: NDArray[np.number], *, smoothed: bool = False) -> NDArray[np.float64]:
-    r"""BLEU in percent of summed counts.
+    r"""Compute BLEU in percent from summed counts.
 
     .. math:: 100 \, \min\{1, e^{1 - r/c}\} \prod_{n=1}^4 p_n^{1/4}
 
     ``c`` and ``r`` are the lengths of translations and references, and :math:`p_n` is the share of
-    n-grams that match. BLEU is 0 if some order has no match.
+    matching n-grams. Unless smoothed, BLEU is 0 if some order has no match.
 
     Args:
         sums: sums of rows of :func:`token_counts`, shape ``(..., 2 + 2 * 4)``.
@@ -168,7 +168,7 @@ def _check_lengths(hypotheses: Sequence[str], references: Sequence[object]) -> N
 
 
 def _tokens(text: str, lowercase: bool) -> list[bytes]:
-    """Split at ASCII whitespace; methods of ``bytes`` know no other, and no other letters."""
+    """Split at ASCII whitespace; methods of ``bytes`` treat only ASCII as spaces and letters."""
     content = text.encode()
     return (content.lower() if lowercase else content).split()
 
