@@ -1,4 +1,4 @@
-"""Models; each receives its mappings as objects and never chooses one by name."""
+"""Models; each is given its mappings as modules and never chooses one by name."""
 
 from repro.config.paths import extended
 

@@ -1,4 +1,4 @@
-"""Layers of several models: dropout, recurrent layers over padded rows, and their precision."""
+"""Layers shared by models: dropout, recurrent layers over padded rows, and their precision."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,10 +14,10 @@ def length_mask(lengths: Tensor, size: int) -> Tensor:
 
 
 def dropout_mask(shape: Sequence[int], probability: float, like: Tensor) -> Tensor:
-    """Return zeros with a probability in ``[0, 1)``, and ``1 / (1 - probability)`` elsewhere.
+    """Draw zeros with ``probability``, in ``[0, 1)``, and ``1 / (1 - probability)`` elsewhere.
 
-    Comparing uniform numbers costs a third of Bernoulli draws on a CPU. ``like`` gives device and
-    floating point type.
+    Device and dtype are those of ``like``. Comparing uniform numbers with the probability takes a
+    third of the time of Bernoulli draws on a CPU.
     """
     uniform = torch.rand(shape, device=like.device, dtype=like.dtype)
     return (uniform >= probability) / (1 - probability)
@@ -34,10 +34,10 @@ class Dropout(nn.Dropout):
 
 
 def lstm_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Keep LSTMs in float32 on processors that have no instructions for bfloat16.
+    """Return a context that keeps LSTMs in float32 on CPUs without AMX instructions.
 
-    With AMX, oneDNN's bfloat16 LSTM takes a third of the time; its states are in bfloat16 too.
-    Without, it is many times slower than that of float32. Other devices keep what is in force.
+    With AMX, oneDNN's LSTM takes a third of the time in bfloat16, and its states are in bfloat16
+    too; without AMX it is many times slower in bfloat16. Other devices keep the current autocast.
     """
     if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
         return nullcontext()
@@ -47,11 +47,11 @@ def lstm_precision(device: torch.device) -> AbstractContextManager[object]:
 def packed_states(
     lstm: nn.LSTM, inputs: Tensor, lengths: Tensor
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Run an LSTM over the first ``lengths`` ``(B,)`` positions of rows ``(B, n, input)``.
+    """Run an LSTM over padded rows ``(B, n, input)`` of which ``lengths`` ``(B,)`` are real.
 
     Returns:
         States ``(B, n, directions * hidden)``, zero at padding, and the last hidden and cell
-        states, ``(layers * directions, B, hidden)`` each.
+        states, both ``(layers * directions, B, hidden)``.
     """
     packed = pack_padded_sequence(inputs, lengths.cpu(), True, enforce_sorted=False)
     packed_outputs, last = lstm(packed)
@@ -60,10 +60,10 @@ def packed_states(
 
 
 class BidirectionalLstm(nn.Module):
-    """One LSTM from left to right and one from right to left, the latter from the last real word.
+    """One LSTM from left to right and one from right to left, which starts at the last real word.
 
-    Rows are reversed within their lengths by indexing, so that a batch needs no packing and no
-    value on the host. Each direction has ``hidden_size`` units.
+    Rows are reversed within their lengths by indexing, which, unlike packing, does not copy lengths
+    to the host. Each direction has ``hidden_size`` units.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
@@ -72,7 +72,7 @@ class BidirectionalLstm(nn.Module):
         self.leftward = nn.LSTM(input_size, hidden_size, batch_first=True)
 
     def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Map rows ``(B, n, input)`` of ``lengths`` ``(B,)`` to states of both directions.
+        """Return the states of both directions for rows ``(B, n, input)`` of ``lengths`` ``(B,)``.
 
         Returns:
             Shape ``(B, n, 2 hidden)``, zero at padding.

@@ -1,4 +1,4 @@
-"""Arc-factored dependency parser: bidirectional LSTM and one score for every arc."""
+"""Arc-factored dependency parser: a bidirectional LSTM and a score for every arc."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from repro.models.layers import lstm_precision, packed_states
 
 
 class ArcScorer(nn.Module):
-    r"""A layer of hidden units over pairs of states.
+    r"""Multilayer perceptron that scores every pair of states.
 
     .. math:: s_{ij} = v^\top \tanh(W_1 h_i + W_2 h_j + b)
 
-    This is the multilayer perceptron on the joined states ``[h_i; h_j]`` with its first layer
-    split, so that each state is multiplied once and not once for every pair.
+    The first layer acts on the concatenation ``[h_i; h_j]``. It is split in two, so that each state
+    is multiplied once and not once for every pair.
 
     References:
         Kiperwasser & Goldberg (2016), §5.
@@ -32,7 +32,7 @@ class ArcScorer(nn.Module):
 
         Returns:
             Shape ``(batch, n + 1, n + 1)``: row head, column modifier. The diagonal, column 0
-            and padding hold scores as well; whoever searches for a tree leaves them out.
+            and padding have scores too, which decoders must ignore.
         """
         hidden = self.head(states).unsqueeze(2) + self.modifier(states).unsqueeze(1)
         scores: Tensor = self.score(torch.tanh(hidden)).squeeze(-1)
@@ -40,7 +40,7 @@ class ArcScorer(nn.Module):
 
 
 class LstmParser(nn.Module):
-    """Scores every arc of a sentence from the LSTM states of its head and its modifier.
+    """Parser that scores every arc from the LSTM states of its head and its modifier.
 
     Args:
         word_frequency: how often each word of the vocabulary occurs in the training data.
@@ -101,7 +101,8 @@ class LstmParser(nn.Module):
         return scores
 
     def drop_words(self, words: Tensor) -> Tensor:
-        """Replace words by the unknown word at random, rare ones more often; marks stay."""
+        """Replace words by the unknown word at random, rarer words more often."""
+        # Ids up to EOS are special symbols, which are kept.
         rate = self.word_dropout / (self.word_dropout + self.word_frequency[words] + 1e-30)
         rate = rate * (words > Vocabulary.EOS)
         dropped = torch.rand(words.shape, device=words.device) < rate
@@ -109,17 +110,17 @@ class LstmParser(nn.Module):
 
 
 def initialise(model: LstmParser) -> None:
-    """Draw unit-variance embeddings and Glorot's uniform weights; zero biases, forget gates at one.
+    """Draw unit-variance embeddings and Glorot-uniform weights; zero biases, but 1 at forget gates.
 
-    Every gate of the LSTM counts as a matrix of its own, and the layers over arcs have the gain of
-    tanh. Scores must vary from the start: a structured hinge at scores that are small beside its
-    cost pushes whatever arc is best down again, and a flat model is its fixed point.
+    Every gate of the LSTM is drawn as a matrix of its own, and the layers of the arc scorer have
+    the gain of tanh. Scores must vary from the start: if they are small compared with its cost, the
+    structured hinge loss pushes whichever arc is best down again and training stays at flat scores.
     """
     for module in (model.words, model.tags):
         nn.init.normal_(module.weight)
         module.weight.data[Vocabulary.PAD].zero_()
     for name, parameter in model.lstm.named_parameters():
-        gates = parameter.data.chunk(4)  # torch orders them: input, forget, cell, output
+        gates = parameter.data.chunk(4)  # in PyTorch's order: input, forget, cell, output
         for gate in gates:
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(gate)

@@ -1,4 +1,4 @@
-"""Tasks: what ties a corpus, a model and its metrics together. Each is imported when asked for."""
+"""Tasks, each of which combines a corpus, a model and its metrics; imported on first use."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -13,11 +13,11 @@ __all__ = ["TASKS", "CorpusIdentity", "EnsembleEvaluation", "Task", "TaskSpec", 
 __path__ += extended(__name__)
 
 TASKS = {found.name: f"{__name__}.{found.name}" for found in iter_modules(__path__) if found.ispkg}
-"""Name of a task, and the package of this name, whose ``SPEC`` builds it."""
+"""Full name of the package of each task, whose ``SPEC`` is its :class:`TaskSpec`."""
 
 
 def task_spec(name: str) -> TaskSpec[Any]:
-    """The specification of a task.
+    """Import the package of a task and return its specification.
 
     Raises:
         ConfigError: there is no such task.

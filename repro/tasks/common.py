@@ -1,4 +1,4 @@
-"""Parts that several tasks share: lazy batches, precision, the corpus of a run, stored weights."""
+"""Helpers shared by tasks: lazy batches, autocast, checks of the corpus, rounding of weights."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -14,12 +14,12 @@ BatchT = TypeVar("BatchT")
 
 
 class LazyBatches(Sequence[BatchT]):
-    """Batches that are padded and moved to the device only when they are taken.
+    """Sequence of batches that are padded and moved to the device only when they are indexed.
 
     Args:
         batches: positions of the examples of each batch.
-        collate: makes a batch of the examples at these positions.
-        summed: whether the loss of a batch is the sum of those of its examples, not their mean.
+        collate: builds a batch from the positions of its examples.
+        summed: whether the loss of a batch is the sum of the losses of its examples, not the mean.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class LazyBatches(Sequence[BatchT]):
         return self.collate(self._batches[index])
 
     def positions(self, index: int) -> list[int]:
-        """Positions of the examples of a batch."""
+        """Return the positions of the examples of a batch."""
         return self._batches[index]
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:
-    """Compute in bfloat16 where the run says so."""
+    """Return a context that computes in bfloat16 if ``config.precision`` is ``bf16``."""
     enabled = config.precision == "bf16"
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
 def own_folder(config: RunConfig) -> Path | None:
-    """Return ``data.folder``, relative to ``data_dir``; ``None`` for a published corpus.
+    """Return the path of ``data.folder``, relative to ``data_dir``, or ``None`` if it is not set.
 
     Raises:
-        DataError: there is no such folder, or a generated corpus is asked for as well.
+        DataError: there is no such folder, or ``data.generated`` is set too.
     """
     data = config.data
     if data.folder is None:
@@ -66,10 +66,10 @@ def own_folder(config: RunConfig) -> Path | None:
 
 
 def check_name(config: RunConfig, published: str, demo: str) -> None:
-    """Refuse ``data.corpus`` where it names another corpus than the one that is read.
+    """Check that ``data.corpus`` names the corpus that the task reads.
 
     Raises:
-        DataError: names the corpus that the task reads.
+        DataError: it names another corpus, and ``data.folder`` is not set.
     """
     expected = demo if config.data.generated else published
     if config.data.folder is None and config.data.corpus != expected:
@@ -80,21 +80,21 @@ def check_name(config: RunConfig, published: str, demo: str) -> None:
 
 
 def shorten(value: float) -> float:
-    """Round to seven significant digits, all that float32 holds; an exact zero stays one."""
+    """Round to seven significant digits, the precision of float32; nonzero stays nonzero."""
     return float(f"{value:.7g}")
 
 
 def heaviest(
     weights: Iterable[float], vertices: Iterable[list[int]]
 ) -> list[tuple[float, list[int]]]:
-    """Return the structures of a SparseMAP solution with nonzero weight, the heaviest first.
+    """Return the structures of a SparseMAP solution with nonzero weight, largest weight first.
 
     Args:
-        weights: weight of each structure of an instance.
-        vertices: the structures.
+        weights: weight of each structure.
+        vertices: structures of one instance, in the order of ``weights``.
 
     Returns:
-        Weight, to seven digits, and structure.
+        Pairs of a weight, rounded to seven digits, and its structure.
     """
     pairs = [pair for pair in zip(weights, vertices, strict=True) if pair[0] > 0]
     pairs.sort(key=lambda pair: (-pair[0], pair[1]))

@@ -43,13 +43,13 @@ from repro.training import distributed
 from repro.training.protocol import Validation
 
 _NO_LABEL = -1
-"""Target that no pair has: every pair counts in the loss."""
+"""Value of ``ignore_index`` that no label has, so that every pair counts in the loss."""
 _SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
 
 
 @dataclass(frozen=True)
 class PairSplit:
-    """The pairs of one split, as words and as ids."""
+    """Pairs of one split, as words and as ids."""
 
     examples: list[NliExample]
     encoded: EncodedPairs
@@ -57,7 +57,7 @@ class PairSplit:
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """The splits of a corpus, with the vocabulary of their words and the names of its labels."""
+    """Splits of a corpus, with the vocabulary of their words and the names of its labels."""
 
     vocabulary: Vocabulary
     labels: tuple[str, ...]
@@ -67,7 +67,7 @@ class EncodedCorpus:
 
 
 def identify(config: PairRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration and its word vectors; parses nothing.
+    """Find (or generate) the corpus and the word vectors of a configuration without parsing them.
 
     Raises:
         DataError: a file of the corpus or the vectors is missing.
@@ -84,15 +84,15 @@ def identify(config: PairRun) -> CorpusIdentity:
 
 
 def check(config: PairRun) -> None:
-    """Read the corpus and the word vectors of a configuration; the former stays in memory."""
+    """Read the corpus of a configuration, which stays in memory, and its word vectors."""
     vectors_of(config, encode_corpus(config).vocabulary)
 
 
 def encode_corpus(config: PairRun) -> EncodedCorpus:
-    """Vocabulary and ids of the corpus of a configuration.
+    """Read the corpus of a configuration, build its vocabulary and convert words to ids.
 
-    The vocabulary holds the words of the training data; with vectors from a file or a text also
-    those of the other splits, for which these may have vectors.
+    The vocabulary holds the words of the training data. If word vectors come from a file or a text,
+    which may have vectors of further words, it also holds those of the other splits.
 
     Raises:
         DataError: the corpus is missing or malformed.
@@ -103,20 +103,19 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
 
 
 def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
-    """First word vectors of a model, shape ``(len(vocabulary), vector_size)``.
+    """Return the initial word vectors of a model, shape ``(len(vocabulary), vector_size)``.
 
-    Those of a text, the training pairs and ``data.text``, are kept below the results.
+    Vectors learned from text (the training pairs and ``data.text``) are cached below the results.
 
     Raises:
-        DataError: a file of vectors is asked for, and is missing or malformed; or the text holds
-            too few words.
+        DataError: the file of word vectors is missing or malformed, or the text has too few words.
     """
     model, cache = config.model, _cache_dir(config)
     if model.vectors != "text":
         return word_vectors(vocabulary, model, config.seed, _glove_file(config), cache).matrix
 
     def text() -> Iterator[Sequence[str]]:
-        """Words of the training pairs, then of the files of ``data.text``."""
+        """Yield the sentences of the training pairs, then those of the files of ``data.text``."""
         yield from _sentences([encode_corpus(config).train.examples])
         for path in _text_files(config):
             for _, line in numbered_lines(path.read_bytes(), path):
@@ -124,13 +123,13 @@ def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
 
     size, deviation = model.vector_size, model.embedding_std
     content = [identify(config).fingerprint, *vocabulary.tokens, str(size), str(deviation)]
-    kept = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
-    made = kept_vectors(kept, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
-    return place_vectors(vocabulary, model, config.seed, made).matrix
+    stored = cache / f"text-{sha256_of(chr(10).join(content).encode())[:16]}.safetensors"
+    found = kept_vectors(stored, lambda: cooccurrence_vectors(text(), vocabulary, size, deviation))
+    return place_vectors(vocabulary, model, config.seed, found).matrix
 
 
 def _glove_file(config: PairRun) -> Path | None:
-    """The file of word vectors, if the model reads one; it must be named."""
+    """Return the path of the file of word vectors, or ``None`` if the model reads none."""
     if config.model.vectors != "glove":
         return None
     if config.data.glove is None:
@@ -142,7 +141,7 @@ def _glove_file(config: PairRun) -> Path | None:
 
 
 def _text_files(config: PairRun) -> list[Path]:
-    """Files of plain text whose words are counted for word vectors, beside the training pairs."""
+    """Find the files of ``data.text``, from which word vectors are learned besides the pairs."""
     if config.model.vectors != "text":
         return []
     paths = [config.data_path / name for name in config.data.text]
@@ -153,7 +152,7 @@ def _text_files(config: PairRun) -> list[Path]:
 
 
 def _folder(config: PairRun) -> Path:
-    """Folder of the corpus: your own, a generated one, or that of the published corpora."""
+    """Return the folder of the corpus, which is user-supplied, generated or published."""
     data, own = config.data, own_folder(config)
     if (own is None) == (data.source == "files"):
         raise DataError(
@@ -199,7 +198,7 @@ def _sentences(parts: Iterable[Sequence[NliExample]]) -> Iterator[Sequence[str]]
 
 
 class ScoredLabels(Protocol):
-    """Output of a model for a batch: at least the scores of the labels, ``(B, 3)``."""
+    """Output of a model for a batch, with at least the scores of the labels, ``(B, labels)``."""
 
     logits: Tensor
 
@@ -213,9 +212,9 @@ class Predictions:
     """Predictions of the model for a split.
 
     Attributes:
-        predicted: label of each pair.
-        loss: mean over pairs.
-        nonzeros: share of the weights that are not zero, in percent.
+        predicted: index of the predicted label of each pair.
+        loss: mean loss per pair.
+        nonzeros: percentage of weights that are nonzero.
     """
 
     predicted: list[int]
@@ -224,14 +223,14 @@ class Predictions:
 
 
 class EntailmentTask(ABC, Generic[FoundT, RunT]):
-    """A classifier of sentence pairs, at first untrained; see ``repro.tasks.protocol.Task``."""
+    """Untrained classifier of sentence pairs with its data; see ``repro.tasks.protocol.Task``."""
 
     selectors = PairTaskConfig.selectors
     nonzeros: ClassVar[str]
-    """Name of the metric of the share of nonzero weights."""
+    """Name of the metric that reports the percentage of nonzero weights."""
     classifier: ClassVar[type[nn.Module]]
-    """Constructor arguments: word vectors, whether they are trained, size of states, dropout,
-    weighting, number of labels."""
+    """Class of the model; its arguments are the word vectors, whether they are trained, the size of
+    the states, the dropout probability, the weighting and the number of labels."""
 
     def __init__(self, config: RunT, device: torch.device) -> None:
         self.config, self.settings, self.device = config, config.task, device
@@ -250,24 +249,24 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     @staticmethod
     @abstractmethod
     def weighting(config: RunT) -> nn.Module:
-        """Module that turns scores of words into weights: the last argument of the model."""
+        """Create the module that turns scores of words into weights."""
 
     @abstractmethod
     def count_weights(self, found: FoundT, batch: NliBatch) -> tuple[int, int]:
-        """Count the nonzero weights of a batch, and all of them."""
+        """Return the number of nonzero weights of a batch and the number of all weights."""
 
     @abstractmethod
     def describe_weights(self, found: FoundT, batch: NliBatch) -> list[dict[str, Any]]:
-        """The weights of each pair as values of JSON, without padding."""
+        """Return the weights of each pair as JSON values, without padding."""
 
     def batches(self, epoch: int) -> LazyBatches[NliBatch]:
-        """Training batches of one epoch."""
+        """Return the training batches of one epoch."""
         pairs, size = self.data.train.encoded, self.config.training.batch_size
         batches = epoch_batches(pairs.sort_keys, size, self.config.seed, epoch)
         return LazyBatches(batches, lambda rows: pairs.collate(rows).to(self.device))
 
     def loss(self, batch: NliBatch) -> tuple[Tensor, Tensor]:
-        """Mean loss of a pair, and the number of labels: one a pair."""
+        """Return the mean loss per pair and the number of pairs, each of which has one label."""
         self.tally["pairs_per_second"] += len(batch)
         logits = self.read(batch).logits.float()
         count = torch.tensor(len(batch), device=self.device)
@@ -281,14 +280,14 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         return found
 
     def validate(self) -> Validation:
-        """Accuracy and mean loss, and how many weights are not zero."""
+        """Compute accuracy, mean loss and the percentage of nonzero weights on validation data."""
         found = self.predict_split(self.data.dev)
         accuracy = METRICS["label_accuracy"].value(self._labels(self.data.dev, found))
         metrics = {"label_accuracy": accuracy, self.nonzeros: found.nonzeros}
         return Validation(found.loss, metrics)
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Accuracy, recall and nonzero weights on validation and test data; stored weights."""
+        """Score validation and test data; write predictions, statistics and weights for figures."""
         whole = Evaluation({}, {})
         for name, split in (("dev", self.data.dev), ("test", self.data.test)):
             found = self.predict_split(split)
@@ -327,12 +326,12 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
 
     @torch.no_grad()
     def weight_rows(self) -> list[dict[str, Any]]:
-        """Words, labels and weights of the validation pairs that figures may show."""
+        """Return words, labels and weights of the validation pairs that figures may show."""
         rows: list[dict[str, Any]] = []
         examples, first = self.data.dev.examples, self.settings.stored_examples
         shown = {sentence_key(text) for text in self.settings.shown}
-        said = (sentence_key(" ".join(example.hypothesis)) for example in examples)
-        stored = [place for place, key in enumerate(said) if place < first or key in shown]
+        hypotheses = (sentence_key(" ".join(example.hypothesis)) for example in examples)
+        stored = [place for place, key in enumerate(hypotheses) if place < first or key in shown]
         for batch in self._ordered(self.data.dev, stored):
             found = self.read(batch)
             labels = found.logits.argmax(1).tolist()

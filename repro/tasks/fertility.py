@@ -1,4 +1,4 @@
-"""Fertilities of source words for bounded attention: constant, by an aligner, or by a tagger."""
+"""Fertilities of source words for bounded attention: constant, from an aligner or a tagger."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -36,20 +36,20 @@ from repro.training.checkpoint import load_weights, save_weights
 
 _WEIGHTS = "tagger.safetensors"
 _VERSION = 2
-"""Raised when an alignment or a tagger is made in another way."""
+"""Version of cached alignments and taggers, to be increased when their computation changes."""
 _IGNORED = -100
-"""Class of padding and of the sink, which have no fertility to learn."""
+"""Target of padding and of the sink, which the loss leaves out (``ignore_index``)."""
 _UNREAD = frozenset({"strategy", "value", "margin", "links", "training_bounds"})
 """Settings that the training of a tagger does not read; links are part of the alignment."""
 
 
 @dataclass(frozen=True)
 class AlignedCorpus:
-    """A corpus with the links of an aligner.
+    """Corpus with the links of an aligner.
 
     Attributes:
         data: the corpus, prepared with a sink.
-        links: links of every pair, by split.
+        links: for each split, the links of every pair.
         sink: id of the sink.
     """
 
@@ -58,7 +58,7 @@ class AlignedCorpus:
     sink: int
 
     def fertilities(self, split: str, least: int = 0) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield ids of each source sentence and fertilities of its words, without the sink."""
+        """Yield the ids of each source sentence and the fertilities of its words but the sink."""
         for pair, links in zip(self.data.splits[split], self.links[split], strict=True):
             words = pair.source
             counts = fertilities(links, len(words) - 1)
@@ -73,18 +73,18 @@ def build_fertility(
     seed: int,
     device: torch.device,
 ) -> Fertility:
-    """Make the fertilities that a configuration asks for.
+    """Create the source of fertilities that a configuration names.
 
-    Links and a trained tagger are kept in the cache, so that a run that goes on, and other runs
-    with the same settings, find the same values.
+    Links and trained taggers are cached, so that a resumed run and other runs with the same
+    settings use the same values.
 
     Args:
         config: the strategy and its settings.
         data: the corpus, prepared with a sink.
         prepared: identity of the prepared corpus, with all settings of its preparation.
-        cache: where stages are kept.
+        cache: folder of the cached alignments and taggers.
         seed: seed of the tagger.
-        device: where a tagger is trained.
+        device: device on which a tagger is trained.
 
     References:
         Malaviya et al. (2018), §4.
@@ -102,7 +102,6 @@ def build_fertility(
     if config.strategy == "actual":
         return _actual(config, corpus, *corpus.links)
     training = _actual(config, corpus, "train") if config.training_bounds == "aligned" else None
-    # A tagger is trained, or its weights are found in the cache.
     tagger = new_tagger(config, len(data.source), seed)
     settings = {key: value for key, value in asdict(config).items() if key not in _UNREAD}
     identity = _alignment_identity(config, prepared) | settings | {"seed": seed}
@@ -118,15 +117,15 @@ def build_fertility(
 def align_splits(
     config: FertilityConfig, data: PreparedCorpus, prepared: str, cache: Path, sink: int
 ) -> AlignedCorpus:
-    """Align all splits, or find their links in the cache."""
+    """Align all splits, or read their links from the cache."""
     symmetry: Symmetry = "forward" if config.links == "forward" else "grow-diag-final-and"
 
     def build(folder: Path) -> None:
         aligner = train_two_way(_words(data, "train", sink))
-        of_new_text = aligner.pruned()  # new text is aligned as by force_align.py
+        pruned = aligner.pruned()  # align new text as fast_align's force_align.py does
         for split in data.splits:
-            fitting = aligner if split == "train" else of_new_text
-            links = fitting.stream(_words(data, split, sink), symmetry)
+            chosen = aligner if split == "train" else pruned
+            links = chosen.stream(_words(data, split, sink), symmetry)
             write_links(folder / f"{split}.arrow", links)
 
     folder = cached_stage(cache, "alignment", _alignment_identity(config, prepared), build)
@@ -140,7 +139,7 @@ def _alignment_identity(config: FertilityConfig, prepared: str) -> dict[str, obj
 
 
 def _words(data: PreparedCorpus, split: str, sink: int) -> Iterator[tuple[list[str], list[str]]]:
-    """The pairs of a split as the aligner reads them: ids as words, without the sink."""
+    """Yield the pairs of a split as the aligner reads them: ids as strings, without the sink."""
     for pair in data.splits[split]:
         source = [str(number) for number in pair.source if number != sink]
         yield source, [str(number) for number in pair.target]
@@ -152,7 +151,7 @@ def _actual(config: FertilityConfig, corpus: AlignedCorpus, *splits: str) -> Ali
 
 
 def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> FertilityTagger:
-    """Make an untrained tagger; the random state outside stays as it is."""
+    """Create an untrained tagger without changing the global random state."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return FertilityTagger(
@@ -169,16 +168,16 @@ def new_tagger(config: FertilityConfig, vocabulary: int, seed: int) -> Fertility
 def train_tagger(
     tagger: FertilityTagger, config: FertilityConfig, corpus: AlignedCorpus, seed: int
 ) -> None:
-    """Train a tagger on the fertilities that an aligner found, with cross-entropy over words.
+    """Train a tagger on the fertilities found by an aligner, with cross-entropy over words.
 
-    Of all epochs the weights with the best :func:`fertility_f1` on the validation data are kept;
-    the random state outside stays as it is.
+    The tagger gets the weights of the epoch with the best :func:`fertility_f1` on validation data.
+    The global random state is not changed.
 
     Args:
         tagger: changed in place.
         config: epochs, batch size, learning rate and the weight of the first class.
-        corpus: whose training pairs are learned.
-        seed: decides the order of the batches and the dropout.
+        corpus: its training pairs are learned, its validation pairs select the epoch.
+        seed: determines the order of the batches and the dropout.
 
     References:
         The released program of Malaviya et al. (2018), ``fertility_predictor.py``.
@@ -188,55 +187,55 @@ def train_tagger(
     weight = torch.ones(config.classes, device=device)
     weight[0] = config.first_class_weight
     optimizer = torch.optim.Adam(tagger.parameters(), lr=config.learning_rate)
-    best, kept = -1.0, tagger.state_dict()
+    best, best_weights = -1.0, tagger.state_dict()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         for epoch in range(config.epochs):
             tagger.train()
             for indices in epoch_batches(source_lengths(pairs), config.batch_size, seed, epoch):
                 batch = collate(pairs, indices).to(device)
-                wanted = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
+                targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
                 scores = tagger(batch.source, batch.source_mask).transpose(1, 2)
-                loss = cross_entropy(scores, wanted, weight, ignore_index=_IGNORED)
+                loss = cross_entropy(scores, targets, weight, ignore_index=_IGNORED)
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
             f1 = fertility_f1(tagger, config, corpus, "dev")
             if f1 > best:
-                best, kept = f1, deepcopy(tagger.state_dict())
-    tagger.load_state_dict(kept)
+                best, best_weights = f1, deepcopy(tagger.state_dict())
+    tagger.load_state_dict(best_weights)
 
 
 @torch.no_grad()
 def fertility_f1(
     tagger: FertilityTagger, config: FertilityConfig, corpus: AlignedCorpus, split: str
 ) -> float:
-    """F1 of the fertilities other than the least one, between 0 and 1.
+    """Compute the micro-averaged F1 of all classes of fertilities but the first, between 0 and 1.
 
-    A fertility counts as found where the most probable class is the right one.
+    The prediction for a word is its most probable class.
     """
     tagger.eval()
     pairs, links = corpus.data.splits[split], corpus.links[split]
-    matches = marked = 0
+    matches = positives = 0
     for indices in ordered_batches(source_lengths(pairs), config.batch_size):
         batch = collate(pairs, indices).to(tagger.scores.weight.device)
-        wanted = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
-        found = tagger(batch.source, batch.source_mask).argmax(-1)[wanted != _IGNORED]
-        wanted = wanted[wanted != _IGNORED]
-        matches += int(((found == wanted) & (wanted > 0)).sum())
-        marked += int((found > 0).sum() + (wanted > 0).sum())
-    return 2 * matches / marked if marked else 0.0
+        targets = _classes(tagger, batch, [links[n] for n in indices], corpus.sink)
+        predicted = tagger(batch.source, batch.source_mask).argmax(-1)[targets != _IGNORED]
+        targets = targets[targets != _IGNORED]
+        matches += int(((predicted == targets) & (targets > 0)).sum())
+        positives += int((predicted > 0).sum() + (targets > 0).sum())
+    return 2 * matches / positives if positives else 0.0
 
 
 def _classes(
     tagger: FertilityTagger, batch: Seq2SeqBatch, links: Sequence[Links], sink: int
 ) -> Tensor:
-    """Classes of a padded batch; the sink follows the last word and has no class."""
+    """Return the target classes of a padded batch; the sink, which ends a source, has none."""
     source = batch.source.cpu()
-    wanted = torch.full(source.shape, _IGNORED)
-    most = tagger.scores.out_features - 1
-    for row, words, found in zip(wanted, source, links, strict=True):
+    targets = torch.full(source.shape, _IGNORED)
+    last_class = tagger.scores.out_features - 1
+    for row, words, found in zip(targets, source, links, strict=True):
         length = int((words == sink).nonzero()[0])
         counts = torch.tensor(fertilities(found, length))
-        row[:length] = (counts - tagger.least).clamp(0, most)
-    return wanted.to(batch.source.device)
+        row[:length] = (counts - tagger.least).clamp(0, last_class)
+    return targets.to(batch.source.device)

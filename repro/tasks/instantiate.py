@@ -1,4 +1,4 @@
-"""Objects from configuration: mappings and losses."""
+"""Construction of mappings and losses from their configuration."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -35,7 +35,7 @@ from repro.structures import Structure
 
 
 def _entmax(alpha: float, solver: str) -> ProbabilityMap:
-    """Make α-entmax with the solver of the configuration; softmax needs none."""
+    """Create α-entmax with the solver of the configuration; softmax needs none."""
     if solver == "exact" or alpha == 1:
         return Entmax(alpha)
     try:
@@ -47,7 +47,7 @@ def _entmax(alpha: float, solver: str) -> ProbabilityMap:
 def _sq_pnorm_max(
     p: float = 1.5, gamma: float = 1.0, solver: str = "exact", tolerance: float = FISTA_TOLERANCE
 ) -> ProbabilityMap:
-    """Make sq-pnorm-max with the solver of the configuration."""
+    """Create sq-pnorm-max with the solver of the configuration."""
     return SqPnormMax(p, gamma) if solver == "exact" else FistaPnormMax(p, gamma, tolerance)
 
 
@@ -64,7 +64,7 @@ _BOUNDED: dict[str, Callable[[], Any]] = {
 }
 
 _ALPHA = {"sparsemax": 2.0}
-"""α of the losses that have another name."""
+"""α of the entmax losses that have a name of their own."""
 
 _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
     "structured_perceptron": StructuredPerceptronLoss,
@@ -78,10 +78,10 @@ _STRUCTURED: dict[str, Callable[..., StructuredLoss]] = {
 
 @cache
 def _extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
-    """Mappings of ``REPRO_EXTENSIONS``: the ``MAPPINGS`` of its modules in ``repro/mappings``.
+    """Collect the ``MAPPINGS`` of the modules in ``repro/mappings`` of ``REPRO_EXTENSIONS``.
 
-    They are imported when a mapping is built, because :mod:`repro.mappings` itself does not
-    import the configuration and reads no environment variable.
+    They are imported here, when a mapping is built, because :mod:`repro.mappings` neither imports
+    the configuration nor reads environment variables.
     """
     folders = extended(package.__name__)
     package.__path__ += folders
@@ -90,7 +90,7 @@ def _extension_mappings() -> dict[str, Callable[..., ProbabilityMap]]:
 
 
 def build_mapping(config: MappingConfig) -> ProbabilityMap:
-    """The mapping that a ``mapping`` configuration names.
+    """Create the mapping that a ``mapping`` configuration names.
 
     Raises:
         ConfigError: there is no mapping of this name, or it needs bounds.
@@ -105,7 +105,7 @@ def build_mapping(config: MappingConfig) -> ProbabilityMap:
 
 
 def build_bounded_mapping(config: BoundedConfig) -> Csoftmax | Csparsemax:
-    """The mapping with upper bounds that a ``mapping`` configuration names.
+    """Create the mapping with upper bounds that a ``mapping`` configuration names.
 
     Raises:
         ConfigError: there is no such mapping.
@@ -116,7 +116,7 @@ def build_bounded_mapping(config: BoundedConfig) -> Csoftmax | Csparsemax:
 
 
 def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
-    """The mapping that generates a loss, and that turns trained scores into probabilities."""
+    """Create the mapping of a loss, which also turns the trained scores into probabilities."""
     settings = asdict(config)
     settings.pop("label_smoothing")
     return _mapping(settings.pop("name"), settings)
@@ -125,17 +125,17 @@ def build_loss_mapping(config: FenchelYoungLossConfig) -> ProbabilityMap:
 def build_loss(
     config: FenchelYoungLossConfig, mapping: ProbabilityMap, ignore_index: int
 ) -> FenchelYoungLoss:
-    """The Fenchel–Young loss of a mapping, summed over all targets but ``ignore_index``."""
+    """Create the Fenchel–Young loss of a mapping, summed over targets but ``ignore_index``."""
     return FenchelYoungLoss(
         mapping, ignore_index=ignore_index, reduction="sum", label_smoothing=config.label_smoothing
     )
 
 
 def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> LinearEntmaxLoss | None:
-    """The loss of a linear layer that never holds all scores, one value for each target.
+    """Create the loss of a linear layer that never stores all scores, one value per target.
 
-    ``None`` unless it is an α-entmax loss with α > 1: only there is it the faster way as well. A
-    published solver keeps its own way, whose time is what one wants to know.
+    Returns ``None`` unless the loss is an α-entmax loss with α > 1, for which this is faster too. A
+    published solver also gives ``None``: it is chosen to measure its own time.
     """
     if isinstance(config, EntmaxLossConfig) and config.solver != "exact":
         return None
@@ -147,7 +147,7 @@ def build_linear_loss(config: FenchelYoungLossConfig, ignore_index: int) -> Line
 
 
 def build_structured_loss(config: StructuredLossConfig, structure: Structure) -> StructuredLoss:
-    """The loss of each instance that a structured ``loss`` configuration names.
+    """Create the loss, one value per instance, that a structured ``loss`` configuration names.
 
     Raises:
         ConfigError: there is no structured loss of this name.

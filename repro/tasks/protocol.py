@@ -16,41 +16,41 @@ Scores = dict[str, float]
 
 @dataclass(frozen=True)
 class CorpusIdentity:
-    """Identity of the data that a run reads: a name, and a hash over all of its files."""
+    """Identity of the data that a run reads: its name and a hash over all of its files."""
 
     name: str
     fingerprint: str
 
 
 class Task(Trainable[BatchT], Protocol[BatchT]):
-    """A model with its data, that can be trained and evaluated."""
+    """Model with its data that can be trained and evaluated."""
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Evaluate the current model; predictions and examples go into ``folder``."""
+        """Evaluate the current model; write predictions and examples to ``folder``."""
         ...
 
 
 EnsembleEvaluation = Callable[[Sequence[Task[Any]], RunFolder], Scores]
-"""Evaluates trained tasks together; predictions go into the folder."""
+"""Function that evaluates trained tasks as one ensemble and writes predictions to a folder."""
 
 RunT = TypeVar("RunT", bound=RunConfig)
 
 
 @dataclass(frozen=True)
 class TaskSpec(Generic[RunT]):
-    """Entry of a task: its schema and how it is built.
+    """Functions by which the runner finds the corpus of a task, builds it and evaluates it.
 
     Attributes:
-        identify: finds (or generates) the corpus of a configuration, and names it; parses it if
-            there is no ``check``. Raises ``DataError`` where it is missing or incomplete.
-        check: reads the corpus as ``build`` would, and keeps what it prepared; raises ``DataError``
-            where it is malformed or leaves nothing to train on. Called once for each configuration,
-            before any run starts; not needed where ``identify`` reads the whole corpus.
-        build: makes the model and loads the data.
-        evaluate_ensemble: evaluates trained tasks of one configuration and several seeds as one;
-            ``None`` where the task has no ensembles.
-        unread_in_training: settings, ``<group>.<field>`` each, that only the evaluation reads:
-            runs that differ in nothing else share their training.
+        identify: finds (or generates) the corpus of a configuration and returns its identity;
+            parses it if there is no ``check``. Raises ``DataError`` if it is missing or incomplete.
+        check: reads the corpus as ``build`` would and caches the result; raises ``DataError`` if it
+            is malformed or leaves nothing to train on. Called once for each configuration, before
+            any run starts; not needed if ``identify`` reads the whole corpus.
+        build: creates the model and loads the data.
+        evaluate_ensemble: evaluates trained tasks that differ only in their seeds as one ensemble;
+            ``None`` if the task does not support ensembles.
+        unread_in_training: settings, each as ``<group>.<field>``, that only the evaluation reads:
+            runs that differ in nothing else are trained once.
     """
 
     identify: Callable[[RunT], CorpusIdentity]

@@ -1,4 +1,4 @@
-"""Shared by every task on source–target pairs: model, loss, statistics, search."""
+"""Base of all tasks on source–target pairs: model, loss, statistics, search."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,20 +33,20 @@ from repro.tasks.instantiate import (
 from repro.training import distributed
 
 STOP = "</s>"
-"""The end of an output in the files of examples."""
+"""Symbol that marks the end of an output in the files of examples."""
 LARGE_VOCABULARY = 16_384
-"""Number of target symbols from which the scores of a batch are not held, where that is faster."""
+"""Smallest target vocabulary that uses the loss of :func:`build_linear_loss`, if there is one."""
 
 
 @dataclass(frozen=True)
 class TeacherForcedStatistics:
-    """Means over all target symbols of a split, each predicted from the gold symbols before it.
+    """Means over the target symbols of a split, each predicted from the gold symbols before it.
 
     Attributes:
-        loss: per symbol.
-        attention_nonzeros: source positions with nonzero weight.
-        output_nonzeros: target symbols with nonzero probability.
-        accuracy: share of symbols with the largest score, between 0 and 1.
+        loss: loss per symbol.
+        attention_nonzeros: number of source positions with nonzero weight.
+        output_nonzeros: number of target symbols with nonzero probability.
+        accuracy: fraction of steps at which the gold symbol has the largest score.
     """
 
     loss: float
@@ -56,7 +56,7 @@ class TeacherForcedStatistics:
 
     @property
     def nonzeros(self) -> dict[str, float]:
-        """Both counts by name, as validations and evaluations report them."""
+        """Both counts under the names of their metrics."""
         return {
             "attention_nonzeros": self.attention_nonzeros,
             "output_nonzeros": self.output_nonzeros,
@@ -64,21 +64,21 @@ class TeacherForcedStatistics:
 
 
 class Seq2SeqTask:
-    """A sequence-to-sequence model with its loss: a base of ``repro.tasks.protocol.Task``.
+    """Sequence-to-sequence model with its loss: base of implementations of ``Task``.
 
     Args:
         config: configuration of the run.
         source: source vocabulary.
         target: target vocabulary.
-        splits: pairs by split, ``train`` and ``dev`` among them.
-        device: where the model lives.
-        coverage_vector: whether attention scores see the cumulative attention.
-        fertility: bounds of the cumulative attention; bounded mappings need it.
+        splits: pairs of each split, at least of ``train`` and ``dev``.
+        device: device of the model.
+        coverage_vector: whether attention scores depend on the cumulative attention.
+        fertility: bounds of the cumulative attention; required by bounded mappings.
     """
 
     tally: Mapping[str, float] = MappingProxyType({})
     min_length = 0
-    """Fewest symbols of an output that a search finds."""
+    """Minimum number of symbols of an output of :meth:`search`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Seq2SeqTask:
         normalizer: AttentionNormalizer
         if isinstance(mapping, BoundedConfig) and fertility is not None:
             normalizer = BoundedNormalizer(build_bounded_mapping(mapping), mapping.exhaustion)
-        else:  # refuses a bounded mapping
+        else:  # build_mapping refuses a bounded mapping
             normalizer = FreeNormalizer(build_mapping(mapping))
         self.output_mapping = build_loss_mapping(config.loss)
         self.criterion = build_loss(config.loss, self.output_mapping, Vocabulary.PAD)
@@ -120,20 +120,20 @@ class Seq2SeqTask:
             self.model.decoder.compile_step()
 
     def batches(self, epoch: int) -> LazyBatches[Seq2SeqBatch]:
-        """Training batches of one epoch."""
+        """Return the training batches of one epoch."""
         pairs, size = self.splits["train"], self.config.training.batch_size
         batches = epoch_batches(source_lengths(pairs), size, self.config.seed, epoch)
         return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
     def ordered(self, pairs: Sequence[Pair]) -> LazyBatches[Seq2SeqBatch]:
-        """Evaluation batches, every pair once."""
+        """Return evaluation batches that hold every pair once."""
         batches = ordered_batches(source_lengths(pairs), self.config.decoding.batch_size)
         return LazyBatches(batches, lambda indices: collate(pairs, indices).to(self.device))
 
     def loss(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
-        """Loss per sentence, and the number of target symbols (with the stop symbols)."""
+        """Return the loss per sentence and the number of target symbols, ``</s>`` included."""
         symbols = (batch.target != Vocabulary.PAD).sum()
-        if self.linear_loss is not None:  # a few tokens' scores at a time
+        if self.linear_loss is not None:  # computes the scores of a few symbols at a time
             layer = self.model.scores
             with autocast(self.config, self.device):
                 hidden, _ = self.model.outputs(batch.source, batch.source_lengths, batch.target)
@@ -144,24 +144,24 @@ class Seq2SeqTask:
         return self.criterion(scores.float(), batch.target) / len(batch), symbols
 
     def validation_statistics(self) -> TeacherForcedStatistics:
-        """Loss and sparsity on the validation data; the model should be in evaluation mode."""
+        """Compute loss and sparsity on validation data; the model must be in evaluation mode."""
         return self.teacher_forced(self.ordered(self.splits["dev"]))
 
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
-        """Loss and sparsity over some batches; the model should be in evaluation mode."""
+        """Compute loss and sparsity over batches; the model must be in evaluation mode."""
         totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         symbols = 0
         for batch in distributed.share(batches):
             with autocast(self.config, self.device):
                 forced = self.model(batch.source, batch.source_lengths, batch.target)
-            scores, real = forced.scores.float(), batch.target != Vocabulary.PAD
-            attended = (forced.attention > 0).sum(-1)[real].sum()
-            supported = (self.output_mapping(scores) > 0).sum(-1)[real].sum()
-            right = (scores.argmax(-1) == batch.target)[real].sum()
+            scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
+            attended = (forced.attention > 0).sum(-1)[mask].sum()
+            supported = (self.output_mapping(scores) > 0).sum(-1)[mask].sum()
+            correct = (scores.argmax(-1) == batch.target)[mask].sum()
             loss = self.criterion(scores, batch.target).double()
-            totals += torch.stack([loss, attended, supported, right])
-            symbols += int(real.sum())
+            totals += torch.stack([loss, attended, supported, correct])
+            symbols += int(mask.sum())
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
@@ -174,16 +174,16 @@ class Seq2SeqTask:
         beam_size: int | None = None,
         keep_attention: bool = False,
     ) -> list[BeamResult]:
-        """Search for the outputs of a whole split with the settings of the run.
+        """Run beam search on all pairs with the settings of the run.
 
         Args:
             model: in evaluation mode, on the device of the task.
-            pairs: pairs of the split; targets are not looked at.
-            beam_size: in place of the one of the settings.
-            keep_attention: whether hypotheses carry their attention.
+            pairs: pairs of source and target; targets are ignored.
+            beam_size: replaces ``decoding.beam_size`` if given.
+            keep_attention: whether hypotheses store their attention weights.
 
         Returns:
-            One result for each pair, in the order of the pairs.
+            One result for each pair, in the order of ``pairs``.
         """
         decoding, results = self.config.decoding, dict[int, BeamResult]()
         batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
@@ -206,10 +206,10 @@ class Seq2SeqTask:
 def initialise(model: Seq2Seq, bound: float) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
 
-    Parameters of mappings keep their values, and so does what has been learned of fertilities.
+    Parameters of mappings and of a trained fertility model keep their values.
 
     References:
-        OpenNMT draws from ``[-0.1, 0.1]``; the sequence-to-sequence papers trained with it.
+        OpenNMT, which the sequence-to-sequence papers use, draws from ``[-0.1, 0.1]``.
     """
     for name, parameter in model.named_parameters():
         if "mapping" not in name and not name.startswith("fertility."):
@@ -219,7 +219,7 @@ def initialise(model: Seq2Seq, bound: float) -> None:
 
 
 def source_lengths(pairs: Sequence[Pair]) -> list[int]:
-    """Number of source symbols of every pair; pairs on disk are not read for it."""
+    """Return the number of source symbols of every pair, without reading pairs stored on disk."""
     if isinstance(pairs, ArrowPairs):
         return pairs.source_lengths.tolist()
     return [len(pair.source) for pair in pairs]

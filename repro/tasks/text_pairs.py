@@ -1,4 +1,4 @@
-"""Tasks from text to text: preparation, training, rescored search and stored examples."""
+"""Base of text-to-text tasks: preparation, training, rescored search and stored examples."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -32,12 +32,12 @@ from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
 
 ALTERNATIVES = 20
-"""Continuations that are kept of each step, the most probable ones."""
+"""Number of most probable next symbols stored for each step of forced decoding."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A pair of a split, with its position in it."""
+    """Pair of a split, with its position in the split."""
 
     split: str
     index: int
@@ -50,8 +50,8 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
     Args:
         data: a prepared corpus.
         count: number of validation pairs stored, from the first one on.
-        shown: sentences, source or target, to store besides: the first pair with each of them, in
-            the validation, test or training data.
+        shown: further sentences, source or target: the first pair with each of them is stored,
+            looked up in the validation, test and training data in turn.
 
     Returns:
         The first validation pairs, then the others by split and position.
@@ -69,7 +69,7 @@ def stored_examples(data: PreparedCorpus, count: int, shown: Sequence[str]) -> l
 def _attention_rows(
     data: PreparedCorpus, examples: Sequence[Example], found: Sequence[Sequence[Hypothesis]]
 ) -> list[dict[str, Any]]:
-    """Rows of ``attention.jsonl``; ``found`` has at most one hypothesis of each example."""
+    """Return the rows of ``attention.jsonl``; ``found`` has at most one hypothesis per example."""
     rows, tokens = [], data.target.tokens
     for example, best in zip(examples, found, strict=True):
         for one in best:
@@ -87,16 +87,16 @@ def _attention_rows(
 def forced_rows(
     model: StepModel[Any], data: PreparedCorpus, examples: Sequence[Example], device: torch.device
 ) -> list[dict[str, Any]]:
-    """Rows of ``forced.jsonl``: the next symbols that a model predicts along each gold target.
+    """Return the rows of ``forced.jsonl``: next-symbol predictions along each gold target.
 
     ``steps`` has one entry for each target symbol: its ``probability``, the number of symbols with
-    nonzero probability (``support``), and the 20 most probable of these with their probabilities
-    (``alternatives``).
+    nonzero probability (``support``), and the most probable of these, at most 20, with their
+    probabilities (``alternatives``).
 
     Args:
         model: in evaluation mode, on ``device``.
         data: vocabularies and name of the corpus.
-        examples: pairs along whose targets the model is read.
+        examples: pairs whose targets are forced on the model.
         device: device of the model.
 
     References:
@@ -135,17 +135,17 @@ Words = list[str]
 SEARCH_SETTINGS = frozenset(
     {f"decoding.{field.name}" for field in fields(RescoredBeamConfig)} - {"decoding.batch_size"}
 ) | {"task.stored_examples", "task.shown"}
-"""Settings that only search and what follows it read; validation reads ``decoding.batch_size``."""
+"""Settings that only search and later steps read; validation reads ``decoding.batch_size``."""
 
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A corpus as a configuration wants it.
+    """Corpus prepared according to a configuration.
 
     Attributes:
         data: vocabularies, ids and texts.
-        name: name of the corpus with all settings of its preparation.
-        cache: where stages are kept.
+        name: identity of the corpus with all settings of its preparation.
+        cache: folder of prepared corpora, alignments and taggers.
     """
 
     data: PreparedCorpus
@@ -154,7 +154,7 @@ class PreparedText:
 
 
 def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
-    """Tokens and ids of a corpus; sources end in a sink if the attention is bounded.
+    """Tokenize and encode a corpus; sources end in a sink if the attention is bounded.
 
     References:
         Malaviya et al. (2018), §4, *Sink token*.
@@ -167,7 +167,7 @@ def prepare_text(config: TextRun, corpus: ParallelCorpus) -> PreparedText:
 def _preparation(
     config: TextRun, corpus: ParallelCorpus
 ) -> tuple[ParallelCorpus, TextSettings, EncodingSettings, Path, bool]:
-    """Arguments of :func:`prepare`; the corpus has the test pairs that are evaluated."""
+    """Return the arguments of :func:`prepare`; the corpus has only test pairs to be evaluated."""
     text, cache = part_of(TextSettings, config.data), config.corpora_path / "prepared"
     pruned = prune_tests(corpus, text, config.data.max_test_length, cache)
     sink = isinstance(config.mapping, BoundedConfig)
@@ -175,7 +175,7 @@ def _preparation(
 
 
 def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None:
-    """Prepare a corpus, so that the runs of a sweep find it on disk, and keep nothing in memory.
+    """Prepare a corpus on disk for the runs of a sweep.
 
     Returns:
         The prepared corpus; ``None`` if this process has checked it before.
@@ -193,11 +193,11 @@ def check_text(config: TextRun, corpus: ParallelCorpus) -> PreparedCorpus | None
 
 
 _CHECKED: set[Path] = set()
-"""Preparations of this process: runs of a sweep share them, and each use would hash their files."""
+"""Prepared corpora that this process has checked, to hash their files once for a sweep."""
 
 
 class TextPairsTask(Seq2SeqTask, ABC):
-    """A model from text to text, at first untrained; see ``repro.tasks.protocol.Task``."""
+    """Untrained text-to-text model with its data; see ``repro.tasks.protocol.Task``."""
 
     selectors = TextTaskConfig.selectors
 
@@ -217,19 +217,19 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
     @abstractmethod
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
-        """Metrics of the outputs of a whole split."""
+        """Score the outputs of a whole split."""
 
     @abstractmethod
     def quality(self, outputs: Sequence[Words]) -> float:
-        """Validation metric by which penalties are tuned; larger is better."""
+        """Return the validation metric by which penalties are tuned; larger is better."""
 
     def validate(self) -> Validation:
-        """Teacher-forced loss, accuracy and nonzero weights."""
+        """Compute loss, accuracy and sparsity on validation data, all teacher-forced."""
         found = self.validation_statistics()
         return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.nonzeros})
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Search every split, score it, store outputs, and what figures show of examples."""
+        """Decode and score validation and test data; write outputs, statistics and examples."""
         found, penalties = self.validate(), self._penalties()
         values = {"loss": found.loss, **found.metrics}
         whole = Evaluation({f"dev/{name}": value for name, value in values.items()}, {})
@@ -252,7 +252,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
         return whole.values
 
     def _penalties(self) -> Penalties:
-        """The penalties as configured, or the best ones on the validation data.
+        """Return the penalties as configured, or the best ones on the validation data.
 
         References:
             Malaviya et al. (2018), §5, COVPENALTY.
@@ -264,6 +264,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
             return fixed
         grid = product(decoding.penalty_grid, repeat=2)
         choices = [replace(fixed, length=alpha, coverage=beta) for alpha, beta in grid]
+        # Any nonzero coverage penalty makes the search keep the attention.
         found = self._search("dev", replace(fixed, coverage=1.0))
         qualities = [self.quality(self._outputs("dev", found, one)) for one in choices]
         return choices[qualities.index(max(qualities))]
@@ -275,7 +276,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
     def _outputs(
         self, split: str, results: Sequence[BeamResult], penalties: Penalties
     ) -> list[Words]:
-        """Words of the best hypothesis of every example; none where nothing was found."""
+        """Return the words of each best hypothesis, an empty list if the search found none."""
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
         words = [self.data.target.decode(found[0].tokens) if found else [] for found in best]
         if not self.decoding.replace_unknown:

@@ -13,42 +13,42 @@ from repro.checksums import verify
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint cannot be read, or belongs to another model."""
+    """Raised when a checkpoint cannot be read or belongs to another model."""
 
 
 @dataclass
 class TrainingProgress:
-    """Everything that training needs to go on as if it had never stopped."""
+    """Progress of training; with the states of model, optimiser and generators enough to resume."""
 
     epoch: int = 0  # epoch in progress, from 0
-    batch: int = 0  # batches of that epoch that are done
-    step: int = 0  # updates made in all
+    batch: int = 0  # finished batches of that epoch
+    step: int = 0  # number of updates so far
     seconds: float = 0.0  # time spent training so far, over all sessions
     symbols: int = 0  # target symbols seen so far
     interval_loss: float = 0.0  # sum of the losses since the last row of the history
     previous_loss: float | None = None  # last validation loss; None before the first validation
-    best: float | None = None  # best value of the selecting metric so far
+    best: float | None = None  # best value so far of the metric that selects the model
     best_epoch: int | None = None  # epoch of that validation, from 1
-    best_step: int | None = None  # updates before that validation
-    # One row for each finished epoch, or for each validation where these come after some updates.
+    best_step: int | None = None  # number of updates before that validation
+    # One row per finished epoch, or per validation if these are due after a number of updates.
     history: list[dict[str, Any]] = field(default_factory=list)
-    tally: dict[str, float] = field(default_factory=dict)  # the task's own sums so far, by name
+    tally: dict[str, float] = field(default_factory=dict)  # sums of ``Trainable.tally``, by name
     finished: bool = False  # whether the schedule has ended
-    # Seconds, symbols and tallies of the first update of each process, which compiles kernels.
+    # Seconds, symbols and tallies of the first update of each session, which compiles kernels.
     warm_up: dict[str, float] = field(default_factory=dict)
 
     @property
     def steps_since_row(self) -> int:
-        """Updates since the last row of ``history``."""
+        """Number of updates since the last row of ``history``."""
         return self.step - (self.history[-1]["step"] if self.history else 0)
 
     def speeds(self) -> dict[str, float]:
-        """``tokens_per_second``, sums of ``tally`` per second of training, and ``epoch_minutes``.
+        """Return ``tokens_per_second``, the sums of ``tally`` per second, and ``epoch_minutes``.
 
-        With three rows of ``history`` or more there is ``speed_gain`` as well: updates per second
-        up to the last row, divided by those up to the second row. Warm-ups are left
-        out, unless there is nothing else: an epoch's time is its number of symbols divided by the
-        symbols per second.
+        With at least three rows of ``history`` there is also ``speed_gain``: updates per second
+        between the last two rows, divided by those between the first two. Warm-ups are left out,
+        unless there is nothing else: the time of an epoch is the number of its symbols divided by
+        the symbols per second.
         """
         spent = {"seconds": self.seconds, "symbols": self.symbols, **self.tally}
         timed = {key: value - self.warm_up.get(key, 0.0) for key, value in spent.items()}
@@ -57,12 +57,12 @@ class TrainingProgress:
         seconds = max(timed.pop("seconds"), 1e-9)
         timed["tokens_per_second"] = timed.pop("symbols")
         speeds = {key: value / seconds for key, value in timed.items()}
-        # Epochs that are done, with the share of the one in progress; 1 before the first end.
+        # Finished epochs and the finished part of the current one; 1 during the first epoch.
         epochs = self.epoch * self.step / max(1, self.step - self.batch) if self.epoch else 1.0
         per_epoch = self.symbols / epochs
         speeds["epoch_minutes"] = per_epoch / max(speeds["tokens_per_second"], 1e-9) / 60
         if len(self.history) >= 3:
-            # The time up to the first row is left out, since it has the warm-up.
+            # The time before the first row includes the warm-up and is left out.
             second, last = (
                 (row["seconds"] - before["seconds"]) / (row["step"] - before["step"])
                 for before, row in (self.history[:2], self.history[-2:])
@@ -72,12 +72,12 @@ class TrainingProgress:
 
 
 def save_checkpoint(path: Path, progress: TrainingProgress, state: dict[str, Any]) -> None:
-    """Replace a checkpoint, atomically, by progress and state dictionaries.
+    """Write a checkpoint atomically, replacing any earlier one.
 
-    The latter are those of the model, the optimiser and the random generators.
+    ``state`` holds the states of the model, the optimiser and the random number generators.
     """
     content = {"progress": asdict(progress), "state": state}
-    # Through a stream: its errors are those of the system, such as a full disk.
+    # A stream, unlike a path, raises OSError for errors such as a full disk.
     with atomic_path(path, checksum=True) as temporary, temporary.open("wb") as stream:
         torch.save(content, stream)
 
@@ -87,13 +87,13 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
 
     Raises:
         DamagedFileError: the file differs from its checksum.
-        CheckpointError: the file is no such checkpoint.
+        CheckpointError: the file is not a checkpoint.
     """
     verify(path)
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         return TrainingProgress(**content["progress"]), content["state"]
-    except Exception as error:  # what is no archive, what weights_only refuses, missing keys
+    except Exception as error:  # not an archive, types refused by weights_only, or missing keys
         message = f"{path}: not a readable checkpoint; delete it to start the run anew"
         raise CheckpointError(message) from error
 
@@ -101,7 +101,7 @@ def load_checkpoint(path: Path) -> tuple[TrainingProgress, dict[str, Any]]:
 def save_weights(path: Path, model: nn.Module) -> None:
     """Write a model's parameters as safetensors, atomically and with a checksum."""
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    # Not save_file: it makes files that their owner alone may read, whatever the umask.
+    # Not save_file: it creates files that only their owner may read, whatever the umask.
     atomic_write_bytes(path, save(tensors), checksum=True)
 
 

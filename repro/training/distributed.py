@@ -1,7 +1,7 @@
-"""One run on several processes, as ``torchrun`` starts them.
+"""Training of one run by several processes started by ``torchrun``.
 
-Every process draws the same batches and computes its share of the examples of each; gradients are
-summed by torch's DistributedDataParallel. The first process alone writes files.
+Every process draws the same batches and computes its share of the examples of each; PyTorch's
+DistributedDataParallel combines the gradients. Only the first process writes files.
 """
 
 import os
@@ -27,7 +27,7 @@ def is_asked() -> bool:
 
 
 def start() -> None:
-    """Join the other processes; each takes the GPU of its number where there are some."""
+    """Initialize the process group; each process uses the GPU of its local rank, if any."""
     if is_asked() and not dist.is_initialized():
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -35,36 +35,36 @@ def start() -> None:
 
 
 def rank() -> int:
-    """Number of this process; 0 where it is the only one."""
+    """Return the rank of this process; 0 if it is the only one."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def size() -> int:
-    """Number of processes."""
+    """Return the number of processes."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def share(items: Iterable[ItemT]) -> Iterator[ItemT]:
-    """The items of this process: every ``size()``-th one."""
+    """Return the items of this process: every ``size()``-th one, from its rank on."""
     return islice(items, rank(), None, size())
 
 
 def gather(value: ItemT) -> list[ItemT]:
-    """The values of all processes, by their numbers."""
+    """Gather the values of all processes, in the order of their ranks."""
     if size() == 1:
         return [value]
-    found: list[Any] = [None] * size()
-    dist.all_gather_object(found, value)
-    return found
+    values: list[Any] = [None] * size()
+    dist.all_gather_object(values, value)
+    return values
 
 
 def merge(found: Mapping[KeyT, ValueT]) -> dict[KeyT, ValueT]:
-    """Join what the processes have found, each about its :func:`share`."""
+    """Merge the results of all processes, each of which has those of its :func:`share`."""
     return {key: value for part in gather(dict(found)) for key, value in part.items()}
 
 
 def same(value: Any) -> Any:
-    """The value of the first process."""
+    """Broadcast the value of the first process."""
     if size() == 1:
         return value
     values = [value]
@@ -73,14 +73,14 @@ def same(value: Any) -> Any:
 
 
 class Share(NamedTuple):
-    """Part of a batch: the whole batch, without weight, where a process has no example of it."""
+    """Part of a batch; the whole batch with weight 0 if it has no example for a process."""
 
     batch: Any
-    weight: float  # of the part's loss in that of the whole batch
+    weight: float  # weight of the loss of this part in that of the whole batch
 
 
 class _Shares(Sequence[Share]):
-    """Batches of which every process takes its part."""
+    """Batches of which each process takes its share of examples."""
 
     def __init__(self, batches: Any) -> None:
         self._batches = batches
@@ -97,7 +97,7 @@ class _Shares(Sequence[Share]):
 
 
 class _Loss(nn.Module):
-    """The loss of a task as a module, which DistributedDataParallel can prepare."""
+    """Module that computes the loss of a task, as DistributedDataParallel requires one."""
 
     def __init__(self, task: Trainable[Any]) -> None:
         super().__init__()
@@ -108,43 +108,43 @@ class _Loss(nn.Module):
 
 
 class SharedTask(Generic[BatchT]):
-    """A task whose batches are computed by all processes together.
+    """Task whose batches are split among all processes.
 
-    The mean loss of a batch of ``N`` examples is the sum of ``n_r / N`` times the mean loss of the
-    ``n_r`` examples of each process. DistributedDataParallel takes the mean of the gradients of all
+    The mean loss of a batch of ``N`` examples is the sum over processes ``r`` of ``n_r / N`` times
+    the mean loss of their ``n_r`` examples. DistributedDataParallel averages the gradients of all
     processes, so each multiplies its loss by their number.
 
     Args:
-        task: its batches know the positions of their examples, and whether losses are sums.
+        task: its batches must have the interface of ``repro.tasks.common.LazyBatches``.
     """
 
     def __init__(self, task: Trainable[BatchT]) -> None:
         self.task, self.model, self.selectors = task, task.model, task.selectors
         self._parallel = DistributedDataParallel(_Loss(task), find_unused_parameters=True)
-        if rank():  # dropout of different examples is independent
+        if rank():  # different examples need independent dropout masks
             torch.manual_seed(torch.initial_seed() + rank())
 
     @property
     def tally(self) -> Mapping[str, float]:
-        """Counts of this process, times the number of processes."""
+        """Sums of all processes, estimated as those of this process times their number."""
         return {key: value * size() for key, value in self.task.tally.items()}
 
     def batches(self, epoch: int) -> Sequence[Share]:
-        """Parts of the batches of an epoch."""
+        """Return the parts of this process of the batches of an epoch."""
         return _Shares(self.task.batches(epoch))
 
     def loss(self, part: Share) -> tuple[Tensor, Tensor]:
-        """The loss and the symbols of the whole batch, with the gradient of this part."""
+        """Return loss and symbols of the whole batch, with the gradient of this part only."""
         loss, symbols = self._parallel(part.batch)
         own = loss * part.weight
         counted = symbols if part.weight else torch.zeros_like(symbols)
         whole = torch.stack([own.detach().double(), counted.double()])
         dist.all_reduce(whole)
         scaled = own * size()
-        # The value is that of the whole batch, the gradient that of this part.
+        # Straight-through: the value is that of the whole batch, the gradient that of this part.
         return scaled + (whole[0].to(scaled.dtype) - scaled).detach(), whole[1]
 
     def validate(self) -> Validation:
-        """Validate; the outcome is that of the first process."""
+        """Validate on all processes and return the outcome of the first."""
         found: Validation = same(self.task.validate())
         return found

@@ -1,4 +1,4 @@
-"""Training curves besides ``history.jsonl``: a registry of loggers."""
+"""Loggers of training curves, which run in addition to ``history.jsonl``, and their registry."""
 
 import csv
 from collections.abc import Callable, Mapping
@@ -13,19 +13,19 @@ Row = Mapping[str, Any]
 
 
 class CurveLogger(NamedTuple):
-    """Takes the rows of the training history until it is closed, before another run is trained."""
+    """Logger of the rows of the history of one run, to be closed before the next run starts."""
 
     log: Callable[[Row], None]
     close: Callable[[], None]
 
 
 def log_nothing(folder: Path) -> CurveLogger:
-    """Keep nothing."""
+    """Return a logger that does nothing."""
     return CurveLogger(log=lambda row: None, close=lambda: None)
 
 
 def log_to_tensorboard(folder: Path) -> CurveLogger:
-    """Write every number as a scalar, at its step, into ``tensorboard`` in the folder of a run."""
+    """Write every number as a scalar at its step to ``tensorboard`` in the folder of a run."""
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(folder / "tensorboard"))
@@ -46,7 +46,7 @@ def log_to_csv(folder: Path) -> CurveLogger:
             rows += csv.DictReader(stream)
 
     def log(row: Row) -> None:
-        # Rows of later steps were written by an earlier session, after its last checkpoint.
+        # Drop rows of later steps, which an earlier session wrote after its last checkpoint.
         earlier = [one for one in rows if int(one["step"]) < row["step"]]
         rows[:] = [*earlier, {"step": row["step"], **numbers(row)}]
         names = dict.fromkeys(key for one in rows for key in one)
@@ -59,7 +59,7 @@ def log_to_csv(folder: Path) -> CurveLogger:
 
 
 def log_to_mlflow(folder: Path) -> CurveLogger:
-    """Log to the MLflow run of the run's name; ``MLFLOW_TRACKING_URI`` applies."""
+    """Log to the MLflow run named after the run's folder; ``MLFLOW_TRACKING_URI`` applies."""
     mlflow = _imported("mlflow")
     found = mlflow.search_runs(
         filter_string=f"attributes.run_name = '{folder.name}'",
@@ -74,7 +74,7 @@ def log_to_mlflow(folder: Path) -> CurveLogger:
 
 
 def log_to_wandb(folder: Path) -> CurveLogger:
-    """Log to the W&B run whose id is that of the run; ``WANDB_PROJECT`` and others apply."""
+    """Log to the W&B run whose id is the name of the run's folder; ``WANDB_*`` variables apply."""
     wandb = _imported("wandb")
     run = wandb.init(id=folder.name, name=folder.name, dir=str(folder), resume="allow")
     return CurveLogger(lambda row: run.log(numbers(row), step=row["step"]), run.finish)
@@ -87,14 +87,14 @@ LOGGERS: Mapping[str, Callable[[Path], CurveLogger]] = {
     "mlflow": log_to_mlflow,
     "wandb": log_to_wandb,
 }
-"""Makers of loggers by the name of a ``logger`` configuration, given the folder of a run.
+"""Factories of loggers by the name of a ``logger`` configuration; each takes the folder of a run.
 
-They raise ``ConfigError`` where their package is not installed.
+They raise ``ConfigError`` if an optional package is not installed.
 """
 
 
 def numbers(row: Row) -> dict[str, float]:
-    """The numbers of a row but its step."""
+    """Return the numbers of a row except its step."""
     return {k: v for k, v in row.items() if k != "step" and isinstance(v, int | float)}
 
 

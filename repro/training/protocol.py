@@ -14,9 +14,9 @@ class Validation:
     """Outcome of one validation.
 
     Attributes:
-        loss: mean loss; the learning rate is decayed when it increases.
-        metrics: further values, among them the one that chooses the model; larger is better.
-        details: what else the history keeps, values of JSON by name.
+        loss: mean loss, which may decide when the learning rate decays.
+        metrics: further values by name, larger is better for the one that selects the model.
+        details: further JSON values for the history, by name.
     """
 
     loss: float
@@ -25,11 +25,11 @@ class Validation:
 
 
 class Trainable(Protocol[BatchT]):
-    """A model and its data, as the loop sees them."""
+    """Interface of a model and its data to the training loop."""
 
     @property
     def selectors(self) -> tuple[str, ...]:
-        """Names of the validation metrics that may choose the model."""
+        """Names of the validation metrics that may select the model."""
 
     @property
     def tally(self) -> Mapping[str, float]:
@@ -40,10 +40,10 @@ class Trainable(Protocol[BatchT]):
         """The model to train."""
 
     def batches(self, epoch: int) -> Sequence[BatchT]:
-        """Batches of one epoch (counted from 0), a pure function of the epoch and the seed."""
+        """Return the batches of an epoch, from 0, which depend only on the epoch and the seed."""
 
     def loss(self, batch: BatchT) -> tuple[Tensor, Tensor]:
-        """Loss to minimise (a scalar with a graph), and the number of target symbols it covers."""
+        """Return the loss to minimise, a scalar, and the number of target symbols in it."""
 
     def validate(self) -> Validation:
-        """Evaluate on validation data; the model is in evaluation mode, without gradients."""
+        """Evaluate on validation data; called in evaluation mode, with gradients disabled."""

@@ -1,4 +1,4 @@
-"""Random state: set from a seed, captured into and restored from checkpoints."""
+"""Random state: seeding, and saving to and restoring from checkpoints."""
 
 import os
 from typing import Any
@@ -7,10 +7,10 @@ import torch
 
 
 def seed_everything(seed: int) -> None:
-    """Seed torch on every device and ask for deterministic algorithms.
+    """Seed PyTorch on every device and require deterministic algorithms.
 
     Args:
-        seed: any non-negative integer; 0 is a seed like any other.
+        seed: any non-negative integer; 0 is not special.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.manual_seed(seed)
@@ -19,13 +19,13 @@ def seed_everything(seed: int) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """State of every generator that training draws from."""
+    """Return the state of every generator that training draws from."""
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state(), "cuda": devices}
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
-    """Continue every generator where :func:`random_state` saw it."""
+    """Restore the states of the generators returned by :func:`random_state`."""
     torch.set_rng_state(state["cpu"].cpu())
     if state["cuda"] and torch.cuda.is_available():
         torch.cuda.set_rng_state_all([item.cpu() for item in state["cuda"]])

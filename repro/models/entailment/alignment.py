@@ -1,4 +1,4 @@
-"""Alignments of two sentences from a matrix of scores: word by word, sequential, or matched."""
+"""Alignments of two sentences from a matrix of scores: word by word, sequential or matching."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -21,46 +21,46 @@ from repro.structures import (
 
 @dataclass
 class Alignment:
-    """Weights in both directions; zero wherever one of the words is padding.
+    """Alignment weights in both directions, zero wherever one of the words is padding.
 
-    Solutions are the structures behind the weights: none, one of each direction, or one for both.
+    ``solutions`` holds the SparseMAP solutions: none, one per direction, or one for both.
     """
 
-    premise_to_hypothesis: Tensor  # of the hypothesis' words for each of the premise, (B, m, n)
-    hypothesis_to_premise: Tensor  # of the premise's words for each of the hypothesis, (B, n, m)
-    lengths: Tensor  # words of premise and hypothesis, (B, 2)
+    premise_to_hypothesis: Tensor  # over hypothesis words for each premise word, (B, m, n)
+    hypothesis_to_premise: Tensor  # over premise words for each hypothesis word, (B, n, m)
+    lengths: Tensor  # number of words of premise and hypothesis, (B, 2)
     solutions: tuple[Solution, ...] = ()
 
     @property
     def cells(self) -> Tensor:
-        """Number of weights of each pair, both directions together, shape ``(B,)``."""
+        """Number of weights of each pair, summed over both directions, shape ``(B,)``."""
         return 2 * self.lengths.prod(1)
 
     @property
     def unsolved(self) -> int:
-        """Number of solutions that stopped at the bound on the solver's iterations."""
+        """Number of solutions that stopped at the solver's limit on iterations."""
         return sum(int((~solution.converged).sum()) for solution in self.solutions)
 
     @property
     def nonzeros(self) -> Tensor:
-        """Number of nonzero weights, shape ``(B,)``."""
+        """Number of nonzero weights of each pair, summed over both directions, shape ``(B,)``."""
         forth = (self.premise_to_hypothesis != 0).sum((1, 2))
         return forth + (self.hypothesis_to_premise != 0).sum((1, 2))
 
 
 class Aligner(nn.Module, ABC):
-    """Turns alignment scores into weights."""
+    """Base class of modules that turn alignment scores into weights."""
 
     @abstractmethod
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Align a batch by scores of premise and hypothesis words, ``(B, m, n)``.
+        """Align a batch, given scores of premise and hypothesis words, ``(B, m, n)``.
 
-        ``lengths``, ``(B, 2)``, are numbers of words of premise and hypothesis.
+        ``lengths``, ``(B, 2)``, holds the number of words of premise and hypothesis.
         """
 
 
 class WordAligner(Aligner):
-    """Each word by itself, with any mapping: rows for the premise, columns for the hypothesis.
+    """Alignment of each word on its own, by a mapping of the rows and of the columns of scores.
 
     References:
         Chen et al. (2017), §3.2; Niculae et al. (2018), §5.2, step 3.
@@ -71,7 +71,7 @@ class WordAligner(Aligner):
         self.mapping = mapping
 
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Rows of both weight matrices sum to one where their word is real."""
+        """Align a batch; the weights of each real word sum to one."""
         mask = cell_mask(scores, lengths)
         forth = self.mapping(scores, mask=mask)
         back = self.mapping(scores.transpose(1, 2), mask=mask.transpose(1, 2))
@@ -79,36 +79,36 @@ class WordAligner(Aligner):
 
 
 def cell_mask(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Mask like ``scores``, ``(B, m, n)``; true where both words are real."""
+    """Return a mask of the shape ``(B, m, n)`` of ``scores``, true where both words are real."""
     rows = length_mask(lengths[:, 0], scores.shape[1])
     columns = length_mask(lengths[:, 1], scores.shape[2])
     return rows.unsqueeze(2) & columns.unsqueeze(1)
 
 
 FARTHEST = 2
-"""Longer distances share the score of this one, in either direction."""
+"""Largest distance with a score of its own; longer ones in the same direction share it."""
 
 MAX_ITER = 1000
-"""Iterations of the active set method.
+"""Default limit on iterations of the active set method.
 
-Pairs need as many as their mixture has structures where scores are larger than one, and several
-times as many while transition scores are tiny and decide among mixtures that are all but equal.
+If scores are larger than one, a pair needs about as many as its solution has structures; while tiny
+transition scores decide among mixtures that are nearly equal, it needs several times as many.
 """
 
 
 class TransitionScores(nn.Module):
-    r"""Nine scores of how an alignment moves through the ``n`` words that are its tags.
+    r"""Nine learned scores of transitions, where the tags are the ``n`` words of a sentence.
 
     .. math:: \eta_F(i, t_1, t_2) = w_{\mathrm{bin}(t_2 - t_1)}
 
-    with one score for a distance of -2 or less, -1, 0, 1, and 2 or more; two scores for a first
-    tag at word 1, or at word 2 or later; two for a last tag before the last word (-2 or less), or
-    at it (-1). All are zero at first, where nothing but the alignment scores counts.
+    with one score for each distance of -2 or less, -1, 0, 1, and 2 or more. Two further scores are
+    for the first tag (word 1, word 2 or later) and two for the last tag (before the last word, the
+    last word). All are initialized to zero, so that at first only the alignment scores count.
 
     Attributes:
-        step: shape ``(5,)``.
-        start: shape ``(2,)``, the first word before the others.
-        end: shape ``(2,)``, the other words before the last one.
+        step: scores by distance, shape ``(5,)``.
+        start: scores of the first tag, ``[word 1, later words]``.
+        end: scores of the last tag, ``[earlier words, last word]``.
 
     References:
         Niculae et al. (2018), §5.2, "Sequential alignment".
@@ -121,31 +121,31 @@ class TransitionScores(nn.Module):
         self.end = nn.Parameter(torch.zeros(2))
 
     def transitions(self, tags: int) -> Tensor:
-        """Scores ``(tags, tags)`` from row to column."""
+        """Return the scores ``(tags, tags)`` of transitions from row to column."""
         word = torch.arange(tags, device=self.step.device)
         distance = (word - word.unsqueeze(1)).clamp(-FARTHEST, FARTHEST)
         return self.step[distance + FARTHEST]
 
     def starts(self, tags: int) -> Tensor:
-        """Scores ``(tags,)`` of the first tag."""
+        """Return the scores ``(tags,)`` of the first tag."""
         word = torch.arange(tags, device=self.start.device)
         return self.start[word.clamp(max=1)]
 
     def ends(self, tags: int, lengths: Tensor) -> Tensor:
-        """Scores ``(B, tags)`` of the last tag, for rows with ``lengths`` real tags."""
+        """Return the scores ``(B, tags)`` of the last tag, for rows with ``lengths`` real tags."""
         word = torch.arange(tags, device=self.end.device)
         return self.end[(word == lengths.unsqueeze(1) - 1).long()]
 
 
 class StructuredAligner(Aligner):
-    """Alignment by SparseMAP.
+    """Base class of alignments by SparseMAP.
 
     Args:
-        max_iter: bound on the solver's iterations for each pair. A solution that reaches it is
-            taken as it is; ``Alignment.unsolved`` counts them.
+        max_iter: limit on the solver's iterations for each pair. Solutions that reach it are used
+            as they are; ``Alignment.unsolved`` counts them.
 
     Warns:
-        ConvergenceWarning: for the first batch with such a solution, and no later one.
+        ConvergenceWarning: only for the first batch with such a solution.
     """
 
     def __init__(self, max_iter: int = MAX_ITER) -> None:
@@ -161,7 +161,7 @@ class StructuredAligner(Aligner):
         lengths: Tensor,
         mask: Tensor,
     ) -> Solution:
-        """SparseMAP of a batch."""
+        """Solve SparseMAP for a batch, warning at most once per aligner."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = sparsemap(
@@ -181,10 +181,10 @@ class StructuredAligner(Aligner):
 
 
 class SequentialAligner(StructuredAligner):
-    """Tags the words of each sentence with the words of the other; 18 parameters.
+    """Alignment that tags the words of each sentence with the words of the other.
 
-    A path prefers, or avoids, to move on monotonously: each direction has its own
-    :class:`TransitionScores`. Weights are the SparseMAP marginals of the tags.
+    The :class:`TransitionScores` of each direction, 18 parameters together, can favour or penalize
+    monotone alignments. Weights are the SparseMAP marginals of the tags.
 
     References:
         Niculae et al. (2018), §5.2, "Sequential alignment".
@@ -196,7 +196,7 @@ class SequentialAligner(StructuredAligner):
         self.hypothesis_to_premise = TransitionScores()
 
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Rows of both weight matrices sum to one where their word is real."""
+        """Align a batch; the weights of each real word sum to one."""
         forth = self._tag(self.premise_to_hypothesis, scores, lengths)
         back = self._tag(self.hypothesis_to_premise, scores.transpose(1, 2), lengths.flip(1))
         return Alignment(forth.marginals, back.marginals, lengths, (forth, back))
@@ -216,16 +216,16 @@ class SequentialAligner(StructuredAligner):
 
 
 class MatchingAligner(StructuredAligner):
-    """One symmetrical alignment: the SparseMAP mixture of maximal matchings.
+    """Symmetric alignment by the SparseMAP mixture of maximal matchings.
 
-    A word of the shorter sentence has total weight one, one of the longer at most one.
+    The weights of a word of the shorter sentence sum to one, those of the longer to at most one.
 
     References:
         Niculae et al. (2018), §5.2, "Matching alignment".
     """
 
     def forward(self, scores: Tensor, lengths: Tensor) -> Alignment:
-        """Both weight matrices are each other's transpose."""
+        """Align a batch; the two weight matrices are transposes of each other."""
         allowed = cell_mask(scores, lengths)
         matching = self._solve(Matching(), scores, None, lengths, allowed)
         both = matching.marginals

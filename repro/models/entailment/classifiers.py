@@ -17,15 +17,15 @@ class AttendedLabels:
     """Output of :class:`AttentionClassifier` for a batch."""
 
     logits: Tensor  # scores of the labels, (B, labels)
-    attention: Tensor  # weights of the premise's words, (B, m), zero at padding
+    attention: Tensor  # weights of the premise words, (B, m), zero at padding
 
 
 class AttentionClassifier(nn.Module):
-    r"""Two GRUs, attention to the premise given the hypothesis, and a tanh combination.
+    r"""Classifier with two GRUs, attention to the premise given the hypothesis, and a tanh layer.
 
-    Word vectors are projected to the size of the states. The hypothesis' GRU starts in the last
-    state of the premise's. With ``h_1 … h_m`` the states of the premise and ``h_N`` the last state
-    of the hypothesis,
+    Word vectors are projected to the size of the states. The GRU of the hypothesis starts in the
+    last state of the GRU of the premise. With states ``h_1 … h_m`` of the premise and the last
+    state ``h_N`` of the hypothesis,
 
     .. math::
         z_t = v^\top \tanh(W^{(pm)} h_t + W^{(hm)} h_N + b^{(m)}), \quad p = \mathrm{mapping}(z),
@@ -34,13 +34,13 @@ class AttentionClassifier(nn.Module):
         r = \sum_t p_t h_t, \quad u = \tanh(W^{(pu)} r + W^{(hu)} h_N + b^{(u)}),
 
     and the logits are a linear function of ``u``. Dropout is applied to the projected words and
-    to ``u``: inputs and outputs of the network.
+    to ``u``.
 
     Args:
         vectors: word vectors, shape ``(vocabulary, dimension)``.
         trainable_vectors: whether they are trained; the paper keeps them fixed.
         hidden_size: size of projected words, states and ``u``.
-        dropout: probability.
+        dropout: dropout probability.
         mapping: turns scores into attention weights.
         labels: number of labels.
 
@@ -99,24 +99,24 @@ class AlignedLabels:
 
 
 class Esim(nn.Module):
-    r"""Encode, align, enhance, compose, pool and classify.
+    r"""Classifier ESIM: encode, align, enhance, compose, pool and classify.
 
-    Encoder states ``a_1 … a_m`` of the premise and ``b_1 … b_n`` of the hypothesis have the
-    alignment scores ``g_ij = a_i · b_j``. With the aligned averages
+    Alignment scores are the inner products ``g_ij = a_i · b_j`` of the encoder states
+    ``a_1 … a_m`` of the premise and ``b_1 … b_n`` of the hypothesis. With the aligned averages
 
     .. math:: \tilde a_i = \sum_j P_{ij} b_j, \qquad \tilde b_j = \sum_i Q_{ji} a_i,
 
     each word becomes ``[a; ã; a - ã; a ⊙ ã]``, is projected by one layer with ReLU, and runs
     through a second bidirectional LSTM. Averages and maxima of its states over both sentences go
     through one tanh layer to the labels. Both LSTMs are shared by the two sentences. Dropout is
-    applied to the word vectors and before the inputs of the second LSTM and of each layer of the
+    applied to the word vectors and to the inputs of the second LSTM and of each layer of the
     classifier.
 
     Args:
         vectors: word vectors, shape ``(vocabulary, dimension)``.
         trainable_vectors: whether they are trained.
         hidden_size: size of each direction, the projection and the classifier.
-        dropout: probability.
+        dropout: dropout probability.
         aligner: turns scores into the weights ``P`` and ``Q``.
         labels: number of labels.
 
@@ -166,7 +166,7 @@ class Esim(nn.Module):
         return states
 
     def _compose(self, states: Tensor, aligned: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Average and maximum of the composed states over the real words."""
+        """Return the average and the maximum of the composed states over the real words."""
         enhanced = torch.cat([states, aligned, states - aligned, states * aligned], dim=-1)
         projected = self.dropout(torch.relu(self.projection(enhanced)))
         composed = self.composition(projected, lengths)
@@ -176,9 +176,9 @@ class Esim(nn.Module):
 
 
 def word_embedding(matrix: Tensor, trainable: bool) -> nn.Embedding:
-    """Embed by the rows of ``matrix``, ``(vocabulary, dimension)``; padding stays zero.
+    """Create an embedding from the rows of ``matrix``, ``(vocabulary, dimension)``.
 
-    Rows that are not trainable are stored with the model all the same.
+    The row of padding gets no gradient. Frozen rows too are part of the stored weights.
     """
     return nn.Embedding.from_pretrained(
         matrix.clone(), freeze=not trainable, padding_idx=Vocabulary.PAD
@@ -186,16 +186,15 @@ def word_embedding(matrix: Tensor, trainable: bool) -> nn.Embedding:
 
 
 def last_states(states: Tensor, lengths: Tensor) -> Tensor:
-    """States ``(B, h)`` of the last real words, of ``lengths >= 1``, given all, ``(B, n, h)``."""
+    """Return the states ``(B, h)`` of the last real words from ``(B, n, h)``; lengths are >= 1."""
     index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
     return states.gather(1, index).squeeze(1)
 
 
 def initialise(model: nn.Module) -> None:
-    """Draw Glorot-uniform matrices and an orthogonal recurrent one for each gate; zero biases.
+    """Draw Glorot-uniform input and orthogonal recurrent matrices, gate by gate; zero the biases.
 
-    Embeddings and modules that keep parameters of their own, such as transition scores, stay as
-    they are.
+    Only linear and recurrent layers change: transition scores, for example, keep their values.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):

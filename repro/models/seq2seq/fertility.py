@@ -1,4 +1,4 @@
-"""Upper bounds of the attention that source words may get in a whole translation."""
+"""Fertilities: upper bounds of the total attention that a source word receives."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from repro.models.layers import packed_states
 
 
 class Fertility(nn.Module, ABC):
-    """Fertilities of source words.
+    """Base class of modules that compute the fertilities of source words.
 
     Args:
         sink: id of the sink token, which is unbounded; None if sources have none.
@@ -24,7 +24,7 @@ class Fertility(nn.Module, ABC):
         self.sink = sink
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Return bounds of ids ``(batch, source)``, infinite for the sink.
+        """Return the bounds of ids ``(batch, source)``, infinite for the sink.
 
         Positions where ``mask`` is false are padding.
         """
@@ -33,11 +33,11 @@ class Fertility(nn.Module, ABC):
 
     @abstractmethod
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Return bounds of ordinary words, ``(batch, source)``, floating point."""
+        """Return the bounds of ordinary words, ``(batch, source)``, as floating point numbers."""
 
 
 class ConstantFertility(Fertility):
-    """One bound for every word.
+    """Fertility that is the same constant for every word.
 
     References:
         Malaviya et al. (2018), §4, CONSTANT.
@@ -50,12 +50,12 @@ class ConstantFertility(Fertility):
         self.value = value
 
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Return the constant."""
+        """Return the constant for every position."""
         return torch.full(source.shape, self.value, device=source.device)
 
 
 class TableFertility(Fertility):
-    """A bound for every word of the vocabulary.
+    """Fertility looked up in a table with a bound for every word of the vocabulary.
 
     Args:
         table: bound of each id, shape ``(vocabulary,)``.
@@ -72,18 +72,18 @@ class TableFertility(Fertility):
         self.register_buffer("table", table.float())
 
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Look the words up."""
+        """Look up each word in the table."""
         return self.table[source]
 
 
 class AlignedFertility(Fertility):
-    """The fertilities of known sentences, and a constant for links that the aligner misses.
+    """Fertilities of aligned sentences, plus a constant for links that the aligner misses.
 
     Args:
-        sentences: ids of each source sentence with the fertilities of its first words. The largest
-            ones count where sentences with the same source differ.
+        sentences: ids of each source sentence with the fertilities of its first words (0 for the
+            others). Sentences with the same source get the maximum for each word.
         sink: id of the sink token.
-        margin: the constant.
+        margin: the constant that is added.
 
     References:
         Malaviya et al. (2018), §4.
@@ -105,10 +105,10 @@ class AlignedFertility(Fertility):
             self._known[key] = np.maximum(found, self._known.get(key, 0))
 
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Look the sentences up.
+        """Look up each sentence.
 
         Raises:
-            ValueError: a sentence is not known.
+            ValueError: a sentence was not aligned.
         """
         ids = source.cpu().numpy()
         bounds = np.zeros(ids.shape, np.float32)
@@ -131,11 +131,11 @@ class FertilityTagger(nn.Module):
 
     Args:
         vocabulary: number of source symbols.
-        embedding_size: size of a symbol.
+        embedding_size: size of the embeddings.
         hidden_size: size of a state, both directions together; even.
-        classes: fertilities ``least .. least + classes - 1``; larger ones count as the last.
+        classes: fertilities ``least .. least + classes - 1``; the last stands for larger ones too.
         layers: number of layers of the LSTM.
-        dropout: probability, between layers.
+        dropout: dropout probability between layers.
         least: fertility of the first class.
 
     References:
@@ -159,14 +159,14 @@ class FertilityTagger(nn.Module):
             embedding_size,
             hidden_size // 2,
             num_layers=layers,
-            dropout=dropout if layers > 1 else 0.0,  # PyTorch warns of dropout between no layers
+            dropout=dropout if layers > 1 else 0.0,  # PyTorch warns about dropout with one layer
             bidirectional=True,
             batch_first=True,
         )
         self.scores = nn.Linear(hidden_size, classes)
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Return scores of the fertilities of every word, ``(batch, source, classes)``."""
+        """Return the scores of the classes for every word, ``(batch, source, classes)``."""
         states, _ = packed_states(self.lstm, self.embedding(source), mask.sum(1))
         scores: Tensor = self.scores(states)
         return scores
@@ -179,13 +179,13 @@ class FertilityTagger(nn.Module):
 
 
 class PredictedFertility(Fertility):
-    """Expected fertility under a trained tagger, and a constant for what aligners miss.
+    """Expected fertility under a trained tagger, plus a constant for links that aligners miss.
 
     Args:
-        tagger: trained before; it is not trained further, and always in evaluation mode.
+        tagger: trained tagger; it is frozen and always in evaluation mode.
         sink: id of the sink token.
-        margin: the constant.
-        training: bounds while the model is in training mode; ``None`` for the expected ones.
+        margin: the constant that is added to the expected fertility.
+        training: replaces the tagger while the model is in training mode, if given.
 
     References:
         Malaviya et al. (2018), §4, PREDICTED; the margin is 1 in their experiments.
@@ -203,14 +203,14 @@ class PredictedFertility(Fertility):
         self.aligned = training
 
     def train(self, mode: bool = True) -> Self:
-        """Set the mode, but leave the tagger in evaluation mode: its dropout is over."""
+        """Set the mode, but keep the tagger in evaluation mode, without dropout."""
         super().train(mode)
         self.tagger.eval()
         return self
 
     @torch.no_grad()
     def bounds(self, source: Tensor, mask: Tensor) -> Tensor:
-        """Ask the aligner in training where it is wanted, otherwise the tagger."""
+        """Return aligned fertilities in training mode if there are some, else expected ones."""
         if self.training and self.aligned is not None:
             return self.aligned.bounds(source, mask)
         return self.tagger.expected(source, mask) + self.margin

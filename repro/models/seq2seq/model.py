@@ -1,4 +1,4 @@
-"""LSTM encoder, LSTM decoder with input feeding, and the model that they make up with attention."""
+"""LSTM encoder, LSTM decoder with input feeding, and the model that combines them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,24 +26,24 @@ from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_
 class Encoding:
     """Output of the encoder for the decoder.
 
-    The memory is in bfloat16 where the LSTM computes in it, last states are in float32 at least.
+    The memory is in bfloat16 if the LSTM computes in it; the last states are in float32 at least.
     """
 
     memory: Tensor  # states of the source symbols, (batch, source, hidden), zero at padding
-    hidden: Tensor  # last state of each layer, directions joined, (layers, batch, hidden)
+    hidden: Tensor  # last state of each layer, (layers, batch, hidden), directions joined
     cell: Tensor  # last cell state of each layer, likewise
 
 
 class LstmEncoder(nn.Module):
-    """LSTM layers over embedded symbols.
+    """Encoder with LSTM layers over embedded symbols.
 
     Args:
         vocabulary: number of source symbols.
-        embedding_size: size of a symbol.
-        hidden_size: size of a state; each of two directions has half of it.
+        embedding_size: size of the embeddings.
+        hidden_size: size of a state; with two directions, each has half of it.
         layers: number of layers.
-        dropout: probability, on embeddings and between layers.
-        bidirectional: read in both directions.
+        dropout: dropout probability, on embeddings and between layers.
+        bidirectional: whether to read in both directions.
 
     References:
         Peters et al. (2019), §2, *Encoder* (both directions); Niculae & Blondel (2017), C.3 (one).
@@ -72,7 +72,7 @@ class LstmEncoder(nn.Module):
         )
 
     def forward(self, source: Tensor, lengths: Tensor) -> Encoding:
-        """Encode symbols ``(batch, source)``, padded with 0, of ``lengths`` ``(batch,)``."""
+        """Encode ids ``(batch, source)``, padded with 0, of ``lengths`` ``(batch,)``."""
         embedded = self.dropout(self.embedding(source))
         with lstm_precision(source.device):
             memory, (hidden, cell) = packed_states(self.lstm, embedded, lengths)
@@ -83,7 +83,7 @@ class LstmEncoder(nn.Module):
 
 @dataclass
 class DecoderState:
-    """State between two steps; every tensor has one row for each hypothesis."""
+    """Decoder state between two steps; every tensor has one row for each hypothesis."""
 
     hidden: tuple[Tensor, ...]  # of each layer, (rows, units)
     cell: tuple[Tensor, ...]  # of each layer, (rows, units)
@@ -101,7 +101,7 @@ class DecoderState:
 
 
 class Decoded(NamedTuple):
-    """Result of several steps: outputs ``o_t``, attention weights, and the state after the last."""
+    """Outputs ``o_t`` and attention weights of several steps, and the state after the last."""
 
     outputs: Tensor  # (rows, steps, units)
     attention: Tensor  # (rows, steps, source)
@@ -109,22 +109,22 @@ class Decoded(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Products of one step, and the dropout masks of each layer's output (None: no dropout)."""
+    """Products of one step, and its dropout masks."""
 
     gates: tuple[StepProduct, ...]
     output: StepProduct
     attention: AttentionProducts
-    masks: Tensor | None
+    masks: Tensor | None  # of the attentional output, then of the inputs of the upper layers
 
 
 class InputFeedingDecoder(nn.Module):
-    r"""Stacked LSTM layers fed with the previous symbol and the previous attentional output.
+    r"""Decoder with LSTM layers that read the previous symbol and attentional output.
 
     .. math:: o_t = \tanh(W^{(o)} [s_t; c_t] + b^{(o)})
 
-    Everything that does not depend on earlier steps is computed for all steps at once: the part
-    of the first layer's gates that comes from the symbols, the dropout masks, and in the backward
-    pass the gradients of all matrices (:mod:`repro.models.seq2seq.step_products`).
+    Everything that does not depend on earlier steps is computed for all steps at once: the
+    contribution of the symbols to the gates of the first layer, the dropout masks, and in the
+    backward pass the gradients of all matrices (:mod:`repro.models.seq2seq.step_products`).
 
     References:
         Peters et al. (2019), §2, *Decoder*; Luong et al. (2015), input feeding.
@@ -147,7 +147,7 @@ class InputFeedingDecoder(nn.Module):
     ) -> DecoderState:
         """Return the initial state: the encoder's last states, and a zero attentional output.
 
-        The mask is true at real source positions; fertilities bound the cumulative attention.
+        ``mask`` is true at real source positions; ``fertility`` bounds the cumulative attention.
         """
         return DecoderState(
             encoding.hidden.unbind(0),
@@ -170,14 +170,14 @@ class InputFeedingDecoder(nn.Module):
         self._take_step = torch.compile(self._step, dynamic=True)
 
     def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:
-        """Compute everything that does not depend on earlier steps."""
+        """Compute everything that does not depend on earlier steps, for all steps at once."""
         rows, steps, embedding_size = embedded.shape
         dtype, units = product_dtype(embedded), self.output.out_features
         first, *upper = cast(Iterable[nn.LSTMCell], self.cells)
-        of_symbol, of_feed = first.weight_ih.split([embedding_size, units], dim=1)
+        symbol_weight, feed_weight = first.weight_ih.split([embedding_size, units], dim=1)
         symbols = embedded.transpose(0, 1).flatten(0, 1)
-        base = F.linear(symbols, of_symbol).to(embedded.dtype) + (first.bias_ih + first.bias_hh)
-        gates = [step_products(base, torch.cat([of_feed, first.weight_hh], 1), steps, dtype)]
+        base = F.linear(symbols, symbol_weight).to(embedded.dtype) + (first.bias_ih + first.bias_hh)
+        gates = [step_products(base, torch.cat([feed_weight, first.weight_hh], 1), steps, dtype)]
         for cell in upper:
             base = (cell.bias_ih + cell.bias_hh).expand(steps * rows, -1)
             matrix = torch.cat([cell.weight_ih, cell.weight_hh], 1)
@@ -198,12 +198,12 @@ class InputFeedingDecoder(nn.Module):
         for layer, gates in enumerate(step.gates):
             if layer > 0 and step.masks is not None:
                 below = below * step.masks[layer]
-            # Input, forget, candidate and output before their activations, (rows, units) each.
-            enter, keep, candidate, leave = gates(below, state.hidden[layer]).chunk(4, dim=-1)
-            memory = keep.sigmoid() * state.cell[layer] + enter.sigmoid() * candidate.tanh()
-            below = leave.sigmoid() * memory.tanh()
+            # Input, forget, cell and output gates before activation, named as in torch.nn.LSTM.
+            i, f, g, o = gates(below, state.hidden[layer]).chunk(4, dim=-1)
+            c = f.sigmoid() * state.cell[layer] + i.sigmoid() * g.tanh()
+            below = o.sigmoid() * c.tanh()
             hidden.append(below)
-            cell.append(memory)
+            cell.append(c)
         context, weights = self.attention(below, state.source, step.attention)
         feed = torch.tanh(step.output(below, context))
         if step.masks is not None:
@@ -213,26 +213,26 @@ class InputFeedingDecoder(nn.Module):
 
 @dataclass
 class TeacherForced:
-    """Scores and attention of a batch whose previous symbols are the gold ones."""
+    """Scores and attention of a batch, given the gold symbols before each target symbol."""
 
     scores: Tensor  # before the output mapping, (batch, target, vocabulary)
     attention: Tensor  # (batch, target, source)
 
 
 class Seq2Seq(nn.Module):
-    """LSTM encoder, input-feeding LSTM decoder, any attention and output mapping.
+    """LSTM encoder and input-feeding LSTM decoder with any attention and output mapping.
 
     Args:
         source_vocabulary: number of source symbols.
         target_vocabulary: number of target symbols.
-        embedding_size: size of source and target symbols.
-        hidden_size: size of every state; even where the encoder reads in both directions.
+        embedding_size: size of source and target embeddings.
+        hidden_size: size of every state; must be even if the encoder is bidirectional.
         layers: number of layers of the encoder and of the decoder.
-        dropout: probability, on embeddings, between layers and on the attentional output.
+        dropout: dropout probability, on embeddings, between layers and on attentional outputs.
         normalizer: turns attention scores into weights.
         output_mapping: turns output scores into probabilities; the loss trains the scores.
-        coverage_vector: attention scores see the cumulative attention through a learned vector.
-        fertility: bounds of the cumulative attention, for a bounded normalizer.
+        coverage_vector: whether scores depend on the cumulative attention by a learned vector.
+        fertility: upper bounds of the cumulative attention, for a bounded normalizer.
         bidirectional: whether the encoder reads in both directions.
 
     References:
@@ -268,8 +268,8 @@ class Seq2Seq(nn.Module):
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> TeacherForced:
         """Score every target symbol given the gold symbols before it.
 
-        Sources, ``(batch, source)``, and targets, ``(batch, target)``, are padded; the latter end
-        in ``</s>``.
+        Sources ``(batch, source)`` and targets ``(batch, target)`` are padded ids; targets end in
+        ``</s>``.
         """
         outputs, attention = self.outputs(source, source_lengths, target)
         return TeacherForced(self.scores(outputs), attention)
@@ -277,7 +277,7 @@ class Seq2Seq(nn.Module):
     def outputs(
         self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return what :meth:`forward` scores, ``(batch, target, hidden)``, and the attention."""
+        """Return the attentional outputs ``(batch, target, hidden)`` and the attention weights."""
         state = self.start(source, length_mask(source_lengths, source.shape[1]))
         begin = target.new_full((target.shape[0], 1), Vocabulary.BOS)
         previous = torch.cat([begin, target[:, :-1]], dim=1)
@@ -285,13 +285,13 @@ class Seq2Seq(nn.Module):
         return decoded.outputs, decoded.attention
 
     def start(self, source: Tensor, source_mask: Tensor) -> DecoderState:
-        """Encode, and return the decoder's initial state (one row for each sentence)."""
+        """Encode a batch and return the initial state of the decoder, one row per sentence."""
         fertility = None if self.fertility is None else self.fertility(source, source_mask)
         encoding = self.encoder(source, source_mask.sum(1))
         return self.decoder.start(encoding, source_mask, fertility)
 
     def step(self, state: DecoderState, previous: Tensor) -> StepOutput[DecoderState]:
-        """Return probabilities of the next symbol; see ``repro.decoding.protocol.StepModel``."""
+        """Return the probabilities of the next symbol; see ``repro.decoding.StepModel``."""
         embedded = self.dropout(self.embedding(previous))
         decoded = self.decoder(state, embedded.unsqueeze(1))
         probs = self.output_mapping(self.scores(decoded.outputs.squeeze(1))).float()

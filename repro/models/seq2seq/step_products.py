@@ -1,4 +1,4 @@
-"""Products of successive steps with the same matrix, whose gradient is computed once."""
+"""Products of successive steps with one matrix, whose gradient is computed once for all steps."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 
 
 def product_dtype(values: Tensor) -> torch.dtype:
-    """Precision of products of ``values``: that of autocast where it is enabled."""
+    """Return the dtype in which to multiply ``values``: that of autocast if it is enabled."""
     device = values.device.type
     if not torch.is_autocast_enabled(device) or values.dtype == torch.float64:
         return values.dtype
@@ -16,7 +16,7 @@ def product_dtype(values: Tensor) -> torch.dtype:
 
 
 def sum_dtype(values: Tensor) -> torch.dtype:
-    """Precision of states and sums: single at least."""
+    """Return the dtype of states and sums of ``values``: float32 at least."""
     return torch.promote_types(values.dtype, torch.float32)
 
 
@@ -25,10 +25,10 @@ class StepProduct(NamedTuple):
 
     base: Tensor  # b_t, (..., rows, out)
     matrix: Tensor  # M, (..., out, in), in the precision of the product
-    inputs: list[Tensor]  # receives x_t, for the gradient of the matrix
+    inputs: list[Tensor]  # x_t is appended, for the gradient of the matrix
 
     def __call__(self, *parts: Tensor) -> Tensor:
-        """Return ``y_t`` in the precision of ``base``, of ``x_t`` in parts, ``(..., rows, in)``."""
+        """Return ``y_t`` in the dtype of ``base``; ``x_t`` is the concatenation of ``parts``."""
         value = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         value = value.to(self.matrix.dtype)
         self.inputs.append(value.detach())
@@ -41,23 +41,22 @@ class StepProduct(NamedTuple):
 def step_products(
     base: Tensor, matrix: Tensor, steps: int, dtype: torch.dtype | None = None
 ) -> list[StepProduct]:
-    r"""Return the products of ``steps`` steps, each of which may depend on those before it.
+    r"""Return the products of ``steps`` steps, whose inputs may depend on earlier steps.
 
-    Autograd alone would add a small product to the gradient of ``M`` at every step. Here the steps
-    treat the matrix as a constant and keep their inputs, and one product of all steps gives
+    Autograd would add one small product per step to the gradient of ``M``. Here the steps treat the
+    matrix as a constant and store their inputs, and one large product gives
 
     .. math:: \nabla M = \sum_t (\nabla y_t)^\top x_t = (\nabla Y)^\top X.
 
-    Every step must be called once. The gradient can be computed once only (no second derivatives).
+    Every product must be called exactly once. Second derivatives are not supported.
 
     Args:
-        base: ``b``, the steps one after the other along the rows, ``(..., steps * rows, out)``.
+        base: ``b`` of all steps, concatenated along the rows, ``(..., steps * rows, out)``.
         matrix: ``M``, shape ``(..., out, in)``.
         steps: number of steps.
-        dtype: precision of the products, by default that of the matrix; sums are in that of
-            ``base``.
+        dtype: dtype of the products, by default that of the matrix; sums have that of ``base``.
     """
-    # One list for each step: a compiled step must not depend on how many came before.
+    # One list per step: a compiled step must not depend on the number of steps before it.
     inputs: list[list[Tensor]] = [[] for _ in range(steps)]
     base = _MatrixGradient.apply(inputs, base, matrix)
     constant = matrix.detach().to(dtype or matrix.dtype)
@@ -66,9 +65,9 @@ def step_products(
 
 
 class _MatrixGradient(torch.autograd.Function):
-    """Identity of ``base``, through whose gradient all steps pass; adds that of the matrix.
+    """Identity function of ``base`` whose backward pass also computes the gradient of the matrix.
 
-    The lists of ``inputs`` are filled by the steps between the forward and the backward pass.
+    The gradients of all steps meet in ``base``; the steps fill ``inputs`` before the backward pass.
     """
 
     @staticmethod
@@ -80,7 +79,7 @@ class _MatrixGradient(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor | None]:
-        """Return the gradients of ``base`` and, by one product, of the matrix."""
+        """Return the gradient of ``base`` and, from one product, that of the matrix."""
         if not ctx.needs_input_grad[2]:
             return None, gradient, None
         inputs = torch.cat([value for step in ctx.inputs for value in step], dim=-2)

@@ -1,4 +1,4 @@
-"""Corpus, training, decoding and scoring of one multilingual inflection model, or an ensemble."""
+"""Corpus, training, decoding and scoring of a multilingual inflection model or an ensemble."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _BATCH = 32
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its vocabularies, built from the training split, and its splits as ids."""
+    """Corpus with its vocabularies, built from the training split, and its splits as ids."""
 
     corpus: SigmorphonCorpus
     source: Vocabulary
@@ -52,19 +52,19 @@ class EncodedCorpus:
 
 
 def identify(config: MorphologyRun) -> CorpusIdentity:
-    """Read (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
+    """Read (or generate) the corpus of a configuration and return its identity."""
     own = own_folder(config)
     name = config.data.corpus if own is None else own.name
     return CorpusIdentity(name, _load(*_key(config)).fingerprint)
 
 
 def encode_corpus(config: MorphologyRun) -> EncodedCorpus:
-    """Vocabularies and ids of the corpus of a configuration."""
+    """Read the corpus of a configuration, build its vocabularies and convert symbols to ids."""
     return _encode(*_key(config))
 
 
 def _key(config: MorphologyRun) -> tuple[Path, str | None, tuple[str, ...] | None]:
-    """Folder of the corpus, the setting (none of word lists of your own), and the languages."""
+    """Return folder, setting (``None`` for user-supplied word lists) and languages to read."""
     task, own = config.task, own_folder(config)
     languages = None if task.languages is None else tuple(sorted(task.languages))
     if own is not None:
@@ -95,7 +95,7 @@ def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Example:
-    """An inflection of a split, with its position in it."""
+    """Inflection of a split, with its position in the split."""
 
     split: str
     index: int
@@ -103,7 +103,7 @@ class Example:
     pair: Pair
 
     def described(self) -> dict[str, Any]:
-        """Return what rows about this example begin with, values of JSON."""
+        """Return the fields that rows about this example start with, as JSON values."""
         return {
             "index": self.index,
             "split": self.split,
@@ -122,15 +122,15 @@ def _examples(data: EncodedCorpus, split: str) -> list[Example]:
 
 
 class MorphologyTask(Seq2SeqTask):
-    """A model for all languages of a corpus; see ``repro.tasks.protocol.Task``.
+    """Untrained model for all languages of a corpus; see ``repro.tasks.protocol.Task``.
 
     Args:
         config: configuration of the run. The first ``task.stored_examples`` validation examples of
             each language are stored, and the examples of any split that ``task.shown`` names.
-        device: device of the model, which is untrained at first.
+        device: device of the model.
 
     Raises:
-        DataError: the file of the rule baseline lies beside the corpus and is malformed.
+        DataError: the folder of the corpus has a malformed file of the rule baseline.
     """
 
     selectors = MorphologyConfig.selectors
@@ -154,7 +154,7 @@ class MorphologyTask(Seq2SeqTask):
         for language in data.corpus.languages:
             own = [example for example in dev if example.inflection.language == language]
             self.shown += own[: config.task.stored_examples]
-        # Examples of any split with a lemma, or lemma and form, that are to be shown.
+        # An entry of ``task.shown`` is a lemma, or a lemma and its form.
         keys = {sentence_key(text) for text in config.task.shown}
         stored = {example.index for example in self.shown}
         for split in ("dev", "test", "train") if keys else ():
@@ -165,7 +165,7 @@ class MorphologyTask(Seq2SeqTask):
                     self.shown.append(example)
 
     def validate(self) -> Validation:
-        """Teacher-forced loss and nonzero weights, and mean accuracy over languages (greedy)."""
+        """Compute teacher-forced loss and sparsity, and mean accuracy over languages (greedy)."""
         statistics = self.validation_statistics()
         found = self.search(self.model, self.data.dev, beam_size=1)
         forms = InflectedForms(self.data.corpus.dev, self._texts(found))
@@ -173,14 +173,14 @@ class MorphologyTask(Seq2SeqTask):
         return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Beam search on validation and test data, certificates, sparsity, stored examples."""
+        """Score beam search and sparsity; write predictions, statistics and examples."""
         statistics = self.validation_statistics()
         scores = self.evaluate_model(self.model, folder)
         scores["dev/loss"] = statistics.loss
         return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
 
     def evaluate_model(self, model: StepModel[Any], folder: RunFolder) -> Scores:
-        """Beam search with this model or an ensemble; predictions and examples go into a folder."""
+        """Score beam search with this model or an ensemble; write predictions and examples."""
         whole = Evaluation(dict(self.baseline), {})
         for split in ("dev", "test"):
             examples: list[Inflection] = getattr(self.data.corpus, split)
@@ -202,12 +202,12 @@ class MorphologyTask(Seq2SeqTask):
         return whole.values
 
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
-        """The best form of each example; empty where nothing was found."""
+        """Return the best form of each example, empty if the search found none."""
         ids = [result.hypotheses[0].tokens if result.hypotheses else [] for result in results]
         return ["".join(self.data.target.decode(tokens)) for tokens in ids]
 
     def store_examples(self, model: StepModel[Any], folder: RunFolder) -> None:
-        """Write ``hypotheses.jsonl`` and ``attention.jsonl`` of the examples for figures."""
+        """Write hypotheses and attention of the examples that figures may show."""
         hypotheses, attention = [], []
         for start in range(0, len(self.shown), _BATCH):
             examples = self.shown[start : start + _BATCH]
@@ -239,7 +239,7 @@ class MorphologyTask(Seq2SeqTask):
         folder.write_attention(attention)
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """One symbol for each id, so that they stay in step with probabilities and weights."""
+        """Return one symbol per id, unlike ``decode``, to match probabilities and weights."""
         return [self.data.target.tokens[i] for i in ids]
 
 

@@ -21,14 +21,14 @@ DIRECTIONS = ("premise_to_hypothesis", "hypothesis_to_premise")
 
 
 class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
-    """ESIM, whose two sentences are aligned word by word or by a structure."""
+    """ESIM with attention word by word or with a structured alignment of the two sentences."""
 
     nonzeros = "alignment_nonzeros"
     classifier = Esim
 
     @staticmethod
     def weighting(config: NliAlignmentRun) -> Aligner:
-        """The aligner of the run; that of words takes its mapping."""
+        """Create the aligner that ``model.alignment`` names; only ``words`` uses the mapping."""
         model = config.model
         if model.alignment == "words":
             return WordAligner(build_mapping(config.mapping))
@@ -36,21 +36,21 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
         return structured(model.max_iter)
 
     def count_weights(self, found: AlignedLabels, batch: NliBatch) -> tuple[int, int]:
-        """Pairs of words with nonzero weight, and pairs of words, both directions together."""
+        """Count word pairs with nonzero weight and all word pairs, summed over both directions."""
         return int(found.alignment.nonzeros.sum()), int(found.alignment.cells.sum())
 
     def describe_weights(self, found: AlignedLabels, batch: NliBatch) -> list[dict[str, Any]]:
-        """Weights in both directions, and the structures behind them, the heaviest first.
+        """Return the weights in both directions and their structures, largest weight first.
 
-        A structure of the first direction, and a matching, names the partner of each word of the
-        premise; one of the second direction that of each word of the hypothesis. -1 is no partner.
+        ``partners`` has one entry per word of the premise or, for structures from hypothesis to
+        premise, of the hypothesis: the position of its partner, or -1 if it has none.
         """
         alignment, rows = found.alignment, []
         for place, (m, n) in enumerate(alignment.lengths.tolist()):
             forth = alignment.premise_to_hypothesis[place, :m, :n].float().tolist()
             back = alignment.hypothesis_to_premise[place, :n, :m].float().tolist()
             structures = {}
-            # A matching is one solution for both directions.
+            # A matching is one solution for both directions, stored under the first.
             for name, solution, size in zip(DIRECTIONS, alignment.solutions, (m, n), strict=False):
                 partners = solution.structures[place, :, :size].tolist()
                 kept = heaviest(solution.weights[place].tolist(), partners)

@@ -25,11 +25,11 @@ from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_
 _log = logging.getLogger(__name__)
 
 METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
-"""Path of METEOR in data_dir; without it there is no METEOR score."""
+"""Path of METEOR 1.5 below ``config.corpus_path``; without it there is no METEOR 1.5 score."""
 
 
 class NmtTask(TextPairsTask):
-    """Translation from one language to another."""
+    """Machine translation from one language to another."""
 
     def __init__(self, config: NmtRun, device: torch.device) -> None:
         super().__init__(config, parallel_corpus(config), device)
@@ -37,18 +37,18 @@ class NmtTask(TextPairsTask):
         self.meteor_jar = jar if jar.is_file() else None
 
     def quality(self, outputs: Sequence[Words]) -> float:
-        """Tokenised BLEU on the validation data; ``task.tuned_metric`` may lower-case it."""
+        """Return ``task.tuned_metric``, a BLEU of tokenised text, on the validation data."""
         return METRICS[self.tuned_metric].value(Translations(outputs, self._references("dev")))
 
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
-        """BLEU of several kinds, REP, DROP, METEOR of NLTK for English, METEOR 1.5 by its program.
+        """Compute BLEU variants, REP, DROP, METEOR 1.5 if installed, and for English NLTK's METEOR.
 
         References:
             Malaviya et al. (2018), §5.
         """
         corpus, plain = self.data.corpus, None
         if not corpus.tokenised:
-            # Translations as plain text, and the references before they were tokenised.
+            # BLEU of plain text compares with the references as they were before tokenization.
             detokenise = moses_detokeniser(corpus.target)
             gold = [target for _, target in read_pairs(corpus.splits[split])]
             plain = [detokenise(" ".join(words)) for words in outputs], gold
@@ -63,7 +63,7 @@ class NmtTask(TextPairsTask):
         )
         found = score_outputs(split, texts)
         if self.meteor_jar is not None and corpus.target != LANGUAGE:
-            # The parameters of other languages are known to the program alone.
+            # score_outputs covers English; only the program has parameters of other languages.
             score = meteor(*texts.lines, jar=self.meteor_jar, language=corpus.target)
             found.values[f"{split}/meteor"] = score
         return found
@@ -74,7 +74,7 @@ class NmtTask(TextPairsTask):
 
 @lru_cache(maxsize=2)
 def trained_aligner(train: ParallelText) -> TwoWayAligner:
-    """Train the aligner of new text on the words of a training corpus, once for each process."""
+    """Train an aligner for new text on a training corpus, once per process."""
     pairs = ((source.split(), target.split()) for source, target in read_pairs(train))
     return train_two_way(pairs).pruned()
 
@@ -82,14 +82,14 @@ def trained_aligner(train: ParallelText) -> TwoWayAligner:
 def _align(
     aligner: TwoWayAligner, sources: Sequence[Sequence[str]], outputs: Sequence[Sequence[str]]
 ) -> list[Links]:
-    """Links of each pair; an empty output has none."""
+    """Return the links of each pair; an empty output, which aligners refuse, has none."""
     pairs = [pair for pair in zip(sources, outputs, strict=True) if pair[1]]
     found = iter(aligner.align(pairs)) if pairs else iter(())
     return [next(found) if output else frozenset() for output in outputs]
 
 
 def identify(config: NmtRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
+    """Find (or generate) the corpus of a configuration and return its identity."""
     corpus = parallel_corpus(config)
     return CorpusIdentity(f"{corpus.name} {corpus.source}-{corpus.target}", corpus.fingerprint)
 
@@ -98,7 +98,7 @@ def parallel_corpus(config: NmtRun) -> ParallelCorpus:
     """Find the files of the corpus of a configuration.
 
     Raises:
-        DataError: there is no such corpus, it is missing or has another size.
+        DataError: the corpus is unknown, missing or not of the expected size.
     """
     data, own = config.data, own_folder(config)
     if own is not None:
@@ -126,8 +126,8 @@ def _open(
 def check(config: NmtRun) -> None:
     """Prepare the corpus of a configuration; see :func:`~repro.tasks.text_pairs.check_text`.
 
-    Where a paper counts the training pairs that are short enough, another number is warned of: the
-    lengths depend on tokeniser and subwords, so it is no sign of a damaged corpus.
+    If the paper reports the number of training pairs that are short enough, a different number is
+    logged as a warning: lengths depend on tokeniser and subwords, so the corpus may be intact.
     """
     data = config.data
     prepared = check_text(config, parallel_corpus(config))

@@ -1,4 +1,4 @@
-"""Treebank, training and evaluation of one dependency parser."""
+"""Treebank, training and evaluation of a dependency parser."""
 
 import time
 import warnings
@@ -45,7 +45,7 @@ from repro.training.protocol import Validation
 
 @dataclass(frozen=True)
 class EncodedTreebank:
-    """A treebank with the vocabularies of its training data, and its splits as ids."""
+    """Treebank with the vocabularies of its training data, and its splits as ids."""
 
     treebank: Treebank
     encoder: TreeEncoder
@@ -55,11 +55,11 @@ class EncodedTreebank:
 
 
 def identify(config: ParsingRun) -> CorpusIdentity:
-    """Read (or generate) the treebank of a configuration, and name it.
+    """Read (or generate) the treebank of a configuration and return its identity.
 
     Raises:
-        DataError: it is missing, incomplete, malformed, or has no tags in the column of
-            ``task.tags``.
+        DataError: the treebank is missing, incomplete or malformed, or has no tags in the column
+            that ``task.tags`` names.
     """
     treebank = _load(*_key(config))
     check_tags(treebank, config.task.tags.upper())
@@ -67,12 +67,12 @@ def identify(config: ParsingRun) -> CorpusIdentity:
 
 
 def encode_treebank(config: ParsingRun) -> EncodedTreebank:
-    """Vocabularies and ids of the treebank of a configuration."""
+    """Read the treebank of a configuration, build its vocabularies and convert words to ids."""
     return _encode(*_key(config), config.task.tags.upper())
 
 
 def _key(config: ParsingRun) -> tuple[Path, str, bool]:
-    """Folder of the treebank, its name, and whether its size is checked."""
+    """Return folder and name of the treebank, and whether its size is checked."""
     data, own = config.data, own_folder(config)
     if own is not None:
         return own, own.name, False
@@ -95,36 +95,36 @@ def _encode(folder: Path, name: str, check_size: bool, tags: str) -> EncodedTree
 
 
 Distribution = list[list[float]]
-"""Values with how often they occur, by rising value."""
+"""Pairs of a value and its number of occurrences, by increasing value."""
 
 
 @dataclass
 class CandidateStatistics:
-    """Sparsity of SparseMAP solutions, one value for each sentence.
+    """Sparsity of SparseMAP solutions, one value per sentence.
 
     Attributes:
         trees: number of trees with nonzero weight.
-        parents: heads with nonzero marginal probability, averaged over the words of the sentence.
+        parents: mean number of heads per word with nonzero marginal probability.
     """
 
     trees: list[int] = field(default_factory=list)
     parents: list[float] = field(default_factory=list)
 
     def add(self, solution: Solution, lengths: Tensor) -> None:
-        """Count the solutions of one batch."""
+        """Append the sentences of one batch."""
         self.trees += (solution.weights > 0).sum(1).tolist()
         heads = (solution.marginals > 0).sum((1, 2)).cpu()
         self.parents += (heads / lengths).tolist()
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Statistics of the sentences of all parts."""
+        """Concatenate statistics."""
         return cls(
             [n for one in parts for n in one.trees], [n for one in parts for n in one.parents]
         )
 
     def means(self) -> dict[str, float]:
-        """Means over sentences, and the share of sentences with a single tree in percent."""
+        """Return the means over sentences and the percentage of sentences with a single tree."""
         count = len(self.trees)
         return {
             "trees": sum(self.trees) / count,
@@ -133,7 +133,7 @@ class CandidateStatistics:
         }
 
     def distributions(self) -> dict[str, Distribution]:
-        """Shares of examples by number of trees, and by number of parents, to 0.01."""
+        """Count sentences by number of trees, and by number of parents rounded to 0.01."""
         counts = {
             "trees_counts": Counter[float](self.trees),
             "parents_counts": Counter(round(value, 2) for value in self.parents),
@@ -142,10 +142,10 @@ class CandidateStatistics:
 
 
 def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
-    """Heads of the words of each sentence, without root and padding.
+    """Return the heads of the words of each sentence, without root and padding.
 
     Args:
-        vertices: shape ``(B, n + 1)``, as ``Arborescence.map`` returns them.
+        vertices: heads with root and padding as in ``Arborescence.map``, shape ``(B, n + 1)``.
         lengths: number of words, shape ``(B,)``.
     """
     pairs = zip(vertices.tolist(), lengths.tolist(), strict=True)
@@ -153,7 +153,7 @@ def heads_of(vertices: Tensor, lengths: Tensor) -> list[list[int]]:
 
 
 def weighted_trees(solution: Solution, lengths: Tensor) -> list[list[dict[str, Any]]]:
-    """The trees of each sentence with nonzero weight, the heaviest first."""
+    """Return the trees of each sentence with nonzero weight, largest weight first."""
     instances = zip(
         solution.weights.tolist(), solution.structures.tolist(), lengths.tolist(), strict=True
     )
@@ -168,12 +168,12 @@ def weighted_trees(solution: Solution, lengths: Tensor) -> list[list[dict[str, A
 
 @dataclass(frozen=True)
 class Analysis:
-    """Output of the model for a split.
+    """Predictions of the model for a split.
 
     Attributes:
         heads: heads of the best tree of each sentence.
-        loss: mean over sentences.
-        candidates: sparsity of SparseMAP solutions, for the SparseMAP losses alone.
+        loss: mean loss per sentence.
+        candidates: sparsity of SparseMAP solutions; ``None`` unless trained with a SparseMAP loss.
     """
 
     heads: list[list[int]]
@@ -182,7 +182,7 @@ class Analysis:
 
 
 class ParsingTask:
-    """An arc-factored parser, at first untrained; see ``repro.tasks.protocol.Task``."""
+    """Untrained arc-factored parser with its data; see ``repro.tasks.protocol.Task``."""
 
     selectors = ParsingConfig.selectors
 
@@ -205,17 +205,17 @@ class ParsingTask:
         self.criterion = build_structured_loss(config.loss, trained)
         self.structure = Arborescence(single_root=self.settings.single_root)
         sparse = isinstance(config.loss, SparseMAPLossConfig)
-        # The trees whose SparseMAP solutions are analysed; other losses have none.
+        # Structure whose SparseMAP solutions are analysed, for SparseMAP losses only.
         self.candidates = trained if sparse else None
 
     def batches(self, epoch: int) -> LazyBatches[TreeBatch]:
-        """Training batches of one epoch."""
+        """Return the training batches of one epoch."""
         lengths = [len(tree.words) for tree in self.data.train]
         size = self.config.training.batch_size
         return self._lazy(self.data.train, epoch_batches(lengths, size, self.config.seed, epoch))
 
     def ordered(self, trees: Sequence[Tree]) -> LazyBatches[TreeBatch]:
-        """Evaluation batches, every sentence once."""
+        """Return evaluation batches that hold every sentence once."""
         lengths = [1 + len(tree.words) for tree in trees]
         batches = word_batches(lengths, self.settings.evaluation_words)
         return self._lazy(trees, batches)
@@ -225,7 +225,7 @@ class ParsingTask:
         return LazyBatches(batches, lambda rows: collate_trees(trees, rows).to(self.device), summed)
 
     def loss(self, batch: TreeBatch) -> tuple[Tensor, Tensor]:
-        """Return the loss of the batch, and its number of words."""
+        """Return the loss of a batch and its number of words."""
         scores = self.scores(batch)
         started = time.perf_counter()
         losses = self.losses(scores, batch)
@@ -235,13 +235,13 @@ class ParsingTask:
         return total, batch.lengths.sum().to(self.device)
 
     def scores(self, batch: TreeBatch) -> Tensor:
-        """Arc scores of a batch in single precision."""
+        """Compute the arc scores of a batch, in float32."""
         with autocast(self.config, self.device):
             scores: Tensor = self.model(batch.words, batch.tags, batch.lengths)
         return scores.float()
 
     def validate(self) -> Validation:
-        """Attachment of predicted trees, mean loss, and how sparse SparseMAP's solutions are."""
+        """Compute the attachment score, mean loss and sparsity of SparseMAP on validation data."""
         found = self.analyse(self.data.dev)
         metrics = {"uas": METRICS["uas"].value(_parsed(self.data.dev, found))}
         details: dict[str, Distribution] = {}
@@ -250,7 +250,7 @@ class ParsingTask:
             details = found.candidates.distributions()
             trees, count = self.data.train, self.settings.compared
             if count:
-                # Sparsity on some training sentences, beside that on validation data.
+                # Compare with the sparsity on evenly spaced training sentences.
                 step = max(1, len(trees) // count)
                 training = self.analyse(trees[::step][:count]).candidates
                 assert training is not None
@@ -259,7 +259,7 @@ class ParsingTask:
         return Validation(found.loss, metrics, details)
 
     def evaluate(self, folder: RunFolder) -> Scores:
-        """Attachment on validation and test data, sparsity, stored trees and candidates."""
+        """Score validation and test data; write trees, statistics and candidate trees."""
         treebank = self.data.treebank
         dev, test = self.analyse(self.data.dev), self.analyse(self.data.test)
         whole = score_outputs("dev", _parsed(self.data.dev, dev))
@@ -276,9 +276,9 @@ class ParsingTask:
 
     @torch.no_grad()
     def analyse(self, trees: Sequence[Tree]) -> Analysis:
-        """Predict every sentence of a split; the model should be in evaluation mode.
+        """Parse every sentence of a split; the model must be in evaluation mode.
 
-        Where several processes train one run, each parses its share of the batches.
+        If a run has several processes, each parses its share of the batches.
         """
         heads: dict[int, list[int]] = {}
         candidates, total = CandidateStatistics(), 0.0
@@ -298,14 +298,13 @@ class ParsingTask:
         )
 
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
-        """Loss of each sentence."""
+        """Compute the loss of each sentence."""
         losses: Tensor = self.criterion(scores, batch.heads, lengths=batch.lengths)
         return losses
 
     @torch.no_grad()
     def candidate_rows(self) -> list[dict[str, Any]]:
-        """The candidate trees of the validation sentences that figures may show."""
-        # The first validation sentences, and those that are to be shown.
+        """Return the candidate trees of the validation sentences that figures may show."""
         sentences, shown = self.data.treebank.dev, self.settings.shown
         texts = [" ".join(sentence.column("FORM")) for sentence in sentences]
         first = self.settings.stored_examples
@@ -331,7 +330,7 @@ class ParsingTask:
         return sorted(rows, key=lambda row: int(row["index"]))
 
     def _solve(self, scores: Tensor, batch: TreeBatch) -> Solution:
-        """Solve SparseMAP for analysis; a sentence may stop at ``task.candidate_iterations``."""
+        """Solve SparseMAP in at most ``task.candidate_iterations`` steps, without warnings."""
         assert self.candidates is not None
         most = self.settings.candidate_iterations
         with warnings.catch_warnings():

@@ -12,22 +12,22 @@ from repro.tasks.protocol import TaskSpec
 
 
 class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
-    """Attention from the hypothesis to the words of the premise."""
+    """Classifier with attention from the hypothesis to the words of the premise."""
 
     nonzeros = "premise_nonzeros"
     classifier = AttentionClassifier
 
     @staticmethod
     def weighting(config: SnliRun) -> ProbabilityMap:
-        """The mapping of the run."""
+        """Create the mapping of the run."""
         return build_mapping(config.mapping)
 
     def count_weights(self, found: AttendedLabels, batch: NliBatch) -> tuple[int, int]:
-        """Words of the premise with nonzero weight, and words of the premise."""
+        """Return the number of premise words with nonzero weight and of all premise words."""
         return int((found.attention != 0).sum()), int(batch.premise_lengths.sum())
 
     def describe_weights(self, found: AttendedLabels, batch: NliBatch) -> list[dict[str, Any]]:
-        """The weight of each word of the premise."""
+        """Return the weight of each word of the premise."""
         lengths = batch.premise_lengths.tolist()
         pairs = zip(found.attention.float().tolist(), lengths, strict=True)
         return [{"weights": row[:length]} for row, length in pairs]

@@ -18,18 +18,18 @@ from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_
 
 
 class SummarizationTask(TextPairsTask):
-    """Titles from sentences."""
+    """Generation of titles from sentences."""
 
     def __init__(self, config: SummarizationRun, device: torch.device) -> None:
         super().__init__(config, summary_corpus(config), device)
 
     def quality(self, outputs: Sequence[Words]) -> float:
-        """Mean of the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on the validation data."""
+        """Average the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on validation data."""
         texts = self._summaries("dev", outputs)
         return fmean(METRICS[name].value(texts) for name in ("rouge1", "rouge2", "rougeL"))
 
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
-        """F scores of every kind, and precision and recall of ROUGE-L, cut and whole.
+        """Compute the ROUGE metrics, of summaries cut to 75 bytes and of whole ones.
 
         References:
             Niculae & Blondel (2017), §4.3, Tables 6 and 7.
@@ -45,7 +45,7 @@ class SummarizationTask(TextPairsTask):
 
 
 def identify(config: SummarizationRun) -> CorpusIdentity:
-    """Find (or generate) the corpus of a configuration, and name it; see ``TaskSpec``."""
+    """Find (or generate) the corpus of a configuration and return its identity."""
     corpus = summary_corpus(config)
     name = config.data.corpus if config.data.folder is None else corpus.name
     return CorpusIdentity(name, corpus.fingerprint)
@@ -60,7 +60,7 @@ def summary_corpus(config: SummarizationRun) -> ParallelCorpus:
     """Find the files of the corpus of a configuration.
 
     Raises:
-        DataError: it is missing or has another size.
+        DataError: the corpus is missing or not of the expected size.
     """
     data, own = config.data, own_folder(config)
     if own is not None:
