@@ -56,7 +56,7 @@ class FenchelYoungLoss(nn.Module):
 
     with ``z̄`` the mean allowed score. It is ``L(z, q)`` up to the constant ``Ω(q) - Ω(e_y)``, so
     the gradient is ``p - q``; for softmax it is torch's smoothed cross-entropy. ``Ω(e_y)`` is zero
-    for all mappings except fusedmax, and assumed to be zero for those of :func:`regularized`.
+    for all mappings except fusedmax and those of :func:`regularized`.
 
     Args:
         mapping: defines ``p`` and ``Ω``; a learnable alpha receives its gradient.

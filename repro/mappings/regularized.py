@@ -263,6 +263,10 @@ class Regularized(ProbabilityMap):
         """Return ``γ Ω(p)``; no constant is added to make it zero on one-hot distributions."""
         return self.problem.gamma * self.problem.omega(probs.movedim(dim, -1))
 
+    def omega_one_hot(self, centred: Tensor, chosen: Tensor, dim: int = -1) -> Tensor:
+        """Return ``γ Ω(e_y)``, which need not be zero."""
+        return self.omega(torch.zeros_like(centred).scatter(dim, chosen, 1.0), dim).detach()
+
 
 class _RegularizedFunction(Function):
     """Maximiser along the last axis; its Jacobian is that of Proposition 1."""

@@ -25,6 +25,7 @@ from repro.mappings import (
     Sparsemax,
     SqPnormMax,
     entmax,
+    regularized,
     sparsemax,
 )
 
@@ -140,6 +141,18 @@ def test_zero_only_at_the_target(mapping):
     losses = FenchelYoungLoss(mapping, reduction="none")(scores * 3, target)
     right = (mapping(scores * 3) == one_hot(target)).all(-1)
     assert torch.equal(losses == 0, right)
+
+
+@pytest.mark.parametrize("constant", [0.0, -0.5, 3.0])
+def test_a_constant_of_the_regulariser_changes_nothing(constant):
+    """Ω(e_y) is ½ plus the constant, zero for the second alone."""
+    own = regularized(lambda p: p.square().sum(-1) / 2 + constant, tolerance=1e-9)
+    scores, target = draw(20)
+    losses = FenchelYoungLoss(own, reduction="none")(scores, target)
+    expected = SparsemaxLoss(reduction="none")(scores, target)
+    torch.testing.assert_close(losses, expected, rtol=0, atol=1e-8)
+    (slope,) = torch.autograd.grad(losses.sum(), scores)
+    torch.testing.assert_close(slope, sparsemax(scores) - one_hot(target), rtol=0, atol=1e-8)
 
 
 def test_gradient_is_the_error(mapping):
