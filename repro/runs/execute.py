@@ -394,7 +394,13 @@ def evaluate_ensemble(members: Sequence[Job], command: str) -> RunFolder:
     Args:
         members: runs that differ in their seed only, all done.
         command: the command line, for the record.
+
+    Raises:
+        ValueError: a member is not done.
     """
+    waiting = [member.run_id for member in members if member.folder.status != "done"]
+    if waiting:  # the weights of an unfinished run would enter a record that is kept
+        raise ValueError(f"these members are not done: {', '.join(waiting)}")
     names, config = [member.run_id for member in members], members[0].config
     folder = run_folder(config.results_path, config.scale.name, ensemble_id(names))
     if is_finished(folder):

@@ -2,6 +2,7 @@ import json
 import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from repro.data.sigmorphon import load
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.inflection import InflectedForms
 from repro.results import Record, RunFolder, read_record, record_path
-from repro.runs.execute import execute, locate
+from repro.runs.execute import evaluate_ensemble, execute, locate
 from repro.runs.locking import run_lock
 
 
@@ -159,3 +160,12 @@ def test_history_is_one_row_for_each_epoch_after_an_interruption(
     outcome = execute(compose_run(tiny))
     lines = (outcome.folder / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2]
+
+
+def test_an_ensemble_of_members_that_are_not_done_is_refused() -> None:
+    done, failed = (
+        SimpleNamespace(run_id=name, folder=SimpleNamespace(status=name))
+        for name in ("done", "failed")
+    )
+    with pytest.raises(ValueError, match=r": failed$"):
+        evaluate_ensemble([done, failed], "command")  # type: ignore[list-item]

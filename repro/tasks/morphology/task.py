@@ -194,6 +194,10 @@ class MorphologyTask(Seq2SeqTask):
             # Lines "lemma TAB form TAB tags", one file for each language.
             lines = dict.fromkeys(self.data.corpus.languages, "")
             for example, form in zip(examples, predicted, strict=True):
+                if "\t" in form or "\n" in form:
+                    raise ValueError(
+                        f"prediction {form!r} for {example.lemma!r} does not fit in a TSV"
+                    )
                 lines[example.language] += f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
             for language, text in lines.items():
                 write_if_changed(folder.predictions_file(split, language), text.encode())
