@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from torch.autograd import Function, forward_ad
 
 from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.mappings._arguments import allowed_scores, centre, integer, is_concrete, number
+from repro.mappings._arguments import (
+    allowed_scores,
+    centre,
+    check_classes,
+    integer,
+    is_concrete,
+    number,
+)
 from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings.kernels import dispatch
@@ -31,12 +38,6 @@ def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tens
         return losses
     total = losses.sum()
     return total / (~ignored).sum().clamp(min=1) if reduction == "mean" else total
-
-
-def check_classes(target: Tensor, size: int) -> None:
-    """Raise ``IndexError`` unless all targets are classes; skipped if reading values has a cost."""
-    if is_concrete(target) and bool(((target < 0) | (target >= size)).any()):
-        raise IndexError(f"targets must be in [0, {size}) or the ignored value")
 
 
 class FenchelYoungLoss(nn.Module):
@@ -243,7 +244,7 @@ def fused_losses(
         IndexError: a target is not a class.
     """
     order = order_of(mapping)
-    if order is None or scores.numel() == 0 or not is_concrete(scores):
+    if order is None or order < 0 or scores.numel() == 0 or not is_concrete(scores):
         return None
     if not dispatch.has_kernel(scores) or forward_ad._current_level >= 0:  # no forward mode
         return None
@@ -288,13 +289,8 @@ class EntmaxLossFunction(Function):
         if grads[0] is not None:
             each = grads[0] if count is None else grads[0] / count
             each = each.expand(target.shape)
-            if dispatch.differentiable_once(probs, each):
-                moved = dispatch.launch("entmax_loss_backward", probs, target, each, ctx.ignored)
-            else:
-                skipped = target == ctx.ignored
-                weight = each.masked_fill(skipped, 0.0).unsqueeze(-1)
-                chosen = target.masked_fill(skipped, 0).unsqueeze(-1)
-                moved = (weight * probs).scatter_add(-1, chosen, -weight)
+            call = dispatch.backward_implementation(probs, each)
+            moved = call("entmax_loss_backward", probs, target, each, ctx.ignored)
         if grads[1] is not None:
             bent = apply_jacobian(probs, ctx.order, grads[1])[0]
             moved = bent if moved is None else moved + bent
