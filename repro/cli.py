@@ -95,6 +95,9 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    kernels = os.environ.get("REPRO_KERNELS") or "auto"
+    if kernels not in ("auto", "torch", "require"):  # mappings refuse it when they are imported
+        raise UserError(f"REPRO_KERNELS is {kernels!r}; expected auto, torch or require")
     if arguments[:1] == ["run"]:  # all further arguments are Hydra's
         if {"-h", "--help"} & set(arguments):
             from repro.config.completion import run_help

@@ -6,7 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function, forward_ad
 
-from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings import (
+    Csoftmax,
+    Csparsemax,
+    Entmax,
+    Entmax15,
+    ProbabilityMap,
+    Softmax,
+    Sparsemax,
+)
 from repro.mappings._arguments import (
     allowed_scores,
     centre,
@@ -123,7 +131,7 @@ class FenchelYoungLoss(nn.Module):
         ignored = target == self.ignore_index
         chosen = target.masked_fill(ignored, 0)
         check_classes(chosen, scores.size(-1))
-        probs, chosen = self.mapping(wide), chosen.unsqueeze(-1)
+        probs, chosen = self.mapping(wide, dim=-1), chosen.unsqueeze(-1)
         centred, _ = centre(wide.detach(), -1)
         best = self.mapping.conjugate_centered(centred, probs, -1)
         omega = self.mapping.omega_one_hot(centred, chosen)
@@ -176,6 +184,27 @@ class EntmaxLoss(FenchelYoungLoss):
         super().__init__(Entmax(alpha), ignore_index, reduction, label_smoothing)
 
 
+class Entmax15Loss(EntmaxLoss):
+    """Fenchel–Young loss of 1.5-entmax."""
+
+    def __init__(
+        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
+    ) -> None:
+        super().__init__(1.5, ignore_index, reduction, label_smoothing)
+
+
+def sparsemax_loss(scores: Tensor, target: Tensor) -> Tensor:
+    """Return the :class:`SparsemaxLoss` of each row."""
+    losses: Tensor = SparsemaxLoss(reduction="none")(scores, target)
+    return losses
+
+
+def entmax15_loss(scores: Tensor, target: Tensor) -> Tensor:
+    """Return the :class:`Entmax15Loss` of each row."""
+    losses: Tensor = Entmax15Loss(reduction="none")(scores, target)
+    return losses
+
+
 class _WithGradient(DifferentiableFunction):
     """Attach the gradient ``p - q`` in the scores to losses computed without one."""
 
@@ -226,7 +255,7 @@ class _WithGradient(DifferentiableFunction):
 def order_of(mapping: ProbabilityMap) -> float | None:
     """Return ``r = α - 1`` if there is a fused loss for the mapping, else None."""
     kind = type(mapping)
-    if kind is Entmax and isinstance(mapping.alpha, float):
+    if kind in (Entmax, Entmax15) and isinstance(mapping.alpha, float):
         return mapping.alpha - 1.0
     if kind is Softmax and mapping.gamma == 1:
         return 0.0

@@ -390,7 +390,8 @@ def bounded_value(
     probs, status = BoundedFunction.run(scores, upper, total, order, math.inf)
     held = probs.detach()
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), -1)
-    best = (held * centred).sum(-1) - tsallis(held, order, -1) + (total * top).squeeze(-1)
+    shifted = torch.where(torch.as_tensor(total, device=top.device) == 0, 0.0, total * top)
+    best = (held * centred).sum(-1) - tsallis(held, order, -1) + shifted.squeeze(-1)
     # Heights are ``z - Ω'(p)``, shifted to be finite; interior entries have the same, the level.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)

@@ -55,7 +55,7 @@ def softmax(
 
 
 def sparsemax(
-    scores: Tensor, *, gamma: float = 1.0, mask: Tensor | None = None, dim: int = -1
+    scores: Tensor, dim: int = -1, *, gamma: float = 1.0, mask: Tensor | None = None
 ) -> Tensor:
     r"""Project scores onto the probability simplex.
 
@@ -63,9 +63,9 @@ def sparsemax(
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        dim: the axis that becomes a distribution.
         gamma: strength of the regulariser, positive; larger is flatter.
         mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
 
     Returns:
         ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
@@ -130,7 +130,7 @@ def entmax(
 
 
 def entmax15(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
-    """Compute :func:`entmax` at ``alpha = 1.5``; ``dim`` may be positional, as in ``entmax``."""
+    """Return :func:`entmax` of the scores at ``alpha = 1.5``."""
     return entmax(scores, 1.5, mask=mask, dim=dim)
 
 
@@ -262,8 +262,8 @@ def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
         powers = entmax_powers(wide, order, order <= 1)
     probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
     if isinstance(order, Tensor) or order < 0:  # there even the lowest finite number has mass
-        forbidden = (scores == -torch.inf) & ~top.isnan()
-        probs = probs.masked_fill(forbidden & torch.as_tensor(order < 0), 0.0)
+        lowest = centred <= -torch.finfo(scores.dtype).max
+        probs = probs.masked_fill(lowest & torch.as_tensor(order < 0), 0.0)
     return probs.masked_fill_(top == -torch.inf, 0.0)
 
 

@@ -89,7 +89,8 @@ def entmax_powers(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor
     powers = _logs(below - cut, (height - cut).clamp(min=0), order).exp_()
     if convex:
         return powers
-    return torch.where(order > 1, _powers_by_bisection(scores * order, order, level), powers)
+    scaled = (scores * order).clamp(min=-torch.finfo(scores.dtype).max)
+    return torch.where(order > 1, _powers_by_bisection(scaled, order, level), powers)
 
 
 def _newton_level(scores: Tensor, order: Tensor) -> Tensor:

@@ -33,7 +33,13 @@ from repro.results import (
     require_writable,
     run_folder,
 )
-from repro.runs.environment import describe_device, describe_versions, prepare_device, source_commit
+from repro.runs.environment import (
+    describe_device,
+    describe_versions,
+    kernels_in_use,
+    prepare_device,
+    source_commit,
+)
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
 from repro.tasks import CorpusIdentity, EnsembleEvaluation, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
@@ -342,7 +348,7 @@ def begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
     }
     run.folder.mark_running()
     run.folder.write_config(to_yaml(run.config))
-    run.folder.write_environment(environment)
+    run.folder.write_environment({**environment, "kernels": kernels_in_use()})
     return environment
 
 
@@ -372,6 +378,7 @@ def finish(
         **environment,
     )
     run.folder.write_record(record)
+    run.folder.write_environment({**environment, "kernels": kernels_in_use()})
     run.folder.mark_done(summary)
     publish(run.config.results_path, record)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,6 @@ LOSS = {torch.float64: 1e-12, torch.float32: 2e-6}
 GRADIENT = {torch.float64: 1e-11, torch.float32: 1e-5}
 """Largest absolute error of a gradient entry against its closed form."""
 
-_NAMES = {
-    schema[: schema.index("(")]: re.findall(r"(\w+)[,)]", schema.split("->")[0])
-    for operators in dispatch.OPERATORS.values()
-    for schema in operators
-}
-"""Names of the arguments of every operator."""
 _CONTINUOUS = {"slack", "total", "ignore_index"}
 """Settings on whose values the choice of a kernel does not depend; checks use their own."""
 Outcome = tuple[float, float]
@@ -72,7 +66,7 @@ class CheckedLauncher:
             if self.kernel is None:
                 module = import_module(f"repro.mappings.kernels.cuda.{self.family}")
                 self.kernel = getattr(module, self.name)
-            if key not in self.passed and not torch.cuda.is_current_stream_capturing():
+            if key not in self.passed and not _is_captured(first):
                 self._check(first, arguments)
                 self.passed.add(key)
             return self.kernel(*arguments)
@@ -88,7 +82,7 @@ class CheckedLauncher:
         Raises:
             KernelDeviation: they differ.
         """
-        given = dict(zip(_NAMES[self.name], arguments, strict=True))
+        given = dict(zip(arguments_of(self.name), arguments, strict=True))
         settings = {key: item for key, item in given.items() if not isinstance(item, Tensor)}
         length, where = first.size(-1), machine(first.device)
         kinds = [f"{k}={_kind(x)}" for k, x in settings.items() if k not in _CONTINUOUS]
@@ -128,6 +122,11 @@ class CheckedLauncher:
         dispatch.reject(self.name, machine(first.device), reason, error)
 
 
+def _is_captured(tensor: Tensor) -> bool:
+    """Return whether a CUDA graph is being captured, which allows no check."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
@@ -145,11 +144,17 @@ def machine(device: torch.device) -> str:
     if device.type != "cuda":
         return str(device)
     major, minor = torch.cuda.get_device_capability(device)
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("cuda/*.py")))
+    try:
+        triton = version("triton")
+    except PackageNotFoundError:  # builds of torch may bring it under another name
+        triton = "unknown"
+    sources = b"".join(
+        path.read_bytes() for path in sorted(Path(__file__).parent.glob("cuda/*.py"))
+    )
     return (
         f"{torch.cuda.get_device_name(device)} (sm_{major}{minor}), "
         f"driver {torch._C._cuda_getDriverVersion()}, torch {torch.__version__}, "
-        f"triton {version('triton')}, repro {__version__} {hashlib.sha256(sources).hexdigest()[:8]}"
+        f"triton {triton}, repro {__version__} {hashlib.sha256(sources).hexdigest()[:8]}"
     )
 
 
@@ -180,6 +185,14 @@ def _store(where: str, label: str, outcome: Outcome) -> None:
         os.replace(name, path)
 
 
+@cache
+def arguments_of(name: str) -> list[str]:
+    """Return the names of the arguments of an operator."""
+    schemas = (schema for operators in dispatch.OPERATORS.values() for schema in operators)
+    (found,) = (schema for schema in schemas if schema.startswith(f"{name}("))
+    return re.findall(r"(\w+)[,)]", found.split("->")[0])
+
+
 def check_arguments(
     name: str, settings: dict[str, Any], length: int, dtype: torch.dtype
 ) -> list[Any]:
@@ -187,7 +200,7 @@ def check_arguments(
 
     Rows hold ties, forbidden entries, one entry, a large offset, infinities and NaN.
     """
-    generator = torch.Generator().manual_seed(length)
+    names, generator = arguments_of(name), torch.Generator().manual_seed(length)
     rows = 2 * torch.randn(9, length, generator=generator, dtype=torch.float64)
     rows[1] = rows[1].round()
     rows[2] += 1e4
@@ -198,11 +211,11 @@ def check_arguments(
     upper = (2 + 4 * torch.rand(9, length, generator=generator, dtype=torch.float64)) / length
     upper[3], upper[4] = 3 / length, 1.5
     given: dict[str, Any] = settings | {"scores": rows, "upper": upper.to(dtype)}
-    if "probs" in _NAMES[name]:
+    if "probs" in names:
         groups = place = rows
-        if "groups" in _NAMES[name]:
+        if "groups" in names:
             probs, groups = dispatch.torch_code["fusedmax_forward"](rows, 0.1)
-        elif "place" in _NAMES[name]:
+        elif "place" in names:
             forward = dispatch.torch_code["bounded_forward"]
             probs, place, _ = forward(rows, given["upper"], settings["order"], 1e-5)
         else:
@@ -213,15 +226,15 @@ def check_arguments(
     count = len(rows)
     column = torch.linspace(0, 1, count, dtype=dtype)[:, None]
     target = torch.arange(count) % length
-    target[2] = settings.get("ignore_index", 0)
-    shape = (count,) if "target" in _NAMES[name] else (count, length)
+    target[2], target[6:7] = settings.get("ignore_index", 0), 0
+    shape = (count,) if "target" in names else (count, length)
     total = 1 + (length - 1) / 4
     given |= {
         "orders": column, "alphas": 1.1 + column, "totals": total * (column + 1) / 2,
         "target": target, "grad": torch.randn(shape, generator=generator, dtype=dtype),
         "slack": 1e-5, "total": total,
     }  # fmt: skip
-    return [given[key] for key in _NAMES[name]]
+    return [given[key] for key in names]
 
 
 def _compare(name: str, given: list[Any], found: Any, wanted: Any) -> Outcome:
@@ -233,16 +246,18 @@ def _compare(name: str, given: list[Any], found: Any, wanted: Any) -> Outcome:
     worst = (0.0, table[dtype])
     for k, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
         bound = (LOSS if name == "entmax_loss" and k == 0 else table)[dtype]
-        if ours.shape != theirs.shape or ours.dtype != (theirs.dtype, dtype)[theirs.is_floating_point()]:
+        if (
+            ours.shape != theirs.shape
+            or ours.dtype != (theirs.dtype, dtype)[theirs.is_floating_point()]
+        ):
             return math.inf, bound
         if theirs.dtype == torch.int32:  # groups: only the partition is defined
             average = dispatch.torch_code["grouped_backward"]
             weights = torch.linspace(-1, 1, theirs.size(-1), device=theirs.device).double()
             ours, theirs = (average(wanted[0][:1], x[:1], weights[None]) for x in (ours, theirs))
         elif theirs.dtype == torch.uint8:  # rounding decides near the bounds
-            share, upper = wanted[0], given[1] if isinstance(given[1], Tensor) else 1.0
+            share, upper = wanted[0], given[1] if name == "bounded_forward" else 1.0
             margin = max(1e-3 / theirs.size(-1), 1e-5)
-            upper = upper if "upper" in _NAMES[name] else 1.0
             clear = (share > margin) & ((share == upper) | ((upper - share).abs() > margin))
             ours, theirs = ours * clear, theirs * clear
         elif not theirs.is_floating_point():  # number of infeasible rows, not set on CUDA
