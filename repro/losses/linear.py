@@ -42,7 +42,7 @@ class Layer(NamedTuple):
         return F.linear(self.hidden[rows], self.weight, self.bias).to(self.dtype)
 
     def allowed(self) -> Tensor:
-        """Return one for each class that label smoothing covers, zero for the others."""
+        """Return 1 where the bias is not ``-inf``, else 0; label smoothing covers these classes."""
         if self.bias is None:
             return self.hidden.new_ones(self.weight.size(0), dtype=self.dtype)
         return (self.bias > -torch.inf).to(self.dtype)

@@ -63,7 +63,7 @@ class Loss(nn.Module):
 
 
 def _support(X, dim, power):
-    """Threshold and size of the support: ``p = (z / r - τ)^{1/r}`` there, with ``r = 1 / power``."""
+    """Threshold and size of the support, where ``p = (z - τ)^power``."""
     probs = sparsemax(X, dim) if power == 1 else entmax15(2 * X, dim)
     size = (probs > 0).sum(dim, keepdim=True)
     return X.amax(dim, keepdim=True) - probs.amax(dim, keepdim=True) ** (1 / power), size

@@ -144,6 +144,7 @@ def machine(device: torch.device) -> str:
     if device.type != "cuda":
         return str(device)
     major, minor = torch.cuda.get_device_capability(device)
+    driver = getattr(torch._C, "_cuda_getDriverVersion", lambda: "unknown")
     try:
         triton = version("triton")
     except PackageNotFoundError:  # builds of torch may bring it under another name
@@ -153,7 +154,7 @@ def machine(device: torch.device) -> str:
     )
     return (
         f"{torch.cuda.get_device_name(device)} (sm_{major}{minor}), "
-        f"driver {torch._C._cuda_getDriverVersion()}, torch {torch.__version__}, "
+        f"driver {driver()}, torch {torch.__version__}, "
         f"triton {triton}, repro {__version__} {hashlib.sha256(sources).hexdigest()[:8]}"
     )
 

@@ -49,7 +49,7 @@ def without_kernels(monkeypatch, mapping, scores, lam):
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("mapping", [fusedmax, oscarmax])
-def test_rows_in_company(monkeypatch, mapping, rows):
+def test_rows_solved_with_others(monkeypatch, mapping, rows):
     for size in SIZES:
         scores = ROWS[rows](size)
         for lam in (1e-6, 1e-3, 0.05, 0.4, 0.6):
