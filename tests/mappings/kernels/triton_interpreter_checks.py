@@ -331,7 +331,7 @@ def test_budgets_of_rows():
     assert_close(probs, expected, ABSOLUTE)
     found = bounded.bounded_backward(probs, place, grads, 1.0, False, True)[2]
     assert_close(found, spent[:, 0], GRADIENT)
-    bad = bounded.budget_forward_rows(scores[:3], torch.tensor([0.0, 21.0, torch.nan]))[0]
+    bad = bounded.budget_forward_rows(scores[:3], torch.tensor([-1.0, 21.0, torch.nan]))[0]
     assert bad.isnan().all()
 
 
