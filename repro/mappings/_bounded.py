@@ -363,7 +363,7 @@ def bounded_backward(
     slope, share, full = _response(probs, status, order)
     mean = (share * grad).sum(-1, keepdim=True)
     uppers = full * (grad - mean) if to_upper else probs.new_empty(0)
-    return slope * (grad - mean), uppers, mean.flatten() if to_total else probs.new_empty(0)
+    return slope * (grad - mean), uppers, mean.reshape(-1) if to_total else probs.new_empty(0)
 
 
 def _response(probs: Tensor, status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -114,7 +114,7 @@ class Sparsemax(ProbabilityMap):
         dim: the axis that becomes a distribution, unless a call names another.
     """
 
-    settings = ("gamma", "dim")
+    settings = ("gamma",)
 
     def __init__(self, gamma: float = 1.0, *, dim: int = -1) -> None:
         super().__init__()
