@@ -1,8 +1,10 @@
 """Downloads from a local server, archives, receipts, and everything that must not be unpacked."""
 
+import gzip
 import hashlib
 import io
 import random
+import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from repro.data import commands
+from repro.data import commands, download
 from repro.data.corpora import Corpus, Download, declared_corpora
 from repro.data.corpora.treebanks import TreebankFiles
 from repro.data.download import (
@@ -184,6 +186,12 @@ def test_only_web_addresses_are_taken(source: Corpus, tmp_path: Path) -> None:
     local = replace(source, downloads=(Download(tmp_path.as_uri(), None, "toy/x"),))
     with pytest.raises(DataError, match="begins with https"):
         fetch(local, tmp_path, quiet)
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://", "http:///x", "x", "ftp://x/y"])
+def test_malformed_addresses_are_refused(source: Corpus, tmp_path: Path, url: str) -> None:
+    with pytest.raises(DataError, match=re.escape(url)):
+        fetch(replace(source, downloads=(Download(url, None, "toy/x"),)), tmp_path, quiet)
 
 
 def test_verify_tells_missing_from_corrupt(source: Corpus, tmp_path: Path) -> None:
@@ -397,6 +405,43 @@ def test_what_is_no_archive_is_refused(tmp_path):
     file = write_tar(tmp_path / "other", {"README": b"x"})
     with pytest.raises(DataError, match=r"no file in it is named \*\.de"):
         unpack(file, tmp_path / "out", WANTED)
+
+
+@pytest.mark.parametrize("kind", ["zip", "zip, unwanted", "tar", "tar, unwanted", "name", "end"])
+def test_more_than_the_limit_is_not_unpacked(tmp_path, monkeypatch, kind):
+    """Zeros as a member that is wanted or not, as the name of a member, or behind the end."""
+    monkeypatch.setattr(download, "MOST_BYTES", 100_000)
+    file, zeros = tmp_path / "archive", bytes(200_000)
+    large = "README" if "unwanted" in kind else "b.de"
+    if kind.startswith("zip"):
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped:
+            zipped.writestr("a.de", b"x")
+            zipped.writestr(large, zeros)
+    elif kind.startswith("tar"):
+        write_tar(file, {"a.de": b"x", large: zeros})
+    elif kind == "name":
+        write_tar(file, {"a.de": b"x", "b" * len(zeros): b""})
+    else:
+        file.write_bytes(
+            gzip.compress(gzip.decompress(write_tar(file, {"a.de": b"x"}).read_bytes()) + zeros)
+        )
+    assert file.stat().st_size < 10_000
+    with pytest.raises(DataError, match="more than 100,000 bytes"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w"])
+def test_no_header_of_a_tar_is_lost(tmp_path, mode):
+    """The members would end at a header whose checksum is wrong."""
+    file = tmp_path / "archive"
+    write_tar(file, {"a.de": b"eins\n", "b.de": b"zwei\n"})
+    content = bytearray(gzip.decompress(file.read_bytes()))
+    content[2 * tarfile.BLOCKSIZE] ^= 1
+    file.write_bytes(gzip.compress(content) if mode == "w:gz" else content)
+    with pytest.raises(DataError, match="no header at byte 1,024"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
 
 
 def test_a_cut_archive_is_refused(tmp_path):
