@@ -33,6 +33,11 @@ class Seq2SeqConfig(ModelConfig):
     bidirectional: bool = added_later(True)
     init_range: float = renamed("initial_bound", number("(0, inf)", 0.1, added_later=True))
 
+    @property
+    def least_weights(self) -> int:
+        """Number of weights of the decoder's LSTM, or fewer."""
+        return 4 * self.hidden_size * (self.hidden_size * self.layers + self.embedding_size)
+
 
 @dataclass
 class FertilityConfig:
@@ -98,7 +103,7 @@ class TranslatorConfig(Seq2SeqConfig):
 class SearchConfig(DecodingConfig):
     """Beam search; ``max_length`` counts the end symbol, ``batch_size`` sentences."""
 
-    beam_size: int = number("(0, inf)")
+    beam_size: int = number("[1, 100000]")
     max_length: int = number("(0, inf)")
     batch_size: int = number("(0, inf)")
 
