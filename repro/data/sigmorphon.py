@@ -146,7 +146,7 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
             f"(in {task_dir}); leave them out of task.languages, or set "
             f"task.setting={'high' if setting == 'medium' else 'medium'}"
         )
-    return _read({language: files[language] for language in chosen}, setting)
+    return _read({language: files[language] for language in chosen}, setting, f"; {FETCH_HINT}")
 
 
 def load_word_lists(folder: Path, languages: list[str] | None = None) -> SigmorphonCorpus:
@@ -174,13 +174,13 @@ def load_word_lists(folder: Path, languages: list[str] | None = None) -> Sigmorp
     return _read({language: files[language] for language in chosen}, "own")
 
 
-def _read(files: Mapping[str, Path], setting: str) -> SigmorphonCorpus:
+def _read(files: Mapping[str, Path], setting: str, advice: str = "") -> SigmorphonCorpus:
     """Read all splits of each language; ``files`` has the training file of each."""
     splits: dict[str, list[Inflection]] = {"train": [], "dev": [], "test": []}
     lines = []
     for language, train in files.items():
         names = [train.name, f"{language}-dev", f"{language}-test"]
-        require_files(train.parent, names)
+        require_files(train.parent, names, advice)
         for name, examples in zip(names, splits.values(), strict=True):
             path = train.with_name(name)
             examples += read_file(path, language)

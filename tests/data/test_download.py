@@ -210,7 +210,7 @@ def test_commands_fetch_verify_and_list(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    by_hand = replace(TOY, name="brought", obtain="ask somebody", folder="brought")
+    by_hand = replace(TOY, name="brought", obtain="ask somebody", folder="brought", reads=("a-*",))
     known = {"toy": source, "brought": by_hand}
     monkeypatch.setattr(commands, "declared_corpora", lambda: known)
     data_dir = tmp_path / "data"
@@ -226,6 +226,14 @@ def test_commands_fetch_verify_and_list(
     listed = capsys.readouterr().out
     assert f"found: {data_dir / 'toy'}" in listed
     assert "ask somebody" in listed
+    assert commands.run("verify", "brought", data_dir) == 1
+    printed = capsys.readouterr().out
+    assert "missing  brought/a-*" in printed
+    assert "ask somebody" in printed
+    assert "fetch brought" not in printed
+    (data_dir / "brought").mkdir()
+    (data_dir / "brought" / "a-dev").touch()
+    assert commands.run("verify", "brought", data_dir) == 0
     with pytest.raises(DataError, match="brought cannot be fetched: ask somebody"):
         commands.run("fetch", "brought", data_dir)
 
