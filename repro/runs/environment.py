@@ -26,8 +26,9 @@ _ALLOCATION = re.compile(r"allocate (\d[\d.]*) ?(bytes|\wiB)|bad_alloc|size calc
 _ON_DEVICE = re.compile(r"total capacity of (\S+ \wiB) of which (\S+ \wiB) is free")
 _SIZES = ("size", "length", "layers", "hypotheses", "words", "batch")
 """Ends of the names of settings on which memory depends."""
-_TRAINING_BYTES = 16
-"""Bytes of a weight in training: weight, gradient, and two moments of Adam."""
+_GATE_BYTES = 3 * 16
+"""Least bytes in training for each pair of units of a recurrent layer: three gates or more, each
+with a weight, its gradient and two moments of Adam."""
 
 
 class OutOfMemoryError(UserError, MemoryError):
@@ -66,8 +67,10 @@ def require_memory(config: RunConfig) -> None:
     Raises:
         OutOfMemoryError: names the settings.
     """
-    needed, there = _TRAINING_BYTES * config.model.least_weights, _physical_bytes()
-    if needed > there:
+    sizes = vars(config.model)
+    state = max(sizes.get("hidden_size", 0), sizes.get("lstm_size", 0))
+    needed = _GATE_BYTES * state**2
+    if needed > _physical_bytes():
         with enough_memory(config, "model"):
             raise MemoryError(f"allocate {needed / 2**30:.1f} GiB")
 

@@ -19,7 +19,7 @@ HUGE = 10**15
     "settings",
     [
         ["model.hidden_size=1000000000"],
-        ["task=nmt", "model.embedding_size=2000000000", "model.hidden_size=100000"],
+        ["task=nmt", "model.hidden_size=100000"],
         ["task=parsing", "model.lstm_size=1000000"],
         ["task=snli", "model.hidden_size=1000000"],
     ],

@@ -48,11 +48,6 @@ class ModelConfig:
 
     name: str = MISSING
 
-    @property
-    def least_weights(self) -> int:
-        """Number of weights that the model has whatever its vocabulary is, or fewer."""
-        return 0
-
 
 @dataclass
 class DecodingConfig:

@@ -83,11 +83,6 @@ class PairModelConfig(WordVectorConfig, ModelConfig):
     hidden_size: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
 
-    @property
-    def least_weights(self) -> int:
-        """Number of weights of the projection of words and of one recurrent layer, or fewer."""
-        return self.hidden_size * (3 * self.hidden_size + self.vector_size)
-
 
 @dataclass
 class AttentionClassifierConfig(PairModelConfig):

@@ -47,12 +47,6 @@ class ParserConfig(ModelConfig):
     arc_size: int = number("(0, inf)")
     word_dropout: float = number("[0, inf)")
 
-    @property
-    def least_weights(self) -> int:
-        """Number of weights of the LSTM, or fewer."""
-        inputs = self.word_size + self.tag_size
-        return 8 * self.lstm_size * (self.lstm_size * self.layers + inputs)
-
 
 @dataclass
 class ParsingConfig(TaskConfig):

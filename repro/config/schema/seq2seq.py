@@ -33,11 +33,6 @@ class Seq2SeqConfig(ModelConfig):
     bidirectional: bool = added_later(True)
     init_range: float = renamed("initial_bound", number("(0, inf)", 0.1, added_later=True))
 
-    @property
-    def least_weights(self) -> int:
-        """Number of weights of the decoder's LSTM, or fewer."""
-        return 4 * self.hidden_size * (self.hidden_size * self.layers + self.embedding_size)
-
 
 @dataclass
 class FertilityConfig:
