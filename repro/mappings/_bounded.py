@@ -334,17 +334,22 @@ def bounded_forward(
     bounds = upper.masked_fill(~allowed, 0.0)
     if slack < math.inf:
         wrong, short = _infeasible(bounds, allowed, slack, -1)
-        scores = scores.masked_fill(short | wrong.any(-1, keepdim=True), torch.nan)
+        scores = _marked(scores, short | wrong.any(-1, keepdim=True))
     solve = bounded_softmax if order == 0.0 else box_projection
     probs, status = solve(scores, bounds.clamp(min=0.0), 1.0)
     return probs, status, status.new_zeros((), dtype=torch.int64)
+
+
+def _marked(scores: Tensor, bad: Tensor) -> Tensor:
+    """Set infeasible rows to NaN; if there are none, do not change the layout of the scores."""
+    return scores if is_concrete(bad) and not bad.any() else scores.masked_fill(bad, torch.nan)
 
 
 @in_torch
 def budget_forward(scores: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Solve in PyTorch; infeasible rows are NaN, and not counted."""
     bad, ones = _infeasible_budget(scores, total)
-    probs, status = box_projection(scores.masked_fill(bad, torch.nan), ones, total)
+    probs, status = box_projection(_marked(scores, bad), ones, total)
     return probs, status, status.new_zeros((), dtype=torch.int64)
 
 

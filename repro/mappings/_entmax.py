@@ -198,7 +198,8 @@ class EntmaxFunction(DifferentiableFunction):
             return finite.softmax(-1).masked_fill_(empty, 0.0)
         call = run_in_torch if dense else dispatch.implementation(scores)
         if isinstance(order, Tensor):
-            return call("entmax_forward_rows", scores, _of_rows(order, scores))
+            orders = order if call is run_in_torch else _of_rows(order, scores)
+            return call("entmax_forward_rows", scores, orders)
         return call("entmax_forward", scores, order)
 
     @staticmethod
@@ -220,7 +221,10 @@ class EntmaxFunction(DifferentiableFunction):
             call = run_in_torch
         if order is None:
             return call("entmax_backward", probs, grads[0], ctx.order), None, None
-        orders = _of_rows(order, probs)
+        if ctx.needs_input_grad[1] and call is run_in_torch:
+            moved, terms = _order_terms(probs, order, grads[0])
+            return moved, terms.sum_to_size(order.shape), None
+        orders = order if call is run_in_torch else _of_rows(order, probs)
         if not ctx.needs_input_grad[1]:
             return call("entmax_backward_scores", probs, grads[0], orders), None, None
         moved, drift = call("entmax_backward_rows", probs, grads[0], orders)
@@ -274,7 +278,8 @@ def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
 
 
 def _column(orders: Tensor, rows: Tensor) -> Tensor:
-    return orders if orders.numel() == 1 else orders.reshape(*rows.shape[:-1], 1)
+    is_column = orders.numel() == 1 or orders.dim() == rows.dim()
+    return orders if is_column else orders.reshape(*rows.shape[:-1], 1)
 
 
 @in_torch
@@ -292,9 +297,14 @@ def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tenso
 @in_torch
 def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``J g`` and the gradient of the ``r`` of each row."""
-    order = _column(orders, probs)
+    moved, terms = _order_terms(probs, _column(orders, probs), grad)
+    return moved, terms.sum(-1)
+
+
+def _order_terms(probs: Tensor, order: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``J g``, and the terms of the sum that is the gradient of ``r``."""
     moved, centred = apply_jacobian(probs, order, grad)
-    return moved, -(order_curvature(probs, order) * centred).sum(-1)
+    return moved, -order_curvature(probs, order) * centred
 
 
 def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
