@@ -267,7 +267,7 @@ def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
     probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
     if isinstance(order, Tensor) or order < 0:  # there even the lowest finite number has mass
         lowest = centred <= -torch.finfo(scores.dtype).max
-        probs = probs.masked_fill(lowest & torch.as_tensor(order < 0), 0.0)
+        probs.masked_fill_(lowest & torch.as_tensor(order < 0), 0.0)
     return probs.masked_fill_(top == -torch.inf, 0.0)
 
 
