@@ -88,6 +88,58 @@ def test_the_table_shows_what_differs_and_one_metric(
     ]
 
 
+def test_a_table_is_as_wide_as_the_terminal_and_names_what_it_leaves_out(
+    tmp_path: Path,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = [["a long sentence " * 20], ["another one " * 20]]
+    for seed, sentences in enumerate(shown):
+        config = {
+            "task": {"name": "nmt", "shown": sentences},
+            "mapping": {"name": "softmax", "gamma": float(seed)},
+            "data": {f"setting_with_a_long_name_{n}": seed for n in range(9)},
+        }
+        publish(tmp_path, make_record(run_id=f"run-{seed}", seed=seed, config=config))
+    publish(tmp_path, make_record(run_id="lacking", config={}, metrics={"dev/loss": 1.0}))
+    command = ["results", f"results_dir={tmp_path}", "--metric", "test/accuracy"]
+    for width in (60, 90, 1000):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert main(command) == 0
+        printed = capsys.readouterr()
+        titles, *rows = printed.out.splitlines()
+        assert max(map(len, (titles, *rows))) <= width
+        assert [row.split()[0] for row in rows] == ["run-0", "run-1"]
+        names = titles.split()
+        assert names[:4] == ["run_id", "mapping.gamma", "seed", "test/accuracy"]
+        left_out = {f"data.setting_with_a_long_name_{n}" for n in range(9)} | {"task.shown"}
+        left_out -= {*names}
+        assert (not left_out) == (width == 1000)
+        assert all(name in printed.err for name in left_out)
+
+
+def test_a_comparison_is_as_wide_as_the_terminal_and_marks_metrics(
+    tmp_path: Path,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    metrics = {"test/accuracy": 90.0, "dev/loss": 1.0}
+    for name, sentences, loss in (("one", ["long " * 90], 1.0), ("two", ["other " * 90], 1.00001)):
+        config = {"task": {"name": "morphology", "shown": sentences}}
+        found = metrics | {"dev/loss": loss}
+        publish(tmp_path, make_record(run_id=name, config=config, metrics=found))
+    assert main(["compare", "one", "two", f"results_dir={tmp_path}"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "-0.0" not in text
+    (loss,) = [line.split() for line in text.splitlines() if "dev/loss" in line]
+    (accuracy,) = [line.split() for line in text.splitlines() if "test/accuracy" in line]
+    assert len(loss) == len(accuracy) + 1  # the mark: lower is better
+
+
 def test_a_pivot_aggregates_the_filtered_runs(
     results: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -128,11 +180,11 @@ def test_two_runs_are_compared_by_settings_metrics_and_tests(
     assert [line.split() for line in settings.splitlines()] == [
         ["setting", "entmax-1", "softmax-1"], ["mapping.name", "entmax", "softmax"],
     ]  # fmt: skip
-    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:]}
+    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:-1]}
     assert rows.keys() == {"test/accuracy", "dev/loss"}
     assert [float(text) for text in rows["test/accuracy"][:3]] == [95.0, 50.0, 45.0]
     assert all(float(text.lstrip("<")) < 0.01 for text in rows["test/accuracy"][3:])
-    assert [float(text) for text in rows["dev/loss"]] == [1.0, 1.0, 0.0]  # a loss has no test
+    assert [float(text) for text in rows["dev/loss"][1:]] == [1.0, 1.0, 0.0]  # it has no test
     assert main(["compare", "entmax-1", "entmax-1", f"results_dir={results}"]) == 0
     assert capsys.readouterr().out.startswith("no difference\n")
     assert main(["compare", "entmax", "softmax-1", f"results_dir={results}"]) == 2
