@@ -96,20 +96,23 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["run"]:  # all further arguments are Hydra's
-        if {"-h", "--help"} & set(arguments):
+        from repro.config.compose import quote_folders
+
+        hydras = quote_folders(arguments[1:], sweep=bool({"-m", "--multirun"} & {*arguments}))
+        if {"-h", "--help"} & {*arguments}:
             from repro.config.completion import run_help
 
-            print(run_help([item for item in arguments[1:] if not item.startswith("-")]))
+            print(run_help([item for item in hydras if not item.startswith("-")]))
             return 0
         from repro.app import main as run_application
 
-        return run_application(arguments[1:])
+        return run_application(hydras)
     parser = _parser()
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
         (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        print("\n".join(complete(" ".join(arguments[1:]), [*group.choices])))
+        print("\n".join(complete(" ".join(arguments[1:]), [*group.choices], _words)))
         return 0
     parsed, remaining = parser.parse_known_args(arguments)
     unknown = [argument for argument in remaining if argument.startswith("-")]
@@ -119,6 +122,20 @@ def _dispatch(arguments: list[str]) -> int:
     parsed.settings = [*getattr(parsed, "settings", ()), *remaining]
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
+
+
+def _words(command: str, typed: Sequence[str]) -> list[str]:
+    """List words with which a shell completes a command: run IDs or corpora."""
+    if command in ("show", "compare"):
+        from repro.results import recent_runs
+
+        where = [item for item in typed if item.startswith("results_dir=")]
+        return [folder.run_id for folder in recent_runs(_folder(where, "results_dir"))]
+    if command == "data":
+        from repro.data.corpora import declared_corpora
+
+        return [*(("list", "fetch", "verify") if not typed else declared_corpora())]
+    return []
 
 
 def _refused_by_the_system(error: OSError) -> int:
@@ -183,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     add(status)
     add(doctor)
     command = add(show)
-    command.add_argument("run_id", help="a run's identity, or the beginning of it")
+    command.add_argument("run_id", nargs="?", help="(the beginning of) an identity; default: list")
     command.add_argument("--config", action="store_true", help="print the configuration as well")
     settings = {
         "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
@@ -220,11 +237,12 @@ def reproduce(parsed: argparse.Namespace) -> int:
 
     chosen = [item for item in parsed.settings if "=" not in item]
     names = chosen_artefacts(chosen)
-    settings = [item for item in parsed.settings if "=" in item]
-    scale, overrides = _take(settings, "scale", "demo")
-    must_confirm = not (chosen or parsed.dry_run or parsed.yes) and sys.stdin.isatty()
-    if must_confirm and not _confirmed(names, scale, overrides, parsed.fresh):
-        return 0
+    scale, overrides = _overrides(parsed.settings)
+    if not (chosen or parsed.dry_run or parsed.yes):
+        if not sys.stdin.isatty():
+            raise UserError("this runs every artefact; name some, or confirm with --yes")
+        if not _confirmed(names, scale, overrides, parsed.fresh):
+            return 0
     overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
@@ -277,19 +295,18 @@ def plan(parsed: argparse.Namespace) -> int:
     from repro.runs.plan import plan, print_plan
 
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
-    scale, extra = _take([item for item in parsed.settings if "=" in item], "scale", "demo")
-    print_plan(*plan(names, scale, extra, parsed.fresh))
+    print_plan(*plan(names, *_overrides(parsed.settings), parsed.fresh))
     return 0
 
 
 def results(parsed: argparse.Namespace) -> int:
     """List, filter and aggregate finished runs."""
-    from repro.config.paths import default_results_dir
     from repro.report.explore import print_results
 
-    folder, filters = _take(parsed.settings, "results_dir", str(default_results_dir()))
+    where = [item for item in parsed.settings if item.startswith("results_dir=")]
+    filters = [item for item in parsed.settings if item not in where]
     keys = [key for key in parsed.pivot.split(",") if key]
-    print_results(Path(folder), filters, keys, parsed.metric, parsed.format)
+    print_results(_folder(where, "results_dir"), filters, keys, parsed.metric, parsed.format)
     return 0
 
 
@@ -338,11 +355,22 @@ def completion(_parsed: argparse.Namespace) -> int:
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """Show what a run was, and what it measured."""
-    from repro.runs.show import show
+    """Show what a run was and what it measured, or the newest runs."""
+    from repro.runs.show import show, show_newest
 
-    show(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.config)
+    settings, run_id = parsed.settings, parsed.run_id
+    if run_id is None or "=" in run_id:
+        show_newest(_folder([*filter(None, [run_id]), *settings], "results_dir"))
+    else:
+        show(_folder(settings, "results_dir"), run_id, parsed.config)
     return 0
+
+
+def _overrides(settings: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the scale and the overrides for the runs of artefacts."""
+    from repro.config.compose import quote_folders
+
+    return _take(quote_folders([item for item in settings if "=" in item]), "scale", "demo")
 
 
 def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:
@@ -363,4 +391,4 @@ def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
         raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
     if not value.strip():
         raise ConfigError(f"{key} is {value!r}; expected a folder")
-    return Path(value)
+    return Path(value).expanduser()

@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from repro.config import schema
-from repro.config.errors import ConfigError
+from repro.config.errors import ConfigError, require_extra
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_classes
@@ -171,8 +171,9 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     assert isinstance(run, schema.RunConfig)
     _refuse_added(cfg, run)
     run = run_class(type(run.task).__name__)(**vars(run))
-    run.data_dir = run.data_dir or str(default_data_dir())
-    run.results_dir = run.results_dir or str(default_results_dir())
+    # The workers of a run may have another working directory.
+    run.data_dir = str(Path(run.data_dir or default_data_dir()).absolute())
+    run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
     return run
 
 
@@ -202,6 +203,9 @@ def explain(error: BaseException) -> str:
 
     Args:
         error: one of :data:`CONFIG_ERRORS`.
+
+    Raises:
+        ConfigError: a choice needs a package that is not installed.
     """
     if isinstance(error, OverrideParseException):
         return unreadable(str(error.override))
@@ -210,9 +214,14 @@ def explain(error: BaseException) -> str:
     causes = [error]
     while (cause := causes[-1].__cause__) is not None:
         causes.append(cause)
+    if isinstance(causes[-1], ConfigError):  # of a launcher
+        return str(causes[-1])
     text = "\n".join(map(str, causes))
+    if "hydra.launcher.detach" in text:
+        return "--detach: runs of this launcher cannot be left; choose hydra/launcher=slurm"
     if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
         group, option = missing.groups()
+        require_extra(f"{group}={option}")
         return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"
     if unknown := re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text):
         return _unknown_key(*unknown.groups())
@@ -246,6 +255,35 @@ def _unknown_key(key: str, owner: str) -> str:
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+
+
+_FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)
+"""Texts that Hydra reads as they are."""
+
+
+def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
+    """Quote folders that Hydra would not read as they are, and expand ``~``.
+
+    Args:
+        overrides: as typed; a folder in quotes stays as it is.
+        sweep: whether commas separate the values of ``data.folder``.
+    """
+    found = []
+    for item in overrides:
+        key, _, value = item.partition("=")
+        swept = sweep and "," in value and key.endswith("data.folder")
+        if _FOLDER.fullmatch(item) and not swept and not re.fullmatch(r"(['\"]).*\1", value):
+            folder = os.path.expanduser(value)
+            item = f"{key}={folder if _PLAIN.fullmatch(folder) else _in_quotes(folder)}"
+        found.append(item)
+    return found
+
+
+def _in_quotes(text: str) -> str:
+    """Write a text such that Hydra reads it as it is."""
+    escaped = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + m[2].replace("'", "\\'"), text)
+    return f"'{escaped}'"
 
 
 def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:
@@ -294,8 +332,8 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
         return [*overrides]
     if any(_parsed(item).key_or_group == _SEARCH_PATH for item in overrides):
         raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
-    path = str(Path(config_dir).resolve()).replace("'", "\\'")
-    return [*overrides, f"{_SEARCH_PATH}=['file://{path}']"]
+    path = _in_quotes(f"file://{Path(config_dir).resolve()}")
+    return [*overrides, f"{_SEARCH_PATH}=[{path}]"]
 
 
 def _parsed(text: str) -> Override:

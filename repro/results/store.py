@@ -274,14 +274,19 @@ def list_runs(results_dir: Path, scale: str) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(root.glob("*")) if path.is_dir()]
 
 
+def recent_runs(results_dir: Path) -> list[RunFolder]:
+    """List the runs of every scale, those that were changed last first."""
+    folders = [path for path in results_dir.glob("*/runs/*") if path.is_dir()]
+    return [RunFolder(p) for p in sorted(folders, key=lambda p: p.stat().st_mtime, reverse=True)]
+
+
 def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
     """Find a run folder, at any scale, by its name or a prefix of it.
 
     Raises:
         ResultsError: no run, or more than one, matches.
     """
-    folders = [path for path in sorted(results_dir.glob("*/runs/*")) if path.is_dir()]
-    found = [RunFolder(path) for path in folders if path.name.startswith(run_id_prefix)]
+    found = [one for one in recent_runs(results_dir) if one.run_id.startswith(run_id_prefix)]
     exact = [folder for folder in found if folder.run_id == run_id_prefix]
     found = exact or found
     if not found:
