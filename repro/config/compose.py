@@ -275,12 +275,12 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
         swept = sweep and "," in value and key.endswith("data.folder")
         if _FOLDER.fullmatch(item) and not swept and not re.fullmatch(r"(['\"]).*\1", value):
             folder = os.path.expanduser(value)
-            item = f"{key}={folder if _PLAIN.fullmatch(folder) else _in_quotes(folder)}"
+            item = f"{key}={folder if _PLAIN.fullmatch(folder) else in_quotes(folder)}"
         found.append(item)
     return found
 
 
-def _in_quotes(text: str) -> str:
+def in_quotes(text: str) -> str:
     """Write a text such that Hydra reads it as it is."""
     escaped = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + m[2].replace("'", "\\'"), text)
     return f"'{escaped}'"
@@ -332,7 +332,7 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
         return [*overrides]
     if any(_parsed(item).key_or_group == _SEARCH_PATH for item in overrides):
         raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
-    path = _in_quotes(f"file://{Path(config_dir).resolve()}")
+    path = in_quotes(f"file://{Path(config_dir).resolve()}")
     return [*overrides, f"{_SEARCH_PATH}=[{path}]"]
 
 

@@ -341,18 +341,18 @@ def test_folders_with_special_characters_need_no_quotes(
         "task=nmt", "decoding.max_length=3", "decoding.beam_size=1", "task.stored_examples=0",
     ]  # fmt: skip
     corpus = ["data.generated=false", "data.source=de", "data.target=en", "data.merges=0"]
-    for folder in ([f"data.folder={own}"], ["data.folder=own", "data_dir=."]):
-        command = ["run", *tiny, *corpus, *folder, f"results_dir={results}"]
-        assert main(command) == 0, capsys.readouterr().err
-    plain = [*(item for item in tiny if item != "task=nmt"), f"results_dir={results}"]
-    assert main(["run", "-m", *plain, "seed=1,2", "training.max_epochs=1"]) == 0
-    assert len(list_runs(results, "demo")) == 4
+    command = [*tiny, *corpus, f"results_dir={results}"]
+    assert main(["run", *command, "data.folder=own", "data_dir=."]) == 0, capsys.readouterr().err
+    (run,) = list_runs(results, "demo")
+    capsys.readouterr()
+    for sweep in ([], ["-m", "seed=2,3"]):
+        assert main(["run", *sweep, *command, f"data.folder={own}", "--dry-run"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 3
     assert {path.name for path in (tmp_path / SPECIAL).iterdir()} == {"own", "results"}
     reproduce = ["peters2019/figure3", f"results_dir={results}", f"data_dir={own}"]
     assert main(["reproduce", *reproduce]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == str(results / "demo" / "report.html")
-    assert main(["plan", *reproduce]) == 0
-    assert main(["report", f"results_dir={results}"]) == 0
+    assert main(["show", run.run_id, f"results_dir={results}"]) == 0
 
 
 def test_corpora_are_listed_and_verified(

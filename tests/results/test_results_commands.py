@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.results import Record, publish, run_folder
 from repro.runs.environment import choose_device, describe_device
-from repro.runs.plan import plan
+from repro.runs.plan import LEAST_MINUTES, plan
 
 Make = Callable[..., Record]
 RIGHT = {"softmax": 0.5, "entmax": 0.95}
@@ -201,25 +202,49 @@ def test_a_plan_counts_runs_and_estimates_their_cost(
     done, *others = every.values()
     plans, estimate = plan([name], "demo", where)
     assert (plans[0].done, len(plans[0].todo)) == (0, len(every))
+    assert [*plans[0].reasons.values()] == [len(every)]
     assert (estimate.unknown, estimate.bytes, estimate.missing) == (len(every), None, ())
+    assert main(["plan", name, "scale=demo", *where]) == 0
+    assert "minutes" not in capsys.readouterr().out  # nothing is known
 
     record = make_record(
         config=settings(done), seed=done.seed, epoch=NUMERIC_EPOCH, wall_time=60.0,
         device=describe_device(choose_device(done.hardware)),
     )  # fmt: skip
     publish(tmp_path, record)
+    assert sum(plan([name], "demo", where)[0][0].reasons.values()) == len(every)
     folder = run_folder(tmp_path, "demo", record.run_id).path
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(bytes(1000))
+    (folder / "DONE").touch()
     plans, estimate = plan([name], "demo", where)
     assert (plans[0].done, len(plans[0].todo)) == (1, len(others))
     assert (estimate.seconds, estimate.bytes) == (60.0 * len(others), 1000 * len(others))
     assert main(["plan", name, "scale=demo", *where]) == 0
-    assert f"{len(others)} runs to do, 1 done" in capsys.readouterr().out
+    assert f"1 of {len(every):3} runs" in capsys.readouterr().out
 
     publish(tmp_path, make_record(**{**vars(record), "epoch": NUMERIC_EPOCH - 1}))
     assert plan([name], "demo", where)[0][0].done == 1
-    assert plan([name], "demo", where, fresh=True)[0][0].done == 0
+    (again,), _ = plan([name], "demo", where, fresh=True)
+    assert (again.done, sorted(again.reasons.values())) == (0, sorted([1, len(others)]))
+
+
+def test_a_plan_tells_trained_runs_from_those_that_are_only_evaluated(tmp_path: Path) -> None:
+    where = [f"results_dir={tmp_path}", "hardware=cpu"]
+    (one,), estimate = plan(["peters2019/section4_2"], "demo", where)
+    trainings = {(str(run.mapping), str(run.loss), run.seed) for run in one.todo}
+    assert estimate.trained == len(trainings) < len(one.todo)
+
+
+def test_unknown_times_have_the_lower_bound_of_the_costs_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "costs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+)[^|]*\|[^|]*\| ([\d.]+)\S* \|", page, re.MULTILINE)
+    printed = {task: float(minutes) for task, minutes in rows if task in LEAST_MINUTES}
+    assert printed == LEAST_MINUTES
+    where = [f"results_dir={tmp_path}", f"data_dir={tmp_path / 'nowhere'}", "hardware=cpu"]
+    (one,), estimate = plan(["peters2019/figure5"], "full", where)
+    assert estimate.unknown == len(one.todo) == 3
+    assert estimate.seconds == 3 * 60 * LEAST_MINUTES["nmt"]
 
 
 def test_a_plan_names_missing_data_and_unknown_artefacts(
