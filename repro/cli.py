@@ -129,8 +129,7 @@ def _words(command: str, typed: Sequence[str]) -> list[str]:
     if command in ("show", "compare"):
         from repro.results import recent_runs
 
-        where = [item for item in typed if item.startswith("results_dir=")]
-        return [folder.run_id for folder in recent_runs(_folder(where, "results_dir"))]
+        return [one.run_id for one in recent_runs(_take_folder(typed, "results_dir")[0])]
     if command == "data":
         from repro.data.corpora import declared_corpora
 
@@ -303,10 +302,9 @@ def results(parsed: argparse.Namespace) -> int:
     """List, filter and aggregate finished runs."""
     from repro.report.explore import print_results
 
-    where = [item for item in parsed.settings if item.startswith("results_dir=")]
-    filters = [item for item in parsed.settings if item not in where]
+    folder, filters = _take_folder(parsed.settings, "results_dir")
     keys = [key for key in parsed.pivot.split(",") if key]
-    print_results(_folder(where, "results_dir"), filters, keys, parsed.metric, parsed.format)
+    print_results(folder, filters, keys, parsed.metric, parsed.format)
     return 0
 
 
@@ -341,9 +339,8 @@ def doctor(parsed: argparse.Namespace) -> int:
     """Show what this machine has, and what to do about it."""
     from repro.runs.doctor import doctor
 
-    data = [item for item in parsed.settings if item.startswith("data_dir=")]
-    results = [item for item in parsed.settings if item not in data]
-    return doctor(_folder(data, "data_dir"), _folder(results, "results_dir"))
+    data_dir, others = _take_folder(parsed.settings, "data_dir")
+    return doctor(data_dir, _folder(others, "results_dir", "data_dir=... and "))
 
 
 def completion(_parsed: argparse.Namespace) -> int:
@@ -380,15 +377,21 @@ def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[st
     return chosen[-1].partition("=")[2] if chosen else default, rest
 
 
-def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
-    """Return the folder ``key``, the only setting left to a command that has taken ``others``."""
+def _take_folder(settings: Sequence[str], key: str) -> tuple[Path, list[str]]:
+    """Split settings into the folder ``key``, by default the package's, and all others."""
     from repro.config import paths
     from repro.config.errors import ConfigError
 
     defaults = {"results_dir": paths.default_results_dir, "data_dir": paths.default_data_dir}
     value, rest = _take(settings, key, str(defaults[key]()))
-    if rest:
-        raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
     if not value.strip():
         raise ConfigError(f"{key} is {value!r}; expected a folder")
-    return Path(value).expanduser()
+    return Path(value).expanduser(), rest
+
+
+def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
+    """Return the folder ``key``, the only setting left to a command that has taken ``others``."""
+    folder, rest = _take_folder(settings, key)
+    if rest:
+        raise UserError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
+    return folder

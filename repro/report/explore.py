@@ -86,7 +86,7 @@ def print_results(
         lists = frame.map(lambda value: _short(str(value)) if isinstance(value, list) else value)
         sys.stdout.write(lists.to_latex(index=False, escape=True, float_format="%.2f"))
     else:
-        _print_fitted(frame.map(_text), frame if pivot else ("run_id", "seed", shown))
+        _print_fitted(frame.map(_text), [*map(str, frame)] if pivot else ["run_id", "seed", shown])
         if lacking := len(found) - len(measured):
             print(f"{lacking} runs without {shown} are left out; see --metric", file=sys.stderr)
 
@@ -97,7 +97,7 @@ def _print_fitted(table: pd.DataFrame, kept: Collection[str]) -> None:
     sizes = {name: 1 + max(map(len, [name, *table[name]])) for name in table}
     room = width + 1 - sum(size for name, size in sizes.items() if name in kept)
     left_out = []
-    for name in [name for name in table if name not in kept]:
+    for name in [str(name) for name in table if name not in kept]:
         if sizes[name] <= room:
             room -= sizes[name]
         else:
