@@ -31,8 +31,9 @@ unlike['repro reproduce peters2019 scale=full hardware=cuda hydra/launcher=slurm
 # Stands for runs of the reader's own.
 unlike['repro show RUN']='repro show "$(newest 1)"'
 unlike['repro compare RUN RUN']='repro compare "$(newest 1)" "$(newest 2)"'
-# The address is an example.
+# The address is an example, so that nothing can be fetched; tests/test_tutorials.py has a server.
 unlike['repro data fetch proverbs data_dir=data']='repro data list'
+unlike['repro data verify proverbs data_dir=data']='! repro data verify proverbs data_dir=data'
 
 newest() { repro show | sed -n "$1s/ .*//p"; }
 
