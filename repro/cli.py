@@ -235,8 +235,8 @@ def reproduce(parsed: argparse.Namespace) -> int:
     from repro.runs.reproduce import Request, reproduce
 
     chosen = [item for item in parsed.settings if "=" not in item]
-    names = chosen_artefacts(chosen)
     scale, overrides = _overrides(parsed.settings)
+    names = chosen_artefacts(chosen, scale)
     if not (chosen or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
             raise UserError("this runs every artefact; name some, or confirm with --yes")
@@ -293,8 +293,9 @@ def plan(parsed: argparse.Namespace) -> int:
     from repro.config.experiment import chosen_artefacts
     from repro.runs.plan import plan, print_plan
 
-    names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
-    print_plan(*plan(names, *_overrides(parsed.settings), parsed.fresh))
+    scale, overrides = _overrides(parsed.settings)
+    names = chosen_artefacts([item for item in parsed.settings if "=" not in item], scale)
+    print_plan(*plan(names, scale, overrides, parsed.fresh))
     return 0
 
 
