@@ -22,6 +22,9 @@ unlike['repro run -m mapping=lengthmax,sparsemax seed=1,2,3']="repro run -m mapp
 unlike['repro run mapping=lengthmax mapping.scale=0.25']="repro run mapping=lengthmax mapping.scale=0.25 task.setting=medium $tiny"
 unlike['repro reproduce mine/figure1 scale=demo']="repro reproduce mine/figure1 scale=demo task.setting=medium ${tiny/examples=0/examples=2}"
 unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
+unlike['repro run task=marked mapping=sparsemax']='repro run task=marked mapping=sparsemax training.max_steps=1'
+unlike['repro reproduce example/table1']='repro reproduce example/table1 training.max_steps=1'
+unlike['repro reproduce example/figure1']='repro reproduce example/figure1 training.max_steps=1'
 own='repro run task=nmt data.generated=false data_dir=data data.folder=proverbs data.source=la data.target=en data.merges=0 training.max_epochs=1'
 declared=${own/data.folder/data.corpus}
 unlike[$own]="$own $tiny"

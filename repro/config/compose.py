@@ -267,13 +267,15 @@ def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
 
     Args:
         overrides: as typed; a folder in quotes stays as it is.
-        sweep: whether commas separate the values of ``data.folder``.
+        sweep: whether commas separate values of ``data.folder``, unless there is such a folder.
     """
     found = []
     for item in overrides:
         key, _, value = item.partition("=")
-        swept = sweep and "," in value and key.endswith("data.folder")
-        if _FOLDER.fullmatch(item) and not swept and not re.fullmatch(r"(['\"]).*\1", value):
+        several = (
+            sweep and "," in value and key.endswith("data.folder") and not os.path.exists(value)
+        )
+        if _FOLDER.fullmatch(item) and not several and not re.fullmatch(r"(['\"]).*\1", value):
             folder = os.path.expanduser(value)
             item = f"{key}={folder if _PLAIN.fullmatch(folder) else in_quotes(folder)}"
         found.append(item)
