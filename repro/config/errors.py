@@ -32,9 +32,9 @@ def require_extra(use: str) -> None:
         if needed_for == use:
             try:
                 version(distribution)
-            except PackageNotFoundError as error:
+            except PackageNotFoundError:
                 text = f"{use} needs {distribution}, which is not installed: {install(extra)}"
-                raise ConfigError(text) from error
+                raise ConfigError(text) from None
 
 
 def install(extra: str) -> str:

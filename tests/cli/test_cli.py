@@ -305,6 +305,7 @@ def test_a_launcher_that_cannot_be_used_is_refused_before_any_work(
     assert main([*arguments, f"results_dir={tmp_path / 'r'}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert named in line
+    assert len(line) < 140  # no error of Hydra around it
     assert not (tmp_path / "r").exists()
 
 
