@@ -99,7 +99,7 @@ class Judged:
         """Sentences with the measured and the published values of each column."""
         sentences = [one.sentence for one in self.contrasts[:SHOWN_COLUMNS]]
         if more := len(self.contrasts) - len(sentences):
-            sentences.append(f"and {more} more columns")
+            sentences.append(f"{more} more columns")
         notes = [one.note for one in self.contrasts if one.note]
         return ". ".join(["; ".join(sentences), *notes]) + "." if sentences else ""
 
@@ -163,7 +163,8 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
     if not found:
         return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
     tests, whole = [one for _, one in tested if one is not None], len(found) == len(columns)
-    counted = f": true in {sum(one.true for one in tests)}"
+    true = sum(one.true for one in tests)
+    counted = f": true in {'none' if not true else true if true < len(tests) else 'all'} of them"
     if predicate.average:
         mean, counted = cells.test(predicate, found), ""
         assert mean is not None
@@ -180,7 +181,7 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         reasons.append(f"{len(found)} of {len(columns)} columns measured{counted}")
         if undecided:
             joint = next(one for one in tests if one.deciding is joint.deciding)
-    if undecided and joint.p is None:
+    if undecided and joint.seeds < 2:
         reasons.append("one seed")
     return Judged(
         paper=paper,

@@ -95,7 +95,7 @@ class Contrast:
             return number_text(value, self.digits)
 
         sides = (self.left, self.right)
-        values = "".join(one.words.format(text(one.value)) for one in sides)
+        values = "".join(one.words.replace("{}", text(one.value), 1) for one in sides)
         known = [text(one.published) for one in sides if one.published is not None]
         published = f" (published: {' and '.join(known)})" if known else ""
         return f"{self.title} is {values}{published}"
@@ -281,7 +281,7 @@ class _Cells:
         return fmean(fmean(one.value for one in runs) for runs in self.runs[row])
 
     def side(self, words: str, row: str) -> Side:
-        return Side(words.format("{}", row), self.mean(row), self.published.get(row))
+        return Side(words + row, self.mean(row), self.published.get(row))
 
     def contrast(
         self, left: Side, right: Side, weights: Mapping[str, float], limit: float
@@ -311,7 +311,7 @@ class _Cells:
         sign = -1 if higher is False else 1
 
         def compared(row: str, other: str) -> Contrast:
-            left, right = self.side("{} with {}", row), self.side(" and {} with {}", other)
+            left, right = self.side("{} with ", row), self.side(" and {} with ", other)
             return self.contrast(left, right, {row: sign, other: -sign}, predicate.by)
 
         if predicate.in_turn:
@@ -329,7 +329,7 @@ class _Cells:
         for row, (limit, sign, word) in product(rows, limits):
             if limit is None:
                 continue
-            left, weights, scale = self.side("{} with {}", row), {row: float(sign)}, 1.0
+            left, weights, scale = self.side("{} with ", row), {row: float(sign)}, 1.0
             if other is not None:
                 # That a ratio is above a limit is a statement on a sum, which has a t-test.
                 scale = self.mean(other)
@@ -344,12 +344,12 @@ class _Cells:
         if predicate.choose is None:
             return outcome
         digits = metric_of(self.metric).digits
-        others = "; ".join(
-            f"{row} {number_text(self.mean(row), digits)}"
+        others = ", ".join(
+            f"{number_text(self.mean(row), digits)} ({row})"
             for row in predicate.rows
             if row not in rows
         )
-        note = f"chosen by {predicate.choose}; beside it {others}"
+        note = f"{rows[0]} has the best mean {predicate.choose}; the others have {others}"
         return outcome._replace(deciding=replace(outcome.deciding, note=note))
 
     def spread(self, predicate: Spread, experiment: Experiment) -> Outcome:

@@ -103,8 +103,8 @@ def _claims(document: Document) -> list[str]:
         parts += ["\n".join(lines)] if paper.measured else []
         if paper.unmeasured:
             unmeasured = " · ".join(
-                f"{one.claim.text} ({'. '.join(filter(None, (one.claim.place, one.claim.as_published)))})"
-                for one in paper.unmeasured
+                f"{one.text} ({one.place}). {one.as_published or ''}".rstrip()
+                for one in (judged.claim for judged in paper.unmeasured)
             )
             parts += [f"Not measured at this scale: {escape_markdown(unmeasured)}"]
     return [*parts, escape_markdown(METHOD), "## Contents"]
