@@ -125,7 +125,7 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
     assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
     assert one.signs == (
-        "(n/3): n of the 3 seeds have been run.",
+        "(n/3): n of the 3 seeds have been run by one version of the code.",
         "‡ the training diverged: b3.",
     )
     for text in (html_report(document(one)), markdown_table(one), latex_table(one)):
