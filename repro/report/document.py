@@ -319,8 +319,10 @@ def build_section(
     signs = [
         significance_note(table),
         *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
-        f"(n/{seeds}): n of the {seeds} seeds have been run." if some else "",
-        _earlier_note(records),
+        f"(n/{seeds}): n of the {seeds} seeds have been run by one version of the code."
+        if some
+        else "",
+        _earlier_note(chosen),
         f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
     ]
     notes = [
