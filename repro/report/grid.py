@@ -1,6 +1,6 @@
 """Grids of text, the form of tables that every renderer draws."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, groupby, pairwise
 from typing import Literal
@@ -54,6 +54,14 @@ class Grid:
     columns: tuple[GridColumn, ...]
     rows: tuple[GridRow, ...]
     muted: bool = False
+
+    @property
+    def linked_runs(self) -> Iterator[tuple[str, CellRunLink]]:
+        """Runs behind the values, each with the labels of its row."""
+        labels = sum(column.role == "label" for column in self.columns)
+        for row in self.rows:
+            label = " / ".join(row.texts[:labels])
+            yield from ((label, run) for runs in row.runs.values() for run in runs)
 
     @property
     def groups(self) -> list[tuple[str, int]]:

@@ -100,8 +100,8 @@ def test_any_two_runs_stand_side_by_side(tmp_path: Path) -> None:
             signatures={"test/bleu": ""}, corpus="c", fingerprint="f" * 64, epoch=6, commit="a",
             device="cpu", versions="v", wall_time=1.0, finished="", command="c", members=[],
         )  # fmt: skip
-        curve = Curve("loss", "", (2.0, 1.0))
-        return RunPage(record, (("test/bleu", accuracy, ""),), (("a", "t"),), (curve,), ())
+        curve = Curve("loss", "", (2.0, 1.0), (1.0, 2.0))
+        return RunPage(record, (("test/bleu", accuracy, ""),), (("a", "t"),), (curve,))
 
     pages = [run(1, "20.00"), run(2, "21.50"), run(3, "22.00")]
     (tmp_path / "profile").mkdir()

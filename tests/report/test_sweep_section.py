@@ -9,7 +9,7 @@ import pytest
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report import build_report, build_sweep_report
 from repro.report.significance import Comparer
-from repro.report.sweeps import BEST, SweepView, main_metric, sweep_view
+from repro.report.sweeps import SweepView, main_metric, sweep_view
 from repro.results import Archive, Record, ResultsError, publish, run_folder
 from repro.results.sweeps import swept, write_sweep
 
@@ -52,10 +52,13 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     (table,) = view.grids
     texts = [row.texts for row in table.rows]
     assert [row[0] for row in texts] == list(RIGHT)
-    assert [row[1].replace(BEST, "").replace("*", "") for row in texts] == [
+    assert [row[1].replace("*", "") for row in texts] == [
         "31.50 ± 0.71", "81.50 ± 0.71", "51.50 ± 0.71",
     ]  # fmt: skip
-    assert [BEST in row[1] for row in texts] == [False, True, False]
+    assert [row.best for row in table.rows] == [frozenset(), {1}, frozenset()]
+    assert [run.run_id for run in table.rows[0].runs[1]] == ["1-1-1", "1-1-2"]
+    assert view.best is not None
+    assert (view.best.run_id, view.best.value) == ("1.5-1-2", "82.00")
     assert "*" not in texts[0][1]
     assert "*" in texts[1][1]
     assert view.svg is not None
