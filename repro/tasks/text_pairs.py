@@ -204,16 +204,13 @@ class TextPairsTask(Seq2SeqTask, ABC):
     def __init__(self, config: TextRun, corpus: ParallelCorpus, device: torch.device) -> None:
         text = prepare_text(config, corpus)
         self.data = data = text.data
-        self.task, self.decoding, model = config.task, config.decoding, config.model
+        self.task, self.decoding = config.task, config.decoding
         self.min_length = config.decoding.min_length
         fertility = None
         if isinstance(config.mapping, BoundedConfig):
-            fertility = build_fertility(
-                model.fertility, data, text.name, text.cache, config.seed, device
-            )
-        super().__init__(
-            config, data.source, data.target, data.splits, device, model.coverage_vector, fertility
-        )
+            settings = config.model.fertility
+            fertility = build_fertility(settings, data, text.name, text.cache, config.seed, device)
+        super().__init__(config, data.source, data.target, data.splits, device, fertility)
 
     @abstractmethod
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
@@ -226,7 +223,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
     def validate(self) -> Validation:
         """Compute loss, accuracy and sparsity on validation data, all teacher-forced."""
         found = self.validation_statistics()
-        return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.nonzeros})
+        return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.sparsity})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Decode and score validation and test data; write outputs, statistics and examples."""
