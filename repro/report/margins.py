@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import copysign, log10
 
-import numpy as np
-
 from repro.config.claims import Order
-from repro.report.claims import CONFIDENCE, ClaimsOfPaper, Judged, Verdict
+from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 
 _FINEST, _WIDEST = 0.01, 5.0
 """The axis is linear up to one margin, in units of the limit, and ends at the other."""
@@ -25,15 +23,15 @@ class Margin:
         sign: symbol of the verdict.
         word: the verdict in words.
         place: position of the measured margin.
-        interval: positions of the ends of its 95 % interval; None from one seed.
-        text: margin and interval in words.
+        interval: positions of its 95 % confidence bounds; None without a spread over seeds.
+        text: margin and bounds in words.
     """
 
     judged: Judged
     sign: str
     word: str
     place: float
-    interval: tuple[float, float] | None
+    interval: tuple[float, ...] | None
     text: str
 
 
@@ -64,16 +62,14 @@ def margins_by_paper(
 
 def _margin(judged: Judged, generated: bool) -> Margin:
     """Express a margin in units of what the values are compared with."""
-    predicate = judged.claim.predicate
-    by = predicate.by if isinstance(predicate, Order) else 0.0
-    limit = by or float(np.mean([abs(one.right[0]) for one in judged.contrasts])) or 1.0
-    shares = np.mean([one.margin for one in judged.contrasts], axis=0) / limit
-    ends, said = None, judged.certainty
-    if judged.p is not None:
-        outside = (1 - CONFIDENCE) / 2
-        low, high = (float(one) for one in np.quantile(shares[1:], [outside, 1 - outside]))
-        ends = position(low), position(high)
-        said = f"95 % interval {100 * low:+.1f} to {100 * high:+.1f} %; {said}"
-    text = f"{100 * shares[0]:+.1f} % of the limit; {said}".replace("-", "−")
+    predicate, share, ends = judged.claim.predicate, 0.0, None
+    said = judged.certainty
+    if judged.deciding is not None:
+        contrast = judged.deciding.deciding
+        by = predicate.by if isinstance(predicate, Order) else 0.0
+        limit = abs(by or contrast.right.value) or 1.0
+        share = contrast.margin / limit
+        ends = contrast.interval and tuple(position(end / limit) for end in contrast.interval)
+        said = f"{100 * share:+.1f} % of the limit; {said}".replace("-", "−")
     word = verdict_word(judged.verdict, generated)
-    return Margin(judged, _SIGNS[judged.verdict], word, position(float(shares[0])), ends, text)
+    return Margin(judged, _SIGNS[judged.verdict], word, position(share), ends, said)

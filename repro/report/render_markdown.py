@@ -99,7 +99,14 @@ def _claims(document: Document) -> list[str]:
         lines = [_line(_CLAIM_COLUMNS), _join([":---"] * len(_CLAIM_COLUMNS))]
         for row in paper.measured:
             claim, artefact = row.claim, row.experiment
-            texts = (claim.text, claim.place, row.evidence, row.certainty, artefact.name)
+            reading = f" Our reading: {claim.reading}" if claim.reading else ""
+            texts = (
+                f"{claim.text}{reading}",
+                claim.place,
+                row.evidence,
+                row.certainty,
+                artefact.short_place,
+            )
             *words, name = (escape_markdown(text) for text in texts)
             link = f"[{name}](#{artefact.anchor})" if artefact.anchor in linked else name
             lines.append(
@@ -110,7 +117,8 @@ def _claims(document: Document) -> list[str]:
         parts += ["\n".join(lines)] if paper.measured else []
         if paper.unmeasured:
             unmeasured = " · ".join(
-                f"{one.claim.text} ({one.claim.place})" for one in paper.unmeasured
+                f"{one.text} ({one.place}). {one.as_published or ''}".rstrip()
+                for one in (judged.claim for judged in paper.unmeasured)
             )
             parts += [f"Not measured at this scale: {escape_markdown(unmeasured)}"]
     return [*parts, escape_markdown(METHOD), "## Contents"]

@@ -12,6 +12,7 @@ from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
+Version = tuple[int | str, ...]
 RATIO_DIGITS = 2
 MOST_DIGITS = 4
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
@@ -229,21 +230,32 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
 def chosen_records(
     experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> list[Measurement]:
-    """Select, per row and column, the records of the tuned value that is best for the first seed.
+    """Select the records that each row and column shows.
 
-    Records of rows that are not tuned are all kept.
+    Of a row that is tuned these are the records of the value that is best for the first seed. Of
+    runs with different numeric epochs or changed defaults, only those of the newest epoch remain:
+    a spread over seeds compares runs of one version.
     """
-    tune = experiment.tune
-    if tune is None:
-        return list(records)
-    measured = tuning_values(experiment, records, scale)
-    chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
-    return [
-        one
-        for one in records
-        if experiment.tuning_of(one.row) is None
-        or (one.tuned is not None and one.tuned == chosen.get((one.row, one.column)))
-    ]
+    chosen = list(records)
+    if (tune := experiment.tune) is not None:
+        measured = tuning_values(experiment, records, scale)
+        best = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
+        chosen = [
+            one
+            for one in records
+            if experiment.tuning_of(one.row) is None
+            or (one.tuned is not None and one.tuned == best.get((one.row, one.column)))
+        ]
+    newest: dict[tuple[str, str, str], Version] = {}
+    for one in chosen:
+        cell = one.row, one.column, one.kind
+        newest[cell] = max(newest.get(cell, version_of(one)), version_of(one))
+    return [one for one in chosen if version_of(one) == newest[one.row, one.column, one.kind]]
+
+
+def version_of(run: Measurement) -> Version:
+    """Return the numeric epoch and the changed defaults of a run; of newer runs it is larger."""
+    return run.epoch, -len(run.departs), *run.departs
 
 
 def tuning_values(

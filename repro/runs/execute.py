@@ -237,7 +237,9 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     started = time.monotonic()
     distributed.same("weights")
     scores = evaluate_best(task, folder)
-    scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
+    scores |= {
+        f"train/{name}": value for name, value in (progress.speeds() | progress.trends()).items()
+    }
     seconds = progress.seconds + time.monotonic() - started
     lock.check()
     finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})

@@ -31,11 +31,14 @@ def test_claims_are_no_artefact() -> None:
         ("order: {better: [softmax], than: [sparsemax], at_least: 7}", "at_least"),
         ("bound: {rows: [softmax]}", "lowest"),
         ("bound: {rows: [softmax], lowest: high}", "lowest"),
-        ("within: {rows: [hardmax], distance: 1}", "hardmax"),
+        ("bound: {rows: [hardmax], lowest: 1}", "hardmax"),
+        ("bound: {rows: [softmax], lowest: 1, choose: dev/bleu, average: true}", "choose"),
+        ("order: {better: [softmax], than: [softmax, sparsemax], in_turn: true}", "in_turn"),
+        ("spread: {axis: method, than: method, average: true}", "average"),
         ("spread: {axis: method, than: loss}", "loss"),
-        ("within: {distance: 1, tolerance: 2}", "tolerance"),
-        ("", "exactly one"),
-        ("within: {distance: 1}\n    bound: {rows: [softmax], lowest: 1}", "exactly one"),
+        ("spread: {axis: method, than: method, tolerance: 2}", "tolerance"),
+        ("", "expected one of"),
+        ("as_published: No.\n    bound: {rows: [softmax], lowest: 1}", "expected one of"),
     ],
 )
 def test_a_malformed_claim_is_refused_by_file_and_name(

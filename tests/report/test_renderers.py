@@ -10,12 +10,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from repro.config.claims import Claim, Order
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
-from repro.report.claims import ClaimsOfPaper, Contrast, Judged, Verdict
+from repro.report.claims import ClaimsOfPaper, Judged, Verdict
+from repro.report.contrasts import Contrast, Side, every
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.render_csv import csv_table
@@ -392,9 +392,9 @@ def test_csv_survives_hostile_text(hostile: Section) -> None:
 def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None:
     order = Order(better=[HOSTILE], than=[HOSTILE])
     claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
-    values = np.ones(2)
-    contrast = Contrast(HOSTILE, "test/accuracy", values, values, values, 1, True)
-    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (contrast,))
+    side = Side(f"{{}} with {HOSTILE}", 1.0)
+    outcome = every([Contrast(HOSTILE, side, side, 1, 1.0, 0.1, 2, 3)])
+    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (outcome,), (1, 1), outcome)
     unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
     shown = replace(document(section), claims=(paper,))
