@@ -111,11 +111,12 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
     if tests:
         title = f"differences from {_label(sweep, points[0])}, paired tests"
         details.append(plain_grid(title, sweep.keys, TEST_TITLES, tests))
-    runs = [
-        pair for point in points for pair in zip(point.cell.values, point.cell.runs, strict=True)
+    found = [
+        (value, run._replace(label=f"{_label(sweep, point)}, {run.label}"))
+        for point in points
+        for value, run in zip(point.cell.values, point.cell.runs, strict=True)
     ]
     pick = min if metric_of(metric).higher_is_better is False else max
-    best = pick(runs, default=None)
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
@@ -130,7 +131,7 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
             f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
         ),
         finished=max(record.finished for record in records.values()),
-        best=None if best is None else best[1],
+        best=pick(found)[1] if found else None,
     )
 
 

@@ -66,7 +66,7 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     assert [row.best for row in table.rows] == [frozenset(), {1}, frozenset()]
     assert [run.run_id for run in table.rows[0].runs[1]] == ["1-1-1", "1-1-2"]
     assert view.best is not None
-    assert (view.best.run_id, view.best.value) == ("1.5-1-2", "82.00")
+    assert view.best == ("mapping.alpha=1.5, seed 2", "82.00", "1.5-1-2")
     assert "*" not in texts[0][1]
     assert "*" in texts[1][1]
     assert view.svg is not None
