@@ -6,6 +6,7 @@ from pathlib import Path
 from repro.data.files import write_if_changed
 from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
+from repro.report.grid import linked_runs
 from repro.report.render_csv import csv_table
 from repro.report.render_html import PAGES, STYLE, html_comparison, html_report, html_run, style
 from repro.report.render_latex import latex_table
@@ -66,17 +67,18 @@ def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
     """Write a page per run that the report shows, and one of any two; delete the others."""
     shown: dict[str, dict[str, str]] = {}
     labels: dict[str, str] = {}
-    parts: list[Section | SweepView] = [*document.sections, *document.sweeps]
-    for part in parts:
-        for label, run in part.runs:
-            shown.setdefault(run.run_id, {})[part.anchor] = part.name
+    parts: list[tuple[str, str, Section | SweepView]]
+    parts = [(one.anchor, one.experiment.name, one) for one in document.sections]
+    parts += [(one.sweep.anchor, f"sweep {one.sweep.name}", one) for one in document.sweeps]
+    for anchor, name, part in parts:
+        for label, run in linked_runs((*part.grids, *part.details)):
+            shown.setdefault(run.run_id, {})[anchor] = name
             labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
-    records = [record for record in archive.records if record.run_id in shown]
     pages = []
-    for record in records:
+    for record in (record for record in archive.records if record.run_id in shown):
         home = run_folder(archive.results_dir, archive.scale, record.run_id)
-        pages.append(run_page(record, home, list(shown[record.run_id].items()), shown))
-    files = {page.record.run_id: html_run(page) for page in pages}
+        pages.append(run_page(record, home, list(shown[record.run_id].items())))
+    files = {page.record.run_id: html_run(page, shown) for page in pages}
     if pages:
         files["compare"] = html_comparison(pages, labels)
         write_if_changed(folder / STYLE, style().encode())

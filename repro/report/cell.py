@@ -124,22 +124,15 @@ def run_link(run: Measurement | Record, value: float, metric: str) -> CellRunLin
     return CellRunLink(label, number_text(value, metric_of(metric).digits), run.run_id)
 
 
-def collapsed(values: Sequence[float]) -> int | None:
-    """Return the position of a seed whose training collapsed, None if there is none.
+def collapsed(values: Sequence[float]) -> bool:
+    """Return whether the least of three or more seeds lies far below all others.
 
-    Args:
-        values: one per seed, of a metric in points of which more is better.
-
-    Returns:
-        The position of the smallest of at least three values if it is more than 10 points, and more
-        than five times the range of the others, below every other one.
+    That is more than 10 points, and more than five times the range of the others.
     """
     if len(values) < 3:
-        return None
+        return False
     least, *others = sorted(values)
-    gap = others[0] - least
-    fell = gap > max(COLLAPSE, COLLAPSE_RANGES * (others[-1] - others[0]))
-    return values.index(least) if fell else None
+    return others[0] - least > max(COLLAPSE, COLLAPSE_RANGES * (others[-1] - others[0]))
 
 
 def measured(

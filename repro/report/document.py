@@ -1,8 +1,8 @@
 """The report as data: one section per artefact, ready for every renderer."""
 
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from repro.checksums import DamagedFileError
@@ -16,11 +16,11 @@ from repro.report.breakdown import (
     tuning_grid,
     tuning_remarks,
 )
-from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING, CellRunLink, number_text
-from repro.report.claims import ClaimsOfPaper, Verdict, claims_by_paper, judge_claims
+from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING, Cell
+from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import export_figure_data, read_figure_data, write_figure_data
-from repro.report.grid import Grid, columns_without_value, table_grids
+from repro.report.grid import Grid, columns_without_value, linked_runs, table_grids
 from repro.report.provenance import (
     SEPARATOR,
     counted,
@@ -40,14 +40,7 @@ from repro.report.table import (
     chosen_records,
     marked_departures,
 )
-from repro.results import (
-    Archive,
-    Comparison,
-    Measurement,
-    ResultsError,
-    figure_path,
-    run_folder,
-)
+from repro.results import Archive, Comparison, Measurement, ResultsError, figure_path, run_folder
 from repro.results.sweeps import read_sweeps
 
 _log = logging.getLogger(__name__)
@@ -96,11 +89,6 @@ class Section:
         return self.experiment.anchor
 
     @property
-    def name(self) -> str:
-        """Name of the artefact."""
-        return self.experiment.name
-
-    @property
     def shown(self) -> bool:
         """Return whether it is a table, or a figure that is drawn."""
         drawn = self.figure is not None and self.figure.svg is not None
@@ -111,11 +99,6 @@ class Section:
         """Notes below the table, explanations of all signs first, and the notes that fold."""
         every = tuple(filter(None, (" ".join(self.signs), *self.notes)))
         return every[:VISIBLE], every[VISIBLE:]
-
-    @property
-    def runs(self) -> Iterator[tuple[str, CellRunLink]]:
-        """Runs behind the values, each with the labels of its row."""
-        return (pair for grid in (*self.grids, *self.details) for pair in grid.linked_runs)
 
     @property
     def command(self) -> str:
@@ -227,18 +210,12 @@ class Document:
         ]
 
     @property
-    def verdicts(self) -> Counter[Verdict]:
-        """Number of claims by verdict."""
-        return Counter(
-            one.verdict for paper in self.claims for one in (*paper.measured, *paper.unmeasured)
-        )
-
-    @property
     def new_sweeps(self) -> tuple[SweepView, ...]:
         """Sweeps whose last run ended after those of all artefacts."""
         swept = {run for view in self.sweeps for run in view.sweep.runs}
-        shown = {run.run_id for section in self.sections for _, run in section.runs} - swept
-        last = max((self.finished.get(run, "") for run in shown), default="")
+        grids = (grid for one in self.sections for grid in (*one.grids, *one.details))
+        shown = {run.run_id for _, run in linked_runs(grids)} - swept
+        last = max((end for run, end in self.finished.items() if run in shown), default="")
         return tuple(view for view in self.sweeps if view.finished > last)
 
     @property
@@ -344,11 +321,7 @@ def _part(
 def _gather(
     archive: Archive, experiment: Experiment, records: Sequence[Measurement], renewed: bool
 ) -> str:
-    """Write the data of a figure if they are missing or to be renewed, and can be.
-
-    Returns:
-        Why a figure without data is not drawn.
-    """
+    """Write missing data of a figure, or renew them; return why it cannot be drawn."""
     results_dir, scale, name = archive.results_dir, archive.scale, experiment.name
     here = figure_path(results_dir, scale, name, "json").exists()
     if experiment.computed and not here:  # the same at every scale
@@ -377,10 +350,7 @@ def build_section(
     comparisons: Mapping[CellKey, Comparison] | None = None,
     undrawn: str = NOT_DRAWN,
 ) -> Section:
-    """Lay out one artefact from its figure and the arguments of :func:`build_table`.
-
-    ``undrawn`` is the reason for a figure that is ``None``.
-    """
+    """Lay out one artefact from its figure, or why it has none, and build_table's arguments."""
     table = build_table(experiment, records, scale, comparisons)
     chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
     shown = experiment.kind == "table"
@@ -393,15 +363,26 @@ def build_section(
     ]
     lacking = columns_without_value(table) if shown else []
     diverged = dict.fromkeys(record.run_id for record in records if record.diverged)
-    some = any(0 < cell.found < cell.wanted for row in table.rows for cell in row.cells)
+    cells = [
+        (f"{row.label}, {column.name}", cell)
+        for row in table.rows
+        for column, cell in zip(experiment.columns, row.cells, strict=True)
+    ]
+    some = any(0 < cell.found < cell.wanted for _, cell in cells)
+    collapsed = [place for place, cell in cells if COLLAPSED in cell.marks]
+    everywhere = all(EARLIER in cell.marks for _, cell in cells if cell.found)
     seeds = len(table.seeds)
     signs = [
         significance_note(table),
         *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
         f"(n/{seeds}): n of the {seeds} seeds have been run." if some else "",
-        _earlier_note(table, records),
+        _earlier_note(table, records, everywhere),
         f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
-        _collapse_note(table),
+        f"{COLLAPSED} a seed collapsed: it lies more than {COLLAPSE:g} points, and more than "
+        f"{COLLAPSE_RANGES:g} times the range of the others, below every other one "
+        f"({'; '.join(collapsed)})."
+        if collapsed
+        else "",
     ]
     notes = [
         f"No value at this scale: {', '.join(lacking)}." if lacking else "",
@@ -418,6 +399,11 @@ def build_section(
         state = f"{counted(table.provenance.runs, 'run')}, {len(table.columns_found)} of "
         state += f"{len(experiment.columns)} columns"
         state += f", {counted(missing, 'cell')} incomplete" if missing else ""
+    if everywhere:  # a note says so once
+        grids, details = (
+            [None if one is None else one.without(EARLIER) for one in part]
+            for part in (grids, details)
+        )
     return Section(
         experiment=experiment,
         state=state,
@@ -437,43 +423,22 @@ def build_section(
     )
 
 
-def _earlier_note(table: Table, records: Sequence[Measurement]) -> str:
+def _earlier_note(table: Table, records: Sequence[Measurement], everywhere: bool) -> str:
     """Explain which values are from earlier code: its epochs and settings; blank without any."""
-    cells = [cell for row in table.rows for cell in row.cells if cell.found]
-    shown = {run.run_id for cell in cells for run in cell.runs}
+    shown = {run.run_id for row in table.rows for cell in row.cells for run in cell.runs}
     earlier = [one for one in records if one.earlier and one.run_id in shown]
     if not earlier:
         return ""
-    marked = any(EARLIER in cell.marks for cell in cells)
+    values = "Every value was" if everywhere else EARLIER
     epochs = ", ".join(map(str, sorted({one.epoch for one in earlier})))
-    settings = ", ".join(
-        dict.fromkeys(
-            setting for one in earlier for setting in one.departs if ".shown=" not in setting
-        )
+    departs = dict.fromkeys(
+        item for one in earlier for item in one.departs if ".shown=" not in item
     )
+    settings = f"; settings then: {', '.join(departs)}" if departs else ""
     return (
-        f"{EARLIER if marked else 'Every value was'} computed by an earlier version of the code "
-        f"(numeric epoch {epochs}{f'; settings then: {settings}' if settings else ''}); --fresh "
-        "repeats these runs."
+        f"{values} computed by an earlier version of the code (numeric epoch {epochs}{settings}); "
+        "--fresh repeats these runs."
     )
-
-
-def _collapse_note(table: Table) -> str:
-    """Explain the mark of collapsed seeds, with their values."""
-    columns = table.experiment.columns
-    found = [
-        f"{row.label}, {column.name}: {run.label} {run.value}"
-        for row in table.rows
-        for column, cell in zip(columns, row.cells, strict=True)
-        if COLLAPSED in cell.marks
-        for run in cell.runs
-        if run.value == number_text(min(cell.values), cell.digits)
-    ]
-    rule = (
-        f"{COLLAPSED} one seed collapsed: it lies more than {COLLAPSE:g} points, and more than "
-        f"{COLLAPSE_RANGES:g} times the range of the others, below every other seed"
-    )
-    return f"{rule} ({'; '.join(found)})." if found else ""
 
 
 def _metric_facts(table: Table) -> list[tuple[str, str]]:

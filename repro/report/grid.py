@@ -1,6 +1,6 @@
 """Grids of text, the form of tables that every renderer draws."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, groupby, pairwise
 from typing import Literal
@@ -56,14 +56,6 @@ class Grid:
     muted: bool = False
 
     @property
-    def linked_runs(self) -> Iterator[tuple[str, CellRunLink]]:
-        """Runs behind the values, each with the labels of its row."""
-        labels = sum(column.role == "label" for column in self.columns)
-        for row in self.rows:
-            label = " / ".join(row.texts[:labels])
-            yield from ((label, run) for runs in row.runs.values() for run in runs)
-
-    @property
     def groups(self) -> list[tuple[str, int]]:
         """Titles of the groups of adjacent columns, with their numbers of columns."""
         runs = groupby(self.columns, key=lambda column: column.group)
@@ -73,6 +65,16 @@ class Grid:
     def grouped(self) -> bool:
         """Return whether any column belongs to a group."""
         return any(column.group for column in self.columns)
+
+    def without(self, mark: str) -> "Grid":
+        """Return the grid without a mark in its texts."""
+        return replace(
+            self,
+            rows=tuple(
+                replace(row, texts=tuple(text.replace(mark, "") for text in row.texts))
+                for row in self.rows
+            ),
+        )
 
     def of_columns(self, places: Sequence[int]) -> "Grid":
         """Return the grid of the columns at these positions."""
@@ -124,6 +126,15 @@ class Grid:
     def wide(self) -> bool:
         """Return whether there are so many columns that the grid is drawn smaller."""
         return len(self.columns) > WIDE
+
+
+def linked_runs(grids: Iterable[Grid]) -> Iterator[tuple[str, CellRunLink]]:
+    """Yield the runs behind the values, each with the labels of its row."""
+    for grid in grids:
+        labels = sum(column.role == "label" for column in grid.columns)
+        for row in grid.rows:
+            for run in (run for runs in row.runs.values() for run in runs):
+                yield " / ".join(row.texts[:labels]), run
 
 
 def table_grids(table: Table) -> list[Grid]:

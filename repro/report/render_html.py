@@ -4,8 +4,9 @@ import base64
 import hashlib
 import json
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,7 +16,7 @@ from repro.report.cell import MISSING
 from repro.report.claims import GENERATED, METHOD, Verdict
 from repro.report.document import Document
 from repro.report.grid import Grid
-from repro.report.margins import TICKS, margins_by_paper, verdict_word
+from repro.report.margins import TICKS, margin_of, verdict_word
 from repro.report.provenance import GENERATED_SCALE
 from repro.report.run_pages import HEIGHT, WIDTH, RunPage
 
@@ -40,6 +41,8 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
     drawn = {s.anchor: s.figure.svg for s in document.sections if s.figure is not None}
     drawn |= {view.sweep.anchor: view.svg for view in document.sweeps}
     generated = document.scale == GENERATED_SCALE
+    judged = (one for paper in document.claims for one in (*paper.measured, *paper.unmeasured))
+    counts = Counter(one.verdict for one in judged)
     return _render(
         "report.html.j2",
         document=document,
@@ -54,19 +57,20 @@ def html_report(document: Document, pages: Path | None = None, above: str = "") 
         missing=MISSING,
         pages=f"{above}{PAGES}",
         paged={page.stem for page in pages.glob("*.html")} if pages else set(),
-        margins=margins_by_paper(document.claims, generated),
+        margin_of=partial(margin_of, generated=generated),
         ticks=TICKS,
         generated=generated,
         verdict_word=verdict_word,
-        verdicts=[(one, document.verdicts[one]) for one in Verdict if document.verdicts[one]],
+        verdicts=[(one, counts[one]) for one in Verdict if counts[one]],
+        total=counts.total(),
         claims_note=METHOD,
         claims_warning=GENERATED if generated else "",
     )
 
 
-def html_run(page: RunPage) -> str:
-    """Render the page of one run; every text of the record is escaped."""
-    return _render("run.html.j2", page=page, width=WIDTH, height=HEIGHT)
+def html_run(page: RunPage, paged: Collection[str] = ()) -> str:
+    """Render the page of one run, which links to those of other runs that are ``paged``."""
+    return _render("run.html.j2", page=page, paged=paged, width=WIDTH, height=HEIGHT)
 
 
 def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Content of the pages of runs: settings, curves and metrics, but no text of a corpus."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,7 @@ _TEXTS = "shown"
 
 @dataclass(frozen=True)
 class Curve:
-    """Values of a quantity during training, and the points of its SVG polyline.
-
-    ``steps`` are the numbers of updates at the first and the last value.
-    """
+    """Values of a quantity during training, points of a polyline, first and last update."""
 
     name: str
     points: str
@@ -36,14 +33,12 @@ class RunPage:
         metrics: name, value and signature of each metric.
         artefacts: anchors and names of the artefacts whose tables the run fills.
         curves: training curves; empty if the run's folder is absent.
-        members: runs of an ensemble, and whether each has a page.
     """
 
     record: Record
     metrics: tuple[tuple[str, str, str], ...]
     artefacts: tuple[tuple[str, str], ...]
     curves: tuple[Curve, ...]
-    members: tuple[tuple[str, bool], ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -51,33 +46,14 @@ class RunPage:
         items = self.record.settings.items()
         return {key: value for key, value in items if key.split(".")[-1] != _TEXTS}
 
-    @property
-    def finished(self) -> str:
-        """Day and time of its end, to the minute; blank if unknown."""
-        return f"{self.record.finished[:16].replace('T', ' ')} UTC" if self.record.finished else ""
 
-    @property
-    def duration(self) -> str:
-        """Time that the run took, in seconds, minutes or hours."""
-        seconds = self.record.wall_time
-        if seconds < 120:
-            return f"{seconds:.0f} seconds"
-        return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
-def run_page(
-    record: Record,
-    folder: RunFolder,
-    artefacts: Sequence[tuple[str, str]],
-    paged: Collection[str] = (),
-) -> RunPage:
+def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:
     """Collect the content of the page of a run.
 
     Args:
         record: the run's record.
         folder: the run's folder, which may be absent or damaged.
         artefacts: anchors and names of the artefacts that show the run.
-        paged: runs that have a page.
     """
     metrics = [
         (name, number_text(value, metric_of(name).digits), record.signatures[name])
@@ -106,5 +82,4 @@ def run_page(
             for x, y in series
         )
         curves.append(Curve(name, points, values, (first, last)))
-    members = tuple((run, run in paged) for run in record.members)
-    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves), members)
+    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves))

@@ -1,6 +1,6 @@
 """Sweeps in the report: a table over the swept keys, curves or a heat map, and paired tests."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -62,21 +62,6 @@ class SweepView:
     notes: tuple[str, ...]
     finished: str = ""
     best: CellRunLink | None = None
-
-    @property
-    def anchor(self) -> str:
-        """ID of the section in a page."""
-        return self.sweep.anchor
-
-    @property
-    def name(self) -> str:
-        """Name of the section in lists of artefacts."""
-        return f"sweep {self.sweep.name}"
-
-    @property
-    def runs(self) -> Iterator[tuple[str, CellRunLink]]:
-        """Runs behind the values, each with the labels of its row."""
-        return (pair for grid in (*self.grids, *self.details) for pair in grid.linked_runs)
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:

@@ -151,9 +151,6 @@ def build_table(
             cells.append(replace(cell, published=values.get(column.name)))
         padding = (BLANK,) * (len(experiment.rows) - 1)
         other_rows.append(TableRow(label, (label, *padding), tuple(cells)))
-    every = [cell for row in rows for cell in row.cells if cell.found]
-    if all(EARLIER in cell.marks for cell in every):  # a note says so once
-        rows = [replace(row, cells=tuple(map(_without_earlier, row.cells))) for row in rows]
     columns = [column.name for column in experiment.columns_at(scale)]
     metrics = {column.metric for column in experiment.columns}
     recorded = {f"{r.metric}: {r.signature}" for r in records if r.metric in metrics}
@@ -167,10 +164,6 @@ def build_table(
         signatures=tuple(sorted(recorded or declared)),
         provenance=provenance_of(records),
     )
-
-
-def _without_earlier(cell: Cell) -> Cell:
-    return replace(cell, marks=cell.marks.replace(EARLIER, ""))
 
 
 def _with_visible_values(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
@@ -213,7 +206,7 @@ def cell_of(
         comparable=scale == FULL_SCALE,
         marks=EARLIER * any(one.earlier for one in found)
         + DIVERGED * any(one.diverged for one in found)
-        + COLLAPSED * bool(points and collapsed(values) is not None),
+        + COLLAPSED * bool(points and collapsed(values)),
         runs=tuple(run_link(one, one.value, metric) for one in found),
     )
 

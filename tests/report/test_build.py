@@ -179,7 +179,7 @@ def test_values_of_earlier_versions_are_marked(
 ) -> None:
     name = "paper2020/table9"
     records = archive.measurements(known[name])
-    old = [replace(one, epoch=0, commit="0ld") if one.run_id == "b1" else one for one in records]
+    old = [replace(one, epoch=0, commit="0ld") if one.row == "1 / b" else one for one in records]
     page = build_report(filled(archive.results_dir, "demo", {name: old}), [name])
     text = page.read_text(encoding="utf-8")
     table = (archive.results_dir / "demo" / "tables" / f"{name}.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from repro.config.experiment import Experiment
 from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.contrasts import Contrast, Outcome, Side
 from repro.report.document import Document
-from repro.report.margins import Margin, margins_by_paper, position
+from repro.report.margins import Margin, margin_of, position
 from repro.report.render_html import html_report
 
 
@@ -29,8 +29,7 @@ def judged(
 
 
 def drawn(*claims: Judged, generated: bool = False) -> Sequence[Margin]:
-    paper = ClaimsOfPaper("paper2020", "", claims, ())
-    return margins_by_paper([paper], generated)["paper2020"]
+    return [margin_of(one, generated) for one in claims]
 
 
 def test_the_axis_has_zero_in_the_middle_and_is_symmetric_and_monotone() -> None:

@@ -128,7 +128,7 @@ def test_sweeps_after_the_last_reproduction_come_first(tmp_path: Path) -> None:
     def shown(ends: str) -> Document:
         run = CellRunLink("", "", "other")
         grid = Grid("", (GridColumn("", "measured"),), (GridRow(("1",), runs={0: (run,)}),))
-        section = SimpleNamespace(runs=grid.linked_runs)
+        section = SimpleNamespace(grids=(grid,), details=())
         finished = {"other": ends, **dict.fromkeys(own, view.finished)}
         return Document("demo", "", (section,), (), sweeps=(view,), finished=finished)  # type: ignore[arg-type]
 
