@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from repro.config.claims import Claim, load_claims
+from repro.config.claims import Claim, Spread, load_claims
 from repro.config.experiment import Experiment, load_experiment
 from repro.report.contrasts import LEVEL, Contrast, MeasuredCells, Outcome, at_least
 from repro.results import Archive
@@ -164,7 +164,9 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         return Judged(paper, claim, experiment, Verdict.NOT_MEASURED)
     tests, whole = [one for _, one in tested if one is not None], len(found) == len(columns)
     true = sum(one.true for one in tests)
-    counted = f": true in {'none' if not true else true if true < len(tests) else 'all'} of them"
+    counted = (
+        f": true in {true} of them" if len(tests) > 1 else f":{'' if true else ' not'} true there"
+    )
     if predicate.average:
         mean, counted = cells.test(predicate, found), ""
         assert mean is not None
@@ -182,7 +184,8 @@ def judge(paper: str, claim: Claim, experiment: Experiment, cells: MeasuredCells
         if undecided:
             joint = next(one for one in tests if one.deciding is joint.deciding)
     if undecided and joint.seeds < 2:
-        reasons.append("one seed")
+        common = isinstance(predicate, Spread)
+        reasons.append("fewer than two seeds in common" if common else "one seed")
     return Judged(
         paper=paper,
         claim=claim,

@@ -117,7 +117,7 @@ def _claims(document: Document) -> list[str]:
         parts += ["\n".join(lines)] if paper.measured else []
         if paper.unmeasured:
             unmeasured = " · ".join(
-                f"{one.text} ({one.place}). {one.as_published or ''}".rstrip()
+                f"{one.text} ({one.place}) {one.as_published or ''}".rstrip()
                 for one in (judged.claim for judged in paper.unmeasured)
             )
             parts += [f"Not measured at this scale: {escape_markdown(unmeasured)}"]
