@@ -16,7 +16,7 @@ from repro.report.breakdown import (
     tuning_grid,
     tuning_remarks,
 )
-from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING, Cell
+from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
 from repro.report.figures import export_figure_data, read_figure_data, write_figure_data
@@ -361,6 +361,7 @@ def build_section(
         tuning_grid(experiment, records, scale),
         runs_grid(table, records),
     ]
+    folded = tuple(grid for grid in details if grid is not None)
     lacking = columns_without_value(table) if shown else []
     diverged = dict.fromkeys(record.run_id for record in records if record.diverged)
     cells = [
@@ -400,17 +401,14 @@ def build_section(
         state += f"{len(experiment.columns)} columns"
         state += f", {counted(missing, 'cell')} incomplete" if missing else ""
     if everywhere:  # a note says so once
-        grids, details = (
-            [None if one is None else one.without(EARLIER) for one in part]
-            for part in (grids, details)
-        )
+        grids, folded = (tuple(one.without(EARLIER) for one in part) for part in (grids, folded))
     return Section(
         experiment=experiment,
         state=state,
         banner=scale_banner(scale),
         table=table,
         grids=grids if shown else (),
-        details=(*(() if shown else grids), *(grid for grid in details if grid is not None)),
+        details=(*(() if shown else grids), *folded),
         figure=figure,
         facts=(
             ("command", reproduce_command(experiment, scale)),
