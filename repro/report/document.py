@@ -375,7 +375,11 @@ def build_section(
     seeds = len(table.seeds)
     signs = [
         significance_note(table),
-        *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
+        *(
+            f"{mark} {one.reason}"
+            for mark, one in marked_departures(experiment, scale)
+            if any(mark in cell.marks for _, cell in cells if cell.found)
+        ),
         f"(n/{seeds}): n of the {seeds} seeds have been run." if some else "",
         _earlier_note(table, records, everywhere),
         f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
