@@ -194,8 +194,9 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
     match predicate:
         case Order():
             named.append(("better and than", [*predicate.better, *predicate.than], labels))
-            if not (predicate.better and predicate.than):
-                yield "better and than need at least one row each"
+            others = [{*predicate.than} - {row} for row in predicate.better]
+            if not (others and all(others)):
+                yield "better needs a row, and than a row to compare it with"
             if predicate.in_turn and (
                 predicate.any or len(predicate.better) != len(predicate.than)
             ):

@@ -154,7 +154,8 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
     records = {split: _own_records(path) for split, path in paths.items()}
     labels = tuple(sorted({record["gold_label"] for record in records["train"]} - {UNLABELLED}))
     if len(labels) < 2:
-        raise DataError(f"{paths['train']}: expected at least two labels, found {labels}")
+        found = ", ".join(labels) or "none"
+        raise DataError(f"{paths['train']}: expected at least two labels, found {found}")
     parts = {}
     for split, path in paths.items():
         first = 2 if path.suffix == ".tsv" else 1  # line 1 has the column names
@@ -182,7 +183,7 @@ def _own_records(path: Path) -> list[dict[str, str]]:
     """Read the rows of a JSONL or TSV file and give them the keys of the archives."""
     lines = numbered_lines(path.read_bytes(), path)
     names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
-    records = []
+    records, lines_of = [], dict[str, int]()
     for number, line in lines:
         try:
             if names is None:
@@ -199,13 +200,17 @@ def _own_records(path: Path) -> list[dict[str, str]]:
                     value = f"{path.stem}-{number}"
                 if key == "gold_label" and type(value) is int:
                     value = str(value)
-                if not isinstance(value, str):
+                if not isinstance(value, str) or not value.strip():
                     wanted = " or ".join(map(repr, choices))
                     raise ValueError(f"expected a text under {wanted}")
                 record[key] = value
+            if (first := lines_of.setdefault(record["pairID"], number)) != number:
+                raise ValueError(f"the id {record['pairID']!r} is that of line {first}, too")
             records.append(record)
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
+    if not records:
+        raise DataError(f"{path} is empty: expected sentence pairs")
     return records
 
 

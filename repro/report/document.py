@@ -380,7 +380,9 @@ def build_section(
             for mark, one in marked_departures(experiment, scale)
             if any(mark in cell.marks for _, cell in cells if cell.found)
         ),
-        f"(n/{seeds}): n of the {seeds} seeds have been run." if some else "",
+        f"(n/{seeds}): n of the {seeds} seeds have been run by one version of the code."
+        if some
+        else "",
         _earlier_note(table, records, everywhere),
         f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
         f"{COLLAPSED} a seed collapsed: it lies more than {COLLAPSE:g} points, and more than "

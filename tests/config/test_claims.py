@@ -26,6 +26,8 @@ def test_claims_are_no_artefact() -> None:
     [
         ("order: {better: [softmax], than: [softmin]}", "softmin"),
         ("order: {better: [softmax]}", "than"),
+        ("order: {than: [softmax]}", "better"),
+        ("order: {better: [softmax], than: [softmax]}", "than"),
         ("order: {better: [softmax], than: [sparsemax], columns: [X]}", "columns"),
         ("order: {better: [softmax], than: [sparsemax], direction: up}", "direction"),
         ("order: {better: [softmax], than: [sparsemax], at_least: 7}", "at_least"),

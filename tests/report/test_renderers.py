@@ -125,7 +125,7 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
     assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
     assert one.signs == (
-        "(n/3): n of the 3 seeds have been run.",
+        "(n/3): n of the 3 seeds have been run by one version of the code.",
         "‡ the training diverged: b3.",
     )
     for text in (html_report(document(one)), markdown_table(one), latex_table(one)):
@@ -151,7 +151,11 @@ def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(
     notes = [f"Note {number}." for number in range(5)]
     one = build_section(replace(experiment, notes=notes), records, "full", None)
     visible, folded = one.remarks
-    assert visible == ("(n/3): n of the 3 seeds have been run.", "Note 0.", "Note 1.")
+    assert visible == (
+        "(n/3): n of the 3 seeds have been run by one version of the code.",
+        "Note 0.",
+        "Note 1.",
+    )
     assert folded == ("Note 2.", "Note 3.", "Note 4.")
     page = html_report(document(one))
     start = page.index("<summary>about this table</summary>")
