@@ -7,7 +7,7 @@ from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text
+from repro.report.cell import BLANK, Cell, collapsed, measured, run_link
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
@@ -21,6 +21,8 @@ EARLIER = "†"
 """Mark of values that an earlier version of the code or protocol computed."""
 DIVERGED = "‡"
 """Mark of values of runs whose training diverged."""
+COLLAPSED = "¶"
+"""Mark of means over seeds of which one collapsed."""
 
 
 @dataclass(frozen=True)
@@ -193,22 +195,19 @@ def cell_of(
     seeds = experiment.seeds_at(scale, column.name)
     complete = 1 if column.aggregate == "ensemble" else len(seeds)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
-    found, digits = measured(records, column, seeds), metric_of(metric).digits
+    found, declared = measured(records, column, seeds), metric_of(metric)
+    values = tuple(one.value for one in found)
+    # Speeds vary with the load of the machine.
+    points = declared.higher_is_better and not metric.startswith("train/")
     return Cell(
-        values=tuple(one.value for one in found),
+        values=values,
         wanted=complete if runs_here else 0,
-        digits=digits,
+        digits=declared.digits,
         comparable=scale == FULL_SCALE,
-        marks=EARLIER * any(one.earlier for one in records)
-        + DIVERGED * any(one.diverged for one in found),
-        runs=tuple(
-            CellRunLink(
-                one.kind if one.seed is None else f"seed {one.seed}",
-                number_text(one.value, digits),
-                one.run_id,
-            )
-            for one in found
-        ),
+        marks=EARLIER * any(one.earlier for one in found)
+        + DIVERGED * any(one.diverged for one in found)
+        + COLLAPSED * bool(points and collapsed(values)),
+        runs=tuple(run_link(one, one.value, metric) for one in found),
     )
 
 
