@@ -30,6 +30,7 @@ from yaml import YAMLError
 
 from repro.config import schema
 from repro.config.errors import ConfigError
+from repro.config.identity import NUISANCE
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_classes
@@ -107,6 +108,34 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         raise ConfigError(explain(error)) from error
     except ValueError as error:  # raised by Hydra if a choice is not a string, as in task=3
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
+
+
+def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
+    """Restore the configuration of a run; where it is computed and stored is chosen anew.
+
+    Args:
+        path: file that :func:`to_yaml` filled.
+        overrides: settings of the device and the folders, and values that replace the file's.
+
+    Raises:
+        ConfigError: the file is not the configuration of a run of this version, or a value is
+            refused.
+    """
+    anew = [one for one in overrides if re.split(r"[.=]", one)[0] in NUISANCE]
+    try:
+        stored = OmegaConf.load(path)
+        if not isinstance(stored, DictConfig) or "task" not in stored:
+            raise ConfigError(f"{path}: expected the configuration of a run")
+        kept = {str(key): node for key, node in stored.items() if key not in NUISANCE}
+        groups = {key: node.get("name") for key, node in kept.items() if OmegaConf.is_dict(node)}
+        choices = [f"{key}={name}" for key, name in groups.items() if name in group_choices(key)]
+        cfg = _through_hydra([*choices, *anew])
+        cfg.merge_with(kept)
+        for one in (_parsed(text) for text in overrides if text not in anew):
+            OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
+        return to_run_config(cfg)
+    except CONFIG_ERRORS as error:
+        raise ConfigError(f"{path}: {explain(error)}") from error
 
 
 def _from_choices(overrides: Sequence[str]) -> DictConfig | None:

@@ -35,7 +35,7 @@ from repro.results import (
 )
 from repro.runs.environment import describe_device, describe_versions, prepare_device, source_commit
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
-from repro.tasks import CorpusIdentity, EnsembleEvaluation, Task, task_spec
+from repro.tasks import CorpusIdentity, EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
@@ -236,6 +236,8 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
     distributed.same("weights")
+    if isinstance(task, Predictor):
+        folder.write_preparation(task.preparation())
     scores = evaluate_best(task, folder)
     scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
     seconds = progress.seconds + time.monotonic() - started

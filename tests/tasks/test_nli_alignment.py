@@ -53,7 +53,7 @@ def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: s
     encoded = task.data.dev.encoded
     with torch.no_grad():
         rows = task.weight_rows()
-        alone = [task.read(encoded.collate([place])).alignment for place in range(4)]
+        alone = [task.read_batch(encoded.collate([place])).alignment for place in range(4)]
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     for row, alignment_alone in zip(rows, alone, strict=True):
         for direction in ("premise_to_hypothesis", "hypothesis_to_premise"):

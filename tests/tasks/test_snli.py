@@ -64,7 +64,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> N
     torch.testing.assert_close(loss, torch.stack(alone).mean())
     assert int(labels) == len(batch)
     assert task.tally["pairs_per_second"] == 2 * len(batch)
-    logits = task.read(batch).logits
+    logits = task.read_batch(batch).logits
     expected = torch.nn.functional.cross_entropy(logits, batch.labels)
     torch.testing.assert_close(loss, expected)
 
@@ -89,7 +89,7 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
         everything = [
             weight
             for place in range(len(task.data.dev.examples))
-            for weight in task.read(task.data.dev.encoded.collate([place])).attention[0].tolist()
+            for weight in task.read_batch(task.data.dev.encoded.collate([place])).attention[0].tolist()
         ]
     assert found.nonzeros == 100 * sum(w != 0 for w in everything) / len(everything)
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
