@@ -18,7 +18,7 @@ from benchmarks.timing import processor_seconds
 from repro.losses import FenchelYoungLoss
 from repro.mappings import Entmax, ProbabilityMap, Softmax
 from repro.memory import keep_freed
-from repro.models.seq2seq import FreeNormalizer, Seq2Seq
+from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmShape, Seq2Seq
 
 Update = Callable[[], float]
 """Function that updates the parameters once and returns the CPU time in seconds."""
@@ -97,10 +97,9 @@ def _peer(process: subprocess.Popen[str]) -> tuple[str, Update]:
 
 def _row(sizes: Sizes, mapping: ProbabilityMap, dtype: torch.dtype) -> Update:
     """Return a timed update of a model whose attention and output use ``mapping``."""
-    model = Seq2Seq(
-        sizes.vocabulary, sizes.vocabulary, sizes.embedding_size, sizes.hidden_size, sizes.layers,
-        sizes.dropout, FreeNormalizer(mapping), mapping,
-    )  # fmt: skip
+    shape = LstmShape(sizes.embedding_size, sizes.hidden_size, sizes.layers, sizes.dropout)
+    attention = GlobalAttention(sizes.hidden_size, sizes.hidden_size, FreeNormalizer(mapping))
+    model = Seq2Seq(sizes.vocabulary, sizes.vocabulary, shape, attention, mapping)
     criterion = FenchelYoungLoss(mapping, ignore_index=0, reduction="sum")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.001, fused=True)
     lengths = torch.full((sizes.batch,), sizes.source)

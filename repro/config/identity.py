@@ -16,6 +16,10 @@ NUISANCE = frozenset({"hardware", "logger", "data_dir", "results_dir", "fail_fas
 """Top-level keys that say where a run is computed and stored, not what it computes."""
 
 
+DISPLAYED = (("training", "checkpoint_minutes"), ("task", "shown"))
+"""Settings of other groups that change no number: when to save, what to keep for figures."""
+
+
 def run_id(run: RunConfig, fingerprint: str) -> str:
     """Name a run by its resolved configuration, its corpus and the package's numeric epoch.
 
@@ -58,7 +62,8 @@ def settings(run: RunConfig, every: bool = True) -> dict[str, Any]:
         every: include settings added later that hold their default, which no identity covers.
     """
     content = {key: one for key, one in _content(run, every).items() if key not in NUISANCE}
-    del content["training"]["checkpoint_minutes"]  # changes no number
+    for group, key in DISPLAYED:
+        content[group].pop(key, None)
     return content
 
 

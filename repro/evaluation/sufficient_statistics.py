@@ -26,10 +26,12 @@ class Statistics(NamedTuple):
     Attributes:
         rows: shape ``(examples, k)``.
         groups: group of each example, for a macro average; ``None`` for a micro average.
+        parts: part of each example, for values of parts beside a micro average.
     """
 
     rows: Array
     groups: Sequence[str] | None = None
+    parts: Sequence[str] | None = None
 
 
 def ratios(numerators: ArrayLike, denominators: ArrayLike = 1.0) -> Array:

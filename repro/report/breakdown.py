@@ -71,7 +71,7 @@ def summary_grid(table: Table, records: Sequence[Measurement]) -> Grid | None:
 
 
 def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
-    """Build one grid per column of the table: its metric for each language and row."""
+    """Build one grid per column of the table: its metric for each language, or part, and row."""
     by_cell, grids = index_records(records), []
     group = " / ".join(axis.name for axis in table.experiment.rows)
     for column in table.experiment.columns:
@@ -86,7 +86,8 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
             split, _, rest = metric.partition(f"/{BASELINE}/")
             if split == column.metric.split("/")[0] and rest in languages:
                 rules[rest] += [record.value for record in found]
-        columns = [GridColumn("language", "label")]
+        part = metric_of(column.metric).part
+        columns = [GridColumn(part, "label")]
         columns += [GridColumn("rule baseline", "measured")] if rules else []
         columns += [GridColumn(row.label, "measured", group) for row in table.rows]
         rows = []
@@ -101,7 +102,7 @@ def language_grids(table: Table, records: Sequence[Measurement]) -> list[Grid]:
                 count = "" if cell.found in (0, cell.wanted) else f" ({cell.found}/{cell.wanted})"
                 texts.append(f"{number_text(cell.mean, cell.digits) or MISSING}{count}")
             rows.append(GridRow(tuple(texts)))
-        grids.append(Grid(f"{column.name}, per language", tuple(columns), tuple(rows)))
+        grids.append(Grid(f"{column.name}, per {part}", tuple(columns), tuple(rows)))
     return grids
 
 

@@ -14,6 +14,7 @@ SEPARATOR = " · "
 SCALE_MEANING = {
     GENERATED_SCALE: "generated corpora, minutes on a CPU",
     "small": "the real corpora at a reduced protocol",
+    "subset": "the paper's model and training on smaller corpora",
 }
 
 

@@ -10,17 +10,21 @@ from torch import Tensor, nn
 
 from repro.config.errors import ConfigError
 from repro.config.schema.mapping import BoundedConfig
-from repro.config.schema.seq2seq import Seq2SeqRun
+from repro.config.schema.seq2seq import Seq2SeqConfig, Seq2SeqRun, TranslatorConfig
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, beam_search
 from repro.models.seq2seq import (
+    Attention,
     AttentionNormalizer,
     BoundedNormalizer,
+    FeedForwardAttention,
     Fertility,
     FreeNormalizer,
+    GlobalAttention,
+    LstmShape,
     Seq2Seq,
 )
 from repro.results.prediction import Alternative, Attention, Prediction, Wanted
@@ -47,20 +51,23 @@ class TeacherForcedStatistics:
     Attributes:
         loss: loss per symbol.
         attention_nonzeros: number of source positions with nonzero weight.
+        attention_spread: standard deviation of the attention scores over the source positions.
         output_nonzeros: number of target symbols with nonzero probability.
         accuracy: fraction of steps at which the gold symbol has the largest score.
     """
 
     loss: float
     attention_nonzeros: float
+    attention_spread: float
     output_nonzeros: float
     accuracy: float
 
     @property
-    def nonzeros(self) -> dict[str, float]:
-        """Both counts under the names of their metrics."""
+    def sparsity(self) -> dict[str, float]:
+        """Counts of nonzeros and the spread of scores under the names of their metrics."""
         return {
             "attention_nonzeros": self.attention_nonzeros,
+            "attention_spread": self.attention_spread,
             "output_nonzeros": self.output_nonzeros,
         }
 
@@ -86,7 +93,6 @@ class Seq2SeqTask:
         target: target vocabulary.
         splits: pairs of each split, at least of ``train`` and ``dev``.
         device: device of the model.
-        coverage_vector: whether attention scores depend on the cumulative attention.
         fertility: bounds of the cumulative attention; required by bounded mappings.
     """
 
@@ -103,7 +109,6 @@ class Seq2SeqTask:
         target: Vocabulary,
         splits: Mapping[str, Sequence[Pair]],
         device: torch.device,
-        coverage_vector: bool = False,
         fertility: Fertility | None = None,
     ) -> None:
         self.config, self.splits, self.device = config, splits, device
@@ -111,7 +116,9 @@ class Seq2SeqTask:
         model, mapping = config.model, config.mapping
         normalizer: AttentionNormalizer
         if isinstance(mapping, BoundedConfig) and fertility is not None:
-            normalizer = BoundedNormalizer(build_bounded_mapping(mapping), mapping.exhaustion)
+            normalizer = BoundedNormalizer(
+                build_bounded_mapping(mapping), mapping.exhaustion, mapping.detach_exhaustion
+            )
         else:  # build_mapping refuses a bounded mapping
             normalizer = FreeNormalizer(build_mapping(mapping))
         self.output_mapping = build_loss_mapping(config.loss)
@@ -121,15 +128,18 @@ class Seq2SeqTask:
         self.model = Seq2Seq(
             len(source),
             len(target),
-            embedding_size=model.embedding_size,
-            hidden_size=model.hidden_size,
-            layers=model.layers,
-            dropout=model.dropout,
-            normalizer=normalizer,
-            output_mapping=self.output_mapping,
-            coverage_vector=coverage_vector,
-            fertility=fertility,
-            bidirectional=model.bidirectional,
+            LstmShape(
+                embedding_size=model.embedding_size,
+                hidden_size=model.hidden_size,
+                layers=model.layers,
+                dropout=model.dropout,
+                embedding_dropout=model.embedding_dropout,
+                bidirectional=model.bidirectional,
+            ),
+            build_attention(model, normalizer),
+            self.output_mapping,
+            fertility,
+            model.output_bias,
         )
         initialise(self.model, model.init_range)
         self.model.to(device)
@@ -167,18 +177,24 @@ class Seq2SeqTask:
     @torch.no_grad()
     def teacher_forced(self, batches: Iterable[Seq2SeqBatch]) -> TeacherForcedStatistics:
         """Compute loss and sparsity over batches; the model must be in evaluation mode."""
-        totals = torch.zeros(4, dtype=torch.float64, device=self.device)
-        symbols = 0
+        totals = torch.zeros(5, dtype=torch.float64, device=self.device)
+        symbols, steps = 0, list[Tensor]()  # attention scores of each step, (rows, source)
+        keep = self.model.decoder.attention.weighting.register_forward_pre_hook(
+            lambda module, inputs: steps.append(inputs[0])
+        )
         for batch in distributed.share(batches):
+            steps.clear()
             with autocast(self.config, self.device):
                 forced = self.model(batch.source, batch.source_lengths, batch.target)
             scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
+            spread = standard_deviation(torch.stack(steps, dim=1), batch.source_mask.unsqueeze(1))
             attended = (forced.attention > 0).sum(-1)[mask].sum()
             supported = (self.output_mapping(scores) > 0).sum(-1)[mask].sum()
             correct = (scores.argmax(-1) == batch.target)[mask].sum()
             loss = self.criterion(scores, batch.target).double()
-            totals += torch.stack([loss, attended, supported, correct])
+            totals += torch.stack([loss, attended, spread[mask].sum(), supported, correct])
             symbols += int(mask.sum())
+        keep.remove()
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
@@ -275,6 +291,16 @@ class Seq2SeqTask:
         )
 
 
+def build_attention(model: Seq2SeqConfig, normalizer: AttentionNormalizer) -> Attention:
+    """Create the attention that a ``model`` configuration describes."""
+    size, coverage, of_memory = model.hidden_size, False, False
+    if isinstance(model, TranslatorConfig):
+        coverage, of_memory = model.coverage_vector, model.coverage_of == "memory"
+    if model.attention == "mlp":
+        return FeedForwardAttention(size, size, normalizer, coverage)
+    return GlobalAttention(size, size, normalizer, coverage, of_memory)
+
+
 def initialise(model: Seq2Seq, bound: float) -> None:
     """Draw every parameter uniformly from ``[-bound, bound]``, and zero the padding embeddings.
 
@@ -288,6 +314,13 @@ def initialise(model: Seq2Seq, bound: float) -> None:
             nn.init.uniform_(parameter, -bound, bound)
     for embedding in (model.encoder.embedding, model.embedding):
         embedding.weight.data[Vocabulary.PAD].zero_()
+
+
+def standard_deviation(values: Tensor, mask: Tensor) -> Tensor:
+    """Return the deviation of the entries with a true ``mask`` along the last dimension."""
+    number = mask.sum(-1, keepdim=True)
+    centred = (values - values.masked_fill(~mask, 0).sum(-1, keepdim=True) / number) * mask
+    return (centred.square().sum(-1) / number.squeeze(-1)).sqrt()
 
 
 def source_lengths(pairs: Sequence[Pair]) -> list[int]:

@@ -235,21 +235,17 @@ class TextPairsTask(Seq2SeqTask, ABC):
     ) -> None:
         text = prepare_text(config, corpus()) if stored is None else restored_text(stored)
         self.data = data = text.data
-        self.task, self.decoding, model = config.task, config.decoding, config.model
-        found = config.decoding
-        length, coverage = found.length_penalty, found.coverage_penalty
-        self.penalties = Penalties(length, coverage, found.coverage_floor)
-        self.needs_attention = bool(coverage) or found.replace_unknown
+        self.task, self.decoding = config.task, config.decoding
+        length, coverage = self.decoding.length_penalty, self.decoding.coverage_penalty
+        self.penalties = Penalties(length, coverage, self.decoding.coverage_floor)
+        self.needs_attention = bool(coverage) or self.decoding.replace_unknown
         self.min_length = config.decoding.min_length
         self.sink = isinstance(config.mapping, BoundedConfig)
         fertility = None
         if self.sink:
-            fertility = build_fertility(
-                model.fertility, data, text.name, text.cache, config.seed, device
-            )
-        super().__init__(
-            config, data.source, data.target, data.splits, device, model.coverage_vector, fertility
-        )
+            settings = config.model.fertility
+            fertility = build_fertility(settings, data, text.name, text.cache, config.seed, device)
+        super().__init__(config, data.source, data.target, data.splits, device, fertility)
 
     @abstractmethod
     def score(self, split: str, outputs: Sequence[Words]) -> Evaluation:
@@ -262,7 +258,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
     def validate(self) -> Validation:
         """Compute loss, accuracy and sparsity on validation data, all teacher-forced."""
         found = self.validation_statistics()
-        return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.nonzeros})
+        return Validation(found.loss, {"token_accuracy": 100 * found.accuracy, **found.sparsity})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Decode and score validation and test data; write outputs, statistics and examples."""

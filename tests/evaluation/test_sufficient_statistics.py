@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from repro.evaluation.metrics import METRICS, form_of, metric_of, score_outputs
-from repro.evaluation.metrics.translation import Translations
+from repro.evaluation.metrics.translation import Translations, length_quartiles
 from repro.evaluation.sufficient_statistics import (
     mean_of_sums,
     metric_value,
@@ -39,6 +39,18 @@ def test_values_are_the_form_of_the_summed_statistics() -> None:
         METRICS["drop"].value(texts)
     with pytest.raises(TypeError, match="uas is not defined for these Translations"):
         METRICS["uas"].value(texts)
+
+
+def test_parts_by_length_leave_the_whole_as_it_is() -> None:
+    """Four sources of one to four words; only the longest one repeats a pair of words."""
+    hypotheses = [["a"], ["a"], ["a"], list("abab")]
+    sources = [["x"] * length for length in (1, 2, 3, 4)]
+    texts = Translations(hypotheses, [["c"]] * 4, sources=sources)
+    found = score_outputs("test", texts).values
+    assert found["test/rep"] == 100 * 2 / 4
+    assert [found[f"test/rep/q{n}"] for n in (1, 2, 3, 4)] == [0, 0, 0, 200]
+    assert "length:q4" in metric_of("test/rep/q4").signature
+    assert length_quartiles(["x y".split()] * 5) == ["q1"] * 5
 
 
 def test_nothing_counted_is_zero_at_any_shape() -> None:

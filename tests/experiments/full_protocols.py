@@ -94,7 +94,9 @@ def entmax_row(output: float, attention: float, solver: str = "exact") -> Settin
 
 def bounded(name: str, exhaustion: float = 0.2) -> Settings:
     """A constrained mapping with the exhaustion bonus c."""
-    return printed("Malaviya et al. (2018), §4", mapping__name=name, mapping__exhaustion=exhaustion)
+    return printed(
+        "Malaviya et al. (2018), §4", mapping__name=name, mapping__exhaustion=exhaustion
+    ) | silent("as in the released program", mapping__detach_exhaustion=True)
 
 
 ENTMAX = printed(
@@ -107,13 +109,17 @@ ENTMAX = printed(
 LSTM = silent(
     "OpenNMT's defaults", model__name="seq2seq", model__init_range=0.1,
     training__max_grad_norm=5.0, training__weight_decay=0.0, training__patience=None,
-    precision="fp32",
+    precision="fp32", model__embedding_dropout=0.0, model__attention="general",
 )  # fmt: skip
+NO_OUTPUT_BIAS = silent("the papers' programs have none", model__output_bias=False)
+PRINTED_OUTPUT_BIAS = departs(
+    "model.output_bias", False, True, "Peters et al. (2019), §2, print b; their program has none"
+)
 ADAM = printed(
     "Peters et al. (2019), §4", training__optimizer="adam", training__learning_rate=0.001,
     training__decay=0.5, training__schedule="decay_if_loss_increases", training__batch_size=64,
     decoding__beam_size=5, model__layers=2, model__dropout=0.3,
-) | printed("Peters et al. (2019), §2: bidirectional", model__bidirectional=True)  # fmt: skip
+) | PRINTED_OUTPUT_BIAS | printed("Peters et al. (2019), §2: bidirectional", model__bidirectional=True)  # fmt: skip
 SEARCH = silent(
     "nothing is rescored or replaced", decoding__length_penalty=0.0, decoding__coverage_penalty=0.0,
     decoding__tune_penalties=False, decoding__replace_unknown=False, decoding__min_length=0,
@@ -122,6 +128,7 @@ SEARCH = silent(
 TEXT = silent(
     "OpenNMT's defaults", data__vocabulary=50_000, data__shared=False, data__max_length=50,
     decoding__max_length=100, data__max_test_length=None, model__coverage_vector=False,
+    model__coverage_of="query",
 ) | silent("selection by the toolkit's accuracy", training__monitor="token_accuracy")  # fmt: skip
 PLAIN_TEXT = silent("whole corpora", data__check_size=True, data__strip_diacritics="none")
 BY_EPOCHS = silent(
@@ -181,7 +188,7 @@ OPENNMT = printed(
     training__monitor="token_accuracy",
 ) | silent(
     "\"after the 8th\": the first halving follows epoch 8", training__decay_from=8
-) | silent("the default then", model__layers=2) | silent(
+) | silent("the default then", model__layers=2) | NO_OUTPUT_BIAS | silent(
     "none", training__min_learning_rate=0.0, training__validate_every=1,
 )  # fmt: skip
 LARGE_WORDS = printed(

@@ -5,27 +5,35 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from repro.models.seq2seq import (
+    Attention,
     AttentionState,
     Decoded,
     DecoderState,
-    GlobalAttention,
+    FeedForwardAttention,
     InputFeedingDecoder,
 )
 
 
-def attend(
-    attention: GlobalAttention, query: Tensor, source: AttentionState
-) -> tuple[Tensor, Tensor]:
+def attend(attention: Attention, query: Tensor, source: AttentionState) -> tuple[Tensor, Tensor]:
     """Context and weights of one step of ``attention``."""
     return attention(query, source, attention.products(source, 1)[0])
 
 
 def plain_attend(
-    attention: GlobalAttention, query: Tensor, source: AttentionState
+    attention: Attention, query: Tensor, source: AttentionState
 ) -> tuple[Tensor, Tensor]:
-    scores = (source.keys @ query.unsqueeze(-1)).squeeze(-1)
-    if attention.coverage is not None:
-        scores = scores + attention.coverage(query) * source.coverage
+    keys = source.memory @ attention.key.weight.T
+    if isinstance(attention, FeedForwardAttention):
+        hidden = keys + attention.query(query).unsqueeze(1)
+        if attention.coverage is not None:
+            hidden = hidden + attention.coverage(source.coverage.unsqueeze(-1))
+        scores = attention.score(hidden.tanh()).squeeze(-1)
+    else:
+        scores = (keys @ query.unsqueeze(-1)).squeeze(-1)
+        if attention.coverage is not None:
+            of_memory = attention.coverage(source.memory).squeeze(-1)
+            slopes = of_memory if attention.of_memory else attention.coverage(query)
+            scores = scores + slopes * source.coverage
     weights = attention.weighting(scores, source)
     return (weights.unsqueeze(1) @ source.memory).squeeze(1), weights
 

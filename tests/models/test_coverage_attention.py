@@ -16,6 +16,7 @@ from repro.models.seq2seq import (
     FertilityTagger,
     FreeNormalizer,
     GlobalAttention,
+    LstmShape,
     PredictedFertility,
     Seq2Seq,
     TableFertility,
@@ -31,10 +32,8 @@ PAIRS = [
 
 def model(weighting, fertility=None, coverage_vector=False):
     torch.manual_seed(0)
-    return Seq2Seq(
-        9, 8, 6, 10, 1, 0.0, weighting, Softmax(), coverage_vector=coverage_vector,
-        fertility=fertility,
-    )  # fmt: skip
+    attention = GlobalAttention(10, 10, weighting, coverage_vector)
+    return Seq2Seq(9, 8, LstmShape(6, 10, 1, 0.0), attention, Softmax(), fertility)
 
 
 @pytest.mark.parametrize("mapping", [Csoftmax(), Csparsemax()], ids=["csoftmax", "csparsemax"])
@@ -67,6 +66,24 @@ def test_bounded_attention_follows_the_formula():
         torch.testing.assert_close(weights[0, :3], expected)
         torch.testing.assert_close(context[0], expected @ memory[0, :3])
         spent, source = spent + expected, source.after(weights)
+
+
+def test_a_detached_bonus_changes_no_value_and_passes_no_gradient():
+    torch.manual_seed(1)
+    memory, mask = torch.randn(1, 3, 4).double(), torch.ones(1, 3, dtype=torch.bool)
+    query = torch.randn(1, 3).double()
+    attention = GlobalAttention(3, 4, BoundedNormalizer(Csparsemax(), exhaustion=0.2)).double()
+    scores = torch.stack([query[0] @ attention.key.weight @ h for h in memory[0]]).detach()
+    for detach in (False, True):
+        attention.weighting.detach = detach
+        fertility = torch.tensor([[1.0, 0.6, 2.0]]).double().requires_grad_()
+        _, weights = attend(attention, query, attention.attend_to(memory, mask, fertility))
+        bonus = 0.2 * (fertility.detach() if detach else fertility)
+        expected = csparsemax(scores + bonus, fertility)
+        torch.testing.assert_close(weights, expected)
+        (found,) = torch.autograd.grad(weights.square().sum(), fertility)
+        (wanted,) = torch.autograd.grad(expected.square().sum(), fertility)
+        torch.testing.assert_close(found, wanted)
 
 
 def test_the_coverage_vector_follows_the_formula():

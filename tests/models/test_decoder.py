@@ -19,20 +19,25 @@ from repro.models.seq2seq import (
     Decoded,
     DecoderState,
     Encoding,
+    FeedForwardAttention,
     FreeNormalizer,
     GlobalAttention,
     InputFeedingDecoder,
+    LstmShape,
 )
 
 ROWS, SOURCE, STEPS, UNITS, EMBEDDING = 3, 5, 4, 6, 5
 ATTENTION = {
-    "softmax": lambda: (FreeNormalizer(Softmax()), False),
-    "entmax": lambda: (FreeNormalizer(Entmax(1.5)), False),
-    "sparsemax": lambda: (FreeNormalizer(Sparsemax()), False),
-    "csoftmax": lambda: (BoundedNormalizer(Csoftmax(), exhaustion=0.2), False),
-    "csparsemax": lambda: (BoundedNormalizer(Csparsemax(), exhaustion=0.2), False),
-    "coverage": lambda: (FreeNormalizer(Softmax()), True),
-    "bounded coverage": lambda: (BoundedNormalizer(Csoftmax()), True),
+    "softmax": lambda n: GlobalAttention(n, n, FreeNormalizer(Softmax())),
+    "entmax": lambda n: GlobalAttention(n, n, FreeNormalizer(Entmax(1.5))),
+    "sparsemax": lambda n: GlobalAttention(n, n, FreeNormalizer(Sparsemax())),
+    "csoftmax": lambda n: GlobalAttention(n, n, BoundedNormalizer(Csoftmax(), 0.2)),
+    "csparsemax": lambda n: GlobalAttention(n, n, BoundedNormalizer(Csparsemax(), 0.2)),
+    "coverage": lambda n: GlobalAttention(n, n, FreeNormalizer(Softmax()), True),
+    "coverage of memory": lambda n: GlobalAttention(n, n, FreeNormalizer(Softmax()), True, True),
+    "bounded coverage": lambda n: GlobalAttention(n, n, BoundedNormalizer(Csoftmax()), True),
+    "mlp": lambda n: FeedForwardAttention(n, n, FreeNormalizer(Sparsemax())),
+    "mlp coverage": lambda n: FeedForwardAttention(n, n, FreeNormalizer(Softmax()), True),
 }
 every_attention = pytest.mark.parametrize("kind", ATTENTION)
 
@@ -40,9 +45,9 @@ every_attention = pytest.mark.parametrize("kind", ATTENTION)
 def decoder_of(kind: str, layers: int = 2, dropout: float = 0.3, **sizes) -> InputFeedingDecoder:
     torch.manual_seed(0)
     units = sizes.get("units", UNITS)
-    normalizer, coverage = ATTENTION[kind]()
-    attention = GlobalAttention(units, units, normalizer, coverage)
-    return InputFeedingDecoder(sizes.get("embedding", EMBEDDING), units, layers, dropout, attention)
+    attention = ATTENTION[kind](units)
+    shape = LstmShape(sizes.get("embedding", EMBEDDING), units, layers, dropout)
+    return InputFeedingDecoder(shape, attention, output_bias=kind != "entmax")
 
 
 def inputs_of(decoder: InputFeedingDecoder, steps: int = STEPS) -> tuple[Tensor, ...]:
@@ -96,7 +101,9 @@ def test_values_and_gradients_are_those_of_the_plain_decoder(kind: str, layers: 
         torch.testing.assert_close(got, want, rtol=1e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("kind", ["softmax", "csoftmax", "bounded coverage"])
+@pytest.mark.parametrize(
+    "kind", ["softmax", "csoftmax", "bounded coverage", "coverage of memory", "mlp coverage"]
+)
 def test_gradients_agree_with_finite_differences(kind: str) -> None:
     decoder = decoder_of(kind).double()
     names, parameters = zip(*decoder.named_parameters(), strict=True)
@@ -188,7 +195,8 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unreadable")
 @pytest.mark.parametrize(
-    ("kind", "bound"), [("softmax", 51), ("entmax", 51), ("csoftmax", 64), ("coverage", 62)]
+    ("kind", "bound"),
+    [("softmax", 51), ("entmax", 51), ("csoftmax", 64), ("coverage", 62), ("mlp", 60)],
 )
 def test_a_step_launches_few_operations_and_never_waits(kind: str, bound: int) -> None:
     longer = operations(kind, 9) - operations(kind, 5)

@@ -6,7 +6,7 @@ from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
 from repro.mappings import Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmEncoder, Seq2Seq
+from repro.models.seq2seq import FreeNormalizer, GlobalAttention, LstmEncoder, LstmShape, Seq2Seq
 
 MAPPINGS = [Softmax(), Entmax(1.5), Sparsemax()]
 PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
@@ -14,7 +14,8 @@ PAIRS = [Pair([4, 5, 6, 7], [4, 5]), Pair([5, 4], [6, 6, 5]), Pair([7], [4])]
 
 def model(attention: ProbabilityMap, output: ProbabilityMap, dropout: float = 0.0) -> Seq2Seq:
     torch.manual_seed(0)
-    return Seq2Seq(9, 8, 6, 10, 2, dropout, FreeNormalizer(attention), output)
+    weights = GlobalAttention(10, 10, FreeNormalizer(attention))
+    return Seq2Seq(9, 8, LstmShape(6, 10, 2, dropout), weights, output)
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
@@ -67,6 +68,19 @@ def test_selected_rows_continue_as_the_originals() -> None:
         torch.testing.assert_close(picked[position], net.step(state, previous).probs[row])
 
 
+@pytest.mark.parametrize(("rate", "dropped"), [(None, True), (0.0, False), (0.5, True)])
+def test_embeddings_have_a_dropout_of_their_own(rate: float | None, dropped: bool) -> None:
+    shape = LstmShape(6, 10, 1, 0.3, embedding_dropout=rate)
+    attention = GlobalAttention(10, 10, FreeNormalizer(Softmax()))
+    net = Seq2Seq(9, 8, shape, attention, Softmax())
+    batch = collate(PAIRS, [0, 1, 2])
+    seen = []
+    net.encoder.lstm.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].data))
+    net(batch.source, batch.source_lengths, batch.target)
+    assert bool((seen[0] == 0).any()) is dropped
+    assert net.dropout.p == (0.3 if rate is None else rate)
+
+
 def test_every_parameter_gets_a_gradient() -> None:
     net = model(Entmax(1.5), Softmax(), dropout=0.3)
     batch = collate(PAIRS, [0, 1, 2])
@@ -91,7 +105,9 @@ def test_the_gradient_agrees_with_finite_differences() -> None:
                 weight[place] += shift
                 values.append(float(total()))
             weight[place] += 1e-6
-            assert (values[0] - values[1]) / 2e-6 == pytest.approx(float(gradient[place]), rel=1e-4)
+            assert (values[0] - values[1]) / 2e-6 == pytest.approx(
+                float(gradient[place]), rel=1e-4, abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=lambda m: type(m).__name__)
@@ -109,7 +125,7 @@ def test_half_precision_leaves_the_attention_weights_whole(mapping: ProbabilityM
 @pytest.mark.parametrize("bidirectional", [True, False])
 def test_the_encoder_reads_each_row_in_its_own_length(bidirectional: bool) -> None:
     torch.manual_seed(0)
-    encoder = LstmEncoder(9, 6, 10, 2, 0.0, bidirectional).eval()
+    encoder = LstmEncoder(9, LstmShape(6, 10, 2, 0.0, bidirectional=bidirectional)).eval()
     batch = collate(PAIRS, [0, 1, 2])
     encoding = encoder(batch.source, batch.source_lengths)
     assert encoding.memory.shape == (3, 4, 10)
@@ -127,7 +143,7 @@ def test_an_encoder_of_one_direction_does_not_see_what_follows() -> None:
     """Changing the last source symbol changes the last state only."""
     torch.manual_seed(0)
     for bidirectional, unchanged in ((False, True), (True, False)):
-        encoder = LstmEncoder(9, 6, 10, 1, 0.0, bidirectional).eval()
+        encoder = LstmEncoder(9, LstmShape(6, 10, 1, 0.0, bidirectional=bidirectional)).eval()
         lengths = torch.tensor([4])
         one, other = (
             encoder(torch.tensor([[4, 5, 6, last]]), lengths).memory[0] for last in (7, 8)

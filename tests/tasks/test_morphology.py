@@ -66,6 +66,25 @@ def test_validation_loss_is_a_mean_over_all_symbols(task: MorphologyTask) -> Non
     assert 1 <= statistics.output_nonzeros <= len(task.data.target)
 
 
+def test_the_spread_of_scores_is_their_deviation_over_the_source(task: MorphologyTask) -> None:
+    task.model.eval()
+    batch = next(iter(task.ordered(task.data.dev[:3])))
+    decoder, found = task.model.decoder, list[float]()
+    for row in range(len(batch)):
+        length = int(batch.source_lengths[row])
+        source, target = batch.source[row : row + 1, :length], batch.target[row]
+        target = target[target != Vocabulary.PAD]
+        state = task.model.start(source, torch.ones_like(source, dtype=torch.bool))
+        symbols = torch.cat([torch.tensor([Vocabulary.BOS]), target[:-1]])
+        for symbol in task.model.embedding(symbols):
+            keys = state.source.keys[0]
+            _, _, state = decoder(state, symbol.view(1, 1, -1))
+            scores = keys @ state.hidden[-1][0]
+            found.append(float(scores.std(correction=0).detach()))
+    spread = task.teacher_forced([batch]).attention_spread
+    assert spread == pytest.approx(sum(found) / len(found), rel=1e-5)
+
+
 def test_vocabularies_come_from_the_training_data_only(task: MorphologyTask) -> None:
     trained = {symbol for example in task.data.corpus.train for symbol in example.form}
     assert set(task.data.target.tokens[4:]) == trained

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from omegaconf import MISSING
 
-from repro.config.schema.checks import choice, number
+from repro.config.schema.checks import added_later, choice, number
 
 ENTMAX_SOLVERS = ("exact", "sort", "bisection")
 PNORM_SOLVERS = ("exact", "fista")
@@ -91,9 +91,16 @@ class SqPnormMaxConfig(GammaConfig):
 
 @dataclass
 class BoundedConfig(MappingConfig):
-    """Csoftmax and csparsemax; ``exhaustion`` is ``c``, the bonus per unit of fertility left."""
+    """Csoftmax and csparsemax.
+
+    Attributes:
+        exhaustion: ``c``, the bonus per unit of fertility left.
+        detach_exhaustion: whether the bonus is a constant in the backward pass, as in the released
+            program of Malaviya et al. (2018).
+    """
 
     exhaustion: float = number("[0, inf)", 0.2)
+    detach_exhaustion: bool = added_later(False)
 
 
 SCHEMAS: dict[str, dict[str, type]] = {

@@ -19,8 +19,14 @@ class Seq2SeqConfig(ModelConfig):
         embedding_size: size of the embeddings of source and target symbols.
         hidden_size: size of every state.
         layers: number of layers of the encoder and of the decoder.
-        dropout: dropout probability.
+        dropout: dropout probability between layers and on attentional outputs.
+        embedding_dropout: dropout probability on embeddings, ``null`` for ``dropout``. The papers'
+            programs have none.
         bidirectional: whether the encoder reads in both directions, with half of the units each.
+        attention: scores of source symbols, ``general`` (bilinear) or ``mlp`` (one hidden layer,
+            Malaviya et al., 2018, footnote 2).
+        output_bias: whether the attentional output has a bias, as Peters et al. (2019) print; the
+            papers' programs have none.
         init_range: parameters are drawn uniformly from ``[-init_range, init_range]``. A sum over
             ``n`` inputs has ``init_range * sqrt(n / 3)`` times their standard deviation: a small
             model needs a larger value than 0.1, which suits sizes of 500.
@@ -30,7 +36,10 @@ class Seq2SeqConfig(ModelConfig):
     hidden_size: int = number("(0, inf)", even=True)
     layers: int = number("(0, inf)")
     dropout: float = number("[0, 1)")
+    embedding_dropout: float | None = number("[0, 1)", None, added_later=True)
     bidirectional: bool = added_later(True)
+    attention: str = choice(("general", "mlp"), "general", added_later=True)
+    output_bias: bool = added_later(True)
     init_range: float = renamed("initial_bound", number("(0, inf)", 0.1, added_later=True))
 
 
@@ -87,10 +96,13 @@ class TranslatorConfig(Seq2SeqConfig):
 
     Attributes:
         coverage_vector: attention scores depend on the cumulative attention, by a learned vector.
+        coverage_of: what the vector is multiplied with in bilinear scores: ``query`` as printed by
+            Malaviya et al. (2018), §5; ``memory`` as in their released program.
         fertility: bounds on the cumulative attention.
     """
 
     coverage_vector: bool = False
+    coverage_of: str = choice(("query", "memory"), "query", added_later=True)
     fertility: FertilityConfig = field(default_factory=FertilityConfig)
 
 

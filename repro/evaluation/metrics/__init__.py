@@ -67,8 +67,12 @@ def score_outputs(split: str, outputs: object) -> Evaluation:
             if counted.groups is not None:
                 numbers = {group: number for number, group in enumerate(groups)}
                 found.statistics[name + GROUPS] = np.array([numbers[g] for g in counted.groups])
-        if metric.recorded != "whole":
-            found.values.update({f"{name}/{group}": value for group, value in by_group.items()})
+        by_part = by_group
+        if counted.parts is not None:
+            parts = split_groups(rows, counted.parts).items()
+            by_part = {part: float(metric.of_sums(inside.sum(0))) for part, inside in parts}
+        if metric.recorded != "whole" and None not in by_part:
+            found.values.update({f"{name}/{part}": value for part, value in by_part.items()})
     return found
 
 

@@ -13,6 +13,11 @@ METRICS = (
         "Mean number of source symbols with nonzero attention per target symbol.",
     ),
     Metric(
+        "attention_spread", "", 3, None, signature("spread", "mean:token|forcing:teacher"),
+        "Standard deviation of the attention scores of a target symbol over the source symbols, "
+        "averaged over target symbols.",
+    ),
+    Metric(
         "output_nonzeros", "symbols", 2, None, signature("outnz", "mean:token|forcing:teacher"),
         "Mean number of symbols with nonzero probability per target symbol.",
     ),

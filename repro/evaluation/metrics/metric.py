@@ -20,7 +20,7 @@ class Metric:
         signature: short name, choices that change the number as ``key:value``, and version of the
             package, joined by ``|``; see :func:`signature`.
         description: one sentence.
-        part: kind of the third part of a full name: ``"language"`` or ``"label"``.
+        part: kind of the third part of a full name: ``"language"``, ``"label"`` or ``"length"``.
         of_sums: function of summed statistics that computes the metric; ``None`` for a number that
             is not a function of sums over examples, for which there are no paired tests.
         reads: class of the outputs of a split from which the metric is computed, for example
@@ -28,8 +28,8 @@ class Metric:
             the task measures itself.
         statistics: function of such outputs that returns the contribution of each example, or
             ``None`` if the metric does not apply.
-        recorded: whether to record the metric over all examples (``"whole"``), for each group
-            (``"parts"``), or ``"both"``.
+        recorded: whether to record the metric over all examples (``"whole"``), for each group or
+            part (``"parts"``), or ``"both"``.
     """
 
     name: str

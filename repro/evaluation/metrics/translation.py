@@ -257,6 +257,19 @@ def drop_counts(
     return ratios(dropped, aligned)
 
 
+def length_quartiles(sources: Sequence[Words]) -> list[str] | None:
+    """Return the quarter of each source by its length, ``"q1"`` for the shortest.
+
+    A length that equals a quartile belongs to the quarter below it, so that quarters may differ in
+    size. Without sources, return ``None``.
+    """
+    if not sources:
+        return None
+    lengths = [len(words) for words in sources]
+    quarters = np.searchsorted(np.quantile(lengths, [0.25, 0.5, 0.75]), lengths)
+    return [f"q{number + 1}" for number in quarters]
+
+
 def _bleu(lowercase: bool, texts: Translations) -> Statistics:
     return Statistics(token_counts(*texts.lines, lowercase=lowercase).astype(float))
 
@@ -286,18 +299,21 @@ METRICS = (
     Metric(
         "rep", "", 2, False, signature("rep", "n:2|ngrams:1|words:2"),
         "REP-score: repetitions absent from the reference, per 100 reference words.",
-        of_sums=percentage_of_sums, reads=Translations,
-        statistics=lambda texts: Statistics(rep_counts(texts.hypotheses, texts.references)),
+        of_sums=percentage_of_sums, reads=Translations, part="length", recorded="both",
+        statistics=lambda texts: Statistics(
+            rep_counts(texts.hypotheses, texts.references), parts=length_quartiles(texts.sources)
+        ),
     ),
     Metric(
         "drop", "%", 2, False, signature("drop", "aligner:fast_align|symmetry:grow-diag-final-and"),
         "DROP-score: source words aligned to the reference but not to the translation.",
-        of_sums=percentage_of_sums, reads=Translations,
+        of_sums=percentage_of_sums, reads=Translations, part="length", recorded="both",
         statistics=lambda texts: None if texts.align is None else Statistics(
             drop_counts(
                 texts.align(texts.sources, texts.hypotheses),
                 texts.align(texts.sources, texts.references),
-            )
+            ),
+            parts=length_quartiles(texts.sources),
         ),
     ),
     Metric(

@@ -1,9 +1,11 @@
 """LSTM sequence-to-sequence model with attention and input feeding."""
 
 from repro.models.seq2seq.attention import (
+    Attention,
     AttentionNormalizer,
     AttentionState,
     BoundedNormalizer,
+    FeedForwardAttention,
     FreeNormalizer,
     GlobalAttention,
 )
@@ -21,12 +23,14 @@ from repro.models.seq2seq.model import (
     Encoding,
     InputFeedingDecoder,
     LstmEncoder,
+    LstmShape,
     Seq2Seq,
     TeacherForced,
 )
 
 __all__ = [
     "AlignedFertility",
+    "Attention",
     "AttentionNormalizer",
     "AttentionState",
     "BoundedNormalizer",
@@ -34,12 +38,14 @@ __all__ = [
     "Decoded",
     "DecoderState",
     "Encoding",
+    "FeedForwardAttention",
     "Fertility",
     "FertilityTagger",
     "FreeNormalizer",
     "GlobalAttention",
     "InputFeedingDecoder",
     "LstmEncoder",
+    "LstmShape",
     "PredictedFertility",
     "Seq2Seq",
     "TableFertility",

@@ -23,16 +23,12 @@ class AttentionState:
     mask: Tensor  # true at real source positions, (rows, source)
     coverage: Tensor | None = None  # cumulative attention β, (rows, source); None if unused
     fertility: Tensor | None = None  # upper bounds f of β, infinite for the sink; None if none
+    slopes: Tensor | None = None  # products of coverage vector and memory, (rows, source)
 
     def select(self, rows: Tensor) -> "AttentionState":
         """Gather rows, which may repeat."""
-        return AttentionState(
-            self.keys[rows],
-            self.memory[rows],
-            self.mask[rows],
-            None if self.coverage is None else self.coverage[rows],
-            None if self.fertility is None else self.fertility[rows],
-        )
+        parts = {name: part for name, part in vars(self).items() if part is not None}
+        return replace(self, **{name: part[rows] for name, part in parts.items()})
 
     def after(self, weights: Tensor) -> "AttentionState":
         """Return the state after a step with the given attention weights."""
@@ -75,6 +71,8 @@ class BoundedNormalizer(AttentionNormalizer):
     Args:
         mapping: csoftmax or csparsemax.
         exhaustion: ``c``, the bonus per unit of remaining fertility.
+        detach: whether the bonus is a constant in the backward pass, as in the released program;
+            the paper does not say.
 
     References:
         Malaviya et al. (2018), §3, Eq. 5, and §4, *Exhaustion strategies*.
@@ -82,9 +80,9 @@ class BoundedNormalizer(AttentionNormalizer):
 
     reads_coverage = True
 
-    def __init__(self, mapping: BoundedMap, exhaustion: float = 0.0) -> None:
+    def __init__(self, mapping: BoundedMap, exhaustion: float = 0.0, detach: bool = False) -> None:
         super().__init__()
-        self.mapping, self.exhaustion = mapping, exhaustion
+        self.mapping, self.exhaustion, self.detach = mapping, exhaustion, detach
 
     def forward(self, scores: Tensor, source: AttentionState) -> Tensor:
         """Apply the mapping with the remaining fertilities as upper bounds.
@@ -96,31 +94,82 @@ class BoundedNormalizer(AttentionNormalizer):
             raise ValueError("bounded attention needs fertilities; the model has none")
         remaining = (source.fertility - source.coverage).clamp(min=0.0)
         if self.exhaustion:
-            scores = scores + self.exhaustion * remaining.masked_fill(remaining == torch.inf, 0.0)
+            bonus = self.exhaustion * remaining.masked_fill(remaining == torch.inf, 0.0)
+            scores = scores + (bonus.detach() if self.detach else bonus)
         return self.mapping(scores, remaining, mask=source.mask)
 
 
 class AttentionProducts(NamedTuple):
-    """Products of one step: query with keys, weights with memory, query with coverage vector."""
+    """Products of one step: query with keys (or weights), weights with memory, query with ``v``."""
 
     scores: StepProduct
     context: StepProduct
     coverage: StepProduct | None
 
 
-class GlobalAttention(nn.Module):
-    r"""Global attention with bilinear scores from a query ``s`` to a memory ``h``.
+class Attention(nn.Module, ABC):
+    r"""Attention of a query ``s`` to a memory ``h``.
 
-    .. math:: z_j = s^\top (W h_j + v\, \beta_j), \quad \pi = \mathrm{normalizer}(z), \quad
-              c = \sum_j \pi_j h_j
+    .. math:: \pi = \mathrm{normalizer}(z), \quad c = \sum_j \pi_j h_j
 
-    The term with the cumulative attention ``β`` is present only with a coverage vector ``v``.
+    The scores ``z`` are those of the subclass. They depend on the cumulative attention ``β`` if
+    there is a coverage vector ``v``.
+
+    Args:
+        query_size: size of ``s``.
+        memory_size: size of ``h``.
+        normalizer: turns scores into weights.
+    """
+
+    def __init__(self, query_size: int, memory_size: int, normalizer: AttentionNormalizer) -> None:
+        super().__init__()
+        self.key = nn.Linear(memory_size, query_size, bias=False)
+        self.weighting = normalizer  # keys of stored weights contain this name
+        self.coverage: nn.Linear | None = None
+
+    def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
+        """Return the state before the first step: keys ``W h_j`` and no coverage."""
+        coverage = None
+        if self.coverage is not None or self.weighting.reads_coverage:
+            coverage = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
+        memory = memory.to(product_dtype(memory))
+        return AttentionState(self.key(memory), memory, mask, coverage, fertility)
+
+    @abstractmethod
+    def products(self, source: AttentionState, steps: int) -> list[AttentionProducts]:
+        """Return the products of every step of a sequence of queries to ``source``."""
+
+    @abstractmethod
+    def scores(self, query: Tensor, source: AttentionState, products: AttentionProducts) -> Tensor:
+        """Return ``z``, shape ``(rows, source)``, in float32 at least.
+
+        Rounding to bfloat16 would change which weights are zero.
+        """
+
+    def forward(
+        self, query: Tensor, source: AttentionState, products: AttentionProducts
+    ) -> tuple[Tensor, Tensor]:
+        """Attend with a query, ``(rows, query)``, using the products of its step.
+
+        Returns:
+            Context ``(rows, memory)`` and weights ``(rows, source)``; the weights sum to one.
+        """
+        weights = self.weighting(self.scores(query, source, products), source)
+        return products.context(weights.unsqueeze(1)).squeeze(1), weights
+
+
+class GlobalAttention(Attention):
+    r"""Attention with bilinear scores.
+
+    .. math:: z_j = s^\top W h_j + \beta_j\, v^\top s
 
     Args:
         query_size: size of ``s``.
         memory_size: size of ``h``.
         normalizer: turns scores into weights.
         coverage_vector: whether to learn ``v``.
+        of_memory: whether ``v`` is multiplied with ``h_j``, as in the released program of Malaviya
+            et al. (2018), in place of ``s``, as printed in their paper.
 
     References:
         Peters et al. (2019), §2, Eq. 1; Luong et al. (2015), "general"; Malaviya et al. (2018),
@@ -133,19 +182,19 @@ class GlobalAttention(nn.Module):
         memory_size: int,
         normalizer: AttentionNormalizer,
         coverage_vector: bool = False,
+        of_memory: bool = False,
     ) -> None:
-        super().__init__()
-        self.key = nn.Linear(memory_size, query_size, bias=False)
-        self.weighting = normalizer  # keys of stored weights contain this name
-        self.coverage = nn.Linear(query_size, 1, bias=False) if coverage_vector else None
+        super().__init__(query_size, memory_size, normalizer)
+        self.of_memory = of_memory
+        if coverage_vector:
+            self.coverage = nn.Linear(memory_size if of_memory else query_size, 1, bias=False)
 
     def attend_to(self, memory: Tensor, mask: Tensor, fertility: Tensor | None) -> AttentionState:
-        """Return the state before the first step: keys ``W h_j`` and no coverage."""
-        coverage = None
-        if self.coverage is not None or self.weighting.reads_coverage:
-            coverage = memory.new_zeros(mask.shape, dtype=sum_dtype(memory))
-        memory = memory.to(product_dtype(memory))
-        return AttentionState(self.key(memory), memory, mask, coverage, fertility)
+        """Return the state before the first step, with ``v h_j`` if the scores contain it."""
+        state = super().attend_to(memory, mask, fertility)
+        if self.coverage is None or not self.of_memory:
+            return state
+        return replace(state, slopes=self.coverage(state.memory).squeeze(-1))
 
     def products(self, source: AttentionState, steps: int) -> list[AttentionProducts]:
         """Return the products of every step of a sequence of queries to ``source``."""
@@ -154,22 +203,61 @@ class GlobalAttention(nn.Module):
         scores = step_products(zeros.expand(-1, -1, words), source.keys, steps)
         context = step_products(zeros.expand(-1, -1, size), source.memory.mT, steps)
         coverage: Sequence[StepProduct | None] = [None] * steps
-        if self.coverage is not None:
+        if self.coverage is not None and not self.of_memory:
             base = zeros.view(steps * rows, 1)
             coverage = step_products(base, self.coverage.weight, steps)
         return [AttentionProducts(*step) for step in zip(scores, context, coverage, strict=True)]
 
-    def forward(
-        self, query: Tensor, source: AttentionState, products: AttentionProducts
-    ) -> tuple[Tensor, Tensor]:
-        """Attend with a query, ``(rows, query)``, using the products of its step.
-
-        Returns:
-            Context ``(rows, memory)`` and weights ``(rows, source)``; the weights sum to one.
-        """
-        # Scores are in float32 at least: rounding to bfloat16 would change which weights are zero.
+    def scores(self, query: Tensor, source: AttentionState, products: AttentionProducts) -> Tensor:
+        """Return the bilinear scores."""
         scores = products.scores(query.unsqueeze(1)).squeeze(1)
-        if products.coverage is not None and source.coverage is not None:
-            scores = scores + products.coverage(query) * source.coverage
-        weights = self.weighting(scores, source)
-        return products.context(weights.unsqueeze(1)).squeeze(1), weights
+        slopes = source.slopes if products.coverage is None else products.coverage(query)
+        if slopes is None or source.coverage is None:
+            return scores
+        return scores + slopes * source.coverage
+
+
+class FeedForwardAttention(Attention):
+    r"""Attention with scores of a network with one hidden layer.
+
+    .. math:: z_j = u^\top \tanh(W h_j + U s + b + \beta_j v)
+
+    Args:
+        query_size: size of ``s`` and of the hidden layer.
+        memory_size: size of ``h``.
+        normalizer: turns scores into weights.
+        coverage_vector: whether to learn ``v``.
+
+    References:
+        Bahdanau et al. (2015), §A.1.2; Malaviya et al. (2018), footnote 2.
+    """
+
+    def __init__(
+        self,
+        query_size: int,
+        memory_size: int,
+        normalizer: AttentionNormalizer,
+        coverage_vector: bool = False,
+    ) -> None:
+        super().__init__(query_size, memory_size, normalizer)
+        self.query = nn.Linear(query_size, query_size)
+        self.score = nn.Linear(query_size, 1, bias=False)
+        if coverage_vector:
+            self.coverage = nn.Linear(1, query_size, bias=False)
+
+    def products(self, source: AttentionState, steps: int) -> list[AttentionProducts]:
+        """Return the products of every step of a sequence of queries to ``source``."""
+        rows, _, size = source.memory.shape
+        dtype = sum_dtype(source.memory)
+        base = self.query.bias.to(dtype).expand(steps * rows, -1)
+        queries = step_products(base, self.query.weight, steps, source.memory.dtype)
+        zeros = source.memory.new_zeros(rows, steps, 1, dtype=dtype)
+        context = step_products(zeros.expand(-1, -1, size), source.memory.mT, steps)
+        return [AttentionProducts(*step, None) for step in zip(queries, context, strict=True)]
+
+    def scores(self, query: Tensor, source: AttentionState, products: AttentionProducts) -> Tensor:
+        """Return the scores of the network."""
+        hidden = source.keys + products.scores(query).unsqueeze(1)
+        if self.coverage is not None and source.coverage is not None:
+            hidden = hidden + source.coverage.unsqueeze(-1) * self.coverage.weight.squeeze(-1)
+        return self.score(hidden.tanh()).squeeze(-1).to(sum_dtype(hidden))

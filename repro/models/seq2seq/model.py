@@ -12,12 +12,7 @@ from repro.data.vocabulary import Vocabulary
 from repro.decoding.protocol import StepOutput
 from repro.mappings import ProbabilityMap
 from repro.models.layers import Dropout, dropout_mask, length_mask, lstm_precision, packed_states
-from repro.models.seq2seq.attention import (
-    AttentionNormalizer,
-    AttentionProducts,
-    AttentionState,
-    GlobalAttention,
-)
+from repro.models.seq2seq.attention import Attention, AttentionProducts, AttentionState
 from repro.models.seq2seq.fertility import Fertility
 from repro.models.seq2seq.step_products import StepProduct, product_dtype, step_products, sum_dtype
 
@@ -34,40 +29,53 @@ class Encoding:
     cell: Tensor  # last cell state of each layer, likewise
 
 
-class LstmEncoder(nn.Module):
-    """Encoder with LSTM layers over embedded symbols.
+@dataclass(frozen=True)
+class LstmShape:
+    """Sizes and dropout of an encoder and a decoder.
 
-    Args:
-        vocabulary: number of source symbols.
-        embedding_size: size of the embeddings.
-        hidden_size: size of a state; with two directions, each has half of it.
-        layers: number of layers.
-        dropout: dropout probability, on embeddings and between layers.
-        bidirectional: whether to read in both directions.
+    Attributes:
+        embedding_size: size of source and target embeddings.
+        hidden_size: size of every state; must be even if the encoder is bidirectional.
+        layers: number of layers of the encoder and of the decoder.
+        dropout: dropout probability between layers and on attentional outputs.
+        embedding_dropout: dropout probability on embeddings, ``None`` for ``dropout``.
+        bidirectional: whether the encoder reads in both directions, with half of the units each.
 
     References:
         Peters et al. (2019), §2, *Encoder* (both directions); Niculae & Blondel (2017), C.3 (one).
     """
 
-    def __init__(
-        self,
-        vocabulary: int,
-        embedding_size: int,
-        hidden_size: int,
-        layers: int,
-        dropout: float,
-        bidirectional: bool = True,
-    ) -> None:
+    embedding_size: int
+    hidden_size: int
+    layers: int
+    dropout: float
+    embedding_dropout: float | None = None
+    bidirectional: bool = True
+
+    def drop_embeddings(self) -> Dropout:
+        """Return the module that drops embeddings."""
+        return Dropout(self.dropout if self.embedding_dropout is None else self.embedding_dropout)
+
+
+class LstmEncoder(nn.Module):
+    """Encoder with LSTM layers over embedded symbols.
+
+    Args:
+        vocabulary: number of source symbols.
+        shape: sizes and dropout.
+    """
+
+    def __init__(self, vocabulary: int, shape: LstmShape) -> None:
         super().__init__()
-        self.bidirectional = bidirectional
-        self.embedding = nn.Embedding(vocabulary, embedding_size, padding_idx=0)
-        self.dropout = Dropout(dropout)
+        self.bidirectional = shape.bidirectional
+        self.embedding = nn.Embedding(vocabulary, shape.embedding_size, padding_idx=0)
+        self.dropout = shape.drop_embeddings()
         self.lstm = nn.LSTM(
-            embedding_size,
-            hidden_size // 2 if bidirectional else hidden_size,
-            num_layers=layers,
-            dropout=dropout if layers > 1 else 0.0,
-            bidirectional=bidirectional,
+            shape.embedding_size,
+            shape.hidden_size // 2 if shape.bidirectional else shape.hidden_size,
+            num_layers=shape.layers,
+            dropout=shape.dropout if shape.layers > 1 else 0.0,
+            bidirectional=shape.bidirectional,
             batch_first=True,
         )
 
@@ -122,6 +130,8 @@ class InputFeedingDecoder(nn.Module):
 
     .. math:: o_t = \tanh(W^{(o)} [s_t; c_t] + b^{(o)})
 
+    The papers' programs have no ``b^{(o)}``, which Peters et al. (2019) print: see ``output_bias``.
+
     Everything that does not depend on earlier steps is computed for all steps at once: the
     contribution of the symbols to the gates of the first layer, the dropout masks, and in the
     backward pass the gradients of all matrices (:mod:`repro.models.seq2seq.step_products`).
@@ -130,16 +140,14 @@ class InputFeedingDecoder(nn.Module):
         Peters et al. (2019), §2, *Decoder*; Luong et al. (2015), input feeding.
     """
 
-    def __init__(
-        self, embedding_size: int, hidden_size: int, layers: int, dropout: float,
-        attention: GlobalAttention,
-    ) -> None:  # fmt: skip
+    def __init__(self, shape: LstmShape, attention: Attention, output_bias: bool = True) -> None:
         super().__init__()
-        sizes = [embedding_size + hidden_size] + [hidden_size] * (layers - 1)
-        self.cells = nn.ModuleList(nn.LSTMCell(size, hidden_size) for size in sizes)
-        self.dropout = dropout
+        units = shape.hidden_size
+        sizes = [shape.embedding_size + units] + [units] * (shape.layers - 1)
+        self.cells = nn.ModuleList(nn.LSTMCell(size, units) for size in sizes)
+        self.dropout = shape.dropout
         self.attention = attention
-        self.output = nn.Linear(2 * hidden_size, hidden_size)
+        self.output = nn.Linear(2 * units, units, bias=output_bias)
         self._take_step: Callable[[DecoderState, _Step], tuple[Tensor, DecoderState]] = self._step
 
     def start(
@@ -182,7 +190,8 @@ class InputFeedingDecoder(nn.Module):
             base = (cell.bias_ih + cell.bias_hh).expand(steps * rows, -1)
             matrix = torch.cat([cell.weight_ih, cell.weight_hh], 1)
             gates.append(step_products(base, matrix, steps, dtype))
-        base = self.output.bias.expand(steps * rows, -1)
+        bias = first.bias_ih.new_zeros(units) if self.output.bias is None else self.output.bias
+        base = bias.expand(steps * rows, -1)
         output = step_products(base, self.output.weight, steps, dtype)
         masks: Tensor | list[None] = [None] * steps
         if self.training and self.dropout:
@@ -225,15 +234,11 @@ class Seq2Seq(nn.Module):
     Args:
         source_vocabulary: number of source symbols.
         target_vocabulary: number of target symbols.
-        embedding_size: size of source and target embeddings.
-        hidden_size: size of every state; must be even if the encoder is bidirectional.
-        layers: number of layers of the encoder and of the decoder.
-        dropout: dropout probability, on embeddings, between layers and on attentional outputs.
-        normalizer: turns attention scores into weights.
+        shape: sizes and dropout.
+        attention: scores of source symbols and the mapping that turns them into weights.
         output_mapping: turns output scores into probabilities; the loss trains the scores.
-        coverage_vector: whether scores depend on the cumulative attention by a learned vector.
         fertility: upper bounds of the cumulative attention, for a bounded normalizer.
-        bidirectional: whether the encoder reads in both directions.
+        output_bias: whether the attentional output has a bias.
 
     References:
         Peters et al. (2019), §2; Malaviya et al. (2018), §2 to §4.
@@ -243,25 +248,18 @@ class Seq2Seq(nn.Module):
         self,
         source_vocabulary: int,
         target_vocabulary: int,
-        embedding_size: int,
-        hidden_size: int,
-        layers: int,
-        dropout: float,
-        normalizer: AttentionNormalizer,
+        shape: LstmShape,
+        attention: Attention,
         output_mapping: ProbabilityMap,
-        coverage_vector: bool = False,
         fertility: Fertility | None = None,
-        bidirectional: bool = True,
+        output_bias: bool = True,
     ) -> None:
         super().__init__()
-        self.encoder = LstmEncoder(
-            source_vocabulary, embedding_size, hidden_size, layers, dropout, bidirectional
-        )
-        attention = GlobalAttention(hidden_size, hidden_size, normalizer, coverage_vector)
-        self.decoder = InputFeedingDecoder(embedding_size, hidden_size, layers, dropout, attention)
-        self.embedding = nn.Embedding(target_vocabulary, embedding_size, padding_idx=0)
-        self.dropout = Dropout(dropout)
-        self.scores = nn.Linear(hidden_size, target_vocabulary)
+        self.encoder = LstmEncoder(source_vocabulary, shape)
+        self.decoder = InputFeedingDecoder(shape, attention, output_bias)
+        self.embedding = nn.Embedding(target_vocabulary, shape.embedding_size, padding_idx=0)
+        self.dropout = shape.drop_embeddings()
+        self.scores = nn.Linear(shape.hidden_size, target_vocabulary)
         self.output_mapping = output_mapping
         self.fertility = fertility
 

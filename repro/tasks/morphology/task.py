@@ -186,14 +186,14 @@ class MorphologyTask(Seq2SeqTask):
         found = self.search(self.model, self.data.dev, beam_size=1)
         forms = InflectedForms(self.data.corpus.dev, self._texts(found))
         accuracy = METRICS["accuracy"].value(forms)
-        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.nonzeros})
+        return Validation(statistics.loss, {"accuracy": accuracy, **statistics.sparsity})
 
     def evaluate(self, folder: RunFolder) -> Scores:
         """Score beam search and sparsity; write predictions, statistics and examples."""
         statistics = self.validation_statistics()
         scores = self.evaluate_model(self.model, folder)
         scores["dev/loss"] = statistics.loss
-        return scores | {f"dev/{name}": value for name, value in statistics.nonzeros.items()}
+        return scores | {f"dev/{name}": value for name, value in statistics.sparsity.items()}
 
     def evaluate_model(self, model: StepModel[Any], folder: RunFolder) -> Scores:
         """Score beam search with this model or an ensemble; write predictions and examples."""
