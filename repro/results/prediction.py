@@ -16,7 +16,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionMap:
     """Weights with the words that they belong to.
 
     Attributes:
@@ -79,8 +79,8 @@ class Prediction:
     log_probability: float | None = None
     exact: bool | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    attention: Attention | None = None
-    reverse: Attention | None = None
+    attention: AttentionMap | None = None
+    reverse: AttentionMap | None = None
     n_best: Sequence[Alternative] = ()
     candidates: Sequence[Candidate] = ()
 

@@ -18,7 +18,6 @@ from repro.results import Record, ResultsError, RunFolder, find_run, load
 from repro.results.frame import find_record, selected
 from repro.results.prediction import Prediction, Wanted
 from repro.runs.environment import prepare_device
-from repro.runs.execute import build_task
 from repro.tasks import Predictor, task_spec
 from repro.training.checkpoint import CheckpointError, load_weights
 
@@ -169,7 +168,7 @@ def _model(folder: RunFolder, config: RunConfig, measured: object) -> Predictor[
     if stored is None:  # the run is of an earlier version: its corpus must be here
         if spec.identify(config).fingerprint != folder.read_record().fingerprint:
             raise ResultsError(f"{folder.path}: the corpus here is not the one of the run")
-        task = build_task(config, device)
+        task = spec.build(config, device)
         assert isinstance(task, Predictor)
         stored = task.preparation()
     found = spec.restore(config, device, stored)

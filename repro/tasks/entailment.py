@@ -38,7 +38,7 @@ from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.results import RunFolder
 from repro.results.files import write_rows
-from repro.results.prediction import Attention, Candidate, Prediction, Wanted
+from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.tasks.common import LazyBatches, autocast, check_length, check_name, own_folder
 from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import CorpusIdentity, Scores
@@ -227,8 +227,8 @@ RunT = TypeVar("RunT", bound=PairRun)
 class Weights(NamedTuple):
     """Attention, attention in the other direction and structures of a prediction."""
 
-    attention: Attention | None = None
-    reverse: Attention | None = None
+    attention: AttentionMap | None = None
+    reverse: AttentionMap | None = None
     candidates: Sequence[Candidate] = ()
 
 

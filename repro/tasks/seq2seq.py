@@ -27,7 +27,7 @@ from repro.models.seq2seq import (
     LstmShape,
     Seq2Seq,
 )
-from repro.results.prediction import Alternative, Attention, Prediction, Wanted
+from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted
 from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,
@@ -286,7 +286,7 @@ class Seq2SeqTask:
             target,
             best.log_probability,
             exact=result.optimal and best is result.hypotheses[0],
-            attention=None if kept is None else Attention(kept, target, example.source),
+            attention=None if kept is None else AttentionMap(kept, target, example.source),
             n_best=outputs if count > 1 else (),
         )
 

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 from subword_nmt.apply_bpe import BPE
 
-from repro.data.errors import DataError
 from repro.data.segmentation import (
     SEPARATOR,
     SubwordSegmenter,

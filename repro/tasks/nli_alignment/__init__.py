@@ -15,7 +15,7 @@ from repro.models.entailment import (
     SequentialAligner,
     WordAligner,
 )
-from repro.results.prediction import Attention, Candidate
+from repro.results.prediction import AttentionMap, Candidate
 from repro.tasks.common import heaviest
 from repro.tasks.entailment import EntailmentTask, Weights, check, identify, words_of
 from repro.tasks.instantiate import build_mapping
@@ -68,8 +68,8 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
         forth, back = (torch.tensor(row[name]) for name in DIRECTIONS)
         structures = row["structures"]
         return Weights(
-            Attention(forth, premise, hypothesis),
-            Attention(back, hypothesis, premise),
+            AttentionMap(forth, premise, hypothesis),
+            AttentionMap(back, hypothesis, premise),
             [
                 Candidate(one["weight"], one["partners"], side)
                 for name, side in zip(DIRECTIONS, ("premise", "hypothesis"), strict=True)

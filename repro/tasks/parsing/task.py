@@ -43,7 +43,7 @@ from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
-from repro.results.prediction import Attention, Candidate, Prediction, Wanted
+from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
 from repro.tasks.common import (
     LazyBatches,
@@ -391,7 +391,7 @@ class ParsingTask:
                 words, attention = sentence.column("FORM"), None
                 if solution is not None and wanted.weights:
                     weights = solution.marginals[row, : count + 1, 1 : count + 1].T.cpu()
-                    attention = Attention(weights, words, ["ROOT", *words])
+                    attention = AttentionMap(weights, words, ["ROOT", *words])
                 output = format_sentence(sentence, heads[row], notes[row]).removesuffix("\n")
                 yield (
                     place,

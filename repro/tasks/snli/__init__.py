@@ -9,7 +9,7 @@ from repro.config.schema.nli import SnliRun
 from repro.data.nli import NliBatch, NliExample
 from repro.mappings import ProbabilityMap
 from repro.models.entailment import AttendedLabels, AttentionClassifier
-from repro.results.prediction import Attention
+from repro.results.prediction import AttentionMap
 from repro.tasks.entailment import EntailmentTask, Weights, check, identify, words_of
 from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
@@ -38,7 +38,8 @@ class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
 
     def weights_of(self, row: Mapping[str, Any], pair: NliExample, label: str) -> Weights:
         """Return one row of weights, named by the label, with the words of the premise."""
-        return Weights(Attention(torch.tensor([row["weights"]]), [label], words_of(pair.premise)))
+        weights = torch.tensor([row["weights"]])
+        return Weights(AttentionMap(weights, [label], words_of(pair.premise)))
 
 
 SPEC = TaskSpec(identify=identify, build=SnliTask, check=check, restore=SnliTask)
