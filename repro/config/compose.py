@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_type_hints
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
@@ -122,20 +122,45 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
             refused.
     """
     anew = [one for one in overrides if re.split(r"[.=]", one)[0] in NUISANCE]
+    place: object = path
     try:
         stored = OmegaConf.load(path)
         if not isinstance(stored, DictConfig) or "task" not in stored:
             raise ConfigError(f"{path}: expected the configuration of a run")
-        kept = {str(key): node for key, node in stored.items() if key not in NUISANCE}
-        groups = {key: node.get("name") for key, node in kept.items() if OmegaConf.is_dict(node)}
-        choices = [f"{key}={name}" for key, name in groups.items() if name in group_choices(key)]
-        cfg = _through_hydra([*choices, *anew])
-        cfg.merge_with(kept)
-        for one in (_parsed(text) for text in overrides if text not in anew):
+        groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
+        named = {
+            key: groups[key].name for key in ("task", "scale", "mapping", "loss") if key in groups
+        }
+        chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
+        cfg = _through_hydra([*chosen, *anew])
+        wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task).__name__))
+        for key in (str(key) for key in stored if key not in NUISANCE):
+            inner = key in groups
+            cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
+        for place in (text for text in overrides if text not in anew):
+            one = _parsed(place)
             OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
         return to_run_config(cfg)
     except CONFIG_ERRORS as error:
-        raise ConfigError(f"{path}: {explain(error)}") from error
+        raise ConfigError(f"{place}: {explain(error)}") from error
+
+
+def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:
+    """Give a group of a stored configuration the smallest schema of a kind that has its keys.
+
+    Of two such schemas, that of the ``composed`` group is taken.
+    """
+    schemas = registered_schemas().get(group, {}).values()
+    sizes = {one: {field.name for field in fields(one)} for one in schemas if issubclass(one, kind)}
+    fitting = [one for one, names in sizes.items() if {*node} <= names]
+    if not fitting:
+        known = set().union(*sizes.values())
+        raise ConfigError(f"{group}: unknown {', '.join(map(str, {*node} - known))}")
+    likely = OmegaConf.get_type(composed)
+    best = min(fitting, key=lambda one: (len(sizes[one]), one is not likely))
+    found = OmegaConf.structured(best)
+    found.merge_with(node)
+    return cast(DictConfig, found)
 
 
 def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
