@@ -10,7 +10,7 @@ ROOT = Path(repro.__file__).parent
 ORDER = [
     "errors", "processes", "checksums", "atomic", "memory", "compilation", "config", "data",
     "mappings", "structures", "losses", "decoding", "models", "training", "evaluation", "results",
-    "report", "tasks", "runs", "app", "cli", "__main__",
+    "report", "tasks", "runs", "app", "cli", "__main__", "__init__",  # the last has repro.load
 ]  # fmt: skip
 NO_MODEL = {"evaluation", "results", "report"}
 

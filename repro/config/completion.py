@@ -8,6 +8,7 @@ from typing import Any
 from repro.config.compose import compose_run, group_choices, groups, hydra_application, to_yaml
 from repro.config.errors import ConfigError
 from repro.config.experiment import list_experiments
+from repro.config.paths import default_results_dir
 
 SCRIPT = """\
 _repro() {
@@ -61,6 +62,8 @@ def complete(line: str, commands: Sequence[str]) -> list[str]:
     if command == "reproduce":
         names = list_experiments()
         found += [*names, *{name.partition("/")[0] for name in names}]
+    if command in ("predict", "show", "compare"):
+        found += [path.name for path in default_results_dir().glob("*/runs/*")]
     return sorted(item for item in found if item.startswith(word))
 
 

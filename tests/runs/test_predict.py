@@ -1,5 +1,6 @@
 """Predictions for inputs of a user: one tiny run, the command and the function."""
 
+import doctest
 import json
 import shutil
 from pathlib import Path
@@ -200,3 +201,10 @@ def test_an_interrupt_ends_quietly(
     monkeypatch.setattr(loading.LoadedRun, "predict", interrupted)
     assert main(["predict", folder.run_id, "--text", "a\tV", root_of(folder)]) == 130
     assert capsys.readouterr().err == ""
+
+
+def test_the_page_shows_what_it_says(folder: RunFolder) -> None:
+    page = str(Path(repro.__file__).parent.parent / "docs" / "predict.md")
+    failed, tried = doctest.testfile(page, module_relative=False, globs={"run": folder.path})
+    assert tried >= 5
+    assert failed == 0
