@@ -249,9 +249,9 @@ def reproduce(parsed: argparse.Namespace) -> int:
     from repro.runs.reproduce import Request, reproduce
 
     chosen = [item for item in parsed.settings if "=" not in item]
-    names = chosen_artefacts(chosen)
     settings = [item for item in parsed.settings if "=" in item]
     scale, overrides = _take(settings, "scale", "demo")
+    names = chosen_artefacts(chosen, scale)
     must_confirm = not (chosen or parsed.dry_run or parsed.yes) and sys.stdin.isatty()
     if must_confirm and not _confirmed(names, scale, overrides, parsed.fresh):
         return 0
@@ -306,8 +306,8 @@ def plan(parsed: argparse.Namespace) -> int:
     from repro.config.experiment import chosen_artefacts
     from repro.runs.plan import plan, print_plan
 
-    names = chosen_artefacts([item for item in parsed.settings if "=" not in item])
     scale, extra = _take([item for item in parsed.settings if "=" in item], "scale", "demo")
+    names = chosen_artefacts([item for item in parsed.settings if "=" not in item], scale)
     print_plan(*plan(names, scale, extra, parsed.fresh))
     return 0
 

@@ -133,7 +133,7 @@ def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
         }
         chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
         cfg = _through_hydra([*chosen, *anew])
-        wanted = get_type_hints(run_class(OmegaConf.get_type(cfg.task).__name__))
+        wanted = get_type_hints(run_class(cast(type, OmegaConf.get_type(cfg.task)).__name__))
         for key in (str(key) for key in stored if key not in NUISANCE):
             inner = key in groups
             cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]

@@ -319,11 +319,13 @@ def _experiment_files() -> dict[str, Path]:
     return files
 
 
-def chosen_artefacts(names: Sequence[str]) -> list[str]:
+def chosen_artefacts(names: Sequence[str], scale: str) -> list[str]:
     """Select artefacts by their names or those of their papers; without names, all.
 
+    Those that have no such ``scale`` are left out unless named themselves.
+
     Raises:
-        ConfigError: there is no such artefact or paper.
+        ConfigError: there is no such artefact or paper, or none is left.
     """
     known = list_experiments()
     found: list[str] = []
@@ -334,7 +336,9 @@ def chosen_artefacts(names: Sequence[str]) -> list[str]:
             near = difflib.get_close_matches(name.lower(), [*papers, *known], n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
             raise ConfigError(f"no experiment {name!r}; {hint}")
-        found += matches
+        found += [one for one in matches if one == name or scale in load_experiment(one).scales]
+    if not found:
+        raise ConfigError(f"{', '.join(names) or 'no artefact'}: nothing has a scale {scale!r}")
     return [*dict.fromkeys(found)]
 
 

@@ -15,7 +15,7 @@ import torch
 
 from repro.data.corpora import declared_corpora
 from repro.results import ResultsError, require_writable
-from repro.runs.environment import describe_device, describe_versions
+from repro.runs.environment import describe_device, describe_versions, multiplies_bfloat16
 from repro.tasks.nmt import METEOR_JAR
 
 _FREE_GIB = 5
@@ -58,6 +58,12 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     cpu = torch.device("cpu")
     features = torch.backends.cpu.get_cpu_capability()
     yield Finding("ok", "CPU", f"{describe_device(cpu)}, {features}, cores: {os.cpu_count()}")
+    if multiplies_bfloat16(cpu):
+        yield Finding("ok", "bfloat16", "fast on this processor: precision=bf16 pays")
+    else:
+        yield Finding(
+            "missing", "bfloat16", "neither AMX nor AVX512-BF16: precision=bf16 is slower"
+        )
     if torch.cuda.is_available():
         yield Finding("ok", "CUDA", describe_device(torch.device("cuda")))
     elif shutil.which("nvidia-smi"):

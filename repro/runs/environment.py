@@ -1,8 +1,10 @@
 """Environment of a run: commit, device, versions."""
 
+import logging
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import which
@@ -12,10 +14,11 @@ import torch
 from repro import __version__
 from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
-from repro.config.schema import HardwareConfig
+from repro.config.schema import HardwareConfig, RunConfig
 from repro.memory import keep_freed
 from repro.training import distributed
 
+_log = logging.getLogger(__name__)
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
 
 
@@ -29,6 +32,26 @@ def choose_device(config: HardwareConfig) -> torch.device:
     if config.device == "cuda" and not available:
         raise ConfigError("hardware=cuda: no CUDA device here; use hardware=cpu or hardware=auto")
     return torch.device("cuda" if available and config.device != "cpu" else "cpu")
+
+
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Return whether a device multiplies in bfloat16 at least as fast as in float32.
+
+    Processors need AMX or AVX512-BF16; others take about ten times as long (docs/configuration.md).
+    """
+    if device.type != "cpu":
+        return True
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+
+
+def warn_of_precision(configs: Iterable[RunConfig]) -> None:
+    """Warn once if runs multiply in bfloat16 on a device that is slower in it."""
+    asked = (one for one in configs if one.precision == "bf16")
+    if not all(multiplies_bfloat16(choose_device(one.hardware)) for one in asked):
+        _log.warning(
+            "precision=bf16: this processor has neither AMX nor AVX512-BF16 and computes about ten "
+            "times as fast in float32; leave precision= out"
+        )
 
 
 def prepare_device(config: HardwareConfig) -> torch.device:

@@ -34,7 +34,7 @@ from repro.config.errors import ConfigError
 from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line
-from repro.runs.environment import choose_device
+from repro.runs.environment import choose_device, warn_of_precision
 from repro.runs.execute import Job, Outcome, RunFailedError, check, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
 
@@ -178,8 +178,10 @@ def launch_jobs(
         ConfigError: CUDA is requested but not available; nothing has been started.
         DataError: a corpus is malformed.
     """
-    for job in () if backend.remote else jobs:
-        choose_device(job.config.hardware)
+    if not backend.remote:
+        for job in jobs:
+            choose_device(job.config.hardware)
+        warn_of_precision(job.config for job in jobs)
     for job in jobs:
         check(job)
     checked()

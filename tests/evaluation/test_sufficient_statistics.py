@@ -50,7 +50,7 @@ def test_parts_by_length_leave_the_whole_as_it_is() -> None:
     assert found["test/rep"] == 100 * 2 / 4
     assert [found[f"test/rep/q{n}"] for n in (1, 2, 3, 4)] == [0, 0, 0, 200]
     assert "length:q4" in metric_of("test/rep/q4").signature
-    assert length_quartiles(["x y".split()] * 5) == ["q1"] * 5
+    assert length_quartiles([["x", "y"]] * 5) == ["q1"] * 5
 
 
 def test_nothing_counted_is_zero_at_any_shape() -> None:

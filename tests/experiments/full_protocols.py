@@ -119,7 +119,9 @@ ADAM = printed(
     "Peters et al. (2019), §4", training__optimizer="adam", training__learning_rate=0.001,
     training__decay=0.5, training__schedule="decay_if_loss_increases", training__batch_size=64,
     decoding__beam_size=5, model__layers=2, model__dropout=0.3,
-) | PRINTED_OUTPUT_BIAS | printed("Peters et al. (2019), §2: bidirectional", model__bidirectional=True)  # fmt: skip
+) | PRINTED_OUTPUT_BIAS | printed(
+    "Peters et al. (2019), §2: bidirectional", model__bidirectional=True
+)  # fmt: skip
 SEARCH = silent(
     "nothing is rescored or replaced", decoding__length_penalty=0.0, decoding__coverage_penalty=0.0,
     decoding__tune_penalties=False, decoding__replace_unknown=False, decoding__min_length=0,

@@ -14,7 +14,13 @@ from repro.report import build_report, document, export_figure_data
 from repro.report.figure_view import figure_view
 from repro.report.figures import FigureData, FigureRuns, read_figure_data
 from repro.report.figures.canvas import plain_style
-from repro.report.figures.curves import AccuracyOverTime, AlphaSweep, curves_of, metric_label
+from repro.report.figures.curves import (
+    AccuracyOverTime,
+    AlphaSweep,
+    GapOverTraining,
+    curves_of,
+    metric_label,
+)
 from repro.results import Archive, Measurement, ResultsError, run_folder
 
 Row = dict[str, Any]
@@ -207,3 +213,24 @@ def test_the_section_names_the_runs_of_every_row(
     assert view.svg is None
     assert "softmax aa, fusedmax bb" in view.run
     assert view.lines[0].endswith("Nothing fits.")
+
+
+def test_the_gap_is_that_of_equal_updates() -> None:
+    runs = [
+        figure_run(
+            f"SGD / {mapping}",
+            [
+                {"step": step, "dev_token_accuracy": value, "dev_attention_nonzeros": step / 2}
+                for step, value in zip((5, 9), accuracies, strict=True)
+            ],
+            config={"mapping": {"name": mapping}},
+        )
+        for mapping, accuracies in (("softmax", (50.0, 61.5)), ("sparsemax", (40.0, 62.0)))
+    ]
+    kind = GapOverTraining()
+    data = kind.gather(FigureRuns(METRIC, (), runs, runs))
+    with plain_style():
+        left, right = kind.draw(data).axes
+    assert [[*line.get_ydata()] for line in left.get_lines()] == [[10.0, -0.5], [0, 0]]
+    assert [[*line.get_ydata()] for line in right.get_lines()] == [[2.5, 4.5]]
+    assert [[*line.get_xdata()] for line in right.get_lines()] == [[5, 9]]

@@ -155,6 +155,13 @@ ROWS: Mapping[str, Row] = {
     "translations": SENTENCES,
     "alpha_sweep": CURVES,
     "accuracy_over_time": CURVES,
+    "gap_over_training": {
+        **CURVES,
+        "curves": [
+            {"label": "SGD", "seed": 1, "mapping": mapping, "x": [5, 9], "y": y, "attended": [2, 3]}
+            for mapping, y in (("softmax", [50.0, 61.5]), ("sparsemax", [40.0, 61.0]))
+        ],
+    },
     "sparsity_over_training": {
         "index": 0,
         "epochs": [1, 2],

@@ -1,9 +1,12 @@
+import logging
+
 import pytest
+import torch
 
 from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.schema import HardwareConfig
-from repro.runs.environment import prepare_device
+from repro.runs.environment import prepare_device, warn_of_precision
 
 
 def test_compilation_without_a_compiler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +23,21 @@ def test_compilation_is_refused_without_a_decoder(task: str) -> None:
 
 def test_compilation_is_accepted_with_a_decoder() -> None:
     assert compose_run(["task=nmt", "hardware.compile=true"]).hardware.compile
+
+
+@pytest.mark.parametrize(
+    ("precision", "amx", "warned"), [("bf16", False, 1), ("bf16", True, 0), ("fp32", False, 0)]
+)
+def test_bfloat16_on_a_processor_without_it_is_warned_of_once(
+    precision: str,
+    amx: bool,
+    warned: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    runs = [compose_run([f"precision={precision}", "hardware=cpu"])] * 3
+    with caplog.at_level(logging.WARNING):
+        warn_of_precision(runs)
+    assert len(caplog.records) == warned

@@ -82,8 +82,13 @@ def test_the_doctor_names_what_is_missing_and_what_is_broken(
         ("repro run task=parsing model.lst", ["model.lstm_size="]),
         ("repro reproduce peters2019/", [n for n in list_experiments() if n[0] == "p"]),
         ("repro show x", []),
+        ("repro predict 3", ["3f2a"]),
     ],
 )
-def test_command_lines_are_completed(line: str, expected: list[str]) -> None:
+def test_command_lines_are_completed(
+    line: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "demo" / "runs" / "3f2a").mkdir(parents=True)
+    monkeypatch.setenv("REPRO_RESULTS_DIR", str(tmp_path))
     found = complete(line, ["report", "reproduce", "run", "show"])
     assert [one.removeprefix("hydra/launcher=") for one in found] == sorted(expected)

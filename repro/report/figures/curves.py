@@ -1,6 +1,6 @@
 """Curves over all runs of an experiment, as in Peters et al. (2019), Figures 4 and 6."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean, stdev
 from typing import Any, ClassVar
@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.axes import Axes
 
+from repro.config.experiment import ROW_SEPARATOR
 from repro.evaluation.metrics import metric_of
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes
 from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, Row
-from repro.report.figures.styles import lines_of, style_of
+from repro.report.figures.styles import SERIES, lines_of, style_of
 from repro.results import ResultsError
 
 FIXED = 1.5
@@ -168,6 +169,64 @@ class AccuracyOverTime(Figure):
         return remark
 
 
+class GapOverTraining(Figure):
+    """Validation accuracy of softmax minus that of sparsemax, and words attended to, by updates.
+
+    The first part of a row's label names its curve; both mappings are validated at equal updates.
+    """
+
+    shows: ClassVar[str] = "all runs"
+
+    def gather(self, runs: FigureRuns) -> dict[str, Any]:
+        curves = []
+        for run in runs.every:
+            rows = [row for row in run.folder.read_history() if "dev_attention_nonzeros" in row]
+            if not rows:
+                raise ResultsError(f"{run.folder.history}: expected counts of nonzero attention")
+            curves.append(
+                {
+                    "label": run.row.split(ROW_SEPARATOR)[0],
+                    "seed": run.seed,
+                    "mapping": run.mapping,
+                    "x": [int(row["step"]) for row in rows],
+                    "y": [float(row[runs.metric.replace("/", "_")]) for row in rows],
+                    "attended": [float(row["dev_attention_nonzeros"]) for row in rows],
+                }
+            )
+        return {"metric": runs.metric, "curves": curves}
+
+    def draw(self, data: Row) -> Canvas:
+        canvas = Canvas(LEFT + 2 * PANEL, HEIGHT)
+        left, right = canvas.subplots(1, 2)
+        for number, (label, gap, sparse) in enumerate(_gaps(data)):
+            line = {"color": SERIES[number % len(SERIES)], "linewidth": 1.2, "marker": "o"}
+            left.plot(sparse["x"], gap, **line, markersize=3, label=drawable(label))
+            right.plot(sparse["x"], sparse["attended"], **line, markersize=3)
+        left.axhline(0, color=INK, linewidth=0.6)
+        plain_axes(left, "updates", "softmax − sparsemax (points)", grid=True)
+        plain_axes(right, "updates", "words attended to", grid=True)
+        left.legend(frameon=False, fontsize=8, labelcolor=INK)
+        canvas.tight_layout()
+        return canvas
+
+    def describe(self, data: Row) -> str:
+        parts = [
+            f"{label}: gap {gap[0]:.2f}, in the end {gap[-1]:.2f} points, "
+            f"{sparse['attended'][-1]:.2f} words attended to after {sparse['x'][-1]} updates"
+            for label, gap, sparse in _gaps(data)
+        ]
+        return f"Curves of {metric_label(data['metric'])} over updates. {'; '.join(parts)}."
+
+
+def _gaps(data: Row) -> Iterator[tuple[str, list[float], Row]]:
+    """Yield label, gap and the curve of sparsemax of each protocol that has both mappings."""
+    for label, curves in curves_of(data).items():
+        first = {curve["mapping"]: curve for curve in reversed(curves)}  # of the first seed
+        if {"softmax", "sparsemax"} <= first.keys():
+            pairs = zip(first["softmax"]["y"], first["sparsemax"]["y"], strict=True)
+            yield label, [soft - sparse for soft, sparse in pairs], first["sparsemax"]
+
+
 def draw_band(
     axes: Axes,
     x: Sequence[float],
@@ -211,4 +270,8 @@ def _alpha(run: FigureRun, group: str) -> float | None:
     return None if settings.get("alpha") is None else float(settings["alpha"])
 
 
-FIGURES = {"alpha_sweep": AlphaSweep(), "accuracy_over_time": AccuracyOverTime()}
+FIGURES = {
+    "alpha_sweep": AlphaSweep(),
+    "accuracy_over_time": AccuracyOverTime(),
+    "gap_over_training": GapOverTraining(),
+}
