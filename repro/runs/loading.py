@@ -132,7 +132,7 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
     if tuned:
         config = restore_run(folder.config, [*tuned, *overrides])
     config.results_dir = str(root)
-    return LoadedRun(folder.run_id, config, _model(folder, config, measured))
+    return LoadedRun(folder.run_id, config, _model(folder, config))
 
 
 def _folder(run: str, root: Path) -> RunFolder:
@@ -159,7 +159,7 @@ def _without_weights(record: Record) -> ResultsError:
     )
 
 
-def _model(folder: RunFolder, config: RunConfig, measured: object) -> Predictor[Any]:
+def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
     """Restore the model of a run from its folder, in evaluation mode."""
     spec = task_spec(config.task.name)
     if spec.restore is None:
