@@ -60,6 +60,17 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors of the system in the block name a file: those of a full disk name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
 def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
     """Yield a temporary file beside ``path``, which replaces it once the block has filled it.
 
@@ -70,14 +81,15 @@ def atomic_path(path: Path, checksum: bool = False) -> Iterator[Path]:
             at any moment, the file matches either the previous checksum or the pending one.
 
     Raises:
-        OSError: the file cannot be written; its old content is unchanged.
+        OSError: names a file that cannot be written; the old content is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:
-        yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        with naming(path):
+            yield temporary
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
         if checksum:
             line = checksum_line(sha256_of_file(temporary), path.name)
             folder = os.open(path.parent, os.O_RDONLY)

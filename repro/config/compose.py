@@ -1,11 +1,12 @@
 """Compose the configurations of runs with Hydra into typed objects, refusing bad settings."""
 
 import difflib
+import json
 import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
@@ -287,7 +289,11 @@ def unreadable(override: str) -> str:
     """Explain that an override is not ``KEY=VALUE``, and how to quote its value in a shell."""
     key, _, value = override.partition("=")
     escaped = value.replace('"', '\\"')
-    quoted = shlex.quote(f'{key}="{escaped}"')
+    advised = f'"{escaped}"'
+    with suppress(YAMLError):
+        if isinstance(items := yaml.load(value, yaml.BaseLoader), list):
+            advised = json.dumps(items, ensure_ascii=False)
+    quoted = shlex.quote(f"{key}={advised}")
     return (
         f"cannot read {override!r}; expected KEY=VALUE, a list as KEY=[a,b], and double quotes "
         f"around a value with apostrophes, spaces, brackets or letters outside of ASCII: {quoted}"

@@ -77,7 +77,11 @@ def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
         print(f"nothing has been fetched into {data_dir}; repro data list shows what there is")
     complete = bool(names)
     for name in names:
-        found = verify(every[name.removesuffix(HUB)], data_dir, name.endswith(HUB))
+        declared, hub = every[name.removesuffix(HUB)], name.endswith(HUB)
+        if not declared.downloads and not hub:
+            complete &= _list_expected(declared, data_dir)
+            continue
+        found = verify(declared, data_dir, hub)
         expected = found.correct + len(found.missing) + len(found.corrupt)
         print(f"{name}: {found.correct} of {expected} files are right in {data_dir}")
         for state, absent in (("missing", found.missing), ("corrupt", found.corrupt)):
@@ -89,6 +93,18 @@ def _verify(every: Mapping[str, Corpus], corpus: str | None, data_dir: Path) -> 
             complete = False
             print(f"  repair with: repro data fetch {name} data_dir={data_dir}")
     return 0 if complete else 1
+
+
+def _list_expected(corpus: Corpus, data_dir: Path) -> bool:
+    """Print which files of a corpus without checksums are there; return whether all are."""
+    there = {name: any(data_dir.glob(name)) for name in corpus.expected}
+    print(f"{corpus.name}: {sum(there.values())} of {len(there)} files are in {data_dir}")
+    for name, found in there.items():
+        print(f"  {'found' if found else 'missing'}  {name}")
+    complete = bool(there) and all(there.values())
+    if not complete:
+        print(f"  to get it: {corpus.how_to_get}")
+    return complete
 
 
 def describe(corpus: Corpus, data_dir: Path) -> None:

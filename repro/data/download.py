@@ -1,8 +1,11 @@
 """Download corpora, unpack archives, and check what is on disk."""
 
+import bz2
+import gzip
 import hashlib
 import json
 import logging
+import lzma
 import os
 import re
 import shutil
@@ -12,9 +15,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from repro.atomic import atomic_write_json, scratch_folder, temporary_beside
@@ -24,9 +26,19 @@ from repro.data.errors import DataError
 from repro.data.parallel import check_size
 
 TIMEOUT_SECONDS = 60.0
+MOST_BYTES = 8 << 30
+"""Largest size of an unpacked archive."""
+_COMPRESSIONS: Mapping[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"": open,
+}
+"""Functions that open compressed files, by the first bytes of these."""
+_PIECE = 1 << 20
 _SAFE_PART = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")
 _UNREADABLE = (
-    tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError,
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError,
     RuntimeError,  # an encrypted member, or an unsupported compression
     ValueError,  # names that cannot be decoded
 )  # fmt: skip
@@ -245,7 +257,11 @@ def _downloaded(download: Download, folder: Path) -> Path:
     """Download a file into ``folder`` and verify its checksum."""
     import pooch  # imports requests, which only downloads need
 
-    if urlsplit(download.url).scheme not in ("http", "https"):
+    try:
+        address = urlsplit(download.url)
+    except ValueError:  # brackets without an IPv6 address
+        address = urlsplit("")
+    if address.scheme not in ("http", "https") or not address.hostname:
         raise DataError(
             f"expected an address that begins with https:// or http://, not {download.url}"
         )
@@ -282,15 +298,18 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
         The files that were written.
 
     Raises:
-        DataError: the archive is neither tar nor zip, or is damaged; a matching member is a link
-            or a device, or its path is not plain and relative, or leads through a symbolic link
-            on disk; no member matches. In all of these cases no file is written.
+        DataError: the archive is neither tar nor zip, is damaged or holds more than
+            :data:`MOST_BYTES`; a matching member is a link or a device, or its path is not plain
+            and relative, or leads through a symbolic link on disk; no member matches. In all of
+            these cases no file is written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = temporary_beside(folder)
     names: dict[str, None] = {}
+    left = MOST_BYTES
     try:
-        for name, stream in _members(file):
+        for name, size, stream in _members(file):
+            left = _reduced(left, size)
             if any(fnmatchcase(PurePosixPath(name).name, pattern) for pattern in members):
                 if stream is None or not is_plain_path(name):
                     raise DataError(f"{file.name}: {name!r} is not a plain file below a plain path")
@@ -320,19 +339,35 @@ def unpack(file: Path, folder: Path, members: tuple[str, ...]) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _members(file: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Yield the names of all members but folders, with a stream if the member is a plain file."""
+def _reduced(left: int, size: int) -> int:
+    """Return how many of :data:`MOST_BYTES` are left after ``size`` more."""
+    if not 0 <= size <= left:
+        raise ValueError(f"it unpacks to more than {MOST_BYTES:,} bytes")
+    return left - size
+
+
+def _members(file: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
+    """Yield name and size of all members but folders, with a stream if one is a plain file."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as zipped:
             for entry in zipped.infolist():
                 if not entry.is_dir():
-                    yield entry.filename, zipped.open(entry)
+                    yield entry.filename, entry.file_size, zipped.open(entry)
         return
-    with tarfile.open(file, "r:*") as tar:
-        for member in tar:
-            if not member.isdir():
-                stream = tar.extractfile(member) if member.isreg() else None
-                yield member.name.removeprefix("./"), stream
-        assert tar.fileobj is not None
-        while tar.fileobj.read(1 << 20):  # gzip and xz compare their checksums at the end
-            pass
+    with file.open("rb") as raw:
+        start = raw.read(5)
+    opened = next(how for magic, how in _COMPRESSIONS.items() if start.startswith(magic))
+    with opened(file, "rb") as plain:
+        left = MOST_BYTES
+        while piece := plain.read(_PIECE):  # to the end, where compressed streams have a checksum
+            left = _reduced(left, len(piece))
+        plain.seek(0)
+        with tarfile.open(fileobj=plain, mode="r:") as tar:
+            for member in tar:
+                if not member.isdir():
+                    stream = tar.extractfile(member) if member.isreg() else None
+                    yield member.name.removeprefix("./"), member.size, stream
+            plain.seek(tar.offset)
+            while piece := plain.read(_PIECE):  # the members end at a damaged header, too
+                if piece.strip(b"\0"):
+                    raise tarfile.ReadError(f"no header at byte {tar.offset:,}")

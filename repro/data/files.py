@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,21 @@ from repro.atomic import atomic_write_bytes
 from repro.data.errors import DataError
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def require_files(folder: Path, names: Sequence[str], advice: str = "") -> None:
+    """Refuse a folder that lacks a file.
+
+    Raises:
+        DataError: names the folder, the missing files, all that are expected and those found.
+    """
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        found = [name for name in names if name not in missing]
+        raise DataError(
+            f"{folder} has no {', '.join(missing)}; expected {', '.join(names)}; found "
+            f"{', '.join(found) or 'none of them'}{advice}"
+        )
 
 
 def write_if_changed(path: Path, content: bytes) -> None:

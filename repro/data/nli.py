@@ -154,7 +154,8 @@ def load_pairs(folder: Path, reading: NliReading) -> NliCorpus:
     records = {split: _own_records(path) for split, path in paths.items()}
     labels = tuple(sorted({record["gold_label"] for record in records["train"]} - {UNLABELLED}))
     if len(labels) < 2:
-        raise DataError(f"{paths['train']}: expected at least two labels, found {labels}")
+        found = ", ".join(labels) or "none"
+        raise DataError(f"{paths['train']}: expected at least two labels, found {found}")
     parts = {}
     for split, path in paths.items():
         first = 2 if path.suffix == ".tsv" else 1  # line 1 has the column names
@@ -183,13 +184,17 @@ def _own_records(path: Path) -> list[dict[str, str]]:
     """Read the rows of a JSONL or TSV file and give them the keys of the archives."""
     lines = numbered_lines(path.read_bytes(), path)
     names = next(lines, (1, ""))[1].split("\t") if path.suffix == ".tsv" else None
-    records = []
+    records, lines_of = [], dict[str, int]()
     for number, line in lines:
         try:
             record = _own_record(line, names, {"pairID": f"{path.stem}-{number}"})
+            if (first := lines_of.setdefault(record["pairID"], number)) != number:
+                raise ValueError(f"the id {record['pairID']!r} is that of line {first}, too")
+            records.append(record)
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
-        records.append(record)
+    if not records:
+        raise DataError(f"{path} is empty: expected sentence pairs")
     return records
 
 
@@ -201,7 +206,7 @@ def _own_record(
 ) -> dict[str, str]:
     """Parse a JSON object, or cells with these names, and give it the keys of the archives.
 
-    ``further`` keys are kept as they are.
+    ``further`` keys, those of an archive, are kept as they are; archives have empty sentences.
     """
     if names is None:
         row = parse_json_object(line)
@@ -215,7 +220,7 @@ def _own_record(
         value = next((row[name] for name in choices if name in row), defaults.get(key))
         if key == "gold_label" and type(value) is int:
             value = str(value)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not (value.strip() or further):
             wanted = " or ".join(map(repr, choices))
             raise ValueError(f"expected a text under {wanted}")
         record[key] = value
@@ -246,6 +251,7 @@ def read_unlabelled(
         DataError: a malformed line; names the file and the line.
     """
     names: Sequence[str] | None = None
+    defaults = {"pairID": "input", "gold_label": UNLABELLED}
     further, plain = (
         (_PARSES, replace(reading, tokenization="punctuation")) if parsed else ((), reading)
     )
@@ -257,7 +263,7 @@ def read_unlabelled(
                 names = found if named else ("premise", "hypothesis")
                 if named:
                     continue
-            record = _own_record(line, names, {"pairID": "", "gold_label": UNLABELLED}, further)
+            record = _own_record(line, names, defaults, further)
             chosen = reading if _PARSES[0] in record else plain
             premise, hypothesis = (_words(record, f"sentence{n}", chosen) for n in (1, 2))
             check(premise)

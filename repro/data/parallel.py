@@ -9,7 +9,10 @@ from typing import NamedTuple
 from repro.atomic import atomic_path
 from repro.checksums import sha256_of_file
 from repro.data.errors import DataError
-from repro.data.files import decoded_lines, sha256_of
+from repro.data.files import decoded_lines, require_files, sha256_of
+
+LONGEST = 20_000
+"""Most characters of a line of user-supplied text: memory of a batch grows with its longest."""
 
 
 class ParallelText(NamedTuple):
@@ -72,16 +75,15 @@ def open_folder(
         split: ParallelText(folder / f"{split}.{source}", folder / f"{split}.{target}")
         for split in ("train", "dev", "test", *further)
     }
-    absent = [path for text in splits.values() for path in text if not path.is_file()]
-    if absent:
-        names = ", ".join(path.name for path in absent)
-        raise DataError(
-            f"data.folder: {folder} has no {names}; expected {{train,dev,test}}.{source} and "
-            f"{{train,dev,test}}.{target}, one text on each line"
-        )
+    names = [path.name for text in splits.values() for path in text]
+    require_files(folder, names, "; each has one text on each line")
     for text in splits.values():
-        for _ in read_pairs(text):
-            pass
+        for number, pair in enumerate(read_pairs(text), start=1):
+            for path, line in zip(text, pair, strict=True):
+                if len(line) > LONGEST:
+                    raise DataError(
+                        f"{path}:{number}: {len(line):,} characters; expected at most {LONGEST:,}"
+                    )
     digest = fingerprint(splits)
     return ParallelCorpus(folder.name, source, target, splits, tokenised, digest)
 

@@ -6,7 +6,7 @@ stage is cached in a folder named by a digest of the corpus and of all settings 
 
 import json
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import compress
@@ -24,7 +24,7 @@ from repro.data.vocabulary import SPECIALS, Vocabulary
 
 SINK = "<SINK>"
 """Last source token, which receives the attention of target words without a counterpart."""
-_VERSION = 1
+_VERSION = 2
 """Version of the stages, incremented when the output of one changes."""
 _CODES = "source.codes"
 _PRUNING_VERSION = 1
@@ -140,8 +140,21 @@ def _splits(folder: Path) -> list[str]:
 def _rewrite(
     text: ParallelText, change: Sequence[Callable[[str], str]], into: ParallelText
 ) -> None:
-    """Write all pairs with one function of ``change`` applied to each side."""
-    write_lines(((change[0](one), change[1](other)) for one, other in read_pairs(text)), into)
+    """Write all pairs with one function of ``change`` applied to each side.
+
+    Raises:
+        DataError: nothing is left of a line; names the file of ``text`` and the line.
+    """
+
+    def changed() -> Iterator[tuple[str, str]]:
+        for number, pair in enumerate(read_pairs(text), start=1):
+            one, other = (apply(side) for apply, side in zip(change, pair, strict=True))
+            if not (one and other):
+                path = text.target if one else text.source
+                raise DataError(f"{path}:{number}: no words; every line must be a sentence")
+            yield one, other
+
+    write_lines(changed(), into)
 
 
 def _write_words(corpus: ParallelCorpus, settings: TextSettings, folder: Path) -> None:
@@ -264,8 +277,10 @@ def _write_ids(pieces: Path, settings: EncodingSettings, sink: bool, folder: Pat
         source, target = frequent(0, extra=extra), frequent(1)
     for name, vocabulary in (("source", source), ("target", target)):
         atomic_write_json(folder / f"{name}.json", vocabulary.to_json())
+    unknown = dict.fromkeys(extra, SPECIALS[Vocabulary.UNK])  # no word of a text is the sink
     for split in _splits(pieces):
-        words = ((a.split(), b.split()) for a, b in read_pairs(_files(pieces, split)))
+        texts = read_pairs(_files(pieces, split))
+        words = ([[unknown.get(w, w) for w in side.split()] for side in pair] for pair in texts)
         pairs = (
             Pair(source.encode([*first, *extra]), target.encode(second))
             for first, second in words

@@ -15,10 +15,12 @@ from pathlib import Path
 from repro.checksums import sha256_of_file
 from repro.data.corpora.inflection import SIGMORPHON
 from repro.data.errors import DataError
-from repro.data.files import numbered_lines, sha256_of
+from repro.data.files import numbered_lines, require_files, sha256_of
 
 SETTINGS = ("medium", "high")
 FOLDERS = ("all", "surprise")
+LONGEST = 1000
+"""Most characters of a lemma, a form or tags; those of the corpus have at most a hundred."""
 FETCH_HINT = SIGMORPHON.how_to_get
 
 
@@ -70,10 +72,8 @@ def read_file(path: Path, language: str) -> list[Inflection]:
     """Read one file of the corpus.
 
     Raises:
-        DataError: the file is missing, empty or malformed; names the file and the line.
+        DataError: the file is empty or malformed; names the file and the line.
     """
-    if not path.is_file():
-        raise DataError(f"{path} is missing: the corpus is incomplete; {FETCH_HINT}")
     tag_lists: dict[str, tuple[str, ...]] = {}
     examples = []
     for number, line in numbered_lines(path.read_bytes(), path):
@@ -84,6 +84,10 @@ def read_file(path: Path, language: str) -> list[Inflection]:
             lemma, form, tags = fields
             if not lemma.strip() or not form.strip():
                 raise ValueError(f"expected a lemma and a form, found {lemma!r} and {form!r}")
+            if "\0" in line:  # no character of a word: libraries end texts with it
+                raise ValueError("expected text without NUL characters")
+            if max(map(len, fields)) > LONGEST:
+                raise ValueError(f"expected at most {LONGEST:,} characters in a field")
             if not all(tag.strip() for tag in tags.split(";")):
                 raise ValueError(f"expected tags joined by ';', none of them empty, found {tags!r}")
         except ValueError as error:
@@ -133,16 +137,16 @@ def load(data_dir: Path, setting: str, languages: list[str] | None = None) -> Si
             nearest = difflib.get_close_matches(language, known, n=3) or known[:10]
             raise DataError(
                 f"task.languages: unknown language {language!r} in {task_dir} ({len(known)} "
-                f"languages, nearest: {', '.join(nearest)}); choose another, or {FETCH_HINT}"
+                f"languages, nearest: {', '.join(nearest)})"
             )
     without = [language for language in chosen if language not in files]
     if without:
         raise DataError(
             f"no training data in the setting {setting!r} for: {', '.join(without)} "
-            f"(in {task_dir}); leave them out of task.languages, set task.setting="
-            f"{'high' if setting == 'medium' else 'medium'}, or {FETCH_HINT}"
+            f"(in {task_dir}); leave them out of task.languages, or set "
+            f"task.setting={'high' if setting == 'medium' else 'medium'}"
         )
-    return _read({language: files[language] for language in chosen}, setting)
+    return _read({language: files[language] for language in chosen}, setting, f"; {FETCH_HINT}")
 
 
 def load_word_lists(folder: Path, languages: list[str] | None = None) -> SigmorphonCorpus:
@@ -170,13 +174,15 @@ def load_word_lists(folder: Path, languages: list[str] | None = None) -> Sigmorp
     return _read({language: files[language] for language in chosen}, "own")
 
 
-def _read(files: Mapping[str, Path], setting: str) -> SigmorphonCorpus:
+def _read(files: Mapping[str, Path], setting: str, advice: str = "") -> SigmorphonCorpus:
     """Read all splits of each language; ``files`` has the training file of each."""
     splits: dict[str, list[Inflection]] = {"train": [], "dev": [], "test": []}
     lines = []
     for language, train in files.items():
-        for split, examples in splits.items():
-            path = train if split == "train" else train.with_name(f"{language}-{split}")
+        names = [train.name, f"{language}-dev", f"{language}-test"]
+        require_files(train.parent, names, advice)
+        for name, examples in zip(names, splits.values(), strict=True):
+            path = train.with_name(name)
             examples += read_file(path, language)
             lines.append(f"{path.parent.name}/{path.name} {sha256_of_file(path)}\n")
     fingerprint = sha256_of("".join(sorted(lines)).encode())

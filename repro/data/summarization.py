@@ -4,11 +4,11 @@ Unknown words appear as ``<unk>`` in some files and as ``UNK`` in others; both a
 vocabulary's symbol.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from repro.data.corpora.summarization import DUC, GIGAWORD
 from repro.data.errors import DataError
+from repro.data.files import require_files
 from repro.data.parallel import ParallelCorpus, ParallelText, check_size, fingerprint, read_pairs
 
 _REFERENCE_NAMES = tuple(f"task1_ref{number}.txt" for number in range(4))
@@ -46,13 +46,13 @@ def open_summaries(
         )
     test = ParallelText(giga / "input.txt", giga / "task1_ref0.txt")
     splits = {"train": train, "dev": valid, "test": test}
-    _require(giga, ["input.txt", "task1_ref0.txt"], GIGAWORD.how_to_get)
+    require_files(giga, ["input.txt", "task1_ref0.txt"], f"; {GIGAWORD.how_to_get}")
     sizes, references = dict(GIGAWORD.sizes), {}
     for corpus in DUC:
         (split,) = corpus.sizes
         place = folder / Path(corpus.folder).name
         if place.is_dir():
-            _require(place, ["input.txt", *_REFERENCE_NAMES], corpus.how_to_get)
+            require_files(place, ["input.txt", *_REFERENCE_NAMES], f"; {corpus.how_to_get}")
             files = tuple(place / file for file in _REFERENCE_NAMES)
             splits[split] = ParallelText(place / "input.txt", files[0])
             references[split], sizes[split] = files[1:], corpus.sizes[split]
@@ -72,9 +72,3 @@ def open_summaries(
             pass
     unknown = () if generated else _UNKNOWN
     return ParallelCorpus("gigaword", "article", "title", splits, True, digest, references, unknown)
-
-
-def _require(folder: Path, names: Sequence[str], how_to_get: str) -> None:
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        raise DataError(f"{folder} has no {', '.join(missing)}; {how_to_get}")

@@ -35,7 +35,7 @@ class Vocabulary:
         """Build a vocabulary of the frequent symbols of ``sequences``.
 
         Args:
-            sequences: sequences of symbols; a special symbol among them keeps its own id.
+            sequences: sequences of symbols; those that look like a special one are left out.
             min_count: symbols with fewer occurrences are dropped.
 
         Returns:
@@ -59,8 +59,9 @@ class Vocabulary:
         return hash(tuple(self.tokens))
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the ids of ``tokens``, ``UNK`` for unknown ones, without ``BOS`` and ``EOS``."""
-        return [self._ids.get(token, self.UNK) for token in tokens]
+        """Return the ids of ``tokens``, ``UNK`` for unknown ones and those that look special."""
+        ids = (self._ids.get(token, self.UNK) for token in tokens)
+        return [self.UNK if number < len(SPECIALS) else number for number in ids]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the symbols of ``ids`` up to the first ``EOS``, without ``PAD`` and ``BOS``."""

@@ -50,7 +50,7 @@ class Measurement:
     diverged: bool = False  # whether the training of the run diverged
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_types(Measurement, vars(self))
 
     @property
     def earlier(self) -> bool:

@@ -10,6 +10,7 @@ from repro.atomic import atomic_write_text
 from repro.checksums import verify
 from repro.results.errors import ResultsError
 from repro.results.layout import comparisons_path
+from repro.results.record import check_types
 
 Identity = tuple[str, str, str, str]
 """Metric, runs, runs of the baseline and signature of the tests, which determine the result."""
@@ -37,6 +38,7 @@ class Comparison:
             raise ResultsError(f"p-values of {self.metric}, {self.runs} are not in (0, 1]")
         if self.examples < 1:
             raise ResultsError(f"{self.metric}, {self.runs}: expected at least one example")
+        check_types(Comparison, vars(self))
 
     @property
     def identity(self) -> Identity:
@@ -69,8 +71,8 @@ def read_comparisons(results_dir: Path, scale: str) -> dict[Identity, Comparison
     if not path.exists():
         return {}
     verify(path)
-    reader = csv.reader(io.StringIO(path.read_text(encoding="utf-8")), strict=True)
-    found = []
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found, reader = [], csv.reader(io.StringIO(text), strict=True)
     try:
         if next(reader) != _FIELDS:
             raise ResultsError(f"expected the columns {', '.join(_FIELDS)}")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.atomic import atomic_path, atomic_write_bytes
+from repro.atomic import atomic_path, atomic_write_bytes, naming
 from repro.results.errors import ResultsError
 
 Array = NDArray[np.number]
@@ -71,7 +71,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], checksum: bool = F
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
     """Append one row and flush it to disk; an incomplete last line is removed first."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as stream:
+    with naming(path), path.open("a+b") as stream:
         stream.seek(0)
         stream.truncate(stream.read().rfind(b"\n") + 1)
         stream.write(_line(row))
@@ -115,6 +115,8 @@ def read_object(path: Path) -> Row:
 def _parsed(text: bytes, place: str) -> Row:
     try:
         value = json.loads(text)
+        if b"\\u" in text:  # half a surrogate pair could be neither printed nor written
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:  # the latter if brackets nest too deeply
         raise ResultsError(f"{place}: not JSON ({error})") from error
     if not isinstance(value, dict):

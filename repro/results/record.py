@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from repro.checksums import DamagedFileError
 from repro.config.identity import flattened
@@ -16,22 +15,19 @@ from repro.results.errors import ResultsError
 
 T = TypeVar("T")
 KINDS = ("run", "ensemble")
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "seed": ((int, type(None)), "an integer or null"),
-    "epoch": ((int,), "an integer"),
-    "wall_time": ((int, float), "a number"),
-    "value": ((int, float), "a number"),
-    "tuned": ((int, float, type(None)), "a number or null"),
-    "config": ((dict,), "an object"),
-    "metrics": ((dict,), "an object"),
-    "signatures": ((dict,), "an object"),
-    "members": ((list,), "a list"),
-    "departs": ((list,), "a list"),
-    "diverged": ((bool,), "true or false"),
+_WORDS = {
+    str: "a text",
+    int: "an integer",
+    float: "a finite number",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
 }
 _DIVERGED = 1000.0
 """Larger losses count as divergence: they are means over symbols, pairs or trees, and of models
 that learn hundreds at most."""
+_TOO_LARGE = 1e308
+"""Integers of JSON above it become no float."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +76,12 @@ class Record:
     members: list[str]
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_types(Record, vars(self))
         for name in ("run_id", "scale"):
             _require(name, bool(getattr(self, name)), "must not be empty")
         _require("kind", self.kind in KINDS, f"is {self.kind!r}; expected one of {KINDS}")
-        for metric, value in self.metrics.items():
-            finite = type(value) in (int, float) and math.isfinite(value)
-            _require("metrics", finite, f"has {value!r} for {metric}; expected a finite number")
-            known = isinstance(self.signatures.get(metric), str)
-            _require("signatures", known, f"lacks {metric}")
+        for metric in self.metrics:
+            _require("signatures", metric in self.signatures, f"lacks {metric}")
         _require("wall_time", self.wall_time >= 0, f"is {self.wall_time}; expected at least 0")
 
     @cached_property
@@ -150,21 +143,42 @@ def from_dict(kind: type[T], content: Mapping[str, Any], place: str) -> T:
     if missing or unknown:
         raise ResultsError(f"{place}: missing fields {missing}, unknown fields {unknown}")
     try:
+        check_types(kind, content)
         return kind(**content)
     except ResultsError as error:
         raise ResultsError(f"{place}: {error}") from None
 
 
-def check_types(instance: Any) -> None:
-    """Check the types of the fields of a record or a measurement.
+def check_types(kind: type, content: Mapping[str, Any]) -> None:
+    """Check that the values of the fields of a dataclass, and their items, have its types.
 
     Raises:
         ResultsError: a field has the wrong type, or is a number that is not finite.
     """
-    for name, value in vars(instance).items():
-        types, expected = _TYPES.get(name, ((str,), "a text"))
-        if type(value) not in types or (type(value) is float and not math.isfinite(value)):
-            raise ResultsError(f"field {name!r} is {value!r}; expected {expected}")
+    for name, wanted in _hints(kind).items():
+        _check_type(f"field {name!r}", content[name], wanted)
+
+
+_hints = cache(get_type_hints)
+
+
+def _check_type(place: str, value: Any, kind: Any) -> None:
+    if type(value) is kind is not float or kind is Any:
+        return
+    parts, null = get_args(kind), ""
+    if type(None) in parts:
+        if value is None:
+            return
+        kind, null = parts[0], " or null"
+    wanted = get_origin(kind) or kind
+    holds = type(value) is wanted
+    if wanted is float:
+        holds = type(value) in (int, float) and abs(value) < _TOO_LARGE  # false for NaN
+    if not holds:
+        raise ResultsError(f"{place} is {value!r}; expected {_WORDS[wanted]}{null}")
+    if wanted in (dict, list):
+        for key, item in value.items() if wanted is dict else enumerate(value):
+            _check_type(f"{place}[{key!r}]", item, parts[-1])
 
 
 def _digest(content: dict[str, Any]) -> str:

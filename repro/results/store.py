@@ -83,10 +83,13 @@ class RunFolder:
         """Create the folder and clear an earlier failure, so that the run can start or continue.
 
         Raises:
-            ResultsError: the run is done.
+            ResultsError: the run is done, or something else is in the place of its files.
         """
         self._refuse_done()
         self.path.mkdir(parents=True, exist_ok=True)
+        for path, fits in ((self.checkpoint, Path.is_file), (self.predictions, Path.is_dir)):
+            if (path.exists() or path.is_symlink()) and not fits(path):
+                raise ResultsError(f"{path} is in the way of the run's own; remove it")
         self.forget_failure()
 
     def mark_done(self, summary: Mapping[str, Any]) -> None:

@@ -18,13 +18,23 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs over the product of the values of several settings."""
+    """Runs over the product of the values of several settings.
+
+    Raises:
+        ResultsError: a run has another value than those of an axis, or none.
+    """
 
     name: str  # given by ``name=``, else a hash of the overrides
     scale: str
     command: str  # shell command that repeats it
     axes: dict[str, list[str]]  # swept keys to their values, in the order and form of the command
     runs: dict[str, dict[str, str]]  # ID of each run to its value on every axis
+
+    def __post_init__(self) -> None:
+        for key, values in self.axes.items():
+            found = {run.get(key) for run in self.runs.values()}
+            if len(set(values)) != len(values) or not found <= set(values):
+                raise ResultsError(f"axis {key!r}: expected every value of the runs, once each")
 
     @property
     def anchor(self) -> str:
@@ -68,6 +78,9 @@ def read_sweeps(results_dir: Path, scale: str, name: str | None = None) -> list[
     """
     paths = sorted((scale_dir(results_dir, scale) / "sweeps").glob("*.json"))
     found = [from_dict(Sweep, read_object(path), str(path)) for path in paths]
+    for one, path in zip(found, paths, strict=True):
+        if path != sweep_path(results_dir, one.scale, one.name, "json"):
+            raise ResultsError(f"{path}: belongs to sweep {one.name!r} at {one.scale!r} scale")
     if name is None:
         return found
     if name not in (names := [one.name for one in found]):

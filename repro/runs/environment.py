@@ -3,8 +3,10 @@
 import logging
 import os
 import platform
+import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import which
@@ -15,11 +17,68 @@ from repro import __version__
 from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
 from repro.config.schema import HardwareConfig, RunConfig
+from repro.errors import UserError
 from repro.memory import keep_freed
 from repro.training import distributed
 
 _log = logging.getLogger(__name__)
 _LIBRARIES = ("torch", "numpy", "hydra-core", "safetensors")
+_ALLOCATION = re.compile(r"allocate (\d[\d.]*) ?(bytes|\wiB)|bad_alloc|size calculation overflowed")
+"""Messages of failed allocations of PyTorch and NumPy; the first form says of how much."""
+_ON_DEVICE = re.compile(r"total capacity of (\S+ \wiB) of which (\S+ \wiB) is free")
+_SIZES = ("size", "length", "layers", "hypotheses", "words", "batch")
+"""Ends of the names of settings on which memory depends."""
+_GATE_BYTES = 3 * 16
+"""Least bytes in training for each pair of units of a recurrent layer: three gates or more, each
+with a weight, its gradient and two moments of Adam."""
+
+
+class OutOfMemoryError(UserError, MemoryError):
+    """A run needs more memory than there is; the message says which settings to change."""
+
+
+@contextmanager
+def enough_memory(config: RunConfig, *groups: str) -> Iterator[None]:
+    """Explain a failed allocation in the block by its size and the largest sizes of ``groups``.
+
+    Raises:
+        OutOfMemoryError: an allocation failed.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        found = _ALLOCATION.search(str(error))
+        if found is None and not isinstance(error, MemoryError):
+            raise
+        needed = "" if found is None or found[1] is None else f" for {found[1]} {found[2]} more"
+        place = _ON_DEVICE.search(str(error))
+        there = f"{place[1]}, {place[2]} free" if place else f"{_physical_bytes() / 2**30:.1f} GiB"
+        nodes = {group: vars(node) for group in groups if (node := getattr(config, group))}
+        values = {f"{group}.{key}": v for group, node in nodes.items() for key, v in node.items()}
+        sizes = [key for key, v in values.items() if type(v) is int and key.endswith(_SIZES)]
+        largest = sorted(sizes, key=values.__getitem__, reverse=True)[:3]
+        named = " or ".join(f"{key} (now {values[key]})" for key in largest) or "corpus"
+        raise OutOfMemoryError(
+            f"no memory{needed}; there are {there}; choose a smaller {named}"
+        ) from error
+
+
+def require_memory(config: RunConfig) -> None:
+    """Refuse a model whose training needs more memory than this machine has.
+
+    Raises:
+        OutOfMemoryError: names the settings.
+    """
+    sizes = vars(config.model)
+    state = max(sizes.get("hidden_size", 0), sizes.get("lstm_size", 0))
+    needed = _GATE_BYTES * state**2
+    if needed > _physical_bytes():
+        with enough_memory(config, "model"):
+            raise MemoryError(f"allocate {needed / 2**30:.1f} GiB")
+
+
+def _physical_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def choose_device(config: HardwareConfig) -> torch.device:

@@ -33,7 +33,14 @@ from repro.results import (
     require_writable,
     run_folder,
 )
-from repro.runs.environment import describe_device, describe_versions, prepare_device, source_commit
+from repro.runs.environment import (
+    describe_device,
+    describe_versions,
+    enough_memory,
+    prepare_device,
+    require_memory,
+    source_commit,
+)
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
 from repro.tasks import CorpusIdentity, EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
@@ -106,8 +113,10 @@ def locate(config: RunConfig, overrides: Sequence[str] = ()) -> Job:
 
     Raises:
         DataError: the corpus is missing or malformed.
+        OutOfMemoryError: the model is larger than the memory.
         ResultsError: the results folder cannot be written.
     """
+    require_memory(config)
     require_writable(config.results_path)
     corpus = task_spec(config.task.name).identify(config)
     name = run_id(config, corpus.fingerprint)
@@ -131,7 +140,8 @@ def check(run: Job) -> None:
         build_loss_mapping(config.loss)
     check_corpus = task_spec(config.task.name).check
     if check_corpus is not None:
-        check_corpus(config)
+        with enough_memory(config, "data"):
+            check_corpus(config)
 
 
 def execute(
@@ -238,8 +248,10 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     distributed.same("weights")
     if isinstance(task, Predictor):
         folder.write_preparation(task.preparation())
-    scores = evaluate_best(task, folder)
-    scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
+    with enough_memory(config, "decoding", "task", "model"):
+        scores = evaluate_best(task, folder)
+    recorded = progress.speeds() | progress.trends()
+    scores |= {f"train/{name}": value for name, value in recorded.items()}
     seconds = progress.seconds + time.monotonic() - started
     lock.check()
     finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})
@@ -273,7 +285,8 @@ def monitored(folder: RunFolder) -> float:
 def build_task(config: RunConfig, device: torch.device) -> Task[Any]:
     """Seed every generator, then build the task's model and load its data."""
     seed_everything(config.seed)
-    return task_spec(config.task.name).build(config, device)
+    with enough_memory(config, "model", "data"):
+        return task_spec(config.task.name).build(config, device)
 
 
 def evaluate_best(task: Task[Any], folder: RunFolder) -> dict[str, float]:
@@ -301,7 +314,8 @@ def _train_once(task: Task[Any], run: Job, device: str, show: Progress) -> Train
                 logger.log(row)
 
             files = FitPaths(folder.checkpoint, folder.model)
-            progress = fit(task, config.training, files, on_row, show)
+            with enough_memory(config, "training", "task", "model"):
+                progress = fit(task, config.training, files, on_row, show)
     assert progress is not None
     folder.rewrite_history(progress.history)  # drops rows that a killed session wrote twice
     ended = {key: value for key, value in asdict(progress).items() if key != "history"}

@@ -4,7 +4,6 @@ A sweeper decides which runs there are, a launcher where they are computed. The 
 read from its folder, whichever process computed it: the two exchange nothing else.
 """
 
-import json
 import logging
 import shlex
 import sys
@@ -31,7 +30,8 @@ from repro.config.compose import (
     to_run_config,
 )
 from repro.config.errors import ConfigError
-from repro.results import Archive, RunFolder, atomic_write_json
+from repro.results import Archive, RunFolder, atomic_write_json, from_dict
+from repro.results.files import read_object
 from repro.results.sweeps import swept, write_sweep
 from repro.runs.display import RunState, SweepDisplay, last_line
 from repro.runs.environment import choose_device, warn_of_precision
@@ -205,13 +205,23 @@ def search_path(master: DictConfig) -> list[str]:
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
 
 
+@dataclass(frozen=True)
+class _SweepFile:
+    command: str
+    runs: dict[str, str]
+    jobs: dict[str, list[str]]
+
+
 def read_sweep(folder: Path) -> dict[str, Any]:
-    """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster."""
+    """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster.
+
+    Raises:
+        ResultsError: the file is malformed.
+    """
     path = folder / "sweep.json"
     if not path.exists():
         return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": {}}
-    kept: dict[str, Any] = json.loads(path.read_bytes())
-    return kept
+    return vars(from_dict(_SweepFile, read_object(path), str(path)))
 
 
 def multirun(overrides: Sequence[str]) -> Any:

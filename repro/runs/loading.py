@@ -17,7 +17,7 @@ from repro.evaluation.metrics import metric_of
 from repro.results import Record, ResultsError, RunFolder, find_run, load
 from repro.results.frame import find_record, selected
 from repro.results.prediction import Prediction, Wanted
-from repro.runs.environment import prepare_device
+from repro.runs.environment import enough_memory, prepare_device
 from repro.tasks import Predictor, task_spec
 from repro.training.checkpoint import CheckpointError, load_weights
 
@@ -109,9 +109,10 @@ class LoadedRun:
         advance: Callable[[float], None] = lambda _share: None,
     ) -> Iterator[Prediction]:
         found: dict[int, Prediction] = {}
-        for place, prediction in self.model.predict(examples, wanted) if examples else ():
-            found[place] = prediction
-            advance(len(found) / len(examples))
+        with enough_memory(self.config, "decoding", "task", "model"):
+            for place, prediction in self.model.predict(examples, wanted) if examples else ():
+                found[place] = prediction
+                advance(len(found) / len(examples))
         yield from (found[place] for place in range(len(examples)))
 
 

@@ -28,13 +28,15 @@ def run_locally(batch: Batch) -> None:
     running: dict[int, _Task] = {}
     with Crew[_Task, Outcome](_perform, prepare, workers) as crew:
         while True:
+            deaths: list[tuple[int, Outcome | Death]] = []
             for lane in crew.idle_lanes():
                 if (task := queue.take(lane)) is not None:
-                    crew.start(lane, task)
                     running[lane] = task
+                    if (death := crew.start(lane, task)) is not None:
+                        deaths.append((lane, death))
             if not running:
                 return
-            for lane, ended in crew.wait():
+            for lane, ended in deaths or crew.wait():
                 task = running.pop(lane)
                 if isinstance(ended, Death):
                     reason = f"{ended}; the same command continues it from its last checkpoint"

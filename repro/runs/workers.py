@@ -24,6 +24,8 @@ ResultT = TypeVar("ResultT")
 _READY = "ready"
 _SIGNALLED = 128
 """Offset of exit statuses: this plus ``n`` for a process that exits cleanly on signal ``n``."""
+_NO_STARTER = 255
+"""Exit code that multiprocessing reports if the process that starts workers was killed."""
 _LIVENESS_SECONDS = 1.0
 """Interval at which the leader checks processes: a subprocess may keep a dead one's pipe open."""
 _EXIT_SECONDS = 30.0
@@ -55,7 +57,9 @@ class Death:
 
     def __str__(self) -> str:
         number = -self.exit_code if self.exit_code < 0 else self.exit_code - _SIGNALLED
-        if number <= 0:
+        if self.exit_code == _NO_STARTER:
+            return "the process that starts workers was killed"
+        if number not in signal.valid_signals():
             return f"its process ended with exit status {self.exit_code}"
         if number == signal.SIGKILL:
             return (
@@ -124,8 +128,12 @@ class Crew(Generic[TaskT, ResultT]):
         busy = {lane for lane, worker in self._workers.items() if worker.busy}
         return [lane for lane in range(self.size) if lane not in busy]
 
-    def start(self, lane: int, task: TaskT) -> None:
-        """Give a task to an idle lane, after starting its process or replacing a dead one."""
+    def start(self, lane: int, task: TaskT) -> Death | None:
+        """Give a task to an idle lane, after starting its process or replacing a dead one.
+
+        Returns:
+            A death if the process that starts workers was killed; the next call starts another.
+        """
         worker = self._workers.get(lane)
         if worker is None or not worker.process.is_alive():
             context = get_context("forkserver")
@@ -136,13 +144,17 @@ class Crew(Generic[TaskT, ResultT]):
                 args=(theirs, dict(os.environ), self.prepare, self.perform),
                 name=f"worker-{lane}",
             )
-            with signals_of_leader():
-                process.start()
+            try:
+                with signals_of_leader():
+                    process.start()
+            except (EOFError, ConnectionError):
+                return Death(_NO_STARTER)
             theirs.close()
             worker = self._workers[lane] = _Worker(process, ours)
         worker.busy = True
         with suppress(BrokenPipeError):  # it died just now: the next wait reports it
             worker.pipe.send(task)
+        return None
 
     def wait(self) -> list[tuple[int, ResultT | Death]]:
         """Wait until a task has ended; return the lanes of ended tasks with results or deaths.

@@ -1,7 +1,10 @@
 import re
+import shlex
 from typing import get_type_hints
 
 import pytest
+import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from repro.config import ConfigError
@@ -12,6 +15,7 @@ from repro.config.compose import (
     group_choices,
     to_run_config,
     to_yaml,
+    unreadable,
 )
 from repro.config.paths import conf_dir
 from repro.config.schema.mapping import EntmaxConfig
@@ -95,7 +99,8 @@ def test_a_scale_changes_the_protocol_and_an_override_still_wins() -> None:
             "hardware.parallel_runs is -1; expected a number in [0, 1024]",
         ),
         ("training.learning_rate=inf", "expected a finite number > 0"),
-        ("training.max_steps=-1", "training.max_steps is -1"),
+        ("training.max_steps=0", "training.max_steps is 0"),
+        ("decoding.beam_size=100001", "decoding.beam_size is 100001"),
         ("decoding.max_hypotheses=0", "decoding.max_hypotheses is 0"),
         ("task.stored_examples=-1", "task.stored_examples is -1"),
         ("model.hidden_size=7", "an even number"),
@@ -114,6 +119,13 @@ def test_bad_settings_are_refused_with_the_choices(override: str, expected: str)
     with pytest.raises(ConfigError) as caught:
         compose_run([override])
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["[ü]", "[ü,a b]", "[[x], y]", 'say "ü"', "a (b)"])
+def test_the_advised_quotes_are_accepted(value: str) -> None:
+    advised = shlex.split(unreadable(f"task.shown={value}"))[-1]
+    (parsed,) = OverridesParser.create().parse_overrides([advised])
+    assert parsed.value() == yaml.safe_load(value)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Downloads from a local server, archives, receipts, and everything that must not be unpacked."""
 
+import gzip
 import hashlib
 import io
 import random
+import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from repro.data import commands
+from repro.data import commands, download
 from repro.data.corpora import Corpus, Download, declared_corpora
 from repro.data.corpora.treebanks import TreebankFiles
 from repro.data.download import (
@@ -186,6 +188,12 @@ def test_only_web_addresses_are_taken(source: Corpus, tmp_path: Path) -> None:
         fetch(local, tmp_path, quiet)
 
 
+@pytest.mark.parametrize("url", ["http://[::1", "http://", "http:///x", "x", "ftp://x/y"])
+def test_malformed_addresses_are_refused(source: Corpus, tmp_path: Path, url: str) -> None:
+    with pytest.raises(DataError, match=re.escape(url)):
+        fetch(replace(source, downloads=(Download(url, None, "toy/x"),)), tmp_path, quiet)
+
+
 def test_verify_tells_missing_from_corrupt(source: Corpus, tmp_path: Path) -> None:
     fetch(source, tmp_path, quiet)
     (tmp_path / "toy/all/a-dev").unlink()
@@ -202,7 +210,7 @@ def test_commands_fetch_verify_and_list(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    by_hand = replace(TOY, name="brought", obtain="ask somebody", folder="brought")
+    by_hand = replace(TOY, name="brought", obtain="ask somebody", folder="brought", reads=("a-*",))
     known = {"toy": source, "brought": by_hand}
     monkeypatch.setattr(commands, "declared_corpora", lambda: known)
     data_dir = tmp_path / "data"
@@ -218,6 +226,14 @@ def test_commands_fetch_verify_and_list(
     listed = capsys.readouterr().out
     assert f"found: {data_dir / 'toy'}" in listed
     assert "ask somebody" in listed
+    assert commands.run("verify", "brought", data_dir) == 1
+    printed = capsys.readouterr().out
+    assert "missing  brought/a-*" in printed
+    assert "ask somebody" in printed
+    assert "fetch brought" not in printed
+    (data_dir / "brought").mkdir()
+    (data_dir / "brought" / "a-dev").touch()
+    assert commands.run("verify", "brought", data_dir) == 0
     with pytest.raises(DataError, match="brought cannot be fetched: ask somebody"):
         commands.run("fetch", "brought", data_dir)
 
@@ -397,6 +413,43 @@ def test_what_is_no_archive_is_refused(tmp_path):
     file = write_tar(tmp_path / "other", {"README": b"x"})
     with pytest.raises(DataError, match=r"no file in it is named \*\.de"):
         unpack(file, tmp_path / "out", WANTED)
+
+
+@pytest.mark.parametrize("kind", ["zip", "zip, unwanted", "tar", "tar, unwanted", "name", "end"])
+def test_more_than_the_limit_is_not_unpacked(tmp_path, monkeypatch, kind):
+    """Zeros as a member that is wanted or not, as the name of a member, or behind the end."""
+    monkeypatch.setattr(download, "MOST_BYTES", 100_000)
+    file, zeros = tmp_path / "archive", bytes(200_000)
+    large = "README" if "unwanted" in kind else "b.de"
+    if kind.startswith("zip"):
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped:
+            zipped.writestr("a.de", b"x")
+            zipped.writestr(large, zeros)
+    elif kind.startswith("tar"):
+        write_tar(file, {"a.de": b"x", large: zeros})
+    elif kind == "name":
+        write_tar(file, {"a.de": b"x", "b" * len(zeros): b""})
+    else:
+        file.write_bytes(
+            gzip.compress(gzip.decompress(write_tar(file, {"a.de": b"x"}).read_bytes()) + zeros)
+        )
+    assert file.stat().st_size < 10_000
+    with pytest.raises(DataError, match="more than 100,000 bytes"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w"])
+def test_no_header_of_a_tar_is_lost(tmp_path, mode):
+    """The members would end at a header whose checksum is wrong."""
+    file = tmp_path / "archive"
+    write_tar(file, {"a.de": b"eins\n", "b.de": b"zwei\n"})
+    content = bytearray(gzip.decompress(file.read_bytes()))
+    content[2 * tarfile.BLOCKSIZE] ^= 1
+    file.write_bytes(gzip.compress(content) if mode == "w:gz" else content)
+    with pytest.raises(DataError, match="no header at byte 1,024"):
+        unpack(file, tmp_path / "out", WANTED)
+    assert files_below(tmp_path) == {"archive"}
 
 
 def test_a_cut_archive_is_refused(tmp_path):

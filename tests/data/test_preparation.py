@@ -10,7 +10,7 @@ from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, SIZES, write_translation_demo
 from repro.data.errors import DataError
-from repro.data.parallel import read_pairs
+from repro.data.parallel import open_folder, read_pairs
 from repro.data.preparation import (
     SINK,
     _write_subwords,
@@ -21,7 +21,7 @@ from repro.data.preparation import (
 )
 from repro.data.segmentation import join_subwords
 from repro.data.translation import open_corpus
-from repro.data.vocabulary import Vocabulary
+from repro.data.vocabulary import SPECIALS, Vocabulary
 
 RAW = ParallelTexts(
     name="raw", title="raw", licence="none", citation="none", folder="raw", languages=("ro", "en"),
@@ -78,6 +78,28 @@ def test_the_sink_ends_every_source_and_counts_no_word_out(demo, tmp_path):
     assert len(prepared.source) == 4 + 20 + 1
     assert len(prepared.target) == 4 + 20
     assert all(prepared.source.decode(p.source)[-1] == SINK for p in prepared.splits["dev"])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_words_of_a_text_are_kept_apart_from_symbols(raw, tmp_path, shared):
+    line = "<s> a <SINK> <pad> </s> b\n"
+    corpus = open_folder(raw(line, line) / "raw", "ro", "en", tokenised=True)
+    encoding = EncodingSettings(shared=shared)
+    prepared = prepare(corpus, TextSettings(), encoding, tmp_path / "cache", sink=True)
+    ids, unknown = prepared.source.encode(["a", "b", SINK]), Vocabulary.UNK
+    (pair,) = prepared.splits["test"]
+    assert pair.source == [unknown, ids[0], unknown, unknown, unknown, ids[1], ids[2]]
+    assert pair.target.count(unknown) == 4
+    assert ids[2] not in pair.target or not shared
+    assert min(ids) >= len(SPECIALS)
+
+
+def test_a_line_without_words_is_named_in_the_file_of_the_user(raw, tmp_path):
+    """The tokeniser drops control characters."""
+    data_dir = raw("a b\n\x01\n", "a b\nc\n")
+    corpus = open_folder(data_dir / "raw", "ro", "en")
+    with pytest.raises(DataError, match=rf"{data_dir}/raw/train\.ro:2: no words"):
+        prepare(corpus, TextSettings(), EncodingSettings(), tmp_path / "cache")
 
 
 def test_long_pairs_leave_training_only(demo, tmp_path):

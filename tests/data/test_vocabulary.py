@@ -43,10 +43,10 @@ def test_decode_stops_at_end_and_drops_padding_and_begin() -> None:
     assert vocabulary.decode([2, 4, 0, 1, 5, 3, 4]) == ["a", "<unk>", "b"]
 
 
-def test_special_symbol_in_the_data_keeps_its_id() -> None:
-    vocabulary = Vocabulary.build([["a", "<unk>"]])
+def test_words_that_look_special_are_unknown() -> None:
+    vocabulary = Vocabulary.build([["a", *SPECIALS]])
     assert len(vocabulary) == 5
-    assert vocabulary.encode(["<unk>"]) == [Vocabulary.UNK]
+    assert vocabulary.encode([*SPECIALS, "a"]) == [Vocabulary.UNK] * len(SPECIALS) + [4]
 
 
 def test_json_round_trip() -> None:

@@ -39,6 +39,14 @@ def test_p_values_are_probabilities(p_value: float) -> None:
         replace(ONE, p_randomisation=p_value)
 
 
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = write_comparisons(tmp_path, "demo", [ONE])
+    sidecar(path).unlink()
+    path.write_bytes(path.read_bytes().replace(b",1000,", b",\xff,"))
+    with pytest.raises(ResultsError, match=r"significance\.csv:2"):
+        read_comparisons(tmp_path, "demo")
+
+
 def test_an_empty_comparison_is_refused() -> None:
     with pytest.raises(ResultsError, match="at least one example"):
         replace(ONE, examples=0)

@@ -1,4 +1,7 @@
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,9 +39,26 @@ def test_the_same_sweep_has_the_same_name_and_a_given_name_counts(tmp_path: Path
         read_sweeps(tmp_path, "demo", "beta")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}'])
-def test_a_malformed_file_is_named(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda good: "{",
+        lambda good: "[]",
+        lambda good: '{"name": "x"}',
+        lambda good: good | {"axes": list(good["axes"])},
+        lambda good: good | {"axes": {"seed": "12"}},
+        lambda good: good | {"axes": {"seed": ["1", "1", "2"]}},
+        lambda good: good | {"axes": {"seed": ["1"]}},
+        lambda good: good | {"runs": {"a": {"seed": "1"}}},
+        lambda good: good | {"runs": {"a": {"seed": 1}}},
+        lambda good: good | {"name": "../../elsewhere"},
+        lambda good: good | {"scale": "full"},
+        lambda good: json.dumps(good).replace("repro", "\\ud83d"),
+    ],
+)
+def test_a_malformed_file_is_named(tmp_path: Path, damage: Callable[[Any], Any]) -> None:
     path = write_sweep(tmp_path, swept(RUNS, ["a", "b", "c", "d"], "demo", "bad"))
-    path.write_text(text)
+    damaged = damage(json.loads(path.read_text()))
+    path.write_text(damaged if isinstance(damaged, str) else json.dumps(damaged))
     with pytest.raises(ResultsError, match=r"bad\.json"):
         read_sweeps(tmp_path, "demo")

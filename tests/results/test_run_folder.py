@@ -34,6 +34,23 @@ def test_status_follows_the_life_of_a_run(folder: RunFolder) -> None:
     assert not folder.traceback.exists()
 
 
+@pytest.mark.parametrize("name", ["checkpoint.pt", "predictions"])
+def test_what_is_in_the_place_of_files_is_named_before_training(
+    folder: RunFolder, name: str
+) -> None:
+    folder.mark_running()
+    path = folder.path / name
+    path.mkdir() if name == "checkpoint.pt" else path.touch()
+    with pytest.raises(ResultsError, match=str(path)):
+        folder.mark_running()
+    path.rmdir() if path.is_dir() else path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(ResultsError, match=str(path)):
+        folder.mark_running()
+    path.unlink()
+    folder.mark_running()
+
+
 def test_done_tells_the_run_and_the_time(folder: RunFolder) -> None:
     folder.mark_done({"test/accuracy": 94.0})
     done = json.loads(folder.done.read_text())

@@ -38,6 +38,20 @@ def test_a_sweep_is_found_and_its_failed_run_listed(
     assert main(["status", "1999", f"results_dir={tmp_path}"]) == 2
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "\xff", '{"command": "x", "runs": [], "jobs": {}}', '{"command": "x"}']
+)
+def test_a_damaged_file_of_a_sweep_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "demo" / "sweeps" / "1" / "sweep.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("latin-1"))
+    assert main(["status", f"results_dir={tmp_path}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(path) in line
+
+
 def test_the_display_reads_folders_and_estimates_the_time_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

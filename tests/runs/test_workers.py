@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,38 @@ def test_a_dead_worker_takes_its_own_task_only() -> None:
     assert stopped == Death(128 + signal.SIGTERM)  # it cleaned up
     assert str(int(signal.SIGTERM)) in str(stopped)
     assert [str(text)[0] for text in (first, second, third, fourth)] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("code", [-9, -100, 1, 128, 137, 192, 255])
+def test_every_exit_code_is_described(code: int) -> None:
+    assert str(Death(code))
+
+
+def test_workers_go_on_when_the_process_that_starts_them_is_killed() -> None:
+    with Crew[tuple[str, str], str](perform, nothing, 1) as crew:
+        assert crew.start(0, ("say", "a")) is None
+        assert crew.wait()[0][1].startswith("a")  # type: ignore[union-attr]
+        server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        os.kill(server, signal.SIGKILL)
+        while crew._workers[0].process.is_alive():  # until its pipe is closed
+            time.sleep(0.01)
+        crew.start(0, ("say", "b"))
+        assert crew.wait()[0][1].startswith("b")  # type: ignore[union-attr]
+
+
+def test_a_starter_that_dies_while_it_starts_a_worker_costs_one_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def die(*_: object) -> None:
+        raise EOFError
+
+    with Crew[tuple[str, str], str](perform, nothing, 1) as crew:
+        with monkeypatch.context() as patched:
+            patched.setattr(forkserver._forkserver, "connect_to_new_process", die)
+            patched.setattr(forkserver, "connect_to_new_process", die)
+            assert crew.start(0, ("say", "a")) == Death(255)
+        assert crew.start(0, ("say", "b")) is None
+        assert crew.wait()[0][1].startswith("b")  # type: ignore[union-attr]
 
 
 def test_what_a_task_raises_is_raised_in_the_leader() -> None:

@@ -84,7 +84,16 @@ def test_wrong_sentence_pairs_are_named(tmp_path: Path) -> None:
         ),
         ("dev.tsv", "premise\tlabel\na\tx\n", r"dev\.tsv:2: expected a text under 'hypothesis'"),
         ("dev.tsv", good["dev.tsv"] + "a\n", r"dev\.tsv:6: expected 3 columns, found 1"),
-        ("train.tsv", pairs("tsv", "xxxx"), r"train\.tsv: expected at least two labels"),
+        ("train.tsv", pairs("tsv", "xxxx"), r"train\.tsv: expected at least two labels, found x"),
+        ("train.tsv", "", r"train\.tsv is empty"),
+        ("test.tsv", "premise\thypothesis\tlabel\n", r"test\.tsv is empty"),
+        ("dev.tsv", good["dev.tsv"] + " \ta\tx\n", r"dev\.tsv:6: expected a text under 'premise'"),
+        ("dev.tsv", good["dev.tsv"] + "a\t\tx\n", r"dev\.tsv:6: expected a text under 'hypoth"),
+        (
+            "test.tsv",
+            "id\tpremise\thypothesis\tlabel\n" + "1\ta\tb\tx\n2\ta\tb\ty\n1\ta\tb\ty\n",
+            r"test\.tsv:4: the id '1' is that of line 2",
+        ),
         ("test.jsonl", "{}\n", r"has 2 of test\.jsonl and test\.tsv"),
     ):
         write(tmp_path, good | {name: text})
@@ -117,8 +126,12 @@ def test_texts_of_free_languages_with_further_test_sets(tmp_path: Path) -> None:
     assert parallel_corpus(configured(tmp_path, *NMT, "data.tokenised=true")).tokenised
     write(tmp_path, {"dev.tlh": "one\n\n" * 6})
     refuse(tmp_path, r"dev\.tlh:2: a blank line", *NMT)
+    write(tmp_path, {"dev.tlh": "one\n" * 11 + "one " * 5_001})
+    refuse(tmp_path, r"dev\.tlh:12: 20,003 characters; expected at most 20,000", *NMT)
+    write(tmp_path, {"dev.tlh": "one\n" * 11 + "one " * 5_000})
+    parallel_corpus(configured(tmp_path, *NMT))
     (tmp_path / "mine" / "test.tlh").unlink()
-    refuse(tmp_path, r"mine has no test\.tlh; expected", *NMT)
+    refuse(tmp_path, r"mine has no test\.tlh; expected .*test\.xx.*; found .*test\.xx", *NMT)
 
 
 def test_articles_and_titles(tmp_path: Path) -> None:
@@ -145,8 +158,16 @@ def test_word_lists(tmp_path: Path) -> None:
     assert len(task.batches(0)) == 1
     with pytest.raises(DataError, match=r"task\.languages: .*has no latin-train; it has old-norse"):
         encode_forms(configured(tmp_path, "task=morphology", "task.languages=[latin]"))
-    write(tmp_path, {"old-norse-dev": "take\ttook\n"})
-    with pytest.raises(DataError, match=r"old-norse-dev:1: expected lemma TAB form TAB tags"):
+    for text, message in (
+        ("take\ttook\n", "expected lemma TAB form TAB tags"),
+        ("take\tto\0ok\tV\n", "expected text without NUL"),
+        (f"take\t{'o' * 1001}\tV\n", "expected at most 1,000 characters"),
+    ):
+        write(tmp_path, {"old-norse-dev": rows + text})
+        with pytest.raises(DataError, match=rf"old-norse-dev:3: {message}"):
+            encode_forms(configured(tmp_path, "task=morphology", "task.languages=[old-norse]"))
+    (tmp_path / "mine" / "old-norse-dev").unlink()
+    with pytest.raises(DataError, match=r"mine has no old-norse-dev; .*found .*old-norse-test$"):
         encode_forms(configured(tmp_path, "task=morphology", "task.languages=[old-norse]"))
 
 

@@ -53,7 +53,7 @@ class TrainingConfig:
     validate_every: int = number("(0, inf)")
     monitor: str = renamed("select", field(default=MISSING))
     checkpoint_minutes: float = number("[0, inf)", 10.0)
-    max_steps: int | None = number("[0, inf)", None)
+    max_steps: int | None = number("(0, inf)", None)
     patience: int | None = number("(0, inf)", None, added_later=True)
     optimizer: str = choice(("adam", "sgd"), "adam", added_later=True)
     weight_decay: float = number("[0, inf)", 0.0, added_later=True)

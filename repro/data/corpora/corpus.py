@@ -64,6 +64,7 @@ class Corpus:
         hub: copy on the Hugging Face Hub, fetched as ``<name>@hub``; requires a
             :class:`HubCorpus`.
         obtain: how to get a corpus that cannot be fetched.
+        reads: files that the corpus's reader expects, or patterns of them, relative to ``folder``.
     """
 
     name: str
@@ -77,6 +78,12 @@ class Corpus:
     members: tuple[str, ...] = ()
     hub: HubFiles | None = None
     obtain: str = ""
+    reads: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> list[str]:
+        """Patterns of the files of the corpus, relative to the data folder."""
+        return [f"{self.folder}/{name}" for name in self.reads]
 
     @property
     def archive_folder(self) -> str:

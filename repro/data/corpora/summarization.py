@@ -15,6 +15,15 @@ GIGAWORD = Corpus(
     sizes={"train": 3_803_957, "dev": 189_651, "test": 1_951},
     obtain="make the pairs as https://github.com/harvardnlp/sent-summary does; they need a licence "
     "of the LDC (LDC2012T21)",
+    reads=(
+        *(
+            f"train/{split}.{kind}*.txt"
+            for split in ("train", "valid")
+            for kind in ("article", "title")
+        ),
+        "Giga/input.txt",
+        "Giga/task1_ref0.txt",
+    ),
 )
 DUC = tuple(
     Corpus(
@@ -28,6 +37,7 @@ DUC = tuple(
         obtain="sign the agreements of https://duc.nist.gov/data.html, then write one article on "
         "each line of input.txt and its summaries into task1_ref0.txt to task1_ref3.txt, cleaned "
         "as https://github.com/facebookarchive/NAMAS does; or remove the folder to go without",
+        reads=("input.txt", *(f"task1_ref{number}.txt" for number in range(4))),
     )
     for year, size in ((2003, 624), (2004, 500))
 )

@@ -98,6 +98,12 @@ class ParallelTexts(HubCorpus):
     short_pairs: int | None = None
 
     @property
+    def expected(self) -> list[str]:
+        """Plain files of all splits and languages."""
+        stems, languages = self.stems.values(), self.languages
+        return [f"{self.folder}/{stem}.{one}" for stem in stems for one in languages]
+
+    @property
     def archive_folder(self) -> str:
         """Folder below the data folder into which archives are unpacked."""
         return self.unpack_into or (self.recipe.folder if self.recipe else self.folder)

@@ -61,6 +61,7 @@ def _treebanks() -> Iterator[TreebankFiles]:
                 for path in files
             ),
             obtain="" if files else f"unpack release {release} of universaldependencies.org",
+            reads=tuple(f"*-ud-{split}.conllu" for split in ("train", "dev", "test")),
             release=release,
             treebank=treebank,
         )

@@ -1,0 +1,67 @@
+"""Runs that need more memory than there is: refused before data are read, or explained."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from repro.cli import main
+from repro.config.compose import compose_run
+from repro.runs import execute
+from repro.runs.environment import OutOfMemoryError, enough_memory
+
+HUGE = 10**15
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["model.hidden_size=1000000000"],
+        ["task=nmt", "model.hidden_size=100000"],
+        ["task=parsing", "model.lstm_size=1000000"],
+        ["task=snli", "model.hidden_size=1000000"],
+    ],
+)
+def test_models_beyond_the_memory_are_refused_before_data_are_read(
+    settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *settings, f"results_dir={tmp_path / 'results'}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert settings[-1].split("=")[0] in line
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "allocate",
+    [
+        lambda: torch.empty(HUGE, dtype=torch.uint8),
+        lambda: torch.empty(2**40, 2**40),
+        lambda: np.ones(HUGE, dtype=np.uint8),
+        lambda: bytes(HUGE),
+    ],
+)
+def test_a_failed_allocation_names_the_largest_sizes(allocate: Callable[[], object]) -> None:
+    config = compose_run(["decoding.beam_size=77777", "hardware=cpu"])
+    with (
+        pytest.raises(OutOfMemoryError, match=r"decoding\.beam_size \(now 77777\)") as caught,
+        enough_memory(config, "decoding", "model"),
+    ):
+        allocate()
+    assert "\n" not in str(caught.value)
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(RuntimeError, match="size mismatch"), enough_memory(compose_run([])):
+        raise RuntimeError("size mismatch")
+
+
+def test_a_run_without_memory_fails_in_one_line(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execute, "fit", lambda *_: torch.empty(HUGE, dtype=torch.uint8))
+    outcome = execute.execute(compose_run(tiny))
+    assert outcome.status == "failed"
+    assert outcome.error.startswith(f"OutOfMemoryError: no memory for {HUGE} bytes more")
+    assert "\n" not in outcome.error
