@@ -352,8 +352,8 @@ class TextPairsTask(Seq2SeqTask, ABC):
 
 
 def _input(encode: Callable[[str], tuple[list[str], list[int]]], line: str) -> TextInput:
-    if not line.strip():
-        raise ValueError("a blank line; every line must be a sentence")
     symbols, ids = encode(line.strip())
+    if not symbols or symbols == [SINK]:
+        raise ValueError("no words; every line must be a sentence")
     check_length(symbols)
     return TextInput(symbols, Pair(ids, []))
