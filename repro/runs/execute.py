@@ -42,7 +42,7 @@ from repro.runs.environment import (
     source_commit,
 )
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
-from repro.tasks import CorpusIdentity, EnsembleEvaluation, Task, task_spec
+from repro.tasks import CorpusIdentity, EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
@@ -246,6 +246,8 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
     distributed.same("weights")
+    if isinstance(task, Predictor):
+        folder.write_preparation(task.preparation())
     with enough_memory(config, "decoding", "task", "model"):
         scores = evaluate_best(task, folder)
     recorded = progress.speeds() | progress.trends()

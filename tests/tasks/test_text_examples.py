@@ -76,7 +76,8 @@ def test_sentences_to_show_are_stored_from_any_split_and_change_no_metric(tmp_pa
         "no such sentence",
     ]
     listed = ",".join(f"'{text}'" for text in wanted)
-    outcome = execute(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={tmp_path}"]))
+    other = tmp_path / "other"  # the two have one identity
+    outcome = execute(compose_run([*settings, f"task.shown=[{listed}]", f"results_dir={other}"]))
     assert (plain.status, outcome.status) == ("done", "done"), (plain.error, outcome.error)
     folder = RunFolder(outcome.folder)
     places = [("dev", 0), ("dev", 1), ("dev", 9), ("test", 4), ("train", 7)]
