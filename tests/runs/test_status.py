@@ -100,7 +100,7 @@ def test_the_doctor_names_what_is_missing_and_what_is_broken(
     ],
 )
 def test_command_lines_are_completed(line: str, expected: list[str]) -> None:
-    known = dict.fromkeys(("show", "predict"), ["x1", "y2"])
+    known = {key: ["x1", "y2"] for key in ("show", "predict")}
     commands = ["predict", "report", "reproduce", "run", "show"]
     found = complete(line, commands, lambda command, typed: known.get(command, []))
     assert [one.removeprefix("hydra/launcher=") for one in found] == sorted(expected)
