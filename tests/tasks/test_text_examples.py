@@ -10,8 +10,8 @@ from repro.config.compose import compose_run
 from repro.data.batching import collate
 from repro.data.parallel import read_pairs
 from repro.data.vocabulary import Vocabulary
-from repro.report.figures.forced_decoding import steps_of
 from repro.evaluation.metrics import metric_of
+from repro.report.figures.forced_decoding import steps_of
 from repro.results import RunFolder
 from repro.runs.execute import execute
 from repro.tasks.nmt import NmtTask
