@@ -80,7 +80,7 @@ docs: $(STAMP) ## Build a site of all pages, with search: build/docs/site/index.
 	$(BIN)/python -m $(PIP) -c constraints.txt -e '.[docs]'
 	rm -rf build/docs && mkdir -p build/docs/pages
 	cp -r *.md docs build/docs/pages
-	find results/small results/full -name '*.md' -exec cp --parents {} build/docs/pages \;
+	find results/small results/full \( -name '*.md' -o -name '*.svg' \) -exec cp --parents {} build/docs/pages \;
 	$(BIN)/mkdocs build --quiet
 
 gpu: $(STAMP) ## On a CUDA device: tests, benchmark, one run of each task, Peters et al. Table 1; writes docs/gpu.md

@@ -15,6 +15,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from repro.config.errors import require_extra
+
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {
@@ -29,6 +31,7 @@ class LocalLauncher(Launcher):
     backend: ClassVar[str] = "local"
 
     def __init__(self, **settings: Any) -> None:
+        require_extra(f"hydra/launcher={self.backend}")
         self.settings = _plain(settings)
 
     def setup(

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -67,6 +68,10 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     parsed.overrides += remaining  # argparse leaves over positional arguments after options
     overrides = with_search_path(parsed.overrides, parsed.config_dir)
+    of_sweeps = [item for item in overrides if re.match(r"hydra[/.](launcher|sweeper)\b", item)]
+    of_sweeps += ["--detach"] * parsed.detach
+    if of_sweeps and not parsed.multirun:
+        raise ConfigError(f"{of_sweeps[0]} is for multiruns; add -m")
 
     from repro.runs import launch
     from repro.runs.execute import RunFailedError, follow

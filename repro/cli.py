@@ -32,7 +32,21 @@ _EPILOG = """examples:
   repro reproduce peters2019/table1 scale=demo
   repro report scale=demo
   repro data verify sigmorphon2018 data_dir=data
+  repro predict 3f2a input.txt > output.txt
   repro show 3f2a"""
+
+
+_PREDICT = """formats of inputs and outputs, one input a line (docs/predict.md):
+  nmt, summarization    a text -> a text
+  morphology            lemma TAB tags [TAB language] -> lemma TAB form TAB tags
+  parsing               sentences in CoNLL-U -> the same, with HEAD
+  snli, nli_alignment   premise TAB hypothesis, or JSON -> label TAB probabilities
+
+examples:
+  repro predict 3f2a input.txt > output.txt
+  repro predict 3f2a 91bc --text "a text" --heatmap attention.svg
+  repro predict --best test/bleu task=nmt mapping=sparsemax input.txt --json
+  repro predict 3f2a decoding.beam_size=10 decoding.length_penalty=0.6 < input.txt"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,20 +113,23 @@ def _dispatch(arguments: list[str]) -> int:
     if kernels not in ("auto", "torch", "require"):  # mappings refuse it when they are imported
         raise UserError(f"REPRO_KERNELS is {kernels!r}; expected auto, torch or require")
     if arguments[:1] == ["run"]:  # all further arguments are Hydra's
-        if {"-h", "--help"} & set(arguments):
+        from repro.config.compose import quote_folders
+
+        hydras = quote_folders(arguments[1:], sweep=bool({"-m", "--multirun"} & {*arguments}))
+        if {"-h", "--help"} & {*arguments}:
             from repro.config.completion import run_help
 
-            print(run_help([item for item in arguments[1:] if not item.startswith("-")]))
+            print(run_help([item for item in hydras if not item.startswith("-")]))
             return 0
         from repro.app import main as run_application
 
-        return run_application(arguments[1:])
+        return run_application(hydras)
     parser = _parser()
     if arguments[:1] == ["complete"]:  # what the script of `repro completion` calls
         from repro.config.completion import complete
 
         (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        print("\n".join(complete(" ".join(arguments[1:]), [*group.choices])))
+        print("\n".join(complete(" ".join(arguments[1:]), [*group.choices], _words)))
         return 0
     parsed, remaining = parser.parse_known_args(arguments)
     unknown = [argument for argument in remaining if argument.startswith("-")]
@@ -122,6 +139,19 @@ def _dispatch(arguments: list[str]) -> int:
     parsed.settings = [*getattr(parsed, "settings", ()), *remaining]
     command: Callable[[argparse.Namespace], int] = parsed.command
     return command(parsed)
+
+
+def _words(command: str, typed: Sequence[str]) -> list[str]:
+    """List words with which a shell completes a command: run IDs or corpora."""
+    if command in ("show", "compare", "predict"):
+        from repro.results import recent_runs
+
+        return [one.run_id for one in recent_runs(_take_folder(typed, "results_dir")[0])]
+    if command == "data":
+        from repro.data.corpora import declared_corpora
+
+        return [*(("list", "fetch", "verify") if not typed else declared_corpora())]
+    return []
 
 
 def _refused_by_the_system(error: OSError) -> int:
@@ -183,10 +213,23 @@ def _parser() -> argparse.ArgumentParser:
     command = add(data)
     command.add_argument("action", choices=("list", "fetch", "verify"))
     command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
+    command = add(predict)
+    command.description, command.epilog = predict.__doc__, _PREDICT
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.add_argument("--text", action="append", default=[], help="an input; may be repeated")
+    command.add_argument("--best", metavar="METRIC", help="the best run by a metric, as test/bleu, "
+                         "of those that agree with KEY=VALUE filters")  # fmt: skip
+    command.add_argument("--json", action="store_true", help="a JSON object for each input: "
+                         "symbols, log-probability, certificate, weights, candidates")  # fmt: skip
+    command.add_argument(
+        "--n-best", type=int, default=1, metavar="N", help="best outputs in --json"
+    )
+    command.add_argument("--heatmap", type=Path, metavar="FILE", help="draw the attention as "
+                         ".svg, .png or .html, that of several runs side by side")  # fmt: skip
     add(status)
     add(doctor)
     command = add(show)
-    command.add_argument("run_id", help="a run's identity, or the beginning of it")
+    command.add_argument("run_id", nargs="?", help="(the beginning of) an identity; default: list")
     command.add_argument("--config", action="store_true", help="print the configuration as well")
     settings = {
         "reproduce": ("ARTEFACT|PAPER|KEY=VALUE", "for example peters2019/table1, or peters2019; "
@@ -197,6 +240,9 @@ def _parser() -> argparse.ArgumentParser:
         "results": ("KEY=VALUE", "filters, and results_dir"),
         "compare": ("KEY=VALUE", "results_dir"),
         "data": ("KEY=VALUE", "data_dir"),
+        "predict": ("RUN|INPUT|KEY=VALUE", "runs, by identity or its beginning, or their folders; "
+                    "a file, standard input without one; decoding.KEY, hardware, results_dir, and "
+                    "filters of --best"),
         "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
         "doctor": ("KEY=VALUE", "data_dir, results_dir"),
         "show": ("KEY=VALUE", "results_dir"),
@@ -222,12 +268,13 @@ def reproduce(parsed: argparse.Namespace) -> int:
     from repro.runs.reproduce import Request, reproduce
 
     chosen = [item for item in parsed.settings if "=" not in item]
-    settings = [item for item in parsed.settings if "=" in item]
-    scale, overrides = _take(settings, "scale", "demo")
+    scale, overrides = _overrides(parsed.settings)
     names = chosen_artefacts(chosen, scale)
-    must_confirm = not (chosen or parsed.dry_run or parsed.yes) and sys.stdin.isatty()
-    if must_confirm and not _confirmed(names, scale, overrides, parsed.fresh):
-        return 0
+    if not (chosen or parsed.dry_run or parsed.yes):
+        if not sys.stdin.isatty():
+            raise UserError("this runs every artefact; name some, or confirm with --yes")
+        if not _confirmed(names, scale, overrides, parsed.fresh):
+            return 0
     overrides += ["hydra.sweeper.dry_run=true"] * parsed.dry_run
     overrides += ["hydra.launcher.detach=true"] * parsed.detach
     columns = None if parsed.columns is None else next(csv.reader([parsed.columns]))
@@ -279,20 +326,19 @@ def plan(parsed: argparse.Namespace) -> int:
     from repro.config.experiment import chosen_artefacts
     from repro.runs.plan import plan, print_plan
 
-    scale, extra = _take([item for item in parsed.settings if "=" in item], "scale", "demo")
+    scale, overrides = _overrides(parsed.settings)
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item], scale)
-    print_plan(*plan(names, scale, extra, parsed.fresh))
+    print_plan(*plan(names, scale, overrides, parsed.fresh))
     return 0
 
 
 def results(parsed: argparse.Namespace) -> int:
     """List, filter and aggregate finished runs."""
-    from repro.config.paths import default_results_dir
     from repro.report.explore import print_results
 
-    folder, filters = _take(parsed.settings, "results_dir", str(default_results_dir()))
+    folder, filters = _take_folder(parsed.settings, "results_dir")
     keys = [key for key in parsed.pivot.split(",") if key]
-    print_results(Path(folder), filters, keys, parsed.metric, parsed.format)
+    print_results(folder, filters, keys, parsed.metric, parsed.format)
     return 0
 
 
@@ -314,6 +360,17 @@ def data(parsed: argparse.Namespace) -> int:
     return commands.run(parsed.action, corpus, _folder(settings, "data_dir"))
 
 
+def predict(parsed: argparse.Namespace) -> int:
+    """Predict inputs of your own with the model of a run."""
+    from repro.runs.predict import parse, print_predictions
+
+    try:
+        print_predictions(parse(parsed))
+    except KeyboardInterrupt:  # nothing to continue, so nothing to say
+        return 130
+    return 0
+
+
 def status(parsed: argparse.Namespace) -> int:
     """Show how far a sweep is, the latest by default."""
     from repro.runs.show import show_status
@@ -327,9 +384,8 @@ def doctor(parsed: argparse.Namespace) -> int:
     """Show what this machine has, and what to do about it."""
     from repro.runs.doctor import doctor
 
-    data = [item for item in parsed.settings if item.startswith("data_dir=")]
-    results = [item for item in parsed.settings if item not in data]
-    return doctor(_folder(data, "data_dir"), _folder(results, "results_dir"))
+    data_dir, others = _take_folder(parsed.settings, "data_dir")
+    return doctor(data_dir, _folder(others, "results_dir", "data_dir=... and "))
 
 
 def completion(_parsed: argparse.Namespace) -> int:
@@ -341,11 +397,22 @@ def completion(_parsed: argparse.Namespace) -> int:
 
 
 def show(parsed: argparse.Namespace) -> int:
-    """Show what a run was, and what it measured."""
-    from repro.runs.show import show
+    """Show what a run was and what it measured, or the newest runs."""
+    from repro.runs.show import show, show_newest
 
-    show(_folder(parsed.settings, "results_dir"), parsed.run_id, parsed.config)
+    settings, run_id = parsed.settings, parsed.run_id
+    if run_id is None or "=" in run_id:
+        show_newest(_folder([*filter(None, [run_id]), *settings], "results_dir"))
+    else:
+        show(_folder(settings, "results_dir"), run_id, parsed.config)
     return 0
+
+
+def _overrides(settings: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the scale and the overrides for the runs of artefacts."""
+    from repro.config.compose import quote_folders
+
+    return _take(quote_folders([item for item in settings if "=" in item]), "scale", "demo")
 
 
 def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[str]]:
@@ -355,15 +422,21 @@ def _take(settings: Sequence[str], key: str, default: str) -> tuple[str, list[st
     return chosen[-1].partition("=")[2] if chosen else default, rest
 
 
-def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
-    """Return the folder ``key``, the only setting left to a command that has taken ``others``."""
+def _take_folder(settings: Sequence[str], key: str) -> tuple[Path, list[str]]:
+    """Split settings into the folder ``key``, by default the package's, and all others."""
     from repro.config import paths
     from repro.config.errors import ConfigError
 
     defaults = {"results_dir": paths.default_results_dir, "data_dir": paths.default_data_dir}
     value, rest = _take(settings, key, str(defaults[key]()))
-    if rest:
-        raise ConfigError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
     if not value.strip():
         raise ConfigError(f"{key} is {value!r}; expected a folder")
-    return Path(value)
+    return Path(value).expanduser(), rest
+
+
+def _folder(settings: Sequence[str], key: str, others: str = "") -> Path:
+    """Return the folder ``key``, the only setting left to a command that has taken ``others``."""
+    folder, rest = _take_folder(settings, key)
+    if rest:
+        raise UserError(f"unknown setting {rest[0]!r}; this command takes {others}{key}=...")
+    return folder

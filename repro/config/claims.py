@@ -18,8 +18,7 @@ class Predicate:
     Attributes:
         columns: names of columns of the artefact; empty for all.
         metric: a metric of the columns' runs in place of the one that the columns show.
-        at_least: number of ``columns`` in which it must be true; ``null`` for all. If a scale
-            measures fewer columns, the same share of those is required, rounded up.
+        at_least: number of ``columns`` in which it must be true, measured or not; ``null`` for all.
         average: compare means over the columns instead of counting columns.
     """
 
@@ -31,21 +30,23 @@ class Predicate:
 
 @dataclass
 class Order(Predicate):
-    """Predicate that some rows are better than others.
+    """Predicate that rows are better than others: each of ``better`` than each of ``than``.
 
     Attributes:
         better: rows that are better.
         than: rows that are worse.
-        every: whether each row of ``better`` must be better than each of ``than``; else only the
-            best row of ``better`` must be better than the best row of ``than``.
-        by: least difference, in the unit of the metric.
+        any: whether it is enough that one row of ``better`` is better than each of ``than``.
+        in_turn: compare only rows at the same place of both lists.
+        by: least difference, in the unit of the metric; below zero, rows of ``better`` may be worse
+            by less than that.
         direction: whether ``"higher"`` or ``"lower"`` values are better; ``null`` for the
             direction of the metric.
     """
 
     better: list[str] = field(default_factory=list)
     than: list[str] = field(default_factory=list)
-    every: bool = False
+    any: bool = False
+    in_turn: bool = False
     by: float = 0.0
     direction: str | None = None
 
@@ -56,35 +57,26 @@ class Bound(Predicate):
 
     Attributes:
         rows: rows whose values are checked.
-        lowest: least value, ``null`` for none.
-        highest: largest value, ``null`` for none.
+        lowest: the values are above it, ``null`` for no such limit.
+        highest: the values are below it, ``null`` for no such limit.
         relative_to: row by whose value each value is divided; ``null`` for no division.
+        choose: metric on validation data that chooses one of ``rows`` in each column, the row with
+            the best mean over its seeds; ``null`` to check all.
     """
 
     rows: list[str] = field(default_factory=list)
     lowest: float | None = None
     highest: float | None = None
     relative_to: str | None = None
-
-
-@dataclass
-class Within(Predicate):
-    """Predicate that the best and the worst row are close to each other.
-
-    Attributes:
-        distance: largest difference, in the unit of the metric.
-        rows: rows to compare; empty for all.
-    """
-
-    distance: float = 0.0
-    rows: list[str] = field(default_factory=list)
+    choose: str | None = None
 
 
 @dataclass
 class Spread(Predicate):
     """Predicate that one axis of the rows changes the values less than another.
 
-    The change by an axis is the range over its labels, averaged over the labels of the others.
+    The change by an axis is the standard deviation over its labels, as the root of the mean
+    variance over the labels of the others. Chance adds the same to both sides.
 
     Attributes:
         axis: name of the axis that changes less.
@@ -97,13 +89,16 @@ class Spread(Predicate):
 
 @dataclass
 class Claim:
-    """Statement of a paper, with exactly one predicate.
+    """Statement of a paper, with exactly one predicate or the reason why there is none.
 
     Attributes:
         name: short name, unique within the paper.
         text: what the paper says, in our own words.
         place: section, table or figure.
         artefact: the artefact of this paper whose cells decide it, for example ``"table1"``.
+        reading: what in the predicate is our reading of the text, such as a limit that the paper
+            does not print, and how it follows from published values; blank if nothing is.
+        as_published: why the claim is not measured, with the published values that it rests on.
     """
 
     name: str
@@ -112,18 +107,19 @@ class Claim:
     artefact: str
     order: Order | None = None
     bound: Bound | None = None
-    within: Within | None = None
     spread: Spread | None = None
+    reading: str = ""
+    as_published: str | None = None
 
     @property
-    def predicate(self) -> Predicate:
-        """Predicate of this claim; ``ConfigError`` unless there is exactly one."""
-        given = [p for p in (self.order, self.bound, self.within, self.spread) if p is not None]
-        if len(given) != 1:
+    def predicate(self) -> Predicate | None:
+        """Predicate, ``None`` if the claim is not measured; ``ConfigError`` for several or none."""
+        given = [p for p in (self.order, self.bound, self.spread) if p is not None]
+        if len(given) + (self.as_published is not None) != 1:
             raise ConfigError(
-                f"claim {self.name!r}: expected exactly one of order, bound, within and spread"
+                f"claim {self.name!r}: expected one of order, bound, spread and as_published"
             )
-        return given[0]
+        return given[0] if given else None
 
 
 @dataclass
@@ -190,14 +186,21 @@ def _load(path: Path, stamp: int) -> PaperClaims:
 def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
     """Describe what is wrong with the predicate of a claim."""
     predicate, labels = claim.predicate, experiment.row_labels()
+    if predicate is None:
+        return
     columns = [column.name for column in experiment.columns]
     width = len(predicate.columns or columns)
     named = [("columns", predicate.columns, columns)]
     match predicate:
         case Order():
             named.append(("better and than", [*predicate.better, *predicate.than], labels))
-            if not (predicate.better and predicate.than):
-                yield "better and than need at least one row each"
+            others = [{*predicate.than} - {row} for row in predicate.better]
+            if not (others and all(others)):
+                yield "better needs a row, and than a row to compare it with"
+            if predicate.in_turn and (
+                predicate.any or len(predicate.better) != len(predicate.than)
+            ):
+                yield "in_turn takes as many rows in better as in than, and no any"
             if predicate.direction not in (None, "higher", "lower"):
                 yield "direction is 'higher' or 'lower'"
         case Bound():
@@ -205,9 +208,11 @@ def _problems(claim: Claim, experiment: Experiment) -> Iterator[str]:
             named.append(("rows and relative_to", [*predicate.rows, *relative], labels))
             if not predicate.rows or predicate.lowest is predicate.highest is None:
                 yield "rows and one of lowest, highest are needed"
-        case Within():
-            named.append(("rows", predicate.rows, labels))
+            if predicate.choose and predicate.average:
+                yield "choose takes no average: it chooses a row for each column"
         case Spread():
+            if predicate.average:
+                yield "spread takes no average"
             axes = [axis.name for axis in experiment.rows]
             named.append(("axis and than", [predicate.axis, predicate.than], axes))
     for key, names, known in named:

@@ -1,6 +1,6 @@
 """Help on ``repro run``, and completion of command lines in bash and, with bashcompinit, zsh."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -33,18 +33,21 @@ options:
 {config}"""
 
 
-def complete(line: str, commands: Sequence[str]) -> list[str]:
+def complete(
+    line: str, commands: Sequence[str], known: Callable[[str, Sequence[str]], list[str]]
+) -> list[str]:
     """List the words that may complete the last word of a command line.
 
     Args:
         line: the command line up to the cursor.
         commands: names of all commands.
+        known: returns words for a command and its earlier words, such as run IDs.
     """
     words = line.split()[1:] + [""] * line.endswith(" ")
     if len(words) < 2:
         return [f"{name} " for name in commands if name.startswith("".join(words))]
     command, *before, word = words
-    found: list[str] = []
+    found = known(command, before)
     if command in ("run", "reproduce"):
         group, chosen, _ = word.partition("=")
         if chosen and group in _HYDRA:  # plugins have choices as well

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_type_hints
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -31,7 +31,8 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from repro.config import schema
-from repro.config.errors import ConfigError
+from repro.config.errors import ConfigError, require_extra
+from repro.config.identity import NUISANCE
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_classes
@@ -111,6 +112,59 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
 
 
+def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
+    """Restore the configuration of a run; where it is computed and stored is chosen anew.
+
+    Args:
+        path: file that :func:`to_yaml` filled.
+        overrides: settings of the device and the folders, and values that replace the file's.
+
+    Raises:
+        ConfigError: the file is not the configuration of a run of this version, or a value is
+            refused.
+    """
+    anew = [one for one in overrides if re.split(r"[.=]", one)[0] in NUISANCE]
+    place: object = path
+    try:
+        stored = OmegaConf.load(path)
+        if not isinstance(stored, DictConfig) or "task" not in stored:
+            raise ConfigError(f"{path}: expected the configuration of a run")
+        groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
+        named = {
+            key: groups[key].name for key in ("task", "scale", "mapping", "loss") if key in groups
+        }
+        chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
+        cfg = _through_hydra([*chosen, *anew])
+        wanted = get_type_hints(run_class(cast(type, OmegaConf.get_type(cfg.task)).__name__))
+        for key in (str(key) for key in stored if key not in NUISANCE):
+            inner = key in groups
+            cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
+        for place in (text for text in overrides if text not in anew):
+            one = _parsed(place)
+            OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
+        return to_run_config(cfg)
+    except CONFIG_ERRORS as error:
+        raise ConfigError(f"{place}: {explain(error)}") from error
+
+
+def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:
+    """Give a group of a stored configuration the smallest schema of a kind that has its keys.
+
+    Of two such schemas, that of the ``composed`` group is taken.
+    """
+    schemas = registered_schemas().get(group, {}).values()
+    sizes = {one: {field.name for field in fields(one)} for one in schemas if issubclass(one, kind)}
+    fitting = [one for one, names in sizes.items() if {*node} <= names]
+    if not fitting:
+        known = set().union(*sizes.values())
+        raise ConfigError(f"{group}: unknown {', '.join(map(str, {*node} - known))}")
+    likely = OmegaConf.get_type(composed)
+    best = min(fitting, key=lambda one: (len(sizes[one]), one is not likely))
+    found = OmegaConf.structured(best)
+    found.merge_with(node)
+    return cast(DictConfig, found)
+
+
 def _from_choices(overrides: Sequence[str]) -> DictConfig | None:
     """Compose the choices of groups, cached, then set single values as Hydra does.
 
@@ -173,8 +227,9 @@ def to_run_config(cfg: DictConfig) -> schema.RunConfig:
     assert isinstance(run, schema.RunConfig)
     _refuse_added(cfg, run)
     run = run_class(type(run.task).__name__)(**vars(run))
-    run.data_dir = run.data_dir or str(default_data_dir())
-    run.results_dir = run.results_dir or str(default_results_dir())
+    # The workers of a run may have another working directory.
+    run.data_dir = str(Path(run.data_dir or default_data_dir()).absolute())
+    run.results_dir = str(Path(run.results_dir or default_results_dir()).absolute())
     return run
 
 
@@ -204,6 +259,9 @@ def explain(error: BaseException) -> str:
 
     Args:
         error: one of :data:`CONFIG_ERRORS`.
+
+    Raises:
+        ConfigError: a choice needs a package that is not installed.
     """
     if isinstance(error, OverrideParseException):
         return unreadable(str(error.override))
@@ -212,9 +270,14 @@ def explain(error: BaseException) -> str:
     causes = [error]
     while (cause := causes[-1].__cause__) is not None:
         causes.append(cause)
+    if isinstance(causes[-1], ConfigError):  # of a launcher
+        return str(causes[-1])
     text = "\n".join(map(str, causes))
+    if "hydra.launcher.detach" in text:
+        return "--detach: runs of this launcher cannot be left; choose hydra/launcher=slurm"
     if missing := re.search(r"Could not find '([\w/]+)/(\w*)'", text):
         group, option = missing.groups()
+        require_extra(f"{group}={option}")
         return f"no {group} {option!r}; choose {group}= one of {', '.join(group_choices(group))}"
     if unknown := re.search(r"Key '([^']+)' (?:is )?not in '(\w+)'", text):
         return _unknown_key(*unknown.groups())
@@ -252,6 +315,37 @@ def _unknown_key(key: str, owner: str) -> str:
     near = difflib.get_close_matches(key, valid, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"unknown key {key!r}{hint}; valid keys here: {', '.join(valid)}"
+
+
+_FOLDER = re.compile(r"\+{0,2}(results_dir|data_dir|data\.folder)=.+", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_./][\w./-]*", re.ASCII)
+"""Texts that Hydra reads as they are."""
+
+
+def quote_folders(overrides: Sequence[str], sweep: bool = False) -> list[str]:
+    """Quote folders that Hydra would not read as they are, and expand ``~``.
+
+    Args:
+        overrides: as typed; a folder in quotes stays as it is.
+        sweep: whether commas separate values of ``data.folder``, unless there is such a folder.
+    """
+    found = []
+    for item in overrides:
+        key, _, value = item.partition("=")
+        several = (
+            sweep and "," in value and key.endswith("data.folder") and not os.path.exists(value)
+        )
+        if _FOLDER.fullmatch(item) and not several and not re.fullmatch(r"(['\"]).*\1", value):
+            folder = os.path.expanduser(value)
+            item = f"{key}={folder if _PLAIN.fullmatch(folder) else in_quotes(folder)}"
+        found.append(item)
+    return found
+
+
+def in_quotes(text: str) -> str:
+    """Write a text such that Hydra reads it as it is."""
+    escaped = re.sub(r"(\\*)('|\Z)", lambda m: m[1] * 2 + m[2].replace("'", "\\'"), text)
+    return f"'{escaped}'"
 
 
 def combinations(overrides: Sequence[str], loader: ConfigLoader) -> list[tuple[str, ...]]:
@@ -300,8 +394,8 @@ def with_search_path(overrides: Sequence[str], config_dir: str | None) -> list[s
         return [*overrides]
     if any(_parsed(item).key_or_group == _SEARCH_PATH for item in overrides):
         raise ConfigError(f"--config-dir and {_SEARCH_PATH}: name all folders in the latter")
-    path = str(Path(config_dir).resolve()).replace("'", "\\'")
-    return [*overrides, f"{_SEARCH_PATH}=['file://{path}']"]
+    path = in_quotes(f"file://{Path(config_dir).resolve()}")
+    return [*overrides, f"{_SEARCH_PATH}=[{path}]"]
 
 
 def _parsed(text: str) -> Override:

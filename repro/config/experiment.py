@@ -163,6 +163,8 @@ class ScalePlan:
             scale's; a single value is used as it is.
         superseded: overrides of an earlier protocol; runs recorded under it fill cells that have
             no run of the current one.
+        too_small: why the data of this scale cannot test the claims about the artefact; blank if
+            they can.
         notes: remarks for readers on this scale only.
     """
 
@@ -176,6 +178,7 @@ class ScalePlan:
     column_seeds: dict[str, list[int]] = field(default_factory=dict)
     column_tuned: dict[str, list[float]] = field(default_factory=dict)
     superseded: list[str] = field(default_factory=list)
+    too_small: str = ""
     notes: list[str] = field(default_factory=list)
 
 
@@ -215,6 +218,11 @@ class Experiment:
     def anchor(self) -> str:
         """Anchor for links to this artefact in a page."""
         return self.name.replace("/", "-")
+
+    @property
+    def short_place(self) -> str:
+        """Name that the paper gives to the artefact, for example ``"Table 1"``."""
+        return self.place.split(",")[0]
 
     @property
     def computed(self) -> bool:

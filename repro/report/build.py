@@ -4,13 +4,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 from repro.data.files import write_if_changed
-from repro.report.document import build_document, sweep_document
+from repro.report.document import Document, Section, build_document, sweep_document
 from repro.report.figures import read_figure_data, render_figure
+from repro.report.grid import linked_runs
 from repro.report.render_csv import csv_table
-from repro.report.render_html import PAGES, html_comparison, html_report, html_run
+from repro.report.render_html import PAGES, STYLE, html_comparison, html_report, html_run, style
 from repro.report.render_latex import latex_table
 from repro.report.render_markdown import markdown_report, markdown_table
 from repro.report.run_pages import run_page
+from repro.report.sweeps import SweepView
 from repro.results import Archive, figure_path, require_writable, run_folder, scale_dir, table_path
 from repro.results.sweeps import sweep_path
 
@@ -36,16 +38,8 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
     require_writable(results_dir)
     document = build_document(archive, names)
     archive.plans.save()
-    shown: dict[str, dict[str, str]] = {}
-    labels: dict[str, str] = {}
     for section in document.sections:
         name, figure = section.experiment.name, section.figure
-        for grid in (*section.grids, *section.details):
-            for row in grid.rows:
-                for run in (run for runs in row.runs.values() for run in runs):
-                    shown.setdefault(run.run_id, {})[section.anchor] = name
-                    label = " / ".join(row.texts[: len(section.experiment.rows)])
-                    labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
         svg = None if figure is None else figure.svg
         if names is not None and name not in names and svg is not None and svg.exists():
             continue
@@ -61,26 +55,38 @@ def build_report(archive: Archive, names: Collection[str] | None = None) -> Path
             texts = {"md": markdown, "tex": latex, "csv": csv_table(section.table)}
             for suffix, text in texts.items():
                 write_if_changed(table_path(results_dir, scale, name, suffix), text.encode())
-    # One page per run that a table links to, and one that compares any two; others are deleted.
-    folder, pages = scale_dir(results_dir, scale), []
-    for record in archive.records:
-        if record.run_id in shown:
-            runs = run_folder(results_dir, scale, record.run_id)
-            pages.append(run_page(record, runs, list(shown[record.run_id].items())))
-            page = folder / PAGES / f"{record.run_id}.html"
-            write_if_changed(page, html_run(pages[-1]).encode())
-    wanted = {*shown}
-    if pages:
-        comparison = html_comparison(pages, labels)
-        write_if_changed(folder / PAGES / "compare.html", comparison.encode())
-        wanted.add("compare")
-    for page in (folder / PAGES).glob("*.html"):
-        if page.stem not in wanted:
-            page.unlink()
+    folder = scale_dir(results_dir, scale)
+    _write_pages(archive, document, folder / PAGES)
     write_if_changed(folder / "report.md", markdown_report(document, folder).encode())
     report = folder / "report.html"
-    write_if_changed(report, html_report(document).encode())
+    write_if_changed(report, html_report(document, folder / PAGES).encode())
     return report
+
+
+def _write_pages(archive: Archive, document: Document, folder: Path) -> None:
+    """Write a page per run that the report shows, and one of any two; delete the others."""
+    shown: dict[str, dict[str, str]] = {}
+    labels: dict[str, str] = {}
+    parts: list[tuple[str, str, Section | SweepView]]
+    parts = [(one.anchor, one.experiment.name, one) for one in document.sections]
+    parts += [(one.sweep.anchor, f"sweep {one.sweep.name}", one) for one in document.sweeps]
+    for anchor, name, part in parts:
+        for label, run in linked_runs((*part.grids, *part.details)):
+            shown.setdefault(run.run_id, {})[anchor] = name
+            labels.setdefault(run.run_id, f"{label}, {run.label}" if run.label else label)
+    pages = []
+    for record in (record for record in archive.records if record.run_id in shown):
+        home = run_folder(archive.results_dir, archive.scale, record.run_id)
+        pages.append(run_page(record, home, list(shown[record.run_id].items())))
+    files = {page.record.run_id: html_run(page, shown) for page in pages}
+    if pages:
+        files["compare"] = html_comparison(pages, labels)
+        write_if_changed(folder / STYLE, style().encode())
+    for name, text in files.items():
+        write_if_changed(folder / f"{name}.html", text.encode())
+    for page in folder.glob("*.html"):
+        if page.stem not in files:
+            page.unlink()
 
 
 def build_sweep_report(archive: Archive, name: str) -> Path:
@@ -90,5 +96,6 @@ def build_sweep_report(archive: Archive, name: str) -> Path:
         ResultsError: there is no sweep of this name, or none of its runs is done.
     """
     page = sweep_path(archive.results_dir, archive.scale, name, "html")
-    write_if_changed(page, html_report(sweep_document(archive, name)).encode())
+    pages = scale_dir(archive.results_dir, archive.scale) / PAGES
+    write_if_changed(page, html_report(sweep_document(archive, name), pages, "../").encode())
     return page

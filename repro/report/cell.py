@@ -6,13 +6,16 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from repro.config.experiment import Column
-from repro.results import Comparison, Measurement, ResultsError
+from repro.evaluation.metrics import metric_of
+from repro.results import Comparison, Measurement, Record, ResultsError
 
 MISSING = "—"
 BLANK = ""
 SIGN = "*"
 LEVEL = 0.05
 """Significance level: a difference with a smaller p-value is called significant."""
+COLLAPSE, COLLAPSE_RANGES = 10.0, 5.0
+"""Least gap below the other seeds of one that collapsed: in points, and in ranges of the others."""
 
 
 class CellRunLink(NamedTuple):
@@ -113,6 +116,23 @@ class Cell:
 def number_text(value: float | None, digits: int) -> str:
     """Format a number with ``digits`` decimals; blank for None."""
     return BLANK if value is None else f"{value:.{digits}f}"
+
+
+def run_link(run: Measurement | Record, value: float, metric: str) -> CellRunLink:
+    """Name a run by its seed or kind, with its value of a metric."""
+    label = run.kind if run.seed is None else f"seed {run.seed}"
+    return CellRunLink(label, number_text(value, metric_of(metric).digits), run.run_id)
+
+
+def collapsed(values: Sequence[float]) -> bool:
+    """Return whether the least of three or more seeds lies far below all others.
+
+    That is more than 10 points, and more than five times the range of the others.
+    """
+    if len(values) < 3:
+        return False
+    least, *others = sorted(values)
+    return others[0] - least > max(COLLAPSE, COLLAPSE_RANGES * (others[-1] - others[0]))
 
 
 def measured(

@@ -16,11 +16,11 @@ from repro.report.breakdown import (
     tuning_grid,
     tuning_remarks,
 )
-from repro.report.cell import MISSING
+from repro.report.cell import COLLAPSE, COLLAPSE_RANGES, MISSING
 from repro.report.claims import ClaimsOfPaper, claims_by_paper, judge_claims
 from repro.report.figure_view import FigureView, figure_view
-from repro.report.figures import export_figure_data, read_figure_data
-from repro.report.grid import Grid, columns_without_value, table_grids
+from repro.report.figures import export_figure_data, read_figure_data, write_figure_data
+from repro.report.grid import Grid, columns_without_value, linked_runs, table_grids
 from repro.report.provenance import (
     SEPARATOR,
     counted,
@@ -31,6 +31,7 @@ from repro.report.provenance import (
 from repro.report.significance import Comparer, compare_rows, significance_grid, significance_note
 from repro.report.sweeps import SweepView, sweep_view
 from repro.report.table import (
+    COLLAPSED,
     DIVERGED,
     EARLIER,
     CellKey,
@@ -39,16 +40,19 @@ from repro.report.table import (
     chosen_records,
     marked_departures,
 )
-from repro.results import Archive, Comparison, Measurement, run_folder
+from repro.results import Archive, Comparison, Measurement, ResultsError, figure_path, run_folder
 from repro.results.sweeps import read_sweeps
 
 _log = logging.getLogger(__name__)
 NOT_RUN = "not run at this scale"
+NOT_DRAWN = "not drawn: the folders of its runs are not here"
 NEEDS_NO_RUN = "computed by the library, needs no run"
 NARROW = 44
 """Largest width, in characters, of grids that are drawn side by side."""
 PAGE, GAP = 132, 2
 """Width of a page of text and of the space between two columns, in characters."""
+VISIBLE = 3
+"""Number of notes below a table that are not folded."""
 _DIRECTIONS = {True: "↑", False: "↓", None: ""}
 """Arrows by whether higher values of a metric are better."""
 
@@ -64,6 +68,7 @@ class Section:
         grids: main tables, always visible.
         details: further tables, collapsed at first.
         facts: names and values: command, metric, corpus, device, versions, commit, runs.
+        notes: remarks, those that change how a value is read first.
         signs: explanations of the signs in the cells.
     """
 
@@ -82,6 +87,18 @@ class Section:
     def anchor(self) -> str:
         """ID of the section in a page, the target of links."""
         return self.experiment.anchor
+
+    @property
+    def shown(self) -> bool:
+        """Return whether it is a table, or a figure that is drawn."""
+        drawn = self.figure is not None and self.figure.svg is not None
+        return drawn or self.experiment.kind == "table"
+
+    @property
+    def remarks(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Notes below the table, explanations of all signs first, and the notes that fold."""
+        every = tuple(filter(None, (" ".join(self.signs), *self.notes)))
+        return every[:VISIBLE], every[VISIBLE:]
 
     @property
     def command(self) -> str:
@@ -150,7 +167,7 @@ class PaperView:
         found = sum(len(table.columns_found) for table in tables)
         wanted = sum(len(table.experiment.columns) for table in tables)
         columns = f" · {found} of {wanted} columns of its tables" if wanted else ""
-        return f"{counted(len(self.sections), 'artefact')}{columns}"
+        return f"{counted(sum(one.shown for one in self.sections), 'artefact')}{columns}"
 
 
 @dataclass(frozen=True)
@@ -164,8 +181,8 @@ class Document:
         absent: artefacts without results.
         claims: claims of the papers with their verdicts, by paper.
         references: bibliographic references by name of the paper's folder.
-        sweeps: multiruns with finished runs.
-        dates: first and last day (ISO 8601) on which runs ended, one if equal; none without runs.
+        sweeps: multiruns, the last one first.
+        finished: end of each run, ISO 8601; blank if unknown.
     """
 
     scale: str
@@ -175,7 +192,7 @@ class Document:
     claims: tuple[ClaimsOfPaper, ...] = ()
     references: Mapping[str, Reference] = field(default_factory=dict)
     sweeps: tuple[SweepView, ...] = ()
-    dates: tuple[str, ...] = ()
+    finished: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def papers(self) -> list[PaperView]:
@@ -193,6 +210,15 @@ class Document:
         ]
 
     @property
+    def new_sweeps(self) -> tuple[SweepView, ...]:
+        """Sweeps whose last run ended after those of all artefacts."""
+        swept = {run for view in self.sweeps for run in view.sweep.runs}
+        grids = (grid for one in self.sections for grid in (*one.grids, *one.details))
+        shown = {run.run_id for _, run in linked_runs(grids)} - swept
+        last = max((end for run, end in self.finished.items() if run in shown), default="")
+        return tuple(view for view in self.sweeps if view.finished > last)
+
+    @property
     def summary(self) -> str:
         """One line with coverage, dates, devices and versions."""
         total = len(self.sections) + len(self.absent)
@@ -202,8 +228,10 @@ class Document:
             texts = (fact[name] for fact in facts if name in fact)
             return list(dict.fromkeys(one for text in texts for one in text.split(SEPARATOR)))
 
-        covered = [f"{len(self.sections)} of {total} tables and figures"] if total else []
-        dates = [f"runs of {' to '.join(self.dates)}"] if self.dates else []
+        shown = sum(section.shown for section in self.sections)
+        covered = [f"{shown} of {total} tables and figures"] if total else []
+        days = sorted({end[:10] for end in self.finished.values() if end})
+        dates = [f"runs of {' to '.join(dict.fromkeys([days[0], days[-1]]))}"] if days else []
         return SEPARATOR.join([*covered, *dates, *found("device")[:2], *found("versions")[:1]])
 
 
@@ -230,7 +258,6 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     comparer.save()
     sections = tuple(part for part in parts if isinstance(part, Section))
     exact = bool(sections) and all(section.experiment.computed for section in sections)
-    days = {record.finished[:10] for record in archive.records if record.finished}
     return Document(
         scale=scale,
         banner="" if exact else scale_banner(scale),
@@ -238,8 +265,8 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
         references={one.paper: one.reference for one in load_claims() if one.reference},
-        sweeps=tuple(sweeps),
-        dates=tuple(dict.fromkeys([min(days), max(days)])) if days else (),
+        sweeps=tuple(sorted(sweeps, key=lambda view: view.finished, reverse=True)),
+        finished={record.run_id: record.finished for record in archive.records},
     )
 
 
@@ -267,15 +294,12 @@ def _part(
         records = [] if experiment.computed else archive.measurements(experiment)
         if not (records or experiment.computed):
             return Absent(name, title, NOT_RUN, command)
-        runs = {record.run_id for record in records}
-        drawn = bool(runs) and experiment.drawing is not None
-        if renewed and drawn and all(run_folder(results_dir, scale, r).done.exists() for r in runs):
-            export_figure_data(results_dir, scale, experiment, records)
+        undrawn = _gather(archive, experiment, records, renewed)
         data = read_figure_data(results_dir, scale, name)
         figure = None if data is None else figure_view(results_dir, scale, experiment, data)
         if not experiment.computed:
             comparisons = compare_rows(experiment, records, scale, comparer, compute=renewed)
-            return build_section(experiment, records, scale, figure, comparisons)
+            return build_section(experiment, records, scale, figure, comparisons, undrawn)
         if data is None or figure is None:
             return Absent(name, title, NEEDS_NO_RUN, command)
         assert data.origin is not None
@@ -294,14 +318,39 @@ def _part(
         return Absent(name, title, "its stored results are damaged", command)
 
 
+def _gather(
+    archive: Archive, experiment: Experiment, records: Sequence[Measurement], renewed: bool
+) -> str:
+    """Write missing data of a figure, or renew them; return why it cannot be drawn."""
+    results_dir, scale, name = archive.results_dir, archive.scale, experiment.name
+    here = figure_path(results_dir, scale, name, "json").exists()
+    if experiment.computed and not here:  # the same at every scale
+        for path in sorted(results_dir.glob(f"*/figures/{name}.json")):
+            if (data := read_figure_data(results_dir, path.parents[2].name, name)) is not None:
+                write_figure_data(results_dir, scale, data)
+    if experiment.computed or experiment.drawing is None or (here and not renewed):
+        return ""
+    folders = (run_folder(results_dir, scale, run) for run in {one.run_id for one in records})
+    if not all(folder.done.exists() for folder in folders):
+        return NOT_DRAWN
+    try:
+        export_figure_data(results_dir, scale, experiment, records)
+    except ResultsError as error:
+        if renewed:
+            raise
+        return f"not drawn: {error}"
+    return ""
+
+
 def build_section(
     experiment: Experiment,
     records: Sequence[Measurement],
     scale: str,
     figure: FigureView | None,
     comparisons: Mapping[CellKey, Comparison] | None = None,
+    undrawn: str = NOT_DRAWN,
 ) -> Section:
-    """Lay out one artefact from its figure and the arguments of :func:`build_table`."""
+    """Lay out one artefact from its figure, or why it has none, and build_table's arguments."""
     table = build_table(experiment, records, scale, comparisons)
     chosen, grids = chosen_records(experiment, records, scale), tuple(table_grids(table))
     shown = experiment.kind == "table"
@@ -312,25 +361,44 @@ def build_section(
         tuning_grid(experiment, records, scale),
         runs_grid(table, records),
     ]
+    folded = tuple(grid for grid in details if grid is not None)
     lacking = columns_without_value(table) if shown else []
     diverged = dict.fromkeys(record.run_id for record in records if record.diverged)
-    some = any(0 < cell.found < cell.wanted for row in table.rows for cell in row.cells)
+    cells = [
+        (f"{row.label}, {column.name}", cell)
+        for row in table.rows
+        for column, cell in zip(experiment.columns, row.cells, strict=True)
+    ]
+    some = any(0 < cell.found < cell.wanted for _, cell in cells)
+    collapsed = [place for place, cell in cells if COLLAPSED in cell.marks]
+    everywhere = all(EARLIER in cell.marks for _, cell in cells if cell.found)
     seeds = len(table.seeds)
     signs = [
         significance_note(table),
-        *(f"{mark} {one.reason}" for mark, one in marked_departures(experiment, scale)),
-        f"(n/{seeds}): n of the {seeds} seeds have been run." if some else "",
-        _earlier_note(records),
+        *(
+            f"{mark} {one.reason}"
+            for mark, one in marked_departures(experiment, scale)
+            if any(mark in cell.marks for _, cell in cells if cell.found)
+        ),
+        f"(n/{seeds}): n of the {seeds} seeds have been run by one version of the code."
+        if some
+        else "",
+        _earlier_note(table, records, everywhere),
         f"{DIVERGED} the training diverged: {', '.join(diverged)}." if diverged else "",
+        f"{COLLAPSED} a seed collapsed: it lies more than {COLLAPSE:g} points, and more than "
+        f"{COLLAPSE_RANGES:g} times the range of the others, below every other one "
+        f"({'; '.join(collapsed)})."
+        if collapsed
+        else "",
     ]
     notes = [
-        *experiment.notes,
-        *experiment.scales[scale].notes,
-        *tuning_remarks(experiment, records, scale),
         f"No value at this scale: {', '.join(lacking)}." if lacking else "",
+        *experiment.scales[scale].notes,
+        *experiment.notes,
+        *tuning_remarks(experiment, records, scale),
     ]
     if not shown:
-        state = "not drawn: the folders of its runs are not here"
+        state = undrawn
         if figure is not None:
             state = "drawn" if figure.svg else "no such example at this scale"
     else:
@@ -338,13 +406,15 @@ def build_section(
         state = f"{counted(table.provenance.runs, 'run')}, {len(table.columns_found)} of "
         state += f"{len(experiment.columns)} columns"
         state += f", {counted(missing, 'cell')} incomplete" if missing else ""
+    if everywhere:  # a note says so once
+        grids, folded = (tuple(one.without(EARLIER) for one in part) for part in (grids, folded))
     return Section(
         experiment=experiment,
         state=state,
         banner=scale_banner(scale),
         table=table,
         grids=grids if shown else (),
-        details=(*(() if shown else grids), *(grid for grid in details if grid is not None)),
+        details=(*(() if shown else grids), *folded),
         figure=figure,
         facts=(
             ("command", reproduce_command(experiment, scale)),
@@ -357,17 +427,21 @@ def build_section(
     )
 
 
-def _earlier_note(records: Sequence[Measurement]) -> str:
-    """Explain the mark of values from earlier code: its epochs, commits and settings."""
-    earlier = [record for record in records if record.earlier]
+def _earlier_note(table: Table, records: Sequence[Measurement], everywhere: bool) -> str:
+    """Explain which values are from earlier code: its epochs and settings; blank without any."""
+    shown = {run.run_id for row in table.rows for cell in row.cells for run in cell.runs}
+    earlier = [one for one in records if one.earlier and one.run_id in shown]
     if not earlier:
         return ""
-    code = SEPARATOR.join(sorted({f"epoch {one.epoch}, commit {one.commit}" for one in earlier}))
-    departs = dict.fromkeys(setting for one in earlier for setting in one.departs)
+    values = "Every value was" if everywhere else EARLIER
+    epochs = ", ".join(map(str, sorted({one.epoch for one in earlier})))
+    departs = dict.fromkeys(
+        item for one in earlier for item in one.departs if ".shown=" not in item
+    )
     settings = f"; settings then: {', '.join(departs)}" if departs else ""
     return (
-        f"{EARLIER} computed by an earlier version of the code ({code}{settings}); --fresh repeats "
-        "these runs."
+        f"{values} computed by an earlier version of the code (numeric epoch {epochs}{settings}); "
+        "--fresh repeats these runs."
     )
 
 

@@ -1,6 +1,6 @@
 """Grids of text, the form of tables that every renderer draws."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, groupby, pairwise
 from typing import Literal
@@ -66,6 +66,16 @@ class Grid:
         """Return whether any column belongs to a group."""
         return any(column.group for column in self.columns)
 
+    def without(self, mark: str) -> "Grid":
+        """Return the grid without a mark in its texts."""
+        return replace(
+            self,
+            rows=tuple(
+                replace(row, texts=tuple(text.replace(mark, "") for text in row.texts))
+                for row in self.rows
+            ),
+        )
+
     def of_columns(self, places: Sequence[int]) -> "Grid":
         """Return the grid of the columns at these positions."""
         rows = [
@@ -116,6 +126,15 @@ class Grid:
     def wide(self) -> bool:
         """Return whether there are so many columns that the grid is drawn smaller."""
         return len(self.columns) > WIDE
+
+
+def linked_runs(grids: Iterable[Grid]) -> Iterator[tuple[str, CellRunLink]]:
+    """Yield the runs behind the values, each with the labels of its row."""
+    for grid in grids:
+        labels = sum(column.role == "label" for column in grid.columns)
+        for row in grid.rows:
+            for run in (run for runs in row.runs.values() for run in runs):
+                yield " / ".join(row.texts[:labels]), run
 
 
 def table_grids(table: Table) -> list[Grid]:

@@ -33,6 +33,7 @@ _ESCAPES = {
     "§": r"\S{}",
     "†": r"\dag{}",
     "‡": r"\ddag{}",
+    "¶": r"\P{}",
     "…": r"\dots{}",
     **{
         mark: rf"\textsuperscript{{{letter}}}"

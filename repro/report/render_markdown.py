@@ -1,7 +1,7 @@
 """Markdown (GitHub flavour): tables of one artefact, and the whole report."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from markupsafe import escape
@@ -9,7 +9,9 @@ from markupsafe import escape
 from repro.report.claims import GENERATED, METHOD
 from repro.report.document import Document, Section
 from repro.report.grid import Grid
+from repro.report.margins import verdict_word
 from repro.report.provenance import GENERATED_SCALE
+from repro.report.sweeps import SweepView
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!$])")
 _CLAIM_COLUMNS = ("verdict", "claim", "place", "measured", "certainty", "artefact")
@@ -47,6 +49,7 @@ def markdown_report(document: Document, folder: Path) -> str:
 
     parts = [f"# Results, {escape_markdown(document.scale)} scale"]
     parts += [f"> {escape_markdown(document.banner)}"] if document.banner else []
+    parts += _sweeps("Sweeps", document.new_sweeps, drawn)
     parts += _claims(document) if document.claims else []
     headings = {
         one.anchor: escape_markdown(f"{one.title} ({one.paper}, {one.place})")
@@ -63,14 +66,8 @@ def markdown_report(document: Document, folder: Path) -> str:
             parts += [drawn(figure.svg, figure.description)] if figure.svg is not None else []
             parts.append(" ".join(escape_markdown(line) for line in figure.lines))
         parts += _body(section)
-    parts += ["## Sweeps"] if document.sweeps else []
-    for view in document.sweeps:
-        parts.append(f"### {escape_markdown(view.sweep.name)}")
-        parts.append(f"`{view.sweep.command}` ({view.state})")
-        parts += [drawn(view.svg, view.description)] if view.svg is not None else []
-        parts += [markdown_grid(grid) for grid in view.grids]
-        parts.append("\n".join(f"- {escape_markdown(note)}" for note in view.notes))
-        parts += [_folded(grid) for grid in view.details]
+    old = [view for view in document.sweeps if view not in document.new_sweeps]
+    parts += _sweeps("Earlier sweeps" if document.new_sweeps else "Sweeps", old, drawn)
     lines = []
     for absent in document.absent:
         text = escape_markdown(f"{absent.name}: {absent.title}: {absent.reason}")
@@ -79,24 +76,49 @@ def markdown_report(document: Document, folder: Path) -> str:
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
+def _sweeps(title: str, views: Sequence[SweepView], drawn: Callable[[Path, str], str]) -> list[str]:
+    parts = [f"## {title}"] if views else []
+    for view in views:
+        parts.append(f"### {escape_markdown(view.sweep.name)}")
+        parts.append(f"`{view.sweep.command}` ({view.state})")
+        parts += [drawn(view.svg, view.description)] if view.svg is not None else []
+        parts += [markdown_grid(grid) for grid in view.grids]
+        best = [f"Best run: {' '.join(view.best)}."] if view.best else []
+        parts.append("\n".join(f"- {escape_markdown(note)}" for note in (*best, *view.notes)))
+        parts += [_folded(grid.title, markdown_grid(grid)) for grid in view.details]
+    return parts
+
+
 def _claims(document: Document) -> list[str]:
     """Format the verdicts on the claims of each paper; unmeasured claims share one line."""
     linked = {section.anchor for section in document.sections}
-    parts = ["## Claims of the papers"]
-    parts += [f"> {GENERATED}"] if document.scale == GENERATED_SCALE else []
+    parts, generated = ["## Claims of the papers"], document.scale == GENERATED_SCALE
+    parts += [f"> {GENERATED}"] if generated else []
     for paper in document.claims:
         parts += [f"### {escape_markdown(paper.paper)}: {escape_markdown(paper.summary)}"]
         lines = [_line(_CLAIM_COLUMNS), _join([":---"] * len(_CLAIM_COLUMNS))]
         for row in paper.measured:
             claim, artefact = row.claim, row.experiment
-            texts = (claim.text, claim.place, row.evidence, row.certainty, artefact.name)
+            reading = f" Our reading: {claim.reading}" if claim.reading else ""
+            texts = (
+                f"{claim.text}{reading}",
+                claim.place,
+                row.evidence,
+                row.certainty,
+                artefact.short_place,
+            )
             *words, name = (escape_markdown(text) for text in texts)
             link = f"[{name}](#{artefact.anchor})" if artefact.anchor in linked else name
-            lines.append(_join([f"**{escape_markdown(row.verdict.value)}**", *words, link]))
+            lines.append(
+                _join(
+                    [f"**{escape_markdown(verdict_word(row.verdict, generated))}**", *words, link]
+                )
+            )
         parts += ["\n".join(lines)] if paper.measured else []
         if paper.unmeasured:
             unmeasured = " · ".join(
-                f"{one.claim.text} ({one.claim.place})" for one in paper.unmeasured
+                f"{one.text} ({one.place}) {one.as_published or ''}".rstrip()
+                for one in (judged.claim for judged in paper.unmeasured)
             )
             parts += [f"Not measured at this scale: {escape_markdown(unmeasured)}"]
     return [*parts, escape_markdown(METHOD), "## Contents"]
@@ -107,16 +129,18 @@ def _body(section: Section) -> list[str]:
     parts = [f"> {escape_markdown(section.banner)}"] if section.banner else []
     for grid in section.grids:
         parts += [f"**{escape_markdown(grid.title)}**", markdown_grid(grid)]
-    notes = [f"- {escape_markdown(note)}" for note in (*section.signs, *section.notes)]
-    parts += ["\n".join(notes), "\n".join(facts)]
-    parts += [_folded(grid) for grid in section.details]
+    notes, folded = (
+        "\n".join(f"- {escape_markdown(note)}" for note in part) for part in section.remarks
+    )
+    parts += [notes, _folded("about this table", f"{folded}\n") if folded else ""]
+    parts.append("\n".join(facts))
+    parts += [_folded(grid.title, markdown_grid(grid)) for grid in section.details]
     return [part for part in parts if part]
 
 
-def _folded(grid: Grid) -> str:
+def _folded(title: str, text: str) -> str:
     # Markdown's backslash escapes have no effect inside an HTML element.
-    summary = escape(" ".join(grid.title.split()))
-    return f"<details><summary>{summary}</summary>\n\n{markdown_grid(grid)}\n</details>"
+    return f"<details><summary>{escape(' '.join(title.split()))}</summary>\n\n{text}\n</details>"
 
 
 def _line(texts: Sequence[str]) -> str:

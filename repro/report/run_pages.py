@@ -1,26 +1,27 @@
-"""Content of the pages of runs: settings, curves, metrics, examples."""
+"""Content of the pages of runs: settings, curves and metrics, but no text of a corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from typing import Any
 
 from repro.checksums import DamagedFileError
 from repro.evaluation.metrics import metric_of
 from repro.report.cell import number_text
 from repro.results import Record, RunFolder
 
-EXAMPLES = 5
-"""Number of lines that a page shows of each file of predictions."""
 WIDTH, HEIGHT, MARGIN = 260.0, 90.0, 6.0
+_TEXTS = "shown"
+"""Setting whose value are sentences of a corpus."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Values of a quantity during training, and the points of its SVG polyline."""
+    """Values of a quantity during training, points of a polyline, first and last update."""
 
     name: str
     points: str
     values: tuple[float, ...]
+    steps: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,18 @@ class RunPage:
         metrics: name, value and signature of each metric.
         artefacts: anchors and names of the artefacts whose tables the run fills.
         curves: training curves; empty if the run's folder is absent.
-        examples: names of files of predictions, with their first lines.
     """
 
     record: Record
     metrics: tuple[tuple[str, str, str], ...]
     artefacts: tuple[tuple[str, str], ...]
     curves: tuple[Curve, ...]
-    examples: tuple[tuple[str, str], ...]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Configuration with dotted keys."""
+        items = self.record.settings.items()
+        return {key: value for key, value in items if key.split(".")[-1] != _TEXTS}
 
 
 def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:
@@ -76,9 +81,5 @@ def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, s
             f"{MARGIN + (x - first) * across:.1f},{HEIGHT - MARGIN - (y - low) * up:.1f}"
             for x, y in series
         )
-        curves.append(Curve(name, points, values))
-    examples = []
-    for path in sorted(path for path in folder.predictions.glob("*") if path.is_file()):
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            examples.append((path.name, "".join(islice(lines, EXAMPLES)).rstrip()))
-    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves), tuple(examples))
+        curves.append(Curve(name, points, values, (first, last)))
+    return RunPage(record, tuple(metrics), tuple(artefacts), tuple(curves))

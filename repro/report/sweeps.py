@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from repro.config.planning import PlannedRun
 from repro.evaluation.metrics import METRICS, metric_of
-from repro.report.cell import Cell
+from repro.report.cell import Cell, CellRunLink, run_link
 from repro.report.figures.canvas import INK, Canvas, drawable, plain_axes, plain_style
 from repro.report.figures.curves import draw_band, metric_label
 from repro.report.figures.styles import SERIES
@@ -21,17 +21,20 @@ from repro.report.significance import TEST_TITLES, Comparer, comparison_texts
 from repro.results import Archive, CellRun, Measurement, Record, atomic_write_text
 from repro.results.sweeps import SEED, Sweep, sweep_path
 
-BEST = "▲"
 _CURVE, _HEIGHT, _HEAT_CELL = 5.2, 3.4, 0.85
 
 
 @dataclass(frozen=True)
 class Point:
-    """Combination of values of the swept keys, with its runs in order of seed and its cell."""
+    """Combination of values of the swept keys, with its runs in order of seed and its cell.
+
+    ``best`` says whether no other combination has a better mean.
+    """
 
     values: tuple[str, ...]
     records: tuple[Record, ...]
     cell: Cell
+    best: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class SweepView:
         svg: file of the drawing; None if the axes cannot be drawn.
         description: alternative text of the drawing.
         notes: explanations of the metric and the marks.
+        finished: end of the last run, ISO 8601; blank if unknown.
+        best: the run with the best value, None if there is none.
     """
 
     sweep: Sweep
@@ -55,6 +60,8 @@ class SweepView:
     svg: Path | None
     description: str
     notes: tuple[str, ...]
+    finished: str = ""
+    best: CellRunLink | None = None
 
 
 def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
@@ -89,6 +96,12 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
     if tests:
         title = f"differences from {_label(sweep, points[0])}, paired tests"
         details.append(plain_grid(title, sweep.keys, TEST_TITLES, tests))
+    found = [
+        (value, run._replace(label=f"{_label(sweep, point)}, {run.label}"))
+        for point in points
+        for value, run in zip(point.cell.values, point.cell.runs, strict=True)
+    ]
+    pick = min if metric_of(metric).higher_is_better is False else max
     seeds = len(sweep.axes.get(SEED, [""]))
     spread = f"; mean ± sample standard deviation over {seeds} seeds" if seeds > 1 else ""
     return SweepView(
@@ -99,9 +112,11 @@ def sweep_view(archive: Archive, comparer: Comparer, sweep: Sweep) -> SweepView:
         svg=svg,
         description=description,
         notes=(
-            f"{metric}{spread}. {BEST} best; * differs from the first combination "
+            f"{metric}{spread}. Bold: best; * differs from the first combination "
             f"({_label(sweep, points[0])}): p < 0.05 by both paired tests.",
         ),
+        finished=max(record.finished for record in records.values()),
+        best=pick(found)[1] if found else None,
     )
 
 
@@ -140,6 +155,7 @@ def _points(
             wanted=wanted,
             digits=metric_of(metric).digits,
             comparison=comparison,
+            runs=tuple(run_link(one, one.metrics[metric], metric) for one in measured),
         )
         points.append(Point(values, tuple(runs), cell))
     means = [point.cell.mean for point in points if point.cell.mean is not None]
@@ -147,10 +163,7 @@ def _points(
     if higher is None or not means:
         return points
     best = max(means) if higher else min(means)
-    marks = [BEST if point.cell.mean == best else "" for point in points]
-    return [
-        replace(p, cell=replace(p.cell, marks=mark)) for p, mark in zip(points, marks, strict=True)
-    ]
+    return [replace(point, best=point.cell.mean == best) for point in points]
 
 
 def measurement_of(record: Record, metric: str) -> Measurement:
@@ -160,17 +173,24 @@ def measurement_of(record: Record, metric: str) -> Measurement:
 
 
 def _pivot(sweep: Sweep, points: Sequence[Point], metric: str) -> Grid:
-    """Build a grid whose columns are the values of the last key, and rows those of the others."""
-    *keys, last = sweep.keys or [""]
-    if not keys:
-        rows = [(*point.values, point.cell.text) for point in points]
-        return plain_grid(metric, sweep.keys, [metric], rows)
-    found: dict[tuple[str, ...], list[str]] = {}
+    """Build a grid with a column for each value of the last key if there are several keys."""
+    wide = len(sweep.keys) > 1
+    labels = sweep.keys[:-1] if wide else sweep.keys
+    groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
-        found.setdefault(point.values[:-1], []).append(point.cell.text)
-    columns = [GridColumn(key, "label") for key in keys]
-    columns += [GridColumn(value, "measured", last) for value in sweep.axes[last]]
-    return Grid(metric, tuple(columns), block_rows([(*k, *v) for k, v in found.items()]))
+        groups.setdefault(point.values[: len(labels)], []).append(point)
+    titles = [GridColumn(metric, "measured")]
+    if wide:
+        last = sweep.keys[-1]
+        titles = [GridColumn(value, "measured", last) for value in sweep.axes[last]]
+    plain = block_rows([(*k, *(p.cell.text for p in group)) for k, group in groups.items()])
+    rows = []
+    for row, group in zip(plain, groups.values(), strict=True):
+        cells = dict(enumerate(group, len(labels)))
+        best = frozenset(place for place, point in cells.items() if point.best)
+        runs = {place: point.cell.runs for place, point in cells.items()}
+        rows.append(replace(row, best=best, runs=runs))
+    return Grid(metric, (*(GridColumn(key, "label") for key in labels), *titles), tuple(rows))
 
 
 def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
@@ -185,7 +205,6 @@ def _metrics_grid(keys: Sequence[str], points: Sequence[Point]) -> Grid:
                 values=tuple(r.metrics[name] for r in point.records if name in r.metrics),
                 digits=metric_of(name).digits,
                 comparison=None,
-                marks="",
             )
             for name in names
         )

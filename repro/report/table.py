@@ -7,11 +7,12 @@ from math import ceil, log10
 
 from repro.config.experiment import ROW_SEPARATOR, Column, Departure, Experiment
 from repro.evaluation.metrics import best_value, metric_of
-from repro.report.cell import BLANK, Cell, CellRunLink, measured, number_text
+from repro.report.cell import BLANK, Cell, collapsed, measured, run_link
 from repro.report.provenance import FULL_SCALE, Provenance, provenance_of
 from repro.results import Comparison, Measurement, ResultsError
 
 CellKey = tuple[str, str, str]
+Version = tuple[int | str, ...]
 RATIO_DIGITS = 2
 MOST_DIGITS = 4
 MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰ"
@@ -20,6 +21,8 @@ EARLIER = "†"
 """Mark of values that an earlier version of the code or protocol computed."""
 DIVERGED = "‡"
 """Mark of values of runs whose training diverged."""
+COLLAPSED = "¶"
+"""Mark of means over seeds of which one collapsed."""
 
 
 @dataclass(frozen=True)
@@ -192,22 +195,19 @@ def cell_of(
     seeds = experiment.seeds_at(scale, column.name)
     complete = 1 if column.aggregate == "ensemble" else len(seeds)
     runs_here = any(column.name == one.name for one in experiment.columns_at(scale))
-    found, digits = measured(records, column, seeds), metric_of(metric).digits
+    found, declared = measured(records, column, seeds), metric_of(metric)
+    values = tuple(one.value for one in found)
+    # Speeds vary with the load of the machine.
+    points = declared.higher_is_better and not metric.startswith("train/")
     return Cell(
-        values=tuple(one.value for one in found),
+        values=values,
         wanted=complete if runs_here else 0,
-        digits=digits,
+        digits=declared.digits,
         comparable=scale == FULL_SCALE,
-        marks=EARLIER * any(one.earlier for one in records)
-        + DIVERGED * any(one.diverged for one in found),
-        runs=tuple(
-            CellRunLink(
-                one.kind if one.seed is None else f"seed {one.seed}",
-                number_text(one.value, digits),
-                one.run_id,
-            )
-            for one in found
-        ),
+        marks=EARLIER * any(one.earlier for one in found)
+        + DIVERGED * any(one.diverged for one in found)
+        + COLLAPSED * bool(points and collapsed(values)),
+        runs=tuple(run_link(one, one.value, metric) for one in found),
     )
 
 
@@ -223,21 +223,32 @@ def marked_departures(experiment: Experiment, scale: str) -> list[tuple[str, Dep
 def chosen_records(
     experiment: Experiment, records: Sequence[Measurement], scale: str
 ) -> list[Measurement]:
-    """Select, per row and column, the records of the tuned value that is best for the first seed.
+    """Select the records that each row and column shows.
 
-    Records of rows that are not tuned are all kept.
+    Of a row that is tuned these are the records of the value that is best for the first seed. Of
+    runs with different numeric epochs or changed defaults, only those of the newest epoch remain:
+    a spread over seeds compares runs of one version.
     """
-    tune = experiment.tune
-    if tune is None:
-        return list(records)
-    measured = tuning_values(experiment, records, scale)
-    chosen = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
-    return [
-        one
-        for one in records
-        if experiment.tuning_of(one.row) is None
-        or (one.tuned is not None and one.tuned == chosen.get((one.row, one.column)))
-    ]
+    chosen = list(records)
+    if (tune := experiment.tune) is not None:
+        measured = tuning_values(experiment, records, scale)
+        best = {cell: best_value(found, tune.metric) for cell, found in measured.items()}
+        chosen = [
+            one
+            for one in records
+            if experiment.tuning_of(one.row) is None
+            or (one.tuned is not None and one.tuned == best.get((one.row, one.column)))
+        ]
+    newest: dict[tuple[str, str, str], Version] = {}
+    for one in chosen:
+        cell = one.row, one.column, one.kind
+        newest[cell] = max(newest.get(cell, version_of(one)), version_of(one))
+    return [one for one in chosen if version_of(one) == newest[one.row, one.column, one.kind]]
+
+
+def version_of(run: Measurement) -> Version:
+    """Return the numeric epoch and the changed defaults of a run; of newer runs it is larger."""
+    return run.epoch, -len(run.departs), *run.departs
 
 
 def tuning_values(

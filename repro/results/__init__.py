@@ -23,6 +23,7 @@ from repro.results.store import (
     list_runs,
     publish,
     read_records,
+    recent_runs,
     run_folder,
 )
 
@@ -49,6 +50,7 @@ __all__ = [
     "read_comparisons",
     "read_record",
     "read_records",
+    "recent_runs",
     "record_path",
     "require_writable",
     "run_folder",

@@ -12,10 +12,8 @@ from repro.results.store import read_records
 if TYPE_CHECKING:
     import pandas as pd
 
-PROVENANCE = (
-    "run_id", "kind", "corpus", "fingerprint", "epoch", "commit", "device", "versions",
-    "wall_time", "finished", "command",
-)  # fmt: skip
+FIRST = ("scale", "mapping", "loss", "seed")
+"""Groups of settings that a reader looks at first."""
 
 
 def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.DataFrame":
@@ -34,16 +32,23 @@ def load(folder: Path | str | None = None, scale: str | None = None) -> "pd.Data
         ResultsError: a record is malformed.
     """
     root = Path(folder) if folder is not None else default_results_dir()
-    found = sorted(path.parent.name for path in root.glob("*/records"))
-    scales = found if scale is None else [scale]
-    return frame_of([record for one in scales for record in read_records(root, one)])
+    return frame_of(all_records(root) if scale is None else read_records(root, scale))
+
+
+def all_records(folder: Path) -> list[Record]:
+    """Read the records of every scale."""
+    scales = sorted({path.parent.name for path in folder.glob("*/r*s") if path.is_dir()})
+    return [record for scale in scales for record in read_records(folder, scale)]
 
 
 def frame_of(records: Sequence[Record]) -> "pd.DataFrame":
     """Build a data frame with one row per record; see :func:`load`."""
     import pandas as pd
 
-    known = (*PROVENANCE, "scale")
+    known = (
+        "run_id", "kind", "corpus", "fingerprint", "epoch", "commit", "device", "versions",
+        "wall_time", "finished", "command", "scale",
+    )  # fmt: skip
     rows = [
         {name: getattr(one, name) for name in known}
         | one.settings
@@ -60,8 +65,7 @@ def find_record(folder: Path, prefix: str) -> Record:
     Raises:
         ResultsError: no run, or more than one, has this prefix.
     """
-    scales = sorted({path.parent.name for path in folder.glob("*/r*s") if path.is_dir()})
-    found = [r for s in scales for r in read_records(folder, s) if r.run_id.startswith(prefix)]
+    found = [one for one in all_records(folder) if one.run_id.startswith(prefix)]
     if len(found) != 1:
         names = ", ".join(f"{one.scale}/{one.run_id}" for one in found)
         raise ResultsError(f"{len(found)} runs below {folder} begin with {prefix!r}: {names}")
@@ -76,39 +80,53 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     """
     for item in filters:
         key, equals, values = item.partition("=")
-        column = f"{key}.name" if f"{key}.name" in frame else key
+        column = key if key in frame else f"{key}.name"
         if not equals or column not in frame:
             raise ResultsError(
                 f"no run has a setting {key!r}; expected KEY=VALUE, as mapping.alpha=1.5"
             )
         wanted = values.split(",")
-        frame = frame[[_text(value) in wanted for value in frame[column]]]
+        frame = frame[[text_of(value) in wanted for value in frame[column]]]
     return frame
 
 
-def varying(frame: "pd.DataFrame") -> list[str]:
-    """Return the names of the settings in which the rows differ."""
-    known = [c for c in frame.columns if "/" not in c and c not in PROVENANCE]
-    return [name for name in known if frame[name].map(_text).nunique(dropna=False) > 1]
+def varying(records: Sequence[Record]) -> list[str]:
+    """Return the names of the settings with several values among the runs that have them.
+
+    A run lacks a setting if another choice of its group, or an earlier version, did not have it.
+    Those of :data:`FIRST` come first.
+    """
+    values: dict[str, set[str]] = {}
+    for one in records:
+        for name, value in (one.settings | {"seed": one.seed, "scale": one.scale}).items():
+            values.setdefault(name, set()).add(text_of(value))
+    names = [name for name, found in values.items() if len(found) > 1 and name != "scale.name"]
+    order = (*FIRST, *(name.partition(".")[0] for name in names))
+    return sorted(names, key=lambda name: order.index(name.partition(".")[0]))
 
 
 def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.DataFrame":
     """Aggregate a metric by settings: mean, sample standard deviation and number of runs.
 
+    Runs without the metric are left out; runs of several scales or corpora are kept apart.
+
     Raises:
         ResultsError: no run has such a key or metric.
     """
-    columns = [f"{key}.name" if f"{key}.name" in frame else key for key in keys]
-    for name in (*columns, metric):
-        if name not in frame:
+    for name in (*keys, metric):
+        if not {name, f"{name}.name"} & {*frame.columns}:
             raise ResultsError(f"no run has {name!r}")
-    return frame.groupby(columns, dropna=False)[metric].agg(["mean", "std", "count"]).reset_index()
+    columns = [key if key in frame else f"{key}.name" for key in keys]
+    frame = frame.dropna(subset=[metric])
+    apart = [name for name in ("scale", "corpus") if frame[name].nunique() > 1]
+    groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
+    return groups[metric].agg(["mean", "std", "count"]).reset_index()
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """Format a setting as it is typed in a filter; 1.0 becomes 1, which is equivalent."""
-    if isinstance(value, bool):
-        return str(value).lower()
+    if isinstance(value, bool) or value is None:
+        return {None: "null", True: "true", False: "false"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

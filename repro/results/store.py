@@ -52,6 +52,7 @@ class RunFolder:
         self.progress = path / "progress.json"
         self.model = path / "model.safetensors"
         self.training = path / "training.json"
+        self.preparation = path / "preparation.json"
         self.predictions = path / "predictions"
         self.hypotheses = path / "hypotheses.jsonl"
         self.attention = path / "attention.jsonl"
@@ -187,6 +188,15 @@ class RunFolder:
         self._verified(self.training)
         return files.read_object(self.training) if self.training.exists() else {}
 
+    def write_preparation(self, preparation: Mapping[str, Any]) -> None:
+        """Write what turns new inputs into ids, as JSON values."""
+        atomic_write_json(self.preparation, dict(preparation))
+
+    def read_preparation(self) -> dict[str, Any] | None:
+        """Read the output of :meth:`write_preparation`; None if the run wrote none."""
+        path = self._verified(self.preparation)
+        return files.read_object(path) if path.exists() else None
+
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Append the row of an epoch or a validation and flush it to disk."""
         sidecar(self.history).unlink(missing_ok=True)  # the checksum becomes stale
@@ -277,14 +287,19 @@ def list_runs(results_dir: Path, scale: str) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(root.glob("*")) if path.is_dir()]
 
 
+def recent_runs(results_dir: Path) -> list[RunFolder]:
+    """List the runs of every scale, those that were changed last first."""
+    folders = [path for path in results_dir.glob("*/runs/*") if path.is_dir()]
+    return [RunFolder(p) for p in sorted(folders, key=lambda p: p.stat().st_mtime, reverse=True)]
+
+
 def find_run(results_dir: Path, run_id_prefix: str) -> RunFolder:
     """Find a run folder, at any scale, by its name or a prefix of it.
 
     Raises:
         ResultsError: no run, or more than one, matches.
     """
-    folders = [path for path in sorted(results_dir.glob("*/runs/*")) if path.is_dir()]
-    found = [RunFolder(path) for path in folders if path.name.startswith(run_id_prefix)]
+    found = [one for one in recent_runs(results_dir) if one.run_id.startswith(run_id_prefix)]
     exact = [folder for folder in found if folder.run_id == run_id_prefix]
     found = exact or found
     if not found:

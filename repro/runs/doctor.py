@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from repro.config.errors import EXTRAS, install
 from repro.data.corpora import declared_corpora
 from repro.mappings.kernels import dispatch, selfcheck
 from repro.results import ResultsError, require_writable
@@ -78,21 +79,17 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     if torch.cuda.is_available():
         yield Finding("ok", "CUDA", describe_device(torch.device("cuda")))
     elif shutil.which("nvidia-smi"):
-        advice = "install a build of torch for CUDA: make install TORCH='torch==...' (README.md)"
+        advice = "install a build of torch for CUDA (https://pytorch.org/get-started/locally)"
         yield Finding("broken", "CUDA", "a GPU, but torch does not see it", advice)
     else:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
     yield Finding("ok", "kernels", f"REPRO_KERNELS={dispatch.MODE}; {_selfchecks()}")
-    for name, package, use in (
-        ("Triton", "triton", "kernels on GPUs: pip install '.[gpu]'"),
-        ("submitit", "submitit", "hydra/launcher=slurm: pip install '.[slurm]'"),
-        ("joblib", "hydra-joblib-launcher", "hydra/launcher=joblib: pip install '.[parallel]'"),
-        ("Optuna", "hydra-optuna-sweeper", "hydra/sweeper=optuna: pip install '.[optuna]'"),
-    ):
+    for extra, (distribution, use) in EXTRAS.items():
         try:
-            yield Finding("ok", name, version(package))
+            yield Finding("ok", extra, f"{distribution} {version(distribution)}")
         except PackageNotFoundError:
-            yield Finding("missing", name, "not installed", f"needed for {use}")
+            advice = f"needed for {use}: {install(extra)}"
+            yield Finding("missing", extra, f"{distribution} is not installed", advice)
     # Compiled kernels are kept between processes only if the folder is writable.
     chosen, spec = os.environ.get("NUMBA_CACHE_DIR"), find_spec("repro")
     assert spec is not None

@@ -43,7 +43,7 @@ from repro.runs.environment import (
     source_commit,
 )
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
-from repro.tasks import CorpusIdentity, EnsembleEvaluation, Task, task_spec
+from repro.tasks import CorpusIdentity, EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
@@ -247,9 +247,12 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
     distributed.same("weights")
+    if isinstance(task, Predictor):
+        folder.write_preparation(task.preparation())
     with enough_memory(config, "decoding", "task", "model"):
         scores = evaluate_best(task, folder)
-    scores |= {f"train/{name}": value for name, value in progress.speeds().items()}
+    recorded = progress.speeds() | progress.trends()
+    scores |= {f"train/{name}": value for name, value in recorded.items()}
     seconds = progress.seconds + time.monotonic() - started
     lock.check()
     finish(run, scores, environment, seconds, {"best_epoch": progress.best_epoch})

@@ -143,18 +143,8 @@ def launch(
 
 
 def backend_of(name: str) -> Backend:
-    """Return the backend of a launcher of the suite.
-
-    Raises:
-        ConfigError: a package that it needs is not installed.
-    """
-    try:
-        # Imported only when used: libraries may be missing.
-        found: Backend = import_module(f"repro.runs.{name}").BACKEND
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"hydra/launcher={name}: the package {error.name} is not installed"
-        ) from error
+    """Return the backend of a launcher of the suite."""
+    found: Backend = import_module(f"repro.runs.{name}").BACKEND
     return found
 
 

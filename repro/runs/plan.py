@@ -1,18 +1,30 @@
 """Plan of a reproduction: runs to do and done, time, disk space and missing data."""
 
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
 from repro.config.compose import compose_run
 from repro.config.experiment import load_experiment
-from repro.config.identity import flattened, settings
+from repro.config.identity import flattened, settings, training_id
 from repro.config.planning import plan_runs
 from repro.config.schema import RunConfig
 from repro.data.errors import DataError
-from repro.results import Archive, runs_dir
+from repro.errors import UserError
+from repro.results import Archive, RunFolder, list_runs, runs_dir
 from repro.runs.environment import choose_device, describe_device
+from repro.runs.reproduce import finished
 from repro.tasks import task_spec
+
+LEAST_MINUTES = {
+    "morphology": 5.1, "nmt": 9.9, "summarization": 10.6, "nli_alignment": 5.0, "snli": 1.5,
+    "parsing": 0.7,
+}  # fmt: skip
+"""Median minutes of a run at small scale on one thread of a CPU (docs/costs.md), by task: a lower
+bound at full scale."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +35,13 @@ class ArtefactPlan:
         name: ``<paper>/<artefact>``.
         done: number of its runs that are recorded.
         todo: configurations of the others; those that a tuned setting may add are not known yet.
+        reasons: why they are to do, with the number of runs.
     """
 
     name: str
     done: int
     todo: tuple[RunConfig, ...]
+    reasons: Counter[str]
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,14 @@ class Estimate:
     """Estimated cost of some runs.
 
     Attributes:
-        seconds: time of the runs one after the other, without those in ``unknown``.
+        trained: number of runs to train; the others take over the weights of another run.
+        seconds: time of the runs one after the other; a lower bound if some are ``unknown``.
         unknown: number of runs that no recorded run resembles.
         bytes: disk space of the run folders; None if no folder of such a run exists.
         missing: one message for each corpus that was not found, with the way to get it.
     """
 
+    trained: int
     seconds: float
     unknown: int
     bytes: int | None
@@ -50,7 +66,7 @@ class Estimate:
 def plan(
     names: Sequence[str], scale: str, extra: Sequence[str], fresh: bool = False
 ) -> tuple[list[ArtefactPlan], Estimate]:
-    """Plan artefacts, without starting a run or writing a file.
+    """Plan artefacts, without starting a run or generating a corpus.
 
     Args:
         names: artefacts, each as ``<paper>/<artefact>``.
@@ -64,30 +80,56 @@ def plan(
     Raises:
         ConfigError: no such artefact or scale, or a setting is refused.
     """
-    archive: Archive | None = None
+    planned = {name: [*dict.fromkeys(plan_runs(load_experiment(name), scale))] for name in names}
+    composed = cache(lambda overrides: compose_run([*overrides, *extra]))  # artefacts share runs
+    first = next((run.overrides for runs in planned.values() for run in runs), (f"scale={scale}",))
+    changes = dict.fromkeys(names, extra)
+    archive, any_version = (
+        Archive(composed(first).results_path, scale, changes, only) for only in (fresh, False)
+    )
+    whole = cache(lambda path: RunFolder(path).status == "done")
     plans, every = [], dict[str, RunConfig]()
-    for name in names:
-        runs = list(dict.fromkeys(plan_runs(load_experiment(name), scale)))
-        configs = {run: compose_run([*run.overrides, *extra]) for run in runs}
-        if archive is None and configs:
-            root = next(iter(configs.values())).results_path
-            archive = Archive(root, scale, dict.fromkeys(names, extra), fresh)
-        todo = {
-            str(settings(config)): config
-            for run, config in configs.items()
-            if archive is not None and archive.find(run) is None
-        }
-        total = len({str(settings(config)) for config in configs.values()})
-        plans.append(ArtefactPlan(name, total - len(todo), tuple(todo.values())))
+    for name, runs in planned.items():
+        done, todo, reasons = set[str](), dict[str, RunConfig](), dict[str, str]()
+        for run in runs:
+            if (found := finished(archive, run, whole)) is not None:
+                done.add(found.record.run_id)
+                continue
+            config = composed(run.overrides)
+            key = str(settings(config))
+            todo[key] = config
+            if archive.find(run) is not None:
+                reasons[key] = "without a complete folder"
+            else:
+                earlier = fresh and any_version.find(run) is not None
+                reasons[key] = "of an earlier version" if earlier else "new"
+        plans.append(ArtefactPlan(name, len(done), (*todo.values(),), Counter(reasons.values())))
         every |= todo
     return plans, _estimate(list(every.values()), archive)
 
 
-def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
-    # Time: the median over runs on this kind of device that share most settings with each run.
-    known = list[float]()
-    runs = [] if archive is None else [one for one in archive.records if one.kind == "run"]
+def _estimate(todo: Sequence[RunConfig], archive: Archive) -> Estimate:
+    # Each corpus is looked for once.
+    corpora, missing, trainings = dict[str, str](), list[str](), list[str]()
     for config in todo:
+        spec, corpus = task_spec(config.task.name), f"{config.task.name} {config.data}"
+        if corpus not in corpora:
+            corpora[corpus] = ""
+            try:
+                if not config.data.generated or config.corpus_path.exists():
+                    corpora[corpus] = spec.identify(config).fingerprint
+            except DataError as error:
+                missing.append(str(error))
+        trainings.append(training_id(config, corpora[corpus], spec.unread_in_training))
+    trained = set[object]()
+    for folder in list_runs(archive.results_dir, archive.scale) if todo else ():
+        with suppress(UserError):  # damaged, or not trained to the end
+            trained.add(folder.model.exists() and folder.read_training().get("training"))
+    new = {training for training in trainings if training not in trained}
+    # Time: the median over runs on this kind of device that share most settings with each run.
+    seconds, unknown = 0.0, 0
+    runs = [one for one in archive.records if one.kind == "run"]
+    for config, training in zip(todo, trainings, strict=True):
         device = _model(describe_device(choose_device(config.hardware)))
         mine, alike = flattened(settings(config)), dict[int, list[float]]()
         for run in runs:
@@ -95,31 +137,22 @@ def _estimate(todo: Sequence[RunConfig], archive: Archive | None) -> Estimate:
             if _model(run.device) == device and other["task.name"] == mine["task.name"]:
                 equal = sum(other.get(key) == mine[key] for key in mine if key != "seed")
                 alike.setdefault(equal, []).append(run.wall_time)
+        unknown += not alike
         if alike:
-            known.append(median(alike[max(alike)]))
+            seconds += median(alike[max(alike)])
+        elif archive.scale != "demo" and training in new:
+            seconds += 60 * LEAST_MINUTES.get(config.task.name, 0)
     # Disk space: the median size of the run folders of each task.
-    size = None
-    if archive is not None and todo:
-        root, sizes = runs_dir(archive.results_dir, archive.scale), dict[str, list[int]]()
-        for record in archive.records:
-            files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
-            if files:
-                task = record.settings["task.name"]
-                sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
-        if all(config.task.name in sizes for config in todo):
-            size = round(sum(median(sizes[config.task.name]) for config in todo))
-    # Each corpus is looked for once.
-    missing: dict[str, str] = {}
-    for config in todo:
-        corpus = f"{config.task.name} {config.data}"
-        if corpus not in missing:
-            try:
-                task_spec(config.task.name).identify(config)
-                missing[corpus] = ""
-            except DataError as error:
-                missing[corpus] = str(error)
-    messages = tuple(dict.fromkeys(text for text in missing.values() if text))
-    return Estimate(sum(known), len(todo) - len(known), size, messages)
+    size, root = None, runs_dir(archive.results_dir, archive.scale)
+    sizes = dict[str, list[int]]()
+    for record in archive.records if todo else ():
+        files = [path for path in (root / record.run_id).rglob("*") if path.is_file()]
+        if files:
+            task = record.settings["task.name"]
+            sizes.setdefault(task, []).append(sum(path.stat().st_size for path in files))
+    if todo and all(config.task.name in sizes for config in todo):
+        size = round(sum(median(sizes[config.task.name]) for config in todo))
+    return Estimate(len(new), seconds, unknown, size, (*dict.fromkeys(missing),))
 
 
 def _model(device: str) -> str:
@@ -129,11 +162,20 @@ def _model(device: str) -> str:
 def print_plan(plans: Sequence[ArtefactPlan], estimate: Estimate) -> None:
     """Print the result of :func:`plan`."""
     for one in plans:
-        print(f"{one.name:26} {len(one.todo):5} runs to do, {one.done} done")
+        why = ", ".join(f"{number} {reason}" for reason, number in one.reasons.items())
+        total = one.done + len(one.todo)
+        print(f"{one.name:26} {one.done:4} of {total:3} runs done{'; to do: ' * bool(why)}{why}")
     todo = len({str(settings(config)) for one in plans for config in one.todo})
-    unknown = f"; {estimate.unknown} without a similar run" if estimate.unknown else ""
-    minutes, size = estimate.seconds / 60, estimate.bytes
-    space = "disk space unknown" if size is None else f"{size / 2**20:.0f} MiB of disk"
-    print(f"{todo} different runs to do: {minutes:.0f} minutes in turn{unknown}; {space}")
+    hours = estimate.seconds / 3600
+    time = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.0f} minutes"  # one after another
+    if estimate.unknown:
+        least = f", at least {time} on one CPU thread" if estimate.seconds else ""
+        time = f"unknown for {estimate.unknown} without a similar run{least}"
+    size = estimate.bytes
+    space = "unknown" if size is None else f"{size / 2**20:.0f} MiB"
+    print(
+        f"{todo} different runs to do: {estimate.trained} to train, {todo - estimate.trained} only "
+        f"to evaluate\ntime in turn: {time}\ndisk: {space}"
+    )
     for text in estimate.missing:
         print(f"missing: {text}")

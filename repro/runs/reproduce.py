@@ -100,7 +100,7 @@ def reproduce_with(
         archive = Archive(results_dir, scale, changes, request.fresh)
         # Check the files of a run once, even if several artefacts need it.
         whole = cache(lambda path: is_finished(RunFolder(path)))
-        found = {run: _finished(archive, run, whole) for plan in plans.values() for run in plan}
+        found = {run: finished(archive, run, whole) for plan in plans.values() for run in plan}
         lacking = dict.fromkeys(run.overrides for run, one in found.items() if one is None)
         new = [overrides for overrides in lacking if overrides not in located]
         jobs = distinct(prepare_jobs([[*overrides, *extra] for overrides in new]))
@@ -136,9 +136,7 @@ def reproduce_with(
     return Reproduction(outcomes, build_report(archive, names))
 
 
-def _finished(
-    archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]
-) -> CellRun | None:
+def finished(archive: Archive, run: PlannedRun, is_whole: Callable[[Path], bool]) -> CellRun | None:
     """Find the recorded run of a planned one; None if files that the artefact needs are missing.
 
     A figure without data needs the folders of its runs, an ensemble those of its members. The

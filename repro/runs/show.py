@@ -2,16 +2,36 @@
 
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 
-from repro.results import ResultsError, find_run, run_folder
+from repro.errors import UserError
+from repro.results import ResultsError, RunFolder, find_run, recent_runs, run_folder
 from repro.runs.display import RunState, last_line
 from repro.runs.launch import read_sweep
 from repro.runs.locking import is_claimed
 
 DIVERGED = "its training diverged; try a lower training.learning_rate"
+
+
+def show_newest(results_dir: Path, most: int = 10) -> None:
+    """Print the runs that were changed last, each with its status, scale and command.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    found = recent_runs(results_dir)[:most]
+    if not found:
+        raise ResultsError(f"no run below {results_dir}")
+    for folder in found:
+        command = ""
+        with suppress(UserError):  # damaged, or not written yet
+            command = folder.read_environment()["command"]
+        scale = folder.path.parents[1].name
+        line = f"{folder.run_id}  {_status(folder):11}  {scale:5}  {command}"
+        print(line[: max(40, shutil.get_terminal_size().columns)])
 
 
 def show(results_dir: Path, run_id: str, config: bool = False) -> None:
@@ -26,8 +46,7 @@ def show(results_dir: Path, run_id: str, config: bool = False) -> None:
         ResultsError: no run, or more than one, has an identity that begins so.
     """
     folder = find_run(results_dir, run_id)
-    interrupted = folder.status == "running" and not is_claimed(folder.path)
-    print(f"{folder.run_id}  {'interrupted' if interrupted else folder.status}  {folder.path}")
+    print(f"{folder.run_id}  {_status(folder)}  {folder.path}")
     if damaged := folder.damaged_files():
         print(f"  damaged    {', '.join(damaged)}")
     elif folder.environment.exists():
@@ -44,6 +63,11 @@ def show(results_dir: Path, run_id: str, config: bool = False) -> None:
     shown = [folder.traceback, *([folder.config] if config else [])]
     for path in (path for path in shown if path.exists()):
         print(f"\n{path.name}\n{path.read_text(encoding='utf-8', errors='replace')}")
+
+
+def _status(folder: RunFolder) -> str:
+    interrupted = folder.status == "running" and not is_claimed(folder.path)
+    return "interrupted" if interrupted else folder.status
 
 
 def metric_text(value: float) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from repro.config.compose import in_quotes
 from repro.config.errors import ConfigError
 from repro.results import atomic_write_json
 from repro.runs.execute import record_death
@@ -76,7 +77,7 @@ def run_on_slurm(batch: Batch) -> None:
                 use_srun=False,  # a step of srun could not submit the jobs of another round
             )
             again = [sys.executable, "-m", "repro", *sys.argv[1:]]
-            command = [*again, f"hydra.sweep.dir='{batch.folder}'"]
+            command = [*again, f"hydra.sweep.dir={in_quotes(str(batch.folder))}"]
             with _submission():
                 executor.submit(submitit.helpers.CommandFunction(command))
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from repro.atomic import atomic_path
-from repro.config.errors import ConfigError
+from repro.config.errors import ConfigError, install
 
 Row = Mapping[str, Any]
 
@@ -102,4 +102,5 @@ def _imported(package: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError as error:
-        raise ConfigError(f"logger={package}: the package {package} is not installed") from error
+        text = f"logger={package}: the package {package} is not installed: {install(package)}"
+        raise ConfigError(text) from error

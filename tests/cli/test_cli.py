@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import forked
@@ -244,7 +245,7 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(
     assert capsys.readouterr().err == "repro: data/conll2018: Permission denied\n"
 
 
-@pytest.mark.parametrize(("command", "missing"), [("show", "run_id"), ("data", "action")])
+@pytest.mark.parametrize(("command", "missing"), [("compare", "run_id, other"), ("data", "action")])
 def test_only_what_is_required_is_called_so(
     command: str, missing: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,6 +275,87 @@ def test_settings_may_stand_behind_an_option(
     assert "unrecognized arguments: --dryrun" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run", "-m", "hydra/launcher=slurm"], "[slurm]"),
+        (["run", "-m", "hydra/launcher=joblib"], "[parallel]"),
+        (["run", "-m", "hydra/sweeper=optuna"], "[optuna]"),
+        (["reproduce", "peters2019/table1", "hydra/launcher=slurm", "--detach"], "[slurm]"),
+        (["reproduce", "peters2019/table1", "--detach"], "hydra/launcher=slurm"),
+        (["run", "-m", "--detach"], "hydra/launcher=slurm"),
+        (["run", "hydra/launcher=slurm"], "-m"),
+        (["run", "hydra.launcher.parallel_runs=2"], "-m"),
+        (["run", "--detach"], "-m"),
+    ],
+)
+def test_a_launcher_that_cannot_be_used_is_refused_before_any_work(
+    arguments: list[str],
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("repro.config.errors.version", absent)
+    if "joblib" in arguments[-1] or "optuna" in arguments[-1]:
+        monkeypatch.setattr("hydra.core.plugins.Plugins.discover", lambda *_: [])
+    assert main([*arguments, f"results_dir={tmp_path / 'r'}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert named in line
+    assert len(line) < 140  # no error of Hydra around it
+    assert not (tmp_path / "r").exists()
+
+
+def test_show_without_a_run_lists_the_newest_ten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", f"results_dir={tmp_path}"]) == 2
+    capsys.readouterr()
+    names = [f"run{number:02}" for number in range(12)]
+    for place, name in enumerate(names):
+        folder = tmp_path / ("demo" if place % 2 else "small") / "runs" / name
+        folder.mkdir(parents=True)
+        os.utime(folder, (place, place))
+    assert main(["show", f"results_dir={tmp_path}"]) == 0
+    shown = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert shown == names[:1:-1]
+
+
+SPECIAL = "mü ll[er] {1}=o'k, 'ähm"
+
+
+def test_folders_with_special_characters_need_no_quotes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / SPECIAL / "own"
+    own.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (own / f"{split}.de").write_text("das ist ein Satz\n" * 4)
+        (own / f"{split}.en").write_text("this is a sentence\n" * 4)
+    monkeypatch.chdir(tmp_path / SPECIAL)
+    results = tmp_path / SPECIAL / "results"
+    tiny = [
+        "hardware=cpu", "training.max_steps=1", "model.embedding_size=4", "model.hidden_size=4",
+        "task=nmt", "decoding.max_length=3", "decoding.beam_size=1", "task.stored_examples=0",
+    ]  # fmt: skip
+    corpus = ["data.generated=false", "data.source=de", "data.target=en", "data.merges=0"]
+    command = [*tiny, *corpus, f"results_dir={results}"]
+    assert main(["run", *command, "data.folder=own", "data_dir=."]) == 0, capsys.readouterr().err
+    (run,) = list_runs(results, "demo")
+    capsys.readouterr()
+    for sweep in ([], ["-m", "seed=2,3"]):
+        assert main(["run", *sweep, *command, f"data.folder={own}", "--dry-run"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 3
+    assert {path.name for path in (tmp_path / SPECIAL).iterdir()} == {"own", "results"}
+    reproduce = ["peters2019/figure3", f"results_dir={results}", f"data_dir={own}"]
+    assert main(["reproduce", *reproduce]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(results / "demo" / "report.html")
+    assert main(["show", run.run_id, f"results_dir={results}"]) == 0
+
+
 def test_corpora_are_listed_and_verified(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,12 +364,14 @@ def test_corpora_are_listed_and_verified(
     assert main(["data", "verify", "sigmorphon2018", f"data_dir={tmp_path}"]) == 1
 
 
-def test_bash_completes_command_lines() -> None:
+def test_bash_completes_command_lines(tmp_path: Path) -> None:
+    (tmp_path / "demo" / "runs" / "0123abcd").mkdir(parents=True)
     line = "repro run task=parsing model.lstm_s"
+    shown = f"repro show results_dir={tmp_path} 0"
     script = f"""
         repro() {{ {shlex.quote(sys.executable)} -m repro "$@"; }}
         eval "$(repro completion)"
-        for COMP_LINE in "repro rep" {shlex.quote(line)}; do
+        for COMP_LINE in "repro rep" {shlex.quote(line)} "{shown}" "repro data fetch sigmor"; do
             COMP_POINT=${{#COMP_LINE}}
             _repro
             printf '%s|' "${{COMPREPLY[@]}}"
@@ -297,5 +381,6 @@ def test_bash_completes_command_lines() -> None:
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert done.stderr == ""
     *words, registered = done.stdout.split("|")
-    assert sorted(words) == ["model.lstm_size=", "report ", "reproduce "]
+    expected = ["0123abcd", "model.lstm_size=", "report ", "reproduce ", "sigmorphon2018"]
+    assert sorted(words) == expected
     assert "-F _repro" in registered

@@ -57,9 +57,11 @@ def test_no_question_where_the_user_was_explicit(
     assert len(requested) == 1
 
 
-def test_no_question_without_a_terminal(
+def test_without_a_terminal_everything_needs_a_yes(
     requested: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert cli.main(["reproduce", f"results_dir={tmp_path}"]) == 0
+    assert cli.main(["reproduce", f"results_dir={tmp_path}"]) == 2
+    assert (requested, [*tmp_path.iterdir()]) == ([], [])
+    assert cli.main(["reproduce", "--yes", f"results_dir={tmp_path}"]) == 0
     assert len(requested) == 1

@@ -10,6 +10,7 @@ from repro.config.compose import (
     compose_run,
     group_choices,
     hydra_application,
+    quote_folders,
     with_search_path,
 )
 
@@ -51,8 +52,8 @@ SWEPT = {
 }
 UNREADABLE = {
     "seed=choice(1": "expected KEY=VALUE",
-    "results_dir=/tmp/é": "'results_dir=\"/tmp/é\"'",
-    "results_dir=it's": "double quotes",
+    "name=é": "'name=\"é\"'",
+    "name=it's": "double quotes",
 }
 
 
@@ -77,7 +78,8 @@ def test_quotes_that_a_message_proposes_are_read(folder: str) -> None:
     with pytest.raises(ConfigError) as caught:
         split(f"results_dir={folder}")
     _, _, proposed = str(caught.value).rpartition("ASCII: ")
-    assert compose_run(shlex.split(proposed)).results_dir == folder
+    assert compose_run(shlex.split(proposed)).results_dir == str(Path(folder).absolute())
+    assert compose_run(quote_folders([f"results_dir={folder}"])).results_dir.endswith(folder)
 
 
 @pytest.mark.parametrize("option", ["hydra", "-cd", "--config-dir"])

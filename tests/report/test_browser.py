@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from chromium import EXECUTABLE, Page
 
+from repro.config.claims import Claim, Order
 from repro.config.experiment import Experiment
+from repro.report.claims import ClaimsOfPaper, Judged, Verdict
 from repro.report.document import Document, build_section
-from repro.report.render_html import html_comparison, html_report
+from repro.report.render_html import STYLE, html_comparison, html_report, html_run, style
 from repro.report.run_pages import Curve, RunPage
 from repro.results import Measurement, Record
 
@@ -92,19 +94,24 @@ def test_print_leaves_the_navigation_out_and_cuts_nothing_off(page: Page) -> Non
     assert page.evaluate(shown % "td > details.seeds") != "none"
 
 
+RECORD = Record(
+    run_id="0123456789ab", kind="run", scale="demo", seed=1, config={"task": "nmt", "seed": 1},
+    metrics={"test/bleu": 20.0}, signatures={"test/bleu": ""}, corpus="c", fingerprint="f" * 64,
+    epoch=6, commit="a", device="cpu", versions="v", wall_time=1.0, finished="", command="c",
+    members=[],
+)  # fmt: skip
+
+
 def test_any_two_runs_stand_side_by_side(tmp_path: Path) -> None:
     def run(seed: int, accuracy: str) -> RunPage:
-        record = Record(
-            run_id=f"{seed:012d}", kind="run", scale="demo", seed=seed,
-            config={"task": "nmt", "seed": seed}, metrics={"test/bleu": float(accuracy)},
-            signatures={"test/bleu": ""}, corpus="c", fingerprint="f" * 64, epoch=6, commit="a",
-            device="cpu", versions="v", wall_time=1.0, finished="", command="c", members=[],
-        )  # fmt: skip
-        curve = Curve("loss", "", (2.0, 1.0))
-        return RunPage(record, (("test/bleu", accuracy, ""),), (("a", "t"),), (curve,), ())
+        config = {"task": "nmt", "seed": seed}
+        record = replace(RECORD, run_id=f"{seed:012d}", seed=seed, config=config)
+        curve = Curve("loss", "", (2.0, 1.0), (1.0, 2.0))
+        return RunPage(record, (("test/bleu", accuracy, ""),), (("a", "t"),), (curve,))
 
     pages = [run(1, "20.00"), run(2, "21.50"), run(3, "22.00")]
     (tmp_path / "profile").mkdir()
+    (tmp_path / STYLE).write_text(style(), encoding="utf-8")
     file = tmp_path / "compare.html"
     labels = {one.record.run_id: "softmax" for one in pages}
     file.write_text(html_comparison(pages, labels), encoding="utf-8")
@@ -121,6 +128,34 @@ def test_any_two_runs_stand_side_by_side(tmp_path: Path) -> None:
         )
         assert page.evaluate(rows % "metrics")[1][3] == "−2.00"
         assert page.evaluate("location.hash") == "#000000000001,000000000003"
+
+
+def test_a_verdict_is_a_filter_of_the_claims(tmp_path: Path, experiment: Experiment) -> None:
+    claim = Claim("claim", "A claim.", "§1", "table9", order=Order(better=["a"], than=["b"]))
+    kinds = (Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS)
+    rows = tuple(Judged("paper2020", claim, experiment, one) for one in kinds)
+    document = Document("full", "", (), (), claims=(ClaimsOfPaper("paper2020", "", rows, ()),))
+    file = tmp_path / "report.html"
+    file.write_text(html_report(document), encoding="utf-8")
+    (tmp_path / "profile").mkdir()
+    shown = "document.querySelectorAll('.margins tr[data-verdict]:not([hidden])').length"
+    button = "document.querySelector('.filter [data-verdict=%s]').click()"
+    with Page(file, tmp_path / "profile") as page:
+        counts = [page.evaluate(shown)]
+        for name in ("holds", "fails", "fails"):
+            page.evaluate(button % name)
+            counts.append(page.evaluate(shown))
+    assert counts == [3, 2, 1, 3]
+
+
+def test_pages_of_runs_share_a_style_file(tmp_path: Path) -> None:
+    (tmp_path / STYLE).write_text(style(), encoding="utf-8")
+    (tmp_path / "profile").mkdir()
+    file = tmp_path / "run.html"
+    file.write_text(html_run(RunPage(RECORD, (), (), ())), encoding="utf-8")
+    with Page(file, tmp_path / "profile") as page:
+        assert not {one["method"] for one in page.events} & {"Log.entryAdded"}
+        assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
 
 
 def test_a_table_wider_than_its_box_says_so(page: Page) -> None:

@@ -9,7 +9,7 @@ import pytest
 from repro.checksums import sidecar
 from repro.config.experiment import Experiment
 from repro.report import build_report, document, export_figure_data
-from repro.results import Archive, Measurement, figure_path, run_folder
+from repro.results import Archive, Measurement, ResultsError, figure_path, run_folder
 
 Make = Callable[..., Measurement]
 FIGURE_RECORD = {"column": "dev", "metric": "dev/accuracy"}
@@ -119,6 +119,49 @@ def test_runs_without_figure_data_say_so(archive: Archive, results: Path) -> Non
     assert "<svg" not in html
 
 
+def test_a_figure_that_was_not_asked_for_is_drawn_if_its_runs_are_here(
+    archive: Archive, results: Path
+) -> None:
+    for suffix in ("json", "svg", "png"):
+        figure_path(results, "demo", "paper2020/figure9", suffix).unlink(missing_ok=True)
+    folder = run_folder(results, "demo", "abc")
+    found = [{"tokens": ["a"], "probability": 1.0, "steps": [1.0, 1.0]}]
+    row = {"language": "x", "lemma": "l", "tags": [], "gold": "a", "finite": True, "index": 1}
+    folder.write_hypotheses([{**row, "hypotheses": found}])
+    folder.done.touch()
+    archive.__dict__["records"] = []  # read from the folders of runs otherwise
+    build_report(archive, ["paper2020/table9"])
+    assert figure_path(results, "demo", "paper2020/figure9", "svg").exists()
+
+
+def test_a_figure_that_was_not_asked_for_and_cannot_be_drawn_says_why(
+    archive: Archive, results: Path
+) -> None:
+    figure_path(results, "demo", "paper2020/figure9", "json").unlink()
+    folder = run_folder(results, "demo", "abc")
+    folder.write_hypotheses([])
+    folder.done.touch()
+    archive.__dict__["records"] = []  # read from the folders of runs otherwise
+    html = build_report(archive, ["paper2020/table9"]).read_text(encoding="utf-8")
+    assert "folders of its runs are not here" not in html
+    assert "not drawn: " in html
+    with pytest.raises(ResultsError):
+        build_report(archive, ["paper2020/figure9"])
+
+
+def test_a_figure_of_the_library_is_taken_from_another_scale(tmp_path: Path) -> None:
+    name = "peters2019/figure3"
+    made = Path(document.__file__).parents[2] / "results" / "small" / "figures" / f"{name}.json"
+    for path in (made, sidecar(made)):
+        copy = tmp_path / "small" / "figures" / path.relative_to(made.parents[1])
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    html = build_report(Archive(tmp_path, "full")).read_text(encoding="utf-8")
+    assert 'id="peters2019-figure3"' in html
+    assert figure_path(tmp_path, "full", name, "json").read_bytes() == made.read_bytes()
+    assert figure_path(tmp_path, "full", name, "svg").exists()
+
+
 def test_figure_data_that_differ_from_their_checksum_are_named_and_left_out(
     archive: Archive, results: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,16 +179,22 @@ def test_values_of_earlier_versions_are_marked(
 ) -> None:
     name = "paper2020/table9"
     records = archive.measurements(known[name])
-    old = [replace(one, epoch=0, commit="0ld") if one.run_id == "b1" else one for one in records]
-    page = build_report(filled(archive.results_dir, "demo", {name: old}), [name])
-    text = page.read_text(encoding="utf-8")
-    table = (archive.results_dir / "demo" / "tables" / f"{name}.md").read_text(encoding="utf-8")
-    assert "| **52.00 ± 1.00** |" in table
-    assert "42.00 ± 1.41 (2/3)†" in table
-    assert "epoch 0, commit 0ld" in text
+    cases = ((("b1", "b3"), "42.00 ± 1.41 (2/3)†"), (("b1",), "43.00 (1/3)"))
+    for runs, shown in cases:
+        old = [
+            replace(one, epoch=0, commit="0ld") if one.run_id in runs else one for one in records
+        ]
+        page = build_report(filled(archive.results_dir, "demo", {name: old}), [name])
+        folder = archive.results_dir / "demo" / "tables"
+        table = (folder / f"{name}.md").read_text(encoding="utf-8")
+        assert "| **52.00 ± 1.00** |" in table
+        assert f"| {shown} |" in table
+        assert ("(numeric epoch 0)" in page.read_text(encoding="utf-8")) == ("†" in shown)
     departing = [replace(one, departs=["precision=bf16"]) for one in records]
     page = build_report(filled(archive.results_dir, "demo", {name: departing}), [name])
-    assert "settings then: precision=bf16" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "settings then: precision=bf16" in text
+    assert "†" not in text  # one note in place of a mark at every value
 
 
 def test_figure_is_redrawn_from_its_data_alone(archive: Archive, results: Path) -> None:

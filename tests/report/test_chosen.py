@@ -85,6 +85,43 @@ def test_every_record_of_a_row_that_is_not_tuned_counts(
     assert "(1 / a; avg)" in tuning_remarks(some, records, "full")[0]
 
 
+@pytest.mark.parametrize(
+    ("versions", "shown"),
+    [
+        ([(4, []), (10, []), (10, [])], [2, 3]),
+        ([(10, []), (10, []), (9, [])], [1, 2]),
+        ([(9, []), (9, []), (10, [])], [3]),
+        ([(10, ["precision=bf16"]), (10, []), (10, [])], [2, 3]),
+        ([(10, []), (10, []), (10, [])], [1, 2, 3]),
+    ],
+)
+def test_a_cell_pools_the_runs_of_one_version(
+    experiment: Experiment,
+    make_record: Make,
+    versions: list[tuple[int, list[str]]],
+    shown: list[int],
+) -> None:
+    some = replace(experiment, seeds=[1, 2, 3])
+    records = [
+        make_record(seed=seed, run_id=f"r{seed}", value=60.0 + seed, epoch=epoch, departs=departs)
+        for seed, (epoch, departs) in enumerate(versions, start=1)
+    ]
+    assert [one.seed for one in chosen_records(some, records, "full")] == shown
+    first = records[0]
+    (row,) = [one for one in build_table(some, records, "full").rows if one.label == first.row]
+    (cell,) = [one for one in row.cells if one.found]
+    assert cell.values == tuple(60.0 + seed for seed in shown)
+    assert (f"({len(shown)}/3)" in cell.text) == (len(shown) < 3)
+
+
+def test_a_tuned_cell_keeps_the_value_that_an_older_first_seed_chose(
+    tuned: Experiment, grid: list[Measurement]
+) -> None:
+    records = [replace(one, epoch=8 if one.seed == 7 else 10) for one in grid]
+    cell = build_table(tuned, records, "full").rows[0].cells[0]
+    assert (cell.values, cell.found, cell.wanted) == ((83,), 1, 2)
+
+
 def test_the_report_shows_the_whole_grid_and_what_is_missing(
     tuned: Experiment, grid: list[Measurement]
 ) -> None:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from repro.config.claims import Claim, Order
 from repro.config.experiment import Axis, Column, Experiment, Published, ScalePlan
-from repro.report.claims import ClaimsOfPaper, Contrast, Judged, Verdict
+from repro.report.claims import ClaimsOfPaper, Judged, Verdict
+from repro.report.contrasts import Contrast, Side, every
 from repro.report.document import Absent, Document, Section, build_section
 from repro.report.grid import NOT_COMPARABLE
 from repro.report.render_csv import csv_table
@@ -125,7 +125,7 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
     assert one.table.rows[1].cells[0].text == "42.00 ± 1.41 (2/3)‡"
     assert one.table.rows[0].cells[0].text == "52.00 ± 1.00"
     assert one.signs == (
-        "(n/3): n of the 3 seeds have been run.",
+        "(n/3): n of the 3 seeds have been run by one version of the code.",
         "‡ the training diverged: b3.",
     )
     for text in (html_report(document(one)), markdown_table(one), latex_table(one)):
@@ -133,6 +133,62 @@ def test_counts_of_runs_and_divergence_are_explained_in_every_format(
         assert "the training diverged: b3" in text
     whole = [one for one in records if one.row == "1 / a"]
     assert build_section(experiment, whole, "full", None).signs == ()
+
+
+def test_a_collapsed_seed_is_explained_and_all_seeds_are_shown_on_hovering(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    fallen = [replace(one, value=12.0) if one.run_id == "a2" else one for one in records]
+    one = build_section(experiment, fallen, "full", None)
+    assert "(1 / a, avg)" in " ".join(one.signs)
+    assert 'title="seed 1: 51.00\nseed 2: 12.00\nseed 3: 53.00"' in html_report(document(one))
+    assert "\\P{}" in latex_table(one)
+
+
+def test_at_most_three_notes_are_visible_and_explanations_of_signs_come_first(
+    experiment: Experiment, records: list[Measurement]
+) -> None:
+    notes = [f"Note {number}." for number in range(5)]
+    one = build_section(replace(experiment, notes=notes), records, "full", None)
+    visible, folded = one.remarks
+    assert visible == (
+        "(n/3): n of the 3 seeds have been run by one version of the code.",
+        "Note 0.",
+        "Note 1.",
+    )
+    assert folded == ("Note 2.", "Note 3.", "Note 4.")
+    page = html_report(document(one))
+    start = page.index("<summary>about this table</summary>")
+    assert page.index("Note 1.") < start < page.index("Note 2.")
+    assert "<summary>about this table</summary>" in markdown_table(one)
+
+
+def test_figures_that_are_not_drawn_do_not_count(
+    section: Section, figure_experiment: Experiment, make_record: Make
+) -> None:
+    run = make_record(column="dev", metric="dev/accuracy")
+    figure = build_section(figure_experiment, [run], "full", None)
+    both = replace(document(section), sections=(section, figure))
+    assert both.summary.startswith("1 of 3 tables and figures")
+    assert both.papers[0].coverage.startswith("1 artefact ")
+    page = html_report(both)
+    assert re.findall(r'<li class="undrawn"><a href="#([^"]+)"', page) == [figure.anchor]
+
+
+def test_only_runs_with_a_page_are_linked(section: Section, tmp_path: Path) -> None:
+    (tmp_path / "a1.html").touch()
+    links = re.findall(r'href="pages/([^"]+)"', html_report(document(section), tmp_path))
+    assert {*links} == {"a1.html"}
+    assert "pages/" not in html_report(document(section))
+
+
+def test_decimals_of_a_column_are_aligned(section: Section) -> None:
+    """Every number of a column is followed by a box that is as wide as the longest spread."""
+    page = html_report(document(section))
+    boxes = re.findall(r'([\d.]+)<span class="spread" style="min-width:(\d+)ch">([^<]*)<', page)
+    main = [(value, spread) for value, _, spread in boxes[:2]]
+    assert main == [("52.00", " ± 1.00"), ("42.00", " ± 1.41 (2/3)")]
+    assert len({width for _, width, _ in boxes[:2]}) == 1
 
 
 def test_html_needs_nothing_from_outside(section: Section) -> None:
@@ -340,9 +396,9 @@ def test_csv_survives_hostile_text(hostile: Section) -> None:
 def test_claims_come_first_and_hostile_text_stays_text(section: Section) -> None:
     order = Order(better=[HOSTILE], than=[HOSTILE])
     claim = Claim(HOSTILE, HOSTILE, HOSTILE, HOSTILE, order=order)
-    values = np.ones(2)
-    contrast = Contrast(HOSTILE, "test/accuracy", values, values, values, 1, True)
-    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (contrast,))
+    side = Side(f"{{}} with {HOSTILE}", 1.0)
+    outcome = every([Contrast(HOSTILE, side, side, 1, 1.0, 0.1, 2, 3)])
+    row = Judged(HOSTILE, claim, section.experiment, Verdict.HOLDS, (outcome,), (1, 1), outcome)
     unlinked = replace(row, experiment=replace(section.experiment, artefact=HOSTILE))
     paper = ClaimsOfPaper(HOSTILE, HOSTILE, (row, unlinked), (row,))
     shown = replace(document(section), claims=(paper,))

@@ -20,27 +20,25 @@ RECORD = Record(
 def test_a_run_without_its_folder_has_settings_and_metrics(tmp_path: Path) -> None:
     page = run_page(RECORD, run_folder(tmp_path, "demo", RECORD.run_id), [("a", "paper/table")])
     assert page.metrics == (("test/accuracy", "94.25", "accuracy|macro"),)
-    assert page.curves == page.examples == ()
+    assert page.curves == ()
     text = html_run(page)
     assert "&lt;b&gt;morphology" in text
     assert '<a href="../report.html#a">paper/table</a>' in text
     assert "<script" not in text
 
 
-def test_curves_and_first_predictions(tmp_path: Path) -> None:
+def test_curves_have_the_numbers_of_updates_at_their_ends(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "demo", RECORD.run_id)
     folder.path.mkdir(parents=True)
     for step, loss in enumerate([4.0, 2.0, 3.0], 1):  # validated within an epoch
         folder.append_history({"epoch": 1, "step": step, "dev_loss": loss, "counts": [1, 2]})
-    folder.predictions.mkdir()
-    (folder.predictions / "dev.txt").write_text("\n".join("abcdefgh"), encoding="utf-8")
     page = run_page(RECORD, folder, [])
     (curve,) = page.curves
     assert (curve.name, curve.values) == ("dev_loss", (4.0, 2.0, 3.0))
     points = [tuple(map(float, point.split(","))) for point in curve.points.split()]
     assert [x for x, _ in points] == [6.0, WIDTH / 2, WIDTH - 6]
     assert [y for _, y in points] == [6.0, HEIGHT - 6, HEIGHT / 2]
-    assert page.examples == (("dev.txt", "a\nb\nc\nd\ne"),)
+    assert curve.steps == (1.0, 3.0)
     assert curve.points in html_run(page)
 
 

@@ -1,15 +1,23 @@
 """Sweeps in the report, from made-up runs with known statistics."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from repro.evaluation.sufficient_statistics import ratios
 from repro.report import build_report, build_sweep_report
+from repro.report.cell import CellRunLink
+from repro.report.claims import ClaimsOfPaper
+from repro.report.document import Document
+from repro.report.grid import Grid, GridColumn, GridRow
+from repro.report.render_html import html_report
+from repro.report.render_markdown import markdown_report
 from repro.report.significance import Comparer
-from repro.report.sweeps import BEST, SweepView, main_metric, sweep_view
+from repro.report.sweeps import SweepView, main_metric, sweep_view
 from repro.results import Archive, Record, ResultsError, publish, run_folder
 from repro.results.sweeps import swept, write_sweep
 
@@ -52,10 +60,13 @@ def test_one_numeric_axis_is_a_table_and_a_curve(tmp_path: Path) -> None:
     (table,) = view.grids
     texts = [row.texts for row in table.rows]
     assert [row[0] for row in texts] == list(RIGHT)
-    assert [row[1].replace(BEST, "").replace("*", "") for row in texts] == [
+    assert [row[1].replace("*", "") for row in texts] == [
         "31.50 ± 0.71", "81.50 ± 0.71", "51.50 ± 0.71",
     ]  # fmt: skip
-    assert [BEST in row[1] for row in texts] == [False, True, False]
+    assert [row.best for row in table.rows] == [frozenset(), {1}, frozenset()]
+    assert [run.run_id for run in table.rows[0].runs[1]] == ["1-1-1", "1-1-2"]
+    assert view.best is not None
+    assert view.best == ("mapping.alpha=1.5, seed 2", "82.00", "1.5-1-2")
     assert "*" not in texts[0][1]
     assert "*" in texts[1][1]
     assert view.svg is not None
@@ -108,6 +119,26 @@ def test_the_report_and_a_page_of_its_own_show_a_sweep(
     assert "### made" in (tmp_path / "demo" / "report.md").read_text(encoding="utf-8")
     with pytest.raises(ResultsError, match="no sweep 'other'"):
         build_sweep_report(archive, "other")
+
+
+def test_sweeps_after_the_last_reproduction_come_first(tmp_path: Path) -> None:
+    view = replace(view_of(tmp_path, ["mapping.alpha"]), finished="2026-01-02T00:00:00+00:00")
+    own = frozenset(view.sweep.runs)
+
+    def shown(ends: str) -> Document:
+        run = CellRunLink("", "", "other")
+        grid = Grid("", (GridColumn("", "measured"),), (GridRow(("1",), runs={0: (run,)}),))
+        section = SimpleNamespace(grids=(grid,), details=())
+        finished = {"other": ends, **dict.fromkeys(own, view.finished)}
+        return Document("demo", "", (section,), (), sweeps=(view,), finished=finished)  # type: ignore[arg-type]
+
+    assert shown("2026-01-01T00:00:00+00:00").new_sweeps == (view,)
+    assert shown("2026-01-03T00:00:00+00:00").new_sweeps == ()
+    first = Document("demo", "", (), (), sweeps=(view,), claims=(ClaimsOfPaper("p", "", (), ()),))
+    page = html_report(first)
+    assert page.index('id="new-sweeps"') < page.index('id="claims"')
+    text = markdown_report(first, tmp_path / "demo")
+    assert text.index("## Sweeps") < text.index("## Claims")
 
 
 def test_the_main_metric_is_that_of_the_test_data(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from repro.config.experiment import Departure, Experiment
-from repro.report.cell import Cell
+from repro.report.cell import Cell, collapsed
 from repro.report.provenance import scale_banner
 from repro.report.table import build_table
 from repro.results import Measurement, ResultsError
@@ -234,3 +234,38 @@ def test_small_values_are_not_printed_as_zero(experiment: Experiment, make_recor
     ]
     rows = {row.label: row.cells[0] for row in build_table(experiment, records, "demo").rows}
     assert [rows[row].text.split()[0] for row in values] == ["0.001", "4.500", "0.000"]
+
+
+@pytest.mark.parametrize(
+    ("values", "fell"),
+    [
+        ([80.0, 42.0, 76.0], True),
+        ([80.0, 79.0], False),  # two seeds do not say which is right
+        ([80.0, 60.0, 75.0], False),  # less than five ranges below the others
+        ([80.0, 70.5, 80.0], False),  # not ten points below the others
+        ([80.0, 69.5, 80.0], True),
+        ([42.0, 80.0, 42.0], False),  # one high value is no collapse
+        ([0.0, 50.0, 51.0, 49.0], True),
+    ],
+)
+def test_a_seed_collapsed_if_it_lies_far_below_all_others(values: list[float], fell: bool) -> None:
+    assert collapsed(values) is fell
+
+
+@pytest.mark.parametrize(
+    ("metric", "text"),
+    [
+        ("test/accuracy", "66.00 ± 20.88¶"),
+        ("test/drop", "66.00 ± 20.88"),  # less is better
+        ("train/pairs_per_second", "66.0 ± 20.9"),  # a speed
+    ],
+)
+def test_means_with_a_collapsed_seed_are_marked(
+    metric: str, text: str, experiment: Experiment, make_record: Make
+) -> None:
+    of = replace(experiment, columns=[replace(experiment.columns[0], metric=metric)])
+    found = [
+        make_record(run_id=f"a{seed}", seed=seed, value=value, metric=metric)
+        for seed, value in enumerate([80.0, 42.0, 76.0], start=1)
+    ]
+    assert build_table(of, found, "full").rows[0].cells[0].text == text

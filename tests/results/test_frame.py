@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from repro.results import Record, ResultsError, load, publish
-from repro.results.frame import find_record, pivoted, selected, varying
+from repro.results.frame import all_records, find_record, pivoted, selected, varying
 
 Make = Callable[..., Record]
 
@@ -36,8 +36,11 @@ def test_filters_select_and_varying_settings_are_found(results: Path) -> None:
     frame = load(results, "demo")
     some = selected(frame, ["mapping=entmax", "mapping.alpha=1", "seed=1,2"])
     assert sorted(some.run_id) == ["1-1", "1-2"]
-    assert varying(frame) == ["mapping.alpha", "seed"]
-    assert varying(some) == ["seed"]
+    records = all_records(results)
+    demo = [one for one in records if one.scale == "demo"]
+    assert varying(records) == ["scale", "mapping.alpha", "seed"]
+    assert varying(demo) == ["mapping.alpha", "seed"]
+    assert varying([one for one in demo if one.run_id in {*some.run_id}]) == ["seed"]
     for wrong in ("mapping.beta=1", "seed"):
         with pytest.raises(ResultsError, match="no run has a setting"):
             selected(frame, [wrong])
@@ -50,6 +53,28 @@ def test_a_pivot_aggregates_over_the_other_settings(results: Path) -> None:
     assert table["count"].tolist() == [2, 2]
     with pytest.raises(ResultsError, match="no run has 'test/bleu'"):
         pivoted(load(results), ["seed"], "test/bleu")
+
+
+def test_a_setting_that_some_runs_do_not_have_is_no_difference(make_record: Make) -> None:
+    without = make_record(config={"mapping": {"name": "softmax"}, "training": {"patience": 2}})
+    with_one = make_record(
+        config={"mapping": {"name": "softmax", "gamma": 1.0}, "training": {"patience": None}}
+    )
+    assert varying([without, with_one]) == ["training.patience"]
+
+
+def test_a_pivot_keeps_scales_and_corpora_apart_and_drops_runs_without_the_metric(
+    results: Path, make_record: Make
+) -> None:
+    publish(results, make_record(run_id="other", metrics={"dev/loss": 1.0}, scale="full"))
+    publish(results, make_record(run_id="two", corpus="sigmorphon2018", scale="full"))
+    table = pivoted(load(results), ["mapping.alpha"], "test/accuracy")
+    assert table[["scale", "corpus", "mapping.alpha", "count"]].to_numpy().tolist() == [
+        ["demo", "demo-inflection", 1.0, 2],
+        ["demo", "demo-inflection", 1.5, 2],
+        ["full", "demo-inflection", 1.5, 1],
+        ["full", "sigmorphon2018", 1.5, 1],
+    ]
 
 
 def test_a_run_is_found_by_the_beginning_of_its_name(results: Path) -> None:

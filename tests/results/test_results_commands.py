@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from repro.config.planning import plan_runs
 from repro.evaluation.sufficient_statistics import ratios
 from repro.results import Record, publish, run_folder
 from repro.runs.environment import choose_device, describe_device
-from repro.runs.plan import plan
+from repro.runs.plan import LEAST_MINUTES, plan
 
 Make = Callable[..., Record]
 RIGHT = {"softmax": 0.5, "entmax": 0.95}
@@ -88,6 +89,58 @@ def test_the_table_shows_what_differs_and_one_metric(
     ]
 
 
+def test_a_table_is_as_wide_as_the_terminal_and_names_what_it_leaves_out(
+    tmp_path: Path,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = [["a long sentence " * 20], ["another one " * 20]]
+    for seed, sentences in enumerate(shown):
+        config = {
+            "task": {"name": "nmt", "shown": sentences},
+            "mapping": {"name": "softmax", "gamma": float(seed)},
+            "data": {f"setting_with_a_long_name_{n}": seed for n in range(9)},
+        }
+        publish(tmp_path, make_record(run_id=f"run-{seed}", seed=seed, config=config))
+    publish(tmp_path, make_record(run_id="lacking", config={}, metrics={"dev/loss": 1.0}))
+    command = ["results", f"results_dir={tmp_path}", "--metric", "test/accuracy"]
+    for width in (60, 90, 1000):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert main(command) == 0
+        printed = capsys.readouterr()
+        titles, *rows = printed.out.splitlines()
+        assert max(map(len, (titles, *rows))) <= width
+        assert [row.split()[0] for row in rows] == ["run-0", "run-1"]
+        names = titles.split()
+        assert names[:4] == ["run_id", "mapping.gamma", "seed", "test/accuracy"]
+        left_out = {f"data.setting_with_a_long_name_{n}" for n in range(9)} | {"task.shown"}
+        left_out -= {*names}
+        assert (not left_out) == (width == 1000)
+        assert all(name in printed.err for name in left_out)
+
+
+def test_a_comparison_is_as_wide_as_the_terminal_and_marks_metrics(
+    tmp_path: Path,
+    make_record: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    metrics = {"test/accuracy": 90.0, "dev/loss": 1.0}
+    for name, sentences, loss in (("one", ["long " * 90], 1.0), ("two", ["other " * 90], 1.00001)):
+        config = {"task": {"name": "morphology", "shown": sentences}}
+        found = metrics | {"dev/loss": loss}
+        publish(tmp_path, make_record(run_id=name, config=config, metrics=found))
+    assert main(["compare", "one", "two", f"results_dir={tmp_path}"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "-0.0" not in text
+    (loss,) = [line.split() for line in text.splitlines() if "dev/loss" in line]
+    (accuracy,) = [line.split() for line in text.splitlines() if "test/accuracy" in line]
+    assert len(loss) == len(accuracy) + 1  # the mark: lower is better
+
+
 def test_a_pivot_aggregates_the_filtered_runs(
     results: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -128,11 +181,11 @@ def test_two_runs_are_compared_by_settings_metrics_and_tests(
     assert [line.split() for line in settings.splitlines()] == [
         ["setting", "entmax-1", "softmax-1"], ["mapping.name", "entmax", "softmax"],
     ]  # fmt: skip
-    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:]}
+    rows = {line.split()[0]: line.split()[1:] for line in metrics.splitlines()[1:-1]}
     assert rows.keys() == {"test/accuracy", "dev/loss"}
     assert [float(text) for text in rows["test/accuracy"][:3]] == [95.0, 50.0, 45.0]
     assert all(float(text.lstrip("<")) < 0.01 for text in rows["test/accuracy"][3:])
-    assert [float(text) for text in rows["dev/loss"]] == [1.0, 1.0, 0.0]  # a loss has no test
+    assert [float(text) for text in rows["dev/loss"][1:]] == [1.0, 1.0, 0.0]  # it has no test
     assert main(["compare", "entmax-1", "entmax-1", f"results_dir={results}"]) == 0
     assert capsys.readouterr().out.startswith("no difference\n")
     assert main(["compare", "entmax", "softmax-1", f"results_dir={results}"]) == 2
@@ -149,25 +202,53 @@ def test_a_plan_counts_runs_and_estimates_their_cost(
     done, *others = every.values()
     plans, estimate = plan([name], "demo", where)
     assert (plans[0].done, len(plans[0].todo)) == (0, len(every))
+    assert [*plans[0].reasons.values()] == [len(every)]
     assert (estimate.unknown, estimate.bytes, estimate.missing) == (len(every), None, ())
+    assert main(["plan", name, "scale=demo", *where]) == 0
+    assert "minutes" not in capsys.readouterr().out  # nothing is known
 
     record = make_record(
         config=settings(done), seed=done.seed, epoch=NUMERIC_EPOCH, wall_time=60.0,
         device=describe_device(choose_device(done.hardware)),
     )  # fmt: skip
     publish(tmp_path, record)
+    assert sum(plan([name], "demo", where)[0][0].reasons.values()) == len(every)
     folder = run_folder(tmp_path, "demo", record.run_id).path
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(bytes(1000))
+    (folder / "DONE").touch()
     plans, estimate = plan([name], "demo", where)
     assert (plans[0].done, len(plans[0].todo)) == (1, len(others))
     assert (estimate.seconds, estimate.bytes) == (60.0 * len(others), 1000 * len(others))
     assert main(["plan", name, "scale=demo", *where]) == 0
-    assert f"{len(others)} runs to do, 1 done" in capsys.readouterr().out
+    assert f"1 of {len(every):3} runs" in capsys.readouterr().out
 
     publish(tmp_path, make_record(**{**vars(record), "epoch": NUMERIC_EPOCH - 1}))
     assert plan([name], "demo", where)[0][0].done == 1
-    assert plan([name], "demo", where, fresh=True)[0][0].done == 0
+    (again,), _ = plan([name], "demo", where, fresh=True)
+    assert (again.done, sorted(again.reasons.values())) == (0, sorted([1, len(others)]))
+
+
+def test_a_plan_tells_trained_runs_from_those_that_are_only_evaluated(tmp_path: Path) -> None:
+    where = [f"results_dir={tmp_path}", "hardware=cpu"]
+    (one,), estimate = plan(["malaviya2018/table1"], "demo", where)
+    trainings = set()
+    for run in one.todo:
+        content = settings(run)
+        del content["decoding"], content["task"]["tuned_metric"]
+        trainings.add(json.dumps(content))
+    assert estimate.trained == len(trainings) < len(one.todo)
+
+
+def test_unknown_times_have_the_lower_bound_of_the_costs_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "costs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+)[^|]*\|[^|]*\| ([\d.]+)\S* \|", page, re.MULTILINE)
+    printed = {task: float(minutes) for task, minutes in rows if task in LEAST_MINUTES}
+    assert printed == LEAST_MINUTES
+    where = [f"results_dir={tmp_path}", f"data_dir={tmp_path / 'nowhere'}", "hardware=cpu"]
+    (one,), estimate = plan(["peters2019/figure5"], "full", where)
+    assert estimate.unknown == len(one.todo) == 3
+    assert estimate.seconds == 3 * 60 * LEAST_MINUTES["nmt"]
 
 
 def test_a_plan_names_missing_data_and_unknown_artefacts(

@@ -5,7 +5,7 @@ Modules of this folder and of those of ``REPRO_EXTENSIONS`` declare their metric
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from repro.config.errors import ConfigError
 from repro.config.paths import declared_in, extended
 from repro.evaluation.metrics.metric import Metric, signature
 from repro.evaluation.sufficient_statistics import GROUPS, Form, split_groups
+
+KeyT = TypeVar("KeyT", float, str)
 
 __all__ = [
     "FURTHER_TEST",
@@ -110,11 +112,11 @@ def form_of(name: str) -> Form | None:
     return None if metric is None or metric.recorded == "parts" else metric.of_sums
 
 
-def best_value(measured: Mapping[float, float], metric: str) -> float:
-    """Return the value of a tuned setting with the best measurement; ties go to the smaller.
+def best_value(measured: Mapping[KeyT, float], metric: str) -> KeyT:
+    """Return the value of a setting, or the row, with the best measurement; ties go to the first.
 
     Args:
-        measured: measured metric by value of the setting, at least one.
+        measured: measured metric by value of the setting or by row, at least one.
         metric: full name, which determines the better direction.
 
     Raises:
@@ -122,6 +124,6 @@ def best_value(measured: Mapping[float, float], metric: str) -> float:
     """
     higher = metric_of(metric).higher_is_better
     if higher is None:
-        raise ConfigError(f"tune.metric is {metric!r}; expected a metric with a better direction")
+        raise ConfigError(f"{metric!r} chooses nothing; expected a metric with a better direction")
     sign = -1.0 if higher else 1.0
     return min(measured, key=lambda value: (sign * measured[value], value))

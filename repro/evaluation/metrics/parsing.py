@@ -80,6 +80,14 @@ METRICS = (
         "Mean number of heads per word with nonzero probability, averaged over sentences.",
     ),
     Metric(
+        "trees_ratio", "", 3, False, signature("treesratio", "validations:last/first"),
+        "Mean number of trees in the last validation, divided by that in the first.",
+    ),
+    Metric(
+        "parents_ratio", "", 3, False, signature("parentsratio", "validations:last/first"),
+        "Mean number of heads per word in the last validation, divided by that in the first.",
+    ),
+    Metric(
         "single_tree", "%", 1, None, signature("single", "micro:sentence|inference:sparsemap"),
         "Share of sentences with all weight on a single tree.",
     ),

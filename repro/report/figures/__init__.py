@@ -8,6 +8,7 @@ from repro.report.figures.data import (
     export_figure_data,
     read_figure_data,
     render_figure,
+    write_figure_data,
 )
 from repro.report.figures.kinds import Figure, FigureRun, FigureRuns, figure_kind, figure_kinds
 
@@ -23,6 +24,7 @@ __all__ = [
     "figure_kinds",
     "read_figure_data",
     "render_figure",
+    "write_figure_data",
 ]
 
 __path__ += extended(__name__)

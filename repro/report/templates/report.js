@@ -57,6 +57,15 @@
       item.hidden = !item.textContent.toLowerCase().includes(wanted);
   });
 
+  // Shows the claims of one verdict, or all.
+  const buttons = [...document.querySelectorAll(".filter button")];
+  buttons.forEach((button) => button.addEventListener("click", () => {
+    const chosen = button.getAttribute("aria-pressed") === "false" && button.dataset.verdict;
+    buttons.forEach((other) => other.setAttribute("aria-pressed", other === button && Boolean(chosen)));
+    for (const one of document.querySelectorAll("#claims :is(tr, details)[data-verdict]"))
+      one.hidden = Boolean(chosen) && one.dataset.verdict !== chosen;
+  }));
+
   // A cell that a link points to lies in a folded part: unfold it.
   const unfold = () => {
     const target = location.hash && document.getElementById(location.hash.slice(1));

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs every console block of a page as printed, in order, in one shell: console_blocks.sh PAGE
+#
+# It stops at the first command that fails. `unlike` lists every line that is not run as printed,
+# with what is run in its place, and why.
+
+set -eu -o pipefail
+page=$1
+declare -A unlike
+
+# Installs, from a package registry, then trains for minutes; the environment is here already.
+unlike['make reproduce']='make -n reproduce'
+unlike['make test']='make -n test'
+# Train for minutes: 45, 45, 12, 45 and 6 runs.
+unlike['make reproduce-peters2019-table1 SCALE=demo']='make -n reproduce-peters2019-table1 SCALE=demo'
+unlike['make reproduce-peters2019-table1 SCALE=small ARGS="data_dir=../data"']='make -n reproduce-peters2019-table1 SCALE=small ARGS="data_dir=../data"'
+tiny='hardware=cpu task.stored_examples=0 training.max_steps=1 model.embedding_size=4 model.hidden_size=4 decoding.max_length=3'
+unlike['repro run -m mapping.alpha=1,1.25,1.5,2 seed=1,2,3']="repro run -m mapping.alpha=1,2 seed=1,2 task.setting=medium $tiny"
+unlike['repro reproduce peters2019/table1 scale=demo']='repro reproduce peters2019/table1 scale=demo --dry-run'
+unlike['repro run -m mapping=lengthmax,sparsemax seed=1,2,3']="repro run -m mapping=lengthmax,sparsemax seed=1 task.setting=medium $tiny"
+# Train for tens of seconds.
+unlike['repro run mapping=lengthmax mapping.scale=0.25']="repro run mapping=lengthmax mapping.scale=0.25 task.setting=medium $tiny"
+unlike['repro reproduce mine/figure1 scale=demo']="repro reproduce mine/figure1 scale=demo task.setting=medium ${tiny/examples=0/examples=2}"
+unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
+unlike['repro run task=marked mapping=sparsemax']='repro run task=marked mapping=sparsemax training.max_steps=1'
+unlike['repro reproduce example/table1']='repro reproduce example/table1 training.max_steps=1'
+unlike['repro reproduce example/figure1']='repro reproduce example/figure1 training.max_steps=1'
+own='repro run task=nmt data.generated=false data_dir=data data.folder=proverbs data.source=la data.target=en data.merges=0 training.max_epochs=1'
+declared=${own/data.folder/data.corpus}
+unlike[$own]="$own $tiny"
+unlike[$declared]="$declared $tiny"
+# Needs a cluster with GPUs: refused here.
+unlike['repro reproduce peters2019 scale=full hardware=cuda hydra/launcher=slurm --detach']='! repro reproduce peters2019/figure5 scale=full hardware=cuda hydra/launcher=slurm --detach'
+# Stands for runs of the reader's own.
+unlike['repro show RUN']='repro show "$(newest 1)"'
+unlike['repro compare RUN RUN']='repro compare "$(newest 1)" "$(newest 2)"'
+# The address is an example, so that nothing can be fetched; tests/test_tutorials.py has a server.
+unlike['repro data fetch proverbs data_dir=data']='repro data list'
+unlike['repro data verify proverbs data_dir=data']='! repro data verify proverbs data_dir=data'
+
+newest() { repro show | sed -n "$1s/ .*//p"; }
+
+# Blocks without a language, or of a console, whose commands stand behind a prompt.
+lines=$(awk '/^```/ { open = !open; chosen = open && /^```(console)?$/; next } chosen' "$page" |
+    sed 's/^\$ //; s/  *#.*//')
+while IFS= read -r line <&3; do
+    command=${unlike[$line]-$line}
+    printf '$ %s\n' "$command"
+    eval "$command"
+done 3<<< "$lines"

@@ -1,0 +1,73 @@
+"""The console blocks of the README and of the tutorials, in shells that know nothing else."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "tests" / "console_blocks.sh"
+TUTORIALS = sorted((ROOT / "docs").glob("add-a-*.md"))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> dict[str, str]:
+    """Variables of a shell that has not been told anything.
+
+    The code under test comes from this checkout, whatever is installed, and writes to ``tmp_path``.
+    """
+    return {
+        "HOME": str(tmp_path), "PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT),
+        "REPRO_RESULTS_DIR": str(tmp_path / "results"), "REPRO_DATA_DIR": str(tmp_path / "data"),
+    }  # fmt: skip
+
+
+def run(page: Path, shell: dict[str, str], folder: Path) -> str:
+    command = ["bash", str(SCRIPT), str(page)]
+    done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_readme_in_a_checkout(shell: dict[str, str], tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    for path in ROOT.iterdir():
+        if path.name not in (".venv", "results", "data"):
+            (checkout / path.name).symlink_to(path)
+    (checkout / ".venv").symlink_to(sys.prefix)  # what `make reproduce` would install
+    run(ROOT / "README.md", shell, checkout)
+    assert (tmp_path / "results" / "demo" / "report.html").exists()
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_in_a_folder_of_its_own(
+    page: Path, shell: dict[str, str], tmp_path: Path
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name, content in re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)```", text, re.DOTALL | re.M):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    corpus = tmp_path / "data" / "proverbs"
+    corpus.mkdir(parents=True)
+    for split, size in {"train": 40, "dev": 10, "test": 10}.items():
+        for language, words in (("la", "festina lente"), ("en", "make haste slowly")):
+            lines = "".join(f"{words} {split} {number}\n" for number in range(size))
+            (corpus / f"{split}.{language}").write_text(lines)
+    # What the README says puts `repro` on the path.
+    shell["PATH"] = os.pathsep.join([str(Path(sys.prefix, "bin")), shell["PATH"]])
+    run(page, shell, tmp_path)
+    (folder,) = (tmp_path / "results").iterdir()
+    assert [*(folder / "records").iterdir()]
+
+
+def test_lines_that_are_not_run_as_printed_are_lines_of_a_page() -> None:
+    script = SCRIPT.read_text(encoding="utf-8")
+    listed = re.findall(r"^unlike\['([^']+)'\]=", script, re.MULTILINE)
+    pages = "\n".join(page.read_text("utf-8") for page in [ROOT / "README.md", *TUTORIALS])
+    printed = {re.sub(r"^\$ |  *#.*", "", line) for line in pages.splitlines()}
+    assert len(listed) > 10
+    assert {*listed} - printed == set()
