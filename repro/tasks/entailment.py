@@ -32,7 +32,7 @@ from repro.data.nli import (
     punctuation_words,
     read_unlabelled,
 )
-from repro.data.sentence_search import sentence_key
+from repro.data.sentence_search import sentence_digest
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
@@ -402,8 +402,8 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         """Return words, labels and weights of the validation pairs that figures may show."""
         rows: list[dict[str, Any]] = []
         examples, first = self.data.dev.examples, self.settings.stored_examples
-        shown = {sentence_key(text) for text in self.settings.shown}
-        hypotheses = (sentence_key(" ".join(example.hypothesis)) for example in examples)
+        shown = {sentence_digest(text) for text in self.settings.shown}
+        hypotheses = (sentence_digest(" ".join(example.hypothesis)) for example in examples)
         stored = [place for place, key in enumerate(hypotheses) if place < first or key in shown]
         for batch in self._ordered(self.data.dev, stored):
             found = self.read_batch(batch)

@@ -13,7 +13,7 @@ from repro.data.batching import Seq2SeqBatch, collate
 from repro.data.demo.morphology import write_demo_corpus
 from repro.data.files import write_if_changed
 from repro.data.pair import Pair
-from repro.data.sentence_search import sentence_key
+from repro.data.sentence_search import sentence_digest
 from repro.data.sigmorphon import (
     Inflection,
     SigmorphonCorpus,
@@ -171,12 +171,12 @@ class MorphologyTask(Seq2SeqTask):
             own = [example for example in dev if example.inflection.language == language]
             self.shown += own[: config.task.stored_examples]
         # An entry of ``task.shown`` is a lemma, or a lemma and its form.
-        keys = {sentence_key(text) for text in config.task.shown}
+        keys = {sentence_digest(text) for text in config.task.shown}
         chosen = {example.index for example in self.shown}
         for split in ("dev", "test", "train") if keys else ():
             for example in _examples(data, split):
-                lemma, form = sentence_key(example.inflection.lemma), example.inflection.form
-                wanted = lemma in keys or lemma + sentence_key(form) in keys
+                lemma, form = example.inflection.lemma, example.inflection.form
+                wanted = not keys.isdisjoint(map(sentence_digest, (lemma, f"{lemma} {form}")))
                 if wanted and not (split == "dev" and example.index in chosen):
                     self.shown.append(example)
 
