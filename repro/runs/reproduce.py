@@ -13,7 +13,6 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import load_experiment
 from repro.config.planning import PlannedRun, plan_runs
-from repro.report import Origin, build_report, export_figure_data
 from repro.results import Archive, CellRun, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_cell_runs
 from repro.runs.environment import describe_versions, source_commit
@@ -118,6 +117,9 @@ def reproduce_with(
         if not any(more.values()):
             break
         plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
+    # Imported here: a plan, and a request that is refused, need no Matplotlib.
+    from repro.report import Origin, build_report, export_figure_data
+
     for experiment in experiments:
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())
