@@ -112,7 +112,7 @@ class SweepDisplay:
         if self._ended and not self.quiet:
             done = f"{len(self._ended)} of {len(self.states)} runs were done before"
             self.print(f"[cyan]cached[/] {done}")
-        if not self.quiet:
+        if not self.quiet and len(self._ended) < len(self.states):
             from repro.runs.compilation_notice import announced_compilation
 
             self._context.enter_context(announced_compilation(self.print))

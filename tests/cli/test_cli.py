@@ -76,7 +76,7 @@ try:
     status = main(sys.argv[1:])
 except SystemExit as end:
     status = end.code
-heavy = {"torch", "numba", "matplotlib"} & {*sys.modules}
+heavy = {"torch", "numba"} & {*sys.modules}
 assert not heavy, heavy
 sys.exit(status)
 """
