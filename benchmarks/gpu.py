@@ -21,6 +21,7 @@ import torch
 
 from benchmarks.machine import describe_machine
 from repro.atomic import atomic_write_text
+from repro.mappings.kernels import selfcheck
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "gpu.md"
@@ -67,9 +68,11 @@ def steps(data_dir: str) -> list[Step]:
     data = [f"data_dir={data_dir}"]
     alphas = ["mapping=entmax", "mapping.alpha=1.5", "loss=entmax", "loss.alpha=1.5"]
     single = [*_REPRO, "run", "task=morphology", "scale=full", "task.setting=medium", *alphas]
+    # A kernel that fails is an error here; in runs PyTorch replaces it.
+    strict = ("env", "REPRO_KERNELS=require", PYTHON, "-m")
     return [
-        Step("CUDA tests", (PYTHON, "-m", "pytest", "-q", "-m", "gpu", "-n", "0", "tests")),
-        Step("benchmark of mappings and losses", (PYTHON, "-m", "benchmarks", "--device", "cuda")),
+        Step("CUDA tests", (*strict, "pytest", "-q", "-m", "gpu", "-n", "0", "tests")),
+        Step("benchmark of mappings and losses", (*strict, "benchmarks", "--device", "cuda")),
         *(
             Step(f"{task}, demo", (*_REPRO, "run", f"task={task}", "scale=demo", *device))
             for task in TASKS
@@ -161,6 +164,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     described = f"{machine.day}, {machine.device}; {machine.versions}; commit {machine.commit}"
     outcomes = run_steps(planned, parsed.limit, ROOT / "results" / "gpu", described)
     atomic_write_text(PAGE, page(outcomes))
+    for where, checks in selfcheck.outcomes().items():
+        print(f"Self-checks of kernels on {where}:")
+        for label, (error, bound) in sorted(checks.items()):
+            print(
+                f"  {'passed' if error <= bound else 'FAILED'}, {error:.1e} of {bound:.1e}: {label}"
+            )
     return 0 if all(one.state == "done" for one in outcomes) else 1
 
 

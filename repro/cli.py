@@ -32,7 +32,21 @@ _EPILOG = """examples:
   repro reproduce peters2019/table1 scale=demo
   repro report scale=demo
   repro data verify sigmorphon2018 data_dir=data
+  repro predict 3f2a input.txt > output.txt
   repro show 3f2a"""
+
+
+_PREDICT = """formats of inputs and outputs, one input a line (docs/predict.md):
+  nmt, summarization    a text -> a text
+  morphology            lemma TAB tags [TAB language] -> lemma TAB form TAB tags
+  parsing               sentences in CoNLL-U -> the same, with HEAD
+  snli, nli_alignment   premise TAB hypothesis, or JSON -> label TAB probabilities
+
+examples:
+  repro predict 3f2a input.txt > output.txt
+  repro predict 3f2a 91bc --text "a text" --heatmap attention.svg
+  repro predict --best test/bleu task=nmt mapping=sparsemax input.txt --json
+  repro predict 3f2a decoding.beam_size=10 decoding.length_penalty=0.6 < input.txt"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,6 +109,9 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    kernels = os.environ.get("REPRO_KERNELS") or "auto"
+    if kernels not in ("auto", "torch", "require"):  # mappings refuse it when they are imported
+        raise UserError(f"REPRO_KERNELS is {kernels!r}; expected auto, torch or require")
     if arguments[:1] == ["run"]:  # all further arguments are Hydra's
         from repro.config.compose import quote_folders
 
@@ -126,7 +143,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _words(command: str, typed: Sequence[str]) -> list[str]:
     """List words with which a shell completes a command: run IDs or corpora."""
-    if command in ("show", "compare"):
+    if command in ("show", "compare", "predict"):
         from repro.results import recent_runs
 
         return [one.run_id for one in recent_runs(_take_folder(typed, "results_dir")[0])]
@@ -196,6 +213,19 @@ def _parser() -> argparse.ArgumentParser:
     command = add(data)
     command.add_argument("action", choices=("list", "fetch", "verify"))
     command.add_argument("corpus", nargs="?", help="a name that 'repro data list' shows")
+    command = add(predict)
+    command.description, command.epilog = predict.__doc__, _PREDICT
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.add_argument("--text", action="append", default=[], help="an input; may be repeated")
+    command.add_argument("--best", metavar="METRIC", help="the best run by a metric, as test/bleu, "
+                         "of those that agree with KEY=VALUE filters")  # fmt: skip
+    command.add_argument("--json", action="store_true", help="a JSON object for each input: "
+                         "symbols, log-probability, certificate, weights, candidates")  # fmt: skip
+    command.add_argument(
+        "--n-best", type=int, default=1, metavar="N", help="best outputs in --json"
+    )
+    command.add_argument("--heatmap", type=Path, metavar="FILE", help="draw the attention as "
+                         ".svg, .png or .html, that of several runs side by side")  # fmt: skip
     add(status)
     add(doctor)
     command = add(show)
@@ -210,6 +240,9 @@ def _parser() -> argparse.ArgumentParser:
         "results": ("KEY=VALUE", "filters, and results_dir"),
         "compare": ("KEY=VALUE", "results_dir"),
         "data": ("KEY=VALUE", "data_dir"),
+        "predict": ("RUN|INPUT|KEY=VALUE", "runs, by identity or its beginning, or their folders; "
+                    "a file, standard input without one; decoding.KEY, hardware, results_dir, and "
+                    "filters of --best"),
         "status": ("SWEEP|KEY=VALUE", "beginning of its folder's name; results_dir"),
         "doctor": ("KEY=VALUE", "data_dir, results_dir"),
         "show": ("KEY=VALUE", "results_dir"),
@@ -329,6 +362,17 @@ def data(parsed: argparse.Namespace) -> int:
     if corpus is not None and "=" in corpus:
         corpus, settings = None, [corpus, *settings]
     return commands.run(parsed.action, corpus, _folder(settings, "data_dir"))
+
+
+def predict(parsed: argparse.Namespace) -> int:
+    """Predict inputs of your own with the model of a run."""
+    from repro.runs.predict import parse, print_predictions
+
+    try:
+        print_predictions(parse(parsed))
+    except KeyboardInterrupt:  # nothing to continue, so nothing to say
+        return 130
+    return 0
 
 
 def status(parsed: argparse.Namespace) -> int:

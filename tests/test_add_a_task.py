@@ -1,6 +1,7 @@
 """The page on adding a task: its files, in a folder of their own, make a task that runs."""
 
 import re
+import shlex
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -25,7 +26,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "extension" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "extension" / path).write_text(text, encoding="utf-8")
     for command in COMMANDS:
-        done = repro(folder, *command.split())
+        done = repro(folder, *shlex.split(command))
         assert done.returncode == 0, done.stderr
     return folder / "results"
 
@@ -64,6 +65,16 @@ def test_the_figure_shares_a_run_with_the_table(results: Path) -> None:
     report = (results / "demo" / "report.html").read_text()
     assert "Naming the marked symbol" in report
     assert "Weights: " in report
+
+
+def test_the_best_run_predicts(results: Path) -> None:
+    chosen = ["--best", "test/marked_accuracy", "task=marked", "--text"]
+    done = repro(results.parent, "predict", *chosen, "0 [4] 5", "--text", "[2] 2 2")
+    assert done.stdout == "4\n2\n", done.stderr
+    assert (results.parent / "weights.svg").read_text().startswith("<svg")
+    refused = repro(results.parent, "predict", *chosen, "0 [9] 5")
+    assert refused.returncode == 2
+    assert "input 1:1: expected symbols below 6, found [9]" in refused.stderr
 
 
 def test_its_ranges_are_checked_and_its_artefacts_listed(results: Path) -> None:

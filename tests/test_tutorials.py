@@ -1,6 +1,7 @@
 """The pages on adding a metric and a corpus: their files and commands, in a folder of their own."""
 
 import re
+import shlex
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -29,7 +30,7 @@ class Page:
         text = (ROOT / "docs" / name).read_text(encoding="utf-8")
         blocks = re.findall(r"^`(\S+)`:\n\n```python\n(.*?)```", text, re.DOTALL | re.MULTILINE)
         self.folder, self.files = folder, dict(blocks)
-        self.commands = [line.split() for line in re.findall(r"^\$ repro (.+)$", text, re.M)]
+        self.commands = [shlex.split(line) for line in re.findall(r"^\$ repro (.+)$", text, re.M)]
         for path, content in self.files.items():
             self.write(path, content)
 
@@ -91,10 +92,12 @@ def test_a_corpus_is_one_module_or_a_folder(tmp_path: Path, server: str) -> None
     assert [path for path in page.files if (ROOT / path).exists()] == []
     ((path, content),) = page.files.items()
     page.write(path, content.replace("http://example.org", server))
-    own, *declared = page.commands
-    for command in [*declared, own]:
+    own, predict, *declared = page.commands
+    for command in [*declared, own, predict]:
         done = page.run(*command)
         assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    assert (tmp_path / "proverb.svg").is_file()
     assert "proverbs" in page.run("data", "list", "data_dir=data").stdout
     assert [one.read_record().corpus for one in page.runs()] == ["proverbs la-en"] * 2
 

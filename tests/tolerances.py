@@ -1,7 +1,11 @@
-"""The one table of test tolerances, by dtype."""
+"""The one table of test tolerances, by dtype; self-checks of kernels share three of them."""
 
 import torch
 from torch import Tensor
+
+from repro.mappings.kernels.selfcheck import ADVERSARIAL, GRADIENT, LOSS
+
+__all__ = ["ABSOLUTE", "ADVERSARIAL", "GRADIENT", "LOSS", "SUM", "assert_close"]
 
 ABSOLUTE = {
     torch.float64: 1e-12,
@@ -11,9 +15,6 @@ ABSOLUTE = {
 }
 """Largest absolute error of one probability on ordinary rows: a few roundings of one."""
 
-ADVERSARIAL = {torch.float64: 1e-12, torch.float32: 1.5e-6}
-"""Tolerances on rows built to be hard: long ladders and thousands of near ties."""
-
 SUM = {
     torch.float64: 1e-13,
     torch.float32: 1e-6,
@@ -21,12 +22,6 @@ SUM = {
     torch.bfloat16: 2e-2,
 }
 """Largest distance of a row's sum from one (entries of half types are rounded one by one)."""
-
-LOSS = {torch.float64: 1e-12, torch.float32: 2e-6}
-"""Largest error of a loss, relative to its size or absolute below one."""
-
-GRADIENT = {torch.float64: 1e-11, torch.float32: 1e-5}
-"""Largest absolute error of a gradient entry against its closed form."""
 
 
 def assert_close(actual: Tensor, expected: Tensor, table: dict[torch.dtype, float]) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_type_hints
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -32,6 +32,7 @@ from yaml import YAMLError
 
 from repro.config import schema
 from repro.config.errors import ConfigError, require_extra
+from repro.config.identity import NUISANCE
 from repro.config.loading import yaml_problem
 from repro.config.paths import conf_dir, conf_dirs, default_data_dir, default_results_dir
 from repro.config.schema.registry import registered_schemas, run_class, schema_classes
@@ -109,6 +110,59 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         raise ConfigError(explain(error)) from error
     except ValueError as error:  # raised by Hydra if a choice is not a string, as in task=3
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
+
+
+def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
+    """Restore the configuration of a run; where it is computed and stored is chosen anew.
+
+    Args:
+        path: file that :func:`to_yaml` filled.
+        overrides: settings of the device and the folders, and values that replace the file's.
+
+    Raises:
+        ConfigError: the file is not the configuration of a run of this version, or a value is
+            refused.
+    """
+    anew = [one for one in overrides if re.split(r"[.=]", one)[0] in NUISANCE]
+    place: object = path
+    try:
+        stored = OmegaConf.load(path)
+        if not isinstance(stored, DictConfig) or "task" not in stored:
+            raise ConfigError(f"{path}: expected the configuration of a run")
+        groups = {str(key): node for key, node in stored.items() if OmegaConf.is_dict(node)}
+        named = {
+            key: groups[key].name for key in ("task", "scale", "mapping", "loss") if key in groups
+        }
+        chosen = [f"{key}={name}" for key, name in named.items() if name in group_choices(key)]
+        cfg = _through_hydra([*chosen, *anew])
+        wanted = get_type_hints(run_class(cast(type, OmegaConf.get_type(cfg.task)).__name__))
+        for key in (str(key) for key in stored if key not in NUISANCE):
+            inner = key in groups
+            cfg[key] = _typed(key, groups[key], wanted[key], cfg[key]) if inner else stored[key]
+        for place in (text for text in overrides if text not in anew):
+            one = _parsed(place)
+            OmegaConf.update(cfg, one.get_key_element(), one.value(), merge=True)
+        return to_run_config(cfg)
+    except CONFIG_ERRORS as error:
+        raise ConfigError(f"{place}: {explain(error)}") from error
+
+
+def _typed(group: str, node: DictConfig, kind: Any, composed: DictConfig) -> DictConfig:
+    """Give a group of a stored configuration the smallest schema of a kind that has its keys.
+
+    Of two such schemas, that of the ``composed`` group is taken.
+    """
+    schemas = registered_schemas().get(group, {}).values()
+    sizes = {one: {field.name for field in fields(one)} for one in schemas if issubclass(one, kind)}
+    fitting = [one for one, names in sizes.items() if {*node} <= names]
+    if not fitting:
+        known = set().union(*sizes.values())
+        raise ConfigError(f"{group}: unknown {', '.join(map(str, {*node} - known))}")
+    likely = OmegaConf.get_type(composed)
+    best = min(fitting, key=lambda one: (len(sizes[one]), one is not likely))
+    found = OmegaConf.structured(best)
+    found.merge_with(node)
+    return cast(DictConfig, found)
 
 
 def _from_choices(overrides: Sequence[str]) -> DictConfig | None:

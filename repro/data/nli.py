@@ -14,8 +14,8 @@ References:
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -177,6 +177,7 @@ _KEYS = {
     "pairID": ("id", "pairID"),
 }
 """Keys of the archives, each with the names accepted in user-supplied files, preferred first."""
+_PARSES = ("sentence1_binary_parse", "sentence2_binary_parse")
 
 
 def _own_records(path: Path) -> list[dict[str, str]]:
@@ -186,24 +187,7 @@ def _own_records(path: Path) -> list[dict[str, str]]:
     records, lines_of = [], dict[str, int]()
     for number, line in lines:
         try:
-            if names is None:
-                row = parse_json_object(line)
-            else:
-                cells = line.split("\t")
-                if len(cells) != len(names):
-                    raise ValueError(f"expected {len(names)} columns, found {len(cells)}")
-                row = dict(zip(names, cells, strict=True))
-            record = {}
-            for key, choices in _KEYS.items():
-                value = next((row[name] for name in choices if name in row), None)
-                if value is None and key == "pairID":
-                    value = f"{path.stem}-{number}"
-                if key == "gold_label" and type(value) is int:
-                    value = str(value)
-                if not isinstance(value, str) or not value.strip():
-                    wanted = " or ".join(map(repr, choices))
-                    raise ValueError(f"expected a text under {wanted}")
-                record[key] = value
+            record = _own_record(line, names, {"pairID": f"{path.stem}-{number}"})
             if (first := lines_of.setdefault(record["pairID"], number)) != number:
                 raise ValueError(f"the id {record['pairID']!r} is that of line {first}, too")
             records.append(record)
@@ -212,6 +196,81 @@ def _own_records(path: Path) -> list[dict[str, str]]:
     if not records:
         raise DataError(f"{path} is empty: expected sentence pairs")
     return records
+
+
+def _own_record(
+    line: str,
+    names: Sequence[str] | None,
+    defaults: Mapping[str, str],
+    further: Sequence[str] = (),
+) -> dict[str, str]:
+    """Parse a JSON object, or cells with these names, and give it the keys of the archives.
+
+    ``further`` keys, those of an archive, are kept as they are; archives have empty sentences.
+    """
+    if names is None:
+        row = parse_json_object(line)
+    else:
+        cells = line.split("\t")
+        if len(cells) != len(names):
+            raise ValueError(f"expected {len(names)} columns, found {len(cells)}")
+        row = dict(zip(names, cells, strict=True))
+    record = {}
+    for key, choices in _KEYS.items():
+        value = next((row[name] for name in choices if name in row), defaults.get(key))
+        if key == "gold_label" and type(value) is int:
+            value = str(value)
+        if not isinstance(value, str) or not (value.strip() or further):
+            wanted = " or ".join(map(repr, choices))
+            raise ValueError(f"expected a text under {wanted}")
+        record[key] = value
+    return record | {key: row[key] for key in further if key in row}
+
+
+def read_unlabelled(
+    lines: Iterable[tuple[int, str]],
+    path: Path,
+    reading: NliReading,
+    parsed: bool,
+    check: Callable[[Sequence[str]], None],
+) -> Iterator[NliExample]:
+    """Yield pairs whose label, if there is one, is ignored.
+
+    The lines are JSON objects if the first one begins with a brace, else cells: premise and
+    hypothesis, or those that a first line names.
+
+    Args:
+        lines: lines with their numbers, as of the files of :func:`load_pairs` or of an archive.
+        path: the file, for messages.
+        reading: how to tokenize.
+        parsed: whether the corpus provides parses: pairs without them are split by
+            :func:`punctuation_words`, not at spaces.
+        check: raises ValueError if a sentence has too many words.
+
+    Raises:
+        DataError: a malformed line; names the file and the line.
+    """
+    names: Sequence[str] | None = None
+    defaults = {"pairID": "input", "gold_label": UNLABELLED}
+    further, plain = (
+        (_PARSES, replace(reading, tokenization="punctuation")) if parsed else ((), reading)
+    )
+    for place, (number, line) in enumerate(lines):
+        try:
+            if place == 0 and not line.lstrip().startswith("{"):
+                found = line.split("\t")
+                named = all({*found} & {*_KEYS[key]} for key in ("sentence1", "sentence2"))
+                names = found if named else ("premise", "hypothesis")
+                if named:
+                    continue
+            record = _own_record(line, names, defaults, further)
+            chosen = reading if _PARSES[0] in record else plain
+            premise, hypothesis = (_words(record, f"sentence{n}", chosen) for n in (1, 2))
+            check(premise)
+            check(hypothesis)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        yield NliExample(record["pairID"], premise, hypothesis, label=0)
 
 
 def _fingerprint(paths: Mapping[str, Path]) -> str:

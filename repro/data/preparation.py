@@ -26,6 +26,7 @@ SINK = "<SINK>"
 """Last source token, which receives the attention of target words without a counterpart."""
 _VERSION = 2
 """Version of the stages, incremented when the output of one changes."""
+_CODES = "source.codes"
 _PRUNING_VERSION = 1
 """Version of the stage of pruned test sets, incremented when its output changes."""
 
@@ -37,6 +38,7 @@ class PreparedCorpus:
     Attributes:
         splits: ids of every split, on disk.
         texts: tokens of every split, before segmentation into subwords.
+        codes: merges of the source in the format of subword-nmt; empty without subwords.
     """
 
     corpus: ParallelCorpus
@@ -44,6 +46,24 @@ class PreparedCorpus:
     target: Vocabulary
     splits: dict[str, ArrowPairs]
     texts: dict[str, ParallelText]
+    codes: str = ""
+
+    def source_encoder(
+        self, text: TextSettings, sink: bool
+    ) -> Callable[[str], tuple[list[str], list[int]]]:
+        """Return a function that prepares a line of new text as :func:`prepare` does a source.
+
+        It returns the symbols of the line and their ids.
+        """
+        normalise, _ = normalisers(self.corpus, text)
+        segment = SubwordSegmenter(self.codes) if text.merges else str
+        extra = [SINK] if sink else []
+
+        def encode(line: str) -> tuple[list[str], list[int]]:
+            symbols = [*segment(normalise(line)).split(), *extra]
+            return symbols, self.source.encode(symbols)
+
+        return encode
 
 
 def prepare(
@@ -85,7 +105,8 @@ def prepare(
     )
     splits = {split: ArrowPairs(encoded / f"{split}.arrow") for split in corpus.splits}
     texts = {split: _files(words, split) for split in corpus.splits}
-    return PreparedCorpus(corpus, source, target, splits, texts)
+    codes = (pieces / _CODES).read_text(encoding="utf-8") if text.merges else ""
+    return PreparedCorpus(corpus, source, target, splits, texts, codes)
 
 
 def stage_name(
@@ -229,7 +250,7 @@ def _write_subwords(words: Path, settings: TextSettings, folder: Path) -> None:
         one = other = learn(0, 1)
     else:
         one, other = learn(0), learn(1)
-    one.save(folder / "source.codes")
+    one.save(folder / _CODES)
     other.save(folder / "target.codes")
     for split in _splits(words):
         _rewrite(_files(words, split), (one, other), _files(folder, split))

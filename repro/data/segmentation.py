@@ -10,7 +10,6 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from repro.atomic import atomic_write_text
-from repro.data.errors import DataError
 
 SEPARATOR = "@@"
 """Suffix of every subword that does not end a word."""
@@ -68,21 +67,6 @@ class SubwordSegmenter:
         with contextlib.redirect_stderr(io.StringIO()):
             learn_bpe((f"{sentence}\n" for sentence in sentences), codes, merges)
         return cls(codes.getvalue())
-
-    @classmethod
-    def load(cls, path: Path) -> "SubwordSegmenter":
-        """Read a file that :meth:`save` wrote.
-
-        Raises:
-            DataError: the file is missing or not a list of merges.
-        """
-        if not path.is_file():
-            raise DataError(f"{path} is missing: expected merges of byte pair encoding")
-        text = path.read_text(encoding="utf-8")
-        first, *merges = text.splitlines() or [""]
-        if not first.startswith("#version") or any(len(line.split(" ")) != 2 for line in merges):
-            raise DataError(f"{path}: expected a line '#version: ...', then two symbols on each")
-        return cls(text)
 
     def save(self, path: Path) -> None:
         """Write the merges to a file."""

@@ -1,7 +1,9 @@
 """Search for sentences in a corpus, irrespective of case, tokenisation and subwords."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 from repro.data.pair import Pair
 from repro.data.segmentation import SEPARATOR
@@ -16,10 +18,23 @@ def sentence_key(text: str) -> str:
     return "".join(letter for letter in html.unescape(text).lower() if letter.isalnum())
 
 
+def sentence_digest(text: str) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of :func:`sentence_key`.
+
+    Configurations name sentences of corpora, which are not part of the suite, by this digest. A
+    text that is such a digest stands for itself.
+    """
+    is_digest = re.fullmatch("[0-9a-f]{16}", text)
+    return text if is_digest else sha256(sentence_key(text).encode()).hexdigest()[:16]
+
+
 def preference(names: Iterable[str], prefer: Sequence[str]) -> int:
-    """Return the index in ``prefer`` of the first text among ``names``, else ``len(prefer)``."""
-    keys = {sentence_key(name) for name in names}
-    return next((n for n, text in enumerate(prefer) if sentence_key(text) in keys), len(prefer))
+    """Return the index in ``prefer`` of the first text among ``names``, else ``len(prefer)``.
+
+    Texts of ``prefer`` may be digests.
+    """
+    keys = {sentence_digest(name) for name in names}
+    return next((n for n, text in enumerate(prefer) if sentence_digest(text) in keys), len(prefer))
 
 
 def find_pairs(
@@ -35,21 +50,21 @@ def find_pairs(
         pairs: pairs to search.
         source: vocabulary of the sources.
         target: vocabulary of the targets.
-        wanted: sentences; case, spaces and punctuation do not matter.
+        wanted: sentences, of which case, spaces and punctuation do not matter, or their digests.
         ignored: tokens that are not part of a sentence. Unknown words match nothing.
 
     Returns:
         Position of the pair of each wanted sentence; sentences without a pair are left out.
     """
-    rest = {key: text for text in wanted if (key := sentence_key(text))}
+    rest = {sentence_digest(text): text for text in wanted if sentence_key(text)}
     keys, other_keys = _token_keys(source, ignored), _token_keys(target, ignored)
     found: dict[str, int] = {}
     for position, pair in enumerate(pairs):
         if not rest:
             break
-        ours = "".join(map(keys.__getitem__, pair.source))
-        theirs = "".join(map(other_keys.__getitem__, pair.target))
-        found |= {rest.pop(key): position for key in {ours, theirs} & rest.keys()}
+        sides = map(keys.__getitem__, pair.source), map(other_keys.__getitem__, pair.target)
+        digests = {sha256("".join(side).encode()).hexdigest()[:16] for side in sides}
+        found |= {rest.pop(digest): position for digest in digests & rest.keys()}
     return found
 
 

@@ -6,8 +6,23 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function, forward_ad
 
-from repro.mappings import Csoftmax, Csparsemax, Entmax, ProbabilityMap, Softmax, Sparsemax
-from repro.mappings._arguments import allowed_scores, centre, integer, is_concrete, number
+from repro.mappings import (
+    Csoftmax,
+    Csparsemax,
+    Entmax,
+    Entmax15,
+    ProbabilityMap,
+    Softmax,
+    Sparsemax,
+)
+from repro.mappings._arguments import (
+    allowed_scores,
+    centre,
+    check_classes,
+    integer,
+    is_concrete,
+    number,
+)
 from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._entmax import apply_jacobian
 from repro.mappings.kernels import dispatch
@@ -31,12 +46,6 @@ def reduce_losses(losses: Tensor, ignored: Tensor, reduction: Reduction) -> Tens
         return losses
     total = losses.sum()
     return total / (~ignored).sum().clamp(min=1) if reduction == "mean" else total
-
-
-def check_classes(target: Tensor, size: int) -> None:
-    """Raise ``IndexError`` unless all targets are classes; skipped if reading values has a cost."""
-    if is_concrete(target) and bool(((target < 0) | (target >= size)).any()):
-        raise IndexError(f"targets must be in [0, {size}) or the ignored value")
 
 
 class FenchelYoungLoss(nn.Module):
@@ -122,7 +131,7 @@ class FenchelYoungLoss(nn.Module):
         ignored = target == self.ignore_index
         chosen = target.masked_fill(ignored, 0)
         check_classes(chosen, scores.size(-1))
-        probs, chosen = self.mapping(wide), chosen.unsqueeze(-1)
+        probs, chosen = self.mapping(wide, dim=-1), chosen.unsqueeze(-1)
         centred, _ = centre(wide.detach(), -1)
         best = self.mapping.conjugate_centered(centred, probs, -1)
         omega = self.mapping.omega_one_hot(centred, chosen)
@@ -175,6 +184,27 @@ class EntmaxLoss(FenchelYoungLoss):
         super().__init__(Entmax(alpha), ignore_index, reduction, label_smoothing)
 
 
+class Entmax15Loss(EntmaxLoss):
+    """Fenchel–Young loss of 1.5-entmax."""
+
+    def __init__(
+        self, ignore_index: int = -100, reduction: Reduction = "mean", label_smoothing: float = 0.0
+    ) -> None:
+        super().__init__(1.5, ignore_index, reduction, label_smoothing)
+
+
+def sparsemax_loss(scores: Tensor, target: Tensor) -> Tensor:
+    """Return the :class:`SparsemaxLoss` of each row."""
+    losses: Tensor = SparsemaxLoss(reduction="none")(scores, target)
+    return losses
+
+
+def entmax15_loss(scores: Tensor, target: Tensor) -> Tensor:
+    """Return the :class:`Entmax15Loss` of each row."""
+    losses: Tensor = Entmax15Loss(reduction="none")(scores, target)
+    return losses
+
+
 class _WithGradient(DifferentiableFunction):
     """Attach the gradient ``p - q`` in the scores to losses computed without one."""
 
@@ -225,7 +255,7 @@ class _WithGradient(DifferentiableFunction):
 def order_of(mapping: ProbabilityMap) -> float | None:
     """Return ``r = α - 1`` if there is a fused loss for the mapping, else None."""
     kind = type(mapping)
-    if kind is Entmax and isinstance(mapping.alpha, float):
+    if kind in (Entmax, Entmax15) and isinstance(mapping.alpha, float):
         return mapping.alpha - 1.0
     if kind is Softmax and mapping.gamma == 1:
         return 0.0
@@ -243,7 +273,7 @@ def fused_losses(
         IndexError: a target is not a class.
     """
     order = order_of(mapping)
-    if order is None or scores.numel() == 0 or not is_concrete(scores):
+    if order is None or order < 0 or scores.numel() == 0 or not is_concrete(scores):
         return None
     if not dispatch.has_kernel(scores) or forward_ad._current_level >= 0:  # no forward mode
         return None
@@ -288,13 +318,8 @@ class EntmaxLossFunction(Function):
         if grads[0] is not None:
             each = grads[0] if count is None else grads[0] / count
             each = each.expand(target.shape)
-            if dispatch.differentiable_once(probs, each):
-                moved = dispatch.launch("entmax_loss_backward", probs, target, each, ctx.ignored)
-            else:
-                skipped = target == ctx.ignored
-                weight = each.masked_fill(skipped, 0.0).unsqueeze(-1)
-                chosen = target.masked_fill(skipped, 0).unsqueeze(-1)
-                moved = (weight * probs).scatter_add(-1, chosen, -weight)
+            call = dispatch.backward_implementation(probs, each)
+            moved = call("entmax_loss_backward", probs, target, each, ctx.ignored)
         if grads[1] is not None:
             bent = apply_jacobian(probs, ctx.order, grads[1])[0]
             moved = bent if moved is None else moved + bent

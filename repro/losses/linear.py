@@ -14,12 +14,11 @@ from torch.nn import functional as F
 from repro.losses.fenchel_young import (
     FenchelYoungLoss,
     Reduction,
-    check_classes,
     check_loss_settings,
     reduce_losses,
 )
 from repro.mappings import Entmax
-from repro.mappings._arguments import centre, integer
+from repro.mappings._arguments import centre, check_classes, integer, number
 from repro.mappings._entmax import check_alpha
 
 _DENSITY = 1 / 64
@@ -43,7 +42,7 @@ class Layer(NamedTuple):
         return F.linear(self.hidden[rows], self.weight, self.bias).to(self.dtype)
 
     def allowed(self) -> Tensor:
-        """Return one for each class that label smoothing covers, zero for the others."""
+        """Return 1 where the bias is not ``-inf``, else 0; label smoothing covers these classes."""
         if self.bias is None:
             return self.hidden.new_ones(self.weight.size(0), dtype=self.dtype)
         return (self.bias > -torch.inf).to(self.dtype)
@@ -313,4 +312,6 @@ def check_numbers(alpha: float, chunk_size: int | None) -> float:
         raise TypeError("alpha must be a number here; for a tensor use EntmaxLoss on the scores")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    if number("alpha", alpha) < 1:
+        raise ValueError(f"alpha must be at least 1 here, got {alpha}; below, use EntmaxLoss")
     return check_alpha(alpha)

@@ -1,17 +1,24 @@
 """Mappings from scores to probability vectors; independent of the rest of the package.
 
-Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`fusedmax`, :func:`oscarmax`,
-:func:`sq_pnorm_max`, :func:`normmax`, :func:`budget`, and, under upper bounds, :func:`csoftmax`,
-:func:`csparsemax`. Modules with the same names in CamelCase share the interface
-:class:`ProbabilityMap`. :data:`MAPPINGS` lists them all. :func:`regularized` derives a mapping
-from any differentiable regulariser.
+Functions: :func:`softmax`, :func:`sparsemax`, :func:`entmax`, :func:`entmax15`,
+:func:`fusedmax`, :func:`oscarmax`, :func:`sq_pnorm_max`, :func:`normmax`, :func:`budget`, and,
+under upper bounds, :func:`csoftmax`, :func:`csparsemax`. Modules with the same names in CamelCase
+share the interface :class:`ProbabilityMap`. :data:`MAPPINGS` lists them all. :func:`regularized`
+derives a mapping from any differentiable regulariser.
 """
 
 from repro.mappings._bounded import Budget, Csoftmax, Csparsemax, budget, csoftmax, csparsemax
-from repro.mappings._entmax import entmax, softmax, sparsemax
+from repro.mappings._entmax import entmax, entmax15, softmax, sparsemax
 from repro.mappings._grouped import Fusedmax, Oscarmax, fusedmax, oscarmax
 from repro.mappings._norm import Normmax, SqPnormMax, normmax, sq_pnorm_max
-from repro.mappings.modules import Entmax, LearnedAlphaEntmax, ProbabilityMap, Softmax, Sparsemax
+from repro.mappings.modules import (
+    Entmax,
+    Entmax15,
+    LearnedAlphaEntmax,
+    ProbabilityMap,
+    Softmax,
+    Sparsemax,
+)
 from repro.mappings.registry import MAPPINGS, MappingSpec
 from repro.mappings.regularized import regularized
 
@@ -21,6 +28,7 @@ __all__ = [
     "Csoftmax",
     "Csparsemax",
     "Entmax",
+    "Entmax15",
     "Fusedmax",
     "LearnedAlphaEntmax",
     "MappingSpec",
@@ -34,6 +42,7 @@ __all__ = [
     "csoftmax",
     "csparsemax",
     "entmax",
+    "entmax15",
     "fusedmax",
     "normmax",
     "oscarmax",

@@ -138,6 +138,12 @@ def check_per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
         raise ValueError(f"{name} of shape {tuple(value.shape)} must have size 1 on dim {dim}")
 
 
+def check_classes(target: Tensor, size: int) -> None:
+    """Raise ``IndexError`` unless all targets are classes; skipped if reading values has a cost."""
+    if is_concrete(target) and bool(((target < 0) | (target >= size)).any()):
+        raise IndexError(f"targets must be in [0, {size}) or the ignored value")
+
+
 def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> Tensor:
     """Check a parameter and expand it to the shape of the scores with size 1 on ``dim``."""
     check_per_row(name, value, scores, dim)

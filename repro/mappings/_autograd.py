@@ -65,18 +65,6 @@ def keep(ctx: Any, *tensors: Tensor | None) -> None:
         ctx.save_for_forward(*tensors)
 
 
-def keep_setting(ctx: Any, probs: Tensor, setting: float | Tensor) -> None:
-    """Save a distribution and the setting on which it depends, a number or a tensor."""
-    ctx.setting = None if isinstance(setting, Tensor) else setting
-    keep(ctx, probs, setting if isinstance(setting, Tensor) else None)
-
-
-def kept_setting(ctx: Any) -> tuple[Tensor, float | Tensor]:
-    """Return the distribution and the setting saved by :func:`keep_setting`."""
-    probs, parameter = ctx.saved_tensors
-    return probs, ctx.setting if parameter is None else parameter
-
-
 def batch_first(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> list[Tensor]:
     """Return a ``vmap`` rule's tensors with the mapped dimension first, added where missing."""
     return [

@@ -23,7 +23,7 @@ from repro.mappings._box import AT_UPPER, AT_ZERO, INTERIOR, bounded_softmax, bo
 from repro.mappings._conjugate import Danskin, tsallis
 from repro.mappings._entmax import on_support
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.dispatch import launch
+from repro.mappings.kernels.dispatch import in_torch
 from repro.mappings.modules import ProbabilityMap
 
 
@@ -107,8 +107,9 @@ def budget(
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        k: a positive number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim``
-            (one value per row), at most the number of allowed entries; it receives gradients.
+        k: a number of at least zero, or a tensor that broadcasts to ``scores`` with size 1 on
+            ``dim`` (one value per row), at most the number of allowed entries; it receives
+            gradients.
         mask: boolean, broadcasts to ``scores``; True = allowed.
         dim: the axis along which entries are selected.
 
@@ -118,8 +119,8 @@ def budget(
 
     Raises:
         TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``k`` is not positive or above the number of allowed entries, or a shape does
-            not broadcast. On accelerators, in ``torch.compile`` or ``vmap`` such rows are NaN.
+        ValueError: ``k`` is negative or above the number of allowed entries, or a shape does not
+            broadcast. On accelerators, in ``torch.compile`` or ``vmap`` such rows are NaN.
 
     References:
         Malaviya et al. (2018), Eq. 6, here with all bounds equal to one and total ``k``.
@@ -134,8 +135,8 @@ def budget(
             return like_scores(probs, scores, dim)
         except Unsolvable:  # the check below names the row
             pass
-    rows, ones = _check_budget(wide, total, dim)
-    probs, _ = BoundedFunction.run(rows, ones, total, 1.0, math.inf)
+    rows = _check_budget(wide, total, dim)
+    probs, _ = BoundedFunction.run(rows, None, total, 1.0, math.inf)
     return like_scores(probs, scores, dim)
 
 
@@ -185,10 +186,7 @@ def _check_bounds(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tens
     """
     allowed = scores != -torch.inf
     bounds = upper.to(scores.dtype).expand_as(scores).masked_fill(~allowed, 0.0)
-    slack = _slack(upper, scores, dim)
-    wrong = ~(bounds >= -slack)
-    sums = bounds.sum(dim, keepdim=True)
-    short = (sums < 1 - slack) & allowed.any(dim, keepdim=True)
+    wrong, short = _infeasible(bounds, allowed, _slack(upper, scores, dim), dim)
     bad = short | wrong.any(dim, keepdim=True)
     if not is_concrete(bad):
         scores = scores.masked_fill(bad, torch.nan)
@@ -197,10 +195,24 @@ def _check_bounds(scores: Tensor, upper: Tensor, dim: int) -> tuple[Tensor, Tens
         raise ValueError(f"upper must be at least 0, got {bounds[index].item():g} at {index}")
     elif bool(short.any()):
         raise ValueError(
-            f"upper sums to {sums[short][0].item():g} over the allowed entries of row "
-            f"{_first_row(short, dim)}; a distribution needs at least 1"
+            f"upper sums to {bounds.sum(dim, keepdim=True)[short][0].item():g} over the allowed "
+            f"entries of row {_first_row(short, dim)}; a distribution needs at least 1"
         )
     return to_last(scores, dim), to_last(bounds.clamp(min=0.0), dim)
+
+
+def _infeasible(bounds: Tensor, allowed: Tensor, slack: float, dim: int) -> tuple[Tensor, Tensor]:
+    """Return which bounds are negative or NaN, and which rows of them sum to less than one."""
+    short = (bounds.sum(dim, keepdim=True) < 1 - slack) & allowed.any(dim, keepdim=True)
+    return ~(bounds >= -slack), short
+
+
+def _infeasible_budget(rows: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor]:
+    """Return which rows cannot sum to the total, and bounds of one, zero where forbidden."""
+    ones = (rows != -torch.inf).to(rows.dtype)
+    count = ones.sum(-1, keepdim=True)
+    bad = ~((total <= count) | (count == 0))
+    return bad | ~(total >= 0) if isinstance(total, Tensor) else bad, ones
 
 
 def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
@@ -210,29 +222,26 @@ def _total(k: float | Tensor, scores: Tensor, dim: int) -> float | Tensor:
     return _check_k(k)
 
 
-def _check_budget(scores: Tensor, total: float | Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Check ``k``; return scores, NaN in rows as by :func:`_check_bounds`, and bounds of one."""
+def _check_budget(scores: Tensor, total: float | Tensor, dim: int) -> Tensor:
+    """Check ``k``; return scores with ``dim`` last, NaN in rows as by :func:`_check_bounds`."""
     rows = to_last(scores, dim)
-    ones = (rows != -torch.inf).to(scores.dtype)
-    count = ones.sum(-1, keepdim=True)
-    bad = ~((total <= count) | (count == 0))
-    if isinstance(total, Tensor):
-        bad = bad | ~(total > 0)
+    bad, ones = _infeasible_budget(rows, total)
     if not is_concrete(bad):
-        return rows.masked_fill(bad, torch.nan), ones
+        return rows.masked_fill(bad, torch.nan)
     if bool(bad.any()):
+        count = ones.sum(-1, keepdim=True)
         asked = (total + torch.zeros_like(count))[bad][0].item()
         raise ValueError(
-            f"k must be positive and at most the number of allowed entries, got {asked:g} for "
+            f"k must be at least 0 and at most the number of allowed entries, got {asked:g} for "
             f"{count[bad][0].item():g} entries in row {_first_row(bad, -1)}"
         )
-    return rows, ones
+    return rows
 
 
 def _check_k(k: float) -> float:
     k = number("k", k)
-    if not 0 < k < math.inf:
-        raise ValueError(f"k must be positive and finite, got {k}")
+    if not 0 <= k < math.inf:
+        raise ValueError(f"k must be at least 0 and finite, got {k}")
     return k
 
 
@@ -261,9 +270,9 @@ class BoundedFunction(DifferentiableFunction):
 
         Args:
             scores: shape ``(..., n)`` with ``n >= 1``; ``-inf`` where forbidden.
-            upper: bounds, like ``scores``; zero where forbidden, unless there is a kernel. None,
-                which requires a kernel, means that all bounds are one.
-            total: sum of each row, a number or ``(..., 1)``.
+            upper: bounds, like ``scores``; zero where forbidden if they have been checked. None
+                means that all bounds are one.
+            total: sum of each row, a number or ``(..., 1)``; 1.0 with bounds.
             order: 0 for the entropy (softmax), 1 for the Euclidean distance (sparsemax).
             slack: tolerance of a kernel's check of the bounds, see :func:`_slack`; infinite if they
                 have been checked.
@@ -271,16 +280,13 @@ class BoundedFunction(DifferentiableFunction):
         Raises:
             Unsolvable: a kernel met infeasible rows. If values are not read, they are NaN instead.
         """
-        is_one = isinstance(total, float) and total == 1.0
-        if not dispatch.has_kernel(scores) or not (upper is None or is_one):
-            assert upper is not None
-            return (bounded_softmax if order == 0.0 else box_projection)(scores, upper, total)
+        call = dispatch.implementation(scores)
         if upper is not None:
-            probs, status, faults = launch("bounded_forward", scores, upper, order, slack)
+            probs, status, faults = call("bounded_forward", scores, upper, order, slack)
         elif isinstance(total, Tensor):
-            probs, status, faults = launch("budget_forward_rows", scores, total)
+            probs, status, faults = call("budget_forward_rows", scores, total)
         else:
-            probs, status, faults = launch("budget_forward", scores, total)
+            probs, status, faults = call("budget_forward", scores, total)
         if is_concrete(faults) and faults.item():
             raise Unsolvable
         return probs, status
@@ -298,17 +304,11 @@ class BoundedFunction(DifferentiableFunction):
         """Return ``s (g - m)``; ``g - m`` at active bounds; for the total, ``m = Σ s g / Σs``."""
         probs, status = ctx.saved_tensors
         to_upper = ctx.needs_input_grad[1]
-        if dispatch.differentiable_once(probs, grads[0]):
-            grad_scores, grad_bounds, mean = launch(
-                "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.row_totals
-            )
-            grad_total = mean.view(*probs.shape[:-1], 1) if ctx.row_totals else None
-            return grad_scores, grad_bounds if to_upper else None, grad_total, None, None
-        slope, share, full = _response(probs, status, ctx.order)
-        mean = (share * grads[0]).sum(-1, keepdim=True)
-        grad_upper = full * (grads[0] - mean) if to_upper else None
-        grad_total = mean if ctx.row_totals else None
-        return slope * (grads[0] - mean), grad_upper, grad_total, None, None
+        grad_scores, grad_bounds, mean = dispatch.backward_implementation(probs, grads[0])(
+            "bounded_backward", probs, status, grads[0], ctx.order, to_upper, ctx.row_totals
+        )
+        grad_total = mean.view(*probs.shape[:-1], 1) if ctx.row_totals else None
+        return grad_scores, grad_bounds if to_upper else None, grad_total, None, None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, None]:
@@ -323,6 +323,52 @@ class BoundedFunction(DifferentiableFunction):
         if ctx.row_totals and tangents[2] is not None:
             moved = moved + share * tangents[2]
         return moved, None
+
+
+@in_torch
+def bounded_forward(
+    scores: Tensor, upper: Tensor, order: float, slack: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve in PyTorch; infeasible rows are NaN, and not counted."""
+    allowed = scores != -torch.inf
+    bounds = upper.masked_fill(~allowed, 0.0)
+    if slack < math.inf:
+        wrong, short = _infeasible(bounds, allowed, slack, -1)
+        scores = _marked(scores, short | wrong.any(-1, keepdim=True))
+    solve = bounded_softmax if order == 0.0 else box_projection
+    probs, status = solve(scores, bounds.clamp(min=0.0), 1.0)
+    return probs, status, status.new_zeros((), dtype=torch.int64)
+
+
+def _marked(scores: Tensor, bad: Tensor) -> Tensor:
+    """Set infeasible rows to NaN; if there are none, do not change the layout of the scores."""
+    return scores if is_concrete(bad) and not bad.any() else scores.masked_fill(bad, torch.nan)
+
+
+@in_torch
+def budget_forward(scores: Tensor, total: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Solve in PyTorch; infeasible rows are NaN, and not counted."""
+    bad, ones = _infeasible_budget(scores, total)
+    probs, status = box_projection(_marked(scores, bad), ones, total)
+    return probs, status, status.new_zeros((), dtype=torch.int64)
+
+
+@in_torch
+def budget_forward_rows(scores: Tensor, totals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute :func:`budget_forward` with one total for each row, or one for all."""
+    column = totals if totals.numel() == 1 else totals.reshape(*scores.shape[:-1], 1)
+    return budget_forward(scores, column)
+
+
+@in_torch
+def bounded_backward(
+    probs: Tensor, status: Tensor, grad: Tensor, order: float, to_upper: bool, to_total: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return gradients of scores, bounds and totals; the last two are empty unless requested."""
+    slope, share, full = _response(probs, status, order)
+    mean = (share * grad).sum(-1, keepdim=True)
+    uppers = full * (grad - mean) if to_upper else probs.new_empty(0)
+    return slope * (grad - mean), uppers, mean.reshape(-1) if to_total else probs.new_empty(0)
 
 
 def _response(probs: Tensor, status: Tensor, order: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -349,7 +395,8 @@ def bounded_value(
     probs, status = BoundedFunction.run(scores, upper, total, order, math.inf)
     held = probs.detach()
     centred, top = centre(scores.detach().masked_fill(held == 0, -torch.inf), -1)
-    best = (held * centred).sum(-1) - tsallis(held, order, -1) + (total * top).squeeze(-1)
+    shifted = torch.where(torch.as_tensor(total, device=top.device) == 0, 0.0, total * top)
+    best = (held * centred).sum(-1) - tsallis(held, order, -1) + shifted.squeeze(-1)
     # Heights are ``z - Ω'(p)``, shifted to be finite; interior entries have the same, the level.
     largest = torch.finfo(scores.dtype).max
     shift = top.clamp(-largest, largest)
@@ -449,6 +496,5 @@ class Budget(ProbabilityMap):
         """Return ``max <q, z> - Ω(q)`` over selections, as :meth:`ProbabilityMap.value` does."""
         wide = allowed_scores(scores, mask, dim)
         total = _total(self.k, wide, dim)
-        rows, ones = _check_budget(wide, total, dim)
-        upper = None if dispatch.has_kernel(rows) else ones
-        return bounded_value(rows, upper, total, 1.0).to(scores.dtype)
+        rows = _check_budget(wide, total, dim)
+        return bounded_value(rows, None, total, 1.0).to(scores.dtype)

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from repro.mappings._arguments import centre, check_classes
 from repro.mappings._autograd import DifferentiableFunction, keep
-from repro.mappings._entmax import decay_curvature, decay_ratio, on_support
+from repro.mappings._entmax import decay_curvature, decay_ratio, entmax_forward, on_support
+from repro.mappings.kernels.dispatch import in_torch
 
 _FAR = 0.1
 """Smallest ``r`` for which ``(p^r - 1) / r`` is computed directly, without harmful cancellation."""
@@ -16,7 +19,7 @@ def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
 
     Args:
         probs: distributions along ``dim``.
-        order: ``r >= 0``, a number or a tensor with size 1 on ``dim``.
+        order: ``r > -1``, a number or a tensor with size 1 on ``dim``.
         dim: the axis of the distributions.
 
     Returns:
@@ -31,6 +34,36 @@ def tsallis(probs: Tensor, order: float | Tensor, dim: int) -> Tensor:
     logs = on_support(probs, probs > 0).log()
     terms = probs * logs * decay_ratio(-order * logs) / (1 + order)
     return terms.sum(dim)
+
+
+@in_torch
+def entmax_loss(
+    scores: Tensor, target: Tensor, order: float, ignored: int
+) -> tuple[Tensor, Tensor]:
+    """Compute the losses ``max_Ω(z) - z_y`` of α-entmax along the last axis, and ``p``.
+
+    A loss is zero if its target is ``ignored``, and NaN if it is no class and values are not read.
+    """
+    probs, (centred, _) = entmax_forward(scores, order), centre(scores, -1)
+    skipped = target == ignored
+    chosen = target.masked_fill(skipped, 0)
+    check_classes(chosen, scores.size(-1))
+    wrong = (chosen < 0) | (chosen >= scores.size(-1))
+    chosen = chosen.masked_fill(wrong, 0).unsqueeze(-1)
+    best = (probs * centred).sum(-1) - tsallis(probs, order, -1)
+    losses = (best - centred.gather(-1, chosen).squeeze(-1)).clamp(min=0)
+    forbidden = scores.gather(-1, chosen).squeeze(-1) == -torch.inf
+    losses = losses.masked_fill(forbidden, torch.inf).masked_fill(wrong, torch.nan)
+    return losses.masked_fill(skipped, 0.0), probs
+
+
+@in_torch
+def entmax_loss_backward(probs: Tensor, target: Tensor, grads: Tensor, ignored: int) -> Tensor:
+    """Return ``g (p - e_y)``, zero for rows whose target is ignored."""
+    skipped = target == ignored
+    weight = grads.masked_fill(skipped, 0.0).unsqueeze(-1)
+    chosen = target.masked_fill(skipped, 0).unsqueeze(-1)
+    return (weight * probs).scatter_add(-1, chosen, -weight)
 
 
 class HeldTsallis(DifferentiableFunction):

@@ -20,10 +20,10 @@ from repro.mappings._arguments import (
     number,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep_setting, kept_setting
+from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._threshold import entmax15_powers, entmax_powers, sparsemax_powers
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.dispatch import launch
+from repro.mappings.kernels.dispatch import in_torch, run_in_torch
 
 
 def softmax(
@@ -55,7 +55,7 @@ def softmax(
 
 
 def sparsemax(
-    scores: Tensor, *, gamma: float = 1.0, mask: Tensor | None = None, dim: int = -1
+    scores: Tensor, dim: int = -1, *, gamma: float = 1.0, mask: Tensor | None = None
 ) -> Tensor:
     r"""Project scores onto the probability simplex.
 
@@ -63,9 +63,9 @@ def sparsemax(
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
+        dim: the axis that becomes a distribution.
         gamma: strength of the regulariser, positive; larger is flatter.
         mask: boolean, broadcasts to ``scores``; True = allowed.
-        dim: the axis that becomes a distribution.
 
     Returns:
         ``p``, like ``scores``; sums to one along ``dim``, exactly zero where masked and off the
@@ -86,8 +86,7 @@ def _tempered(scores: Tensor, order: float, gamma: float, mask: Tensor | None, d
     wide = allowed_scores(scores, mask, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    divided = divided_by_gamma(wide, gamma, dim)
-    return cast_like(scores, apply_entmax(divided, order, dim, True))
+    return apply_entmax(divided_by_gamma(wide, gamma, dim), order, scores, dim)
 
 
 def entmax(
@@ -98,13 +97,13 @@ def entmax(
     .. math:: p = \arg\max_{q \in \Delta^n} \langle q, z \rangle
               - \frac{1}{\alpha(\alpha - 1)} \sum_j (q_j^\alpha - q_j)
 
-    ``alpha = 1`` is softmax, ``alpha = 2`` is sparsemax.
+    ``alpha = 1`` is softmax, ``alpha = 2`` is sparsemax. Below 1 tails are heavier than those of
+    softmax: ``p`` falls with a power of the distance to the largest score.
 
     Args:
         scores: ``z``, floating point, ``n`` on ``dim``; ``-inf`` forbids an entry.
-        alpha: a number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim`` (one
-            value per row or per attention head); it receives gradients, at ``alpha = 1`` the
-            derivative from the right.
+        alpha: a positive number, or a tensor that broadcasts to ``scores`` with size 1 on ``dim``
+            (one value per row or per attention head); it receives gradients.
         mask: boolean, broadcasts to ``scores``; True = allowed.
         dim: the axis that becomes a distribution.
 
@@ -114,61 +113,72 @@ def entmax(
 
     Raises:
         TypeError: scores are not floating point, or the mask is not boolean.
-        ValueError: ``alpha < 1`` or not finite, or a shape does not broadcast. Values of an alpha
-            tensor on an accelerator, under ``torch.compile`` or ``vmap`` are not read; there,
-            rows with ``alpha < 1`` come out as NaN.
+        ValueError: ``alpha`` is not positive or not finite, or a shape does not broadcast. Values
+            of an alpha tensor on an accelerator, under ``torch.compile`` or ``vmap`` are not read;
+            there, rows with ``alpha <= 0`` come out as NaN, and where there are kernels, which
+            start at 1, so do rows with ``alpha < 1``.
 
     References:
         Peters et al. (2019), Eq. 10; Proposition 1 for the Jacobian. Correia et al. (2019),
         Proposition 1, for the derivative in alpha.
     """
     wide = allowed_scores(scores, mask, dim)
-    order, convex = _order(alpha, wide, dim)
+    order, dense = _order(alpha, wide, dim)
     if scores.size(dim) == 0:
         return scores.clone()
-    return cast_like(scores, apply_entmax(wide, order, dim, convex))
+    return apply_entmax(wide, order, scores, dim, dense)
+
+
+def entmax15(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
+    """Return :func:`entmax` of the scores at ``alpha = 1.5``."""
+    return entmax(scores, 1.5, mask=mask, dim=dim)
 
 
 def check_alpha(alpha: float) -> float:
-    """Return ``α`` as a float; raise ``ValueError`` unless it is finite and at least 1."""
+    """Return ``α`` as a float; raise ``ValueError`` unless it is positive and finite."""
     alpha = number("alpha", alpha)
-    if not 1 <= alpha < math.inf:
-        raise ValueError(f"alpha must be at least 1 and finite, got {alpha}")
+    if not 0 < alpha < math.inf:
+        raise ValueError(f"alpha must be positive and finite, got {alpha}")
     return alpha
 
 
 def _order(alpha: float | Tensor, scores: Tensor, dim: int) -> tuple[float | Tensor, bool]:
-    """Return ``r = α - 1``, with ``dim`` last, and whether every ``r`` is known to be at most 1."""
+    """Return ``r = α - 1``, with ``dim`` last, and whether some ``r`` is known to be negative."""
     if not isinstance(alpha, Tensor):
-        alpha = check_alpha(alpha)
-        return alpha - 1.0, alpha <= 2.0
+        order = check_alpha(alpha) - 1.0
+        return order, order < 0
     check_per_row("alpha", alpha, scores, dim)
-    order, convex = (alpha - 1).to(scores.dtype), False
+    rows, dense = (alpha - 1).to(scores.dtype), False
     if is_concrete(alpha) and alpha.numel():
-        lowest, highest = torch.aminmax(alpha.detach())
-        if not lowest.item() >= 1:
-            raise ValueError(f"alpha must be at least 1, got {lowest.item()}")
-        convex = highest.item() <= 2
-    else:
-        order = order.masked_fill(order < 0, torch.nan)
+        lowest = alpha.detach().amin().item()
+        if not lowest > 0:
+            raise ValueError(f"alpha must be positive, got {lowest}")
+        dense = lowest < 1
+    else:  # kernels do not solve rows with r < 0
+        rows = rows.masked_fill(rows < 0 if dispatch.has_kernel(scores) else rows <= -1, torch.nan)
     if dim not in (-1, scores.dim() - 1):
-        order = order.view((1,) * (scores.dim() - order.dim()) + order.shape).movedim(dim, -1)
-    return order, convex
+        rows = rows.view((1,) * (scores.dim() - rows.dim()) + rows.shape).movedim(dim, -1)
+    return rows, dense
 
 
-def apply_entmax(scores: Tensor, order: float | Tensor, dim: int, convex: bool) -> Tensor:
-    """Compute α-entmax along a non-empty axis, with derivatives.
+def apply_entmax(
+    wide: Tensor, order: float | Tensor, scores: Tensor, dim: int, dense: bool = False
+) -> Tensor:
+    """Compute α-entmax along a non-empty axis, with derivatives, in the dtype of the scores.
 
-    ``order`` is ``r = α - 1``, a number or a tensor whose last axis has size 1; ``convex`` states
-    that every ``r`` is known to be at most 1.
+    Args:
+        wide: the scores in the precision of the computation.
+        order: ``r = α - 1``, a number or a tensor whose last axis has size 1.
+        scores: the result is like them.
+        dim: the axis of the distributions.
+        dense: whether some ``r`` is negative, which kernels do not solve.
     """
-    if _is_softmax(order) and is_concrete(scores):
-        probs = scores.softmax(dim)
+    if _is_softmax(order) and is_concrete(wide):
+        probs = wide.softmax(dim)
         # torch gives NaN to a whole row with an infinite maximum.
         if not bool(probs.select(dim, 0).isnan().any()):
-            return probs
-    solved = EntmaxFunction.run(to_last(scores, dim), order, convex)
-    return like_scores(solved, scores, dim)
+            return cast_like(scores, probs)
+    return like_scores(EntmaxFunction.run(to_last(wide, dim), order, dense), scores, dim)
 
 
 def _is_softmax(order: float | Tensor) -> bool:
@@ -179,64 +189,54 @@ class EntmaxFunction(DifferentiableFunction):
     """Compute ``p`` along the last axis; its derivative is :func:`apply_jacobian`."""
 
     @staticmethod
-    def forward(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor:
-        """Centre, solve for the threshold in double precision, normalise.
-
-        Single precision would lose entries tied at the threshold and, above ``α = 2``, where the
-        map is not Lipschitz, all small ones.
-        """
+    def forward(scores: Tensor, order: float | Tensor, dense: bool) -> Tensor:
+        """Solve by a kernel or in PyTorch."""
         if _is_softmax(order):
             # torch's operator returns NaN for rows whose maximum is infinite
             finite = scores.clamp(max=torch.finfo(scores.dtype).max)
             empty = scores.amax(-1, keepdim=True) == -torch.inf
             return finite.softmax(-1).masked_fill_(empty, 0.0)
-        if dispatch.has_kernel(scores):
-            if isinstance(order, Tensor):
-                return launch("entmax_forward_rows", scores, _of_rows(order, scores))
-            return launch("entmax_forward", scores, order)
-        centred, top = centre(scores, -1)
-        wide = in_double(centred)
-        if isinstance(order, float) and order == 1.0:
-            powers = sparsemax_powers(wide)
-        elif isinstance(order, float) and order == 0.5:
-            powers = entmax15_powers(wide)
-        else:
-            powers = entmax_powers(wide, order, convex)
-        probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
-        return probs.masked_fill_(top == -torch.inf, 0.0)
+        call = run_in_torch if dense else dispatch.implementation(scores)
+        if isinstance(order, Tensor):
+            orders = order if call is run_in_torch else _of_rows(order, scores)
+            return call("entmax_forward_rows", scores, orders)
+        return call("entmax_forward", scores, order)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        keep_setting(ctx, output, inputs[1])
+        _, order, ctx.dense = inputs
+        by_row = isinstance(order, Tensor)
+        ctx.order = None if by_row else order
+        keep(ctx, output, order if by_row else None)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
-        probs, order = kept_setting(ctx)
-        if dispatch.differentiable_once(probs, grads[0]):
-            if _is_softmax(order):
-                moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
-                return moved, None, None
-            if not isinstance(order, Tensor):
-                return launch("entmax_backward", probs, grads[0], order), None, None
-            orders = _of_rows(order, probs)
-            if not ctx.needs_input_grad[1]:
-                return launch("entmax_backward_scores", probs, grads[0], orders), None, None
-            moved, drift = launch("entmax_backward_rows", probs, grads[0], orders)
-            return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(order.shape), None
-        moved, centred = apply_jacobian(probs, order, grads[0])
-        grad_order = None
-        if isinstance(order, Tensor) and ctx.needs_input_grad[1]:
-            grad_order = (-order_curvature(probs, order) * centred).sum_to_size(order.shape)
-        return moved, grad_order, None
+        probs, order = ctx.saved_tensors
+        if ctx.order == 0.0 and dispatch.differentiable_once(probs, grads[0]):
+            moved = torch._softmax_backward_data(grads[0], probs, -1, probs.dtype)
+            return moved, None, None
+        call = dispatch.backward_implementation(probs, grads[0])
+        if ctx.dense or ctx.order == 0.0:
+            call = run_in_torch
+        if order is None:
+            return call("entmax_backward", probs, grads[0], ctx.order), None, None
+        if ctx.needs_input_grad[1] and call is run_in_torch:
+            moved, terms = _order_terms(probs, order, grads[0])
+            return moved, terms.sum_to_size(order.shape), None
+        orders = order if call is run_in_torch else _of_rows(order, probs)
+        if not ctx.needs_input_grad[1]:
+            return call("entmax_backward_scores", probs, grads[0], orders), None, None
+        moved, drift = call("entmax_backward_rows", probs, grads[0], orders)
+        return moved, drift.view(*probs.shape[:-1], 1).sum_to_size(order.shape), None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, order = kept_setting(ctx)
+        probs, order = ctx.saved_tensors
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
-            moved = apply_jacobian(probs, order, tangents[0])[0]
-        if tangents[1] is not None and isinstance(order, Tensor):
+            moved = apply_jacobian(probs, ctx.order if order is None else order, tangents[0])[0]
+        if tangents[1] is not None and order is not None:
             moved = moved + tangents[1] * order_derivative(probs, order)
         return moved
 
@@ -244,6 +244,67 @@ class EntmaxFunction(DifferentiableFunction):
 def _of_rows(order: Tensor, rows: Tensor) -> Tensor:
     """Expand ``r`` to one value per row, unless it is a single value for all rows."""
     return order if order.numel() == 1 else order.expand(*rows.shape[:-1], 1)
+
+
+@in_torch
+def entmax_forward(scores: Tensor, order: float | Tensor) -> Tensor:
+    """Centre, solve for the threshold in double precision, normalise.
+
+    Single precision would lose entries tied at the threshold and, above ``α = 2``, where the
+    map is not Lipschitz, all small ones.
+    """
+    centred, top = centre(scores, -1)
+    wide = in_double(centred)
+    if isinstance(order, Tensor):
+        convex = is_concrete(order) and bool((order <= 1).all())
+        powers = entmax_powers(wide, order, convex)
+    elif order == 1.0:
+        powers = sparsemax_powers(wide)
+    elif order == 0.5:
+        powers = entmax15_powers(wide)
+    else:
+        powers = entmax_powers(wide, order, order <= 1)
+    probs = cast_like(scores, powers.div_(powers.sum(-1, keepdim=True)))
+    if isinstance(order, Tensor) or order < 0:  # there even the lowest finite number has mass
+        lowest = centred <= -torch.finfo(scores.dtype).max
+        probs.masked_fill_(lowest & torch.as_tensor(order < 0), 0.0)
+    return probs.masked_fill_(top == -torch.inf, 0.0)
+
+
+@in_torch
+def entmax_forward_rows(scores: Tensor, orders: Tensor) -> Tensor:
+    """Compute :func:`entmax_forward` with one ``r`` for each row, or one for all."""
+    return entmax_forward(scores, _column(orders, scores))
+
+
+def _column(orders: Tensor, rows: Tensor) -> Tensor:
+    is_column = orders.numel() == 1 or orders.dim() == rows.dim()
+    return orders if is_column else orders.reshape(*rows.shape[:-1], 1)
+
+
+@in_torch
+def entmax_backward(probs: Tensor, grad: Tensor, order: float | Tensor) -> Tensor:
+    """Return ``J g``."""
+    return apply_jacobian(probs, order, grad)[0]
+
+
+@in_torch
+def entmax_backward_scores(probs: Tensor, grad: Tensor, orders: Tensor) -> Tensor:
+    """Return ``J g`` with one ``r`` for each row, or one for all."""
+    return apply_jacobian(probs, _column(orders, probs), grad)[0]
+
+
+@in_torch
+def entmax_backward_rows(probs: Tensor, grad: Tensor, orders: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``J g`` and the gradient of the ``r`` of each row."""
+    moved, terms = _order_terms(probs, _column(orders, probs), grad)
+    return moved, terms.sum(-1)
+
+
+def _order_terms(probs: Tensor, order: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``J g``, and the terms of the sum that is the gradient of ``r``."""
+    moved, centred = apply_jacobian(probs, order, grad)
+    return moved, -order_curvature(probs, order) * centred
 
 
 def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tuple[Tensor, Tensor]:
@@ -281,8 +342,9 @@ def apply_jacobian(probs: Tensor, order: float | Tensor, vector: Tensor) -> tupl
 
 
 def _total(slope: Tensor) -> Tensor:
-    """Return ``Σ s``, which is at least one, or 0.5 for rows without mass."""
-    return slope.sum(-1, keepdim=True).clamp(min=0.5)
+    """Return ``Σ s``, or one for rows without mass."""
+    total = slope.sum(-1, keepdim=True)
+    return total.masked_fill(total == 0, 1.0)
 
 
 def _relative_slope(probs: Tensor, order: float | Tensor) -> tuple[Tensor, Tensor]:

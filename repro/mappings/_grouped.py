@@ -27,7 +27,7 @@ from repro.mappings._entmax import sparsemax
 from repro.mappings._segments import decreasing_blocks, group_means, saturated
 from repro.mappings._threshold import sparsemax_powers
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.dispatch import launch
+from repro.mappings.kernels.dispatch import in_torch
 from repro.mappings.modules import ProbabilityMap
 
 Variant = Literal["exact", "paper"]
@@ -171,10 +171,11 @@ def project(levels: Tensor, present: Tensor, top: Tensor) -> Tensor:
     return probs.masked_fill(top == -torch.inf, 0.0)
 
 
-def apply_jacobian(probs: Tensor, groups: Tensor, vector: Tensor) -> Tensor:
-    """Return ``J v``: the sparsemax Jacobian of the group means of ``v``; ``J`` is symmetric."""
-    support = (probs > 0).to(vector.dtype)
-    kept = vector * support
+@in_torch
+def grouped_backward(probs: Tensor, groups: Tensor, grad: Tensor) -> Tensor:
+    """Return ``J g``: the sparsemax Jacobian of the group means of ``g``; ``J`` is symmetric."""
+    support = (probs > 0).to(grad.dtype)
+    kept = grad * support
     mean = kept.sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp(min=1)
     return (group_means(kept, support, groups.long()) - mean) * support
 
@@ -191,14 +192,13 @@ class GroupedFunction(DifferentiableFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the Jacobian, which is symmetric and locally constant."""
         probs, groups = ctx.saved_tensors
-        if dispatch.differentiable_once(probs, grads[0]):
-            return launch("grouped_backward", probs, groups, grads[0]), None
-        return apply_jacobian(probs, groups, grads[0]), None
+        call = dispatch.backward_implementation(probs, grads[0])
+        return call("grouped_backward", probs, groups, grads[0]), None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
         probs, groups = ctx.saved_tensors
-        return apply_jacobian(probs, groups, tangents[0]), None
+        return grouped_backward(probs, groups, tangents[0]), None
 
 
 class FusedFunction(GroupedFunction):
@@ -206,17 +206,24 @@ class FusedFunction(GroupedFunction):
 
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-        """Find the segments by total variation, average over them and project; in float64."""
-        if dispatch.has_kernel(scores):
-            return launch("fusedmax_forward", scores, lam)
-        levels, present, top = heights_below(scores)
-        # Entries at this bound have no mass, so clamping lower ones does not change the result.
-        levels = levels.clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
-        jumps = saturated(levels, present, lam)
-        segments = pad((jumps[..., :-1] != 0).cumsum(-1), (1, 0))
-        levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)
-        levels = group_means(levels, present.to(levels.dtype), segments)
-        return project(levels, present, top).to(scores.dtype), segments.int()
+        """Solve by a kernel or in PyTorch."""
+        solved: tuple[Tensor, Tensor] = dispatch.implementation(scores)(
+            "fusedmax_forward", scores, lam
+        )
+        return solved
+
+
+@in_torch
+def fusedmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
+    """Find the segments by total variation, average over them and project; in float64."""
+    levels, present, top = heights_below(scores)
+    # Entries at this bound have no mass, so clamping lower ones does not change the result.
+    levels = levels.clamp_min_(-(1 + 4 * lam)).masked_fill_(~present, 0.0)
+    jumps = saturated(levels, present, lam)
+    segments = pad((jumps[..., :-1] != 0).cumsum(-1), (1, 0))
+    levels += lam * (jumps - pad(jumps[..., :-1], (1, 0))).to(levels.dtype)
+    levels = group_means(levels, present.to(levels.dtype), segments)
+    return project(levels, present, top).to(scores.dtype), segments.int()
 
 
 class OscarFunction(GroupedFunction):
@@ -224,20 +231,27 @@ class OscarFunction(GroupedFunction):
 
     @staticmethod
     def forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
-        """Solve in float64; on the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant."""
-        if dispatch.has_kernel(scores):
-            return launch("oscarmax_forward", scores, lam)
-        levels, present, top = heights_below(scores)
-        # Entries at this bound have no mass, so clamping lower or forbidden ones changes nothing.
-        levels = levels.clamp_min_(-2 - lam * scores.size(-1))
-        ordered, permutation = levels.sort(-1, descending=True)
-        ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
-        raised = ordered + lam * ranks
-        blocks = decreasing_blocks(raised)
-        means = group_means(raised, torch.ones_like(raised), blocks)
-        rank = permutation.argsort(-1)
-        levels, clusters = means.gather(-1, rank), blocks.gather(-1, rank)
-        return project(levels, present, top).to(scores.dtype), clusters.int()
+        """Solve by a kernel or in PyTorch."""
+        solved: tuple[Tensor, Tensor] = dispatch.implementation(scores)(
+            "oscarmax_forward", scores, lam
+        )
+        return solved
+
+
+@in_torch
+def oscarmax_forward(scores: Tensor, lam: float) -> tuple[Tensor, Tensor]:
+    """Solve in float64; on the simplex the penalty is ``-λ Σ k p_[k]`` plus a constant."""
+    levels, present, top = heights_below(scores)
+    # Entries at this bound have no mass, so clamping lower or forbidden ones changes nothing.
+    levels = levels.clamp_min_(-2 - lam * scores.size(-1))
+    ordered, permutation = levels.sort(-1, descending=True)
+    ranks = torch.arange(scores.size(-1), dtype=levels.dtype, device=levels.device)
+    raised = ordered + lam * ranks
+    blocks = decreasing_blocks(raised)
+    means = group_means(raised, torch.ones_like(raised), blocks)
+    rank = permutation.argsort(-1)
+    levels, clusters = means.gather(-1, rank), blocks.gather(-1, rank)
+    return project(levels, present, top).to(scores.dtype), clusters.int()
 
 
 def _oscar_prox(scores: Tensor, lam: float) -> Tensor:

@@ -27,12 +27,12 @@ from repro.mappings._arguments import (
     per_row,
     to_last,
 )
-from repro.mappings._autograd import DifferentiableFunction, keep, keep_setting, kept_setting
+from repro.mappings._autograd import DifferentiableFunction, keep
 from repro.mappings._conjugate import Danskin
 from repro.mappings._entmax import on_support, sparsemax
 from repro.mappings._threshold import entmax15_powers, entmax_powers
 from repro.mappings.kernels import dispatch
-from repro.mappings.kernels.dispatch import launch
+from repro.mappings.kernels.dispatch import in_torch
 from repro.mappings.modules import ProbabilityMap
 
 _PASSES = 100
@@ -84,55 +84,72 @@ class NormmaxFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
-        """Centre, solve for the threshold, normalise; in float64."""
-        if dispatch.has_kernel(scores):
-            rows = "_rows" if isinstance(alpha, Tensor) else ""
-            return launch(f"normmax_forward{rows}", scores, alpha)
-        centred, top = centre(scores, -1)
-        wide = centred.double()
-        if isinstance(alpha, float) and alpha == 2.0:
-            powers = entmax15_powers(2 * wide).sqrt_()
-        else:
-            exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
-            order = (exponent - 1) / exponent
-            scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
-            powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
-        probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
-        return probs.masked_fill_(top == -torch.inf, 0.0)
+        """Solve by a kernel or in PyTorch."""
+        rows = "_rows" if isinstance(alpha, Tensor) else ""
+        probs: Tensor = dispatch.implementation(scores)(f"normmax_forward{rows}", scores, alpha)
+        return probs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        keep_setting(ctx, output, inputs[1])
+        by_row = isinstance(inputs[1], Tensor)
+        ctx.alpha = None if by_row else inputs[1]
+        keep(ctx, output, inputs[1] if by_row else None)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
-        probs, alpha = kept_setting(ctx)
-        if dispatch.differentiable_once(probs, grads[0]):
-            if not isinstance(alpha, Tensor):
-                return launch("normmax_backward", probs, grads[0], alpha), None
-            moved, drift = launch("normmax_backward_rows", probs, grads[0], alpha)
-            return moved, drift.view(*probs.shape[:-1], 1)
-        grad_alpha = None
-        if isinstance(alpha, Tensor) and ctx.needs_input_grad[1]:
-            grad_alpha = (alpha_derivative(probs, alpha) * grads[0]).sum(-1, keepdim=True)
-        return _normmax_jacobian(probs, alpha, grads[0]), grad_alpha
+        probs, alpha = ctx.saved_tensors
+        call = dispatch.backward_implementation(probs, grads[0])
+        if alpha is None:
+            return call("normmax_backward", probs, grads[0], ctx.alpha), None
+        moved, drift = call("normmax_backward_rows", probs, grads[0], alpha)
+        return moved, drift.view(*probs.shape[:-1], 1)
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor | None) -> Tensor:
-        probs, alpha = kept_setting(ctx)
+        probs, alpha = ctx.saved_tensors
         moved = torch.zeros_like(probs)
         if tangents[0] is not None:
-            moved = _normmax_jacobian(probs, alpha, tangents[0])
-        if tangents[1] is not None and isinstance(alpha, Tensor):
+            moved = normmax_backward(probs, tangents[0], ctx.alpha if alpha is None else alpha)
+        if tangents[1] is not None and alpha is not None:
             moved = moved + tangents[1] * alpha_derivative(probs, alpha)
         return moved
 
 
-def _normmax_jacobian(probs: Tensor, alpha: float | Tensor, vector: Tensor) -> Tensor:
-    """Return ``J v``, with ``d`` by :func:`_slope`."""
-    moved = _slope(probs, alpha) * (vector - (probs * vector).sum(-1, keepdim=True))
+@in_torch
+def normmax_forward(scores: Tensor, alpha: float | Tensor) -> Tensor:
+    """Centre, solve for the threshold, normalise; in float64."""
+    centred, top = centre(scores, -1)
+    wide = centred.double()
+    if isinstance(alpha, float) and alpha == 2.0:
+        powers = entmax15_powers(2 * wide).sqrt_()
+    else:
+        exponent = alpha.double() if isinstance(alpha, Tensor) else alpha
+        order = (exponent - 1) / exponent
+        scaled = (wide / order).clamp(min=-torch.finfo(wide.dtype).max)
+        powers = entmax_powers(scaled, order, convex=True).pow(1 / exponent)
+    probs = powers.div_(powers.sum(-1, keepdim=True)).to(scores.dtype)
+    return probs.masked_fill_(top == -torch.inf, 0.0)
+
+
+@in_torch
+def normmax_forward_rows(scores: Tensor, alphas: Tensor) -> Tensor:
+    """Compute :func:`normmax_forward` with one ``α`` for each row."""
+    return normmax_forward(scores, alphas)
+
+
+@in_torch
+def normmax_backward(probs: Tensor, grad: Tensor, alpha: float | Tensor) -> Tensor:
+    """Return ``J g``, with ``d`` by :func:`_slope`."""
+    moved = _slope(probs, alpha) * (grad - (probs * grad).sum(-1, keepdim=True))
     return moved - probs * moved.sum(-1, keepdim=True)
+
+
+@in_torch
+def normmax_backward_rows(probs: Tensor, grad: Tensor, alphas: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``J g`` and the gradient of the ``α`` of each row."""
+    drift = (alpha_derivative(probs, alphas) * grad).sum(-1)
+    return normmax_backward(probs, grad, alphas), drift
 
 
 def _slope(probs: Tensor, alpha: float | Tensor) -> Tensor:
@@ -312,39 +329,9 @@ class PnormFunction(DifferentiableFunction):
 
     @staticmethod
     def forward(scores: Tensor, p: float) -> Tensor:
-        """Centre, solve for the threshold, normalise; in float64."""
-        if dispatch.has_kernel(scores):
-            return launch("sq_pnorm_max_forward", scores, p)
-        centred, top = centre(scores, -1)
-        wide, dual = centred.double(), p / (p - 1)
-        # Newton's method in a bracket of c = -τ; a step that leaves it, or is longer than half the
-        # one before, is replaced by bisection. A row is frozen once its step is rounding error, so
-        # that it does not depend on the rest of the batch.
-        c = high = step = torch.ones_like(wide[..., :1])
-        low = high * wide.size(-1) ** (-2 / dual) / 2
-        done = torch.zeros_like(c, dtype=torch.bool)
-        for _ in range(_PASSES):
-            # Σ y and its derivative in c, from a / c, which is at most one.
-            height = (wide / c + 1).clamp_min_(0)
-            power = height.pow(dual - 2) * height.sign()
-            count = power.sum(-1, keepdim=True)
-            power = power * height
-            first = power.sum(-1, keepdim=True)
-            total = (power * height).sum(-1, keepdim=True)
-            norm = total.pow(2 / dual - 1)
-            mass = c * first * norm
-            slope = ((dual - 1) * count - (dual - 2) * first.square() / total) * norm
-            low, high = torch.where(mass < 1, c, low), torch.where(mass < 1, high, c)
-            newton = (1 - mass) / slope
-            safe = (c + newton >= low) & (c + newton <= high) & (2 * newton.abs() <= step.abs())
-            move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
-            c, step = c + move, torch.where(done, step, move)
-            done = done | ~(newton.abs() > _ROUNDING * c)
-            if is_concrete(c) and bool(done.all()):
-                break
-        powers = (wide / c + 1).clamp_min_(0).pow_(dual - 1)
-        probs = powers / powers.sum(-1, keepdim=True)
-        return cast_like(scores, probs).masked_fill_(top == -torch.inf, 0.0)
+        """Solve by a kernel or in PyTorch."""
+        probs: Tensor = dispatch.implementation(scores)("sq_pnorm_max_forward", scores, p)
+        return probs
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -355,17 +342,52 @@ class PnormFunction(DifferentiableFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         """Apply the symmetric Jacobian; the result is differentiable again."""
         (probs,) = ctx.saved_tensors
-        if dispatch.differentiable_once(probs, grads[0]):
-            return launch("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
-        return _pnorm_jacobian(probs, ctx.p, grads[0]), None
+        call = dispatch.backward_implementation(probs, grads[0])
+        return call("sq_pnorm_max_backward", probs, grads[0], ctx.p), None
 
     @staticmethod
     def tangent(ctx: Any, *tangents: Tensor) -> Tensor:
         (probs,) = ctx.saved_tensors
-        return _pnorm_jacobian(probs, ctx.p, tangents[0])
+        return sq_pnorm_max_backward(probs, tangents[0], ctx.p)
 
 
-def _pnorm_jacobian(probs: Tensor, p: float, vector: Tensor) -> Tensor:
+@in_torch
+def sq_pnorm_max_forward(scores: Tensor, p: float) -> Tensor:
+    """Centre, solve for the threshold, normalise; in float64."""
+    centred, top = centre(scores, -1)
+    wide, dual = centred.double(), p / (p - 1)
+    # Newton's method in a bracket of c = -τ; a step that leaves it, or is longer than half the
+    # one before, is replaced by bisection. A row is frozen once its step is rounding error, so
+    # that it does not depend on the rest of the batch.
+    c = high = step = torch.ones_like(wide[..., :1])
+    low = high * wide.size(-1) ** (-2 / dual) / 2
+    done = torch.zeros_like(c, dtype=torch.bool)
+    for _ in range(_PASSES):
+        # Σ y and its derivative in c, from a / c, which is at most one.
+        height = (wide / c + 1).clamp_min_(0)
+        power = height.pow(dual - 2) * height.sign()
+        count = power.sum(-1, keepdim=True)
+        power = power * height
+        first = power.sum(-1, keepdim=True)
+        total = (power * height).sum(-1, keepdim=True)
+        norm = total.pow(2 / dual - 1)
+        mass = c * first * norm
+        slope = ((dual - 1) * count - (dual - 2) * first.square() / total) * norm
+        low, high = torch.where(mass < 1, c, low), torch.where(mass < 1, high, c)
+        newton = (1 - mass) / slope
+        safe = (c + newton >= low) & (c + newton <= high) & (2 * newton.abs() <= step.abs())
+        move = torch.where(safe, newton, (low + high) / 2 - c).masked_fill(done, 0.0)
+        c, step = c + move, torch.where(done, step, move)
+        done = done | ~(newton.abs() > _ROUNDING * c)
+        if is_concrete(c) and bool(done.all()):
+            break
+    powers = (wide / c + 1).clamp_min_(0).pow_(dual - 1)
+    probs = powers / powers.sum(-1, keepdim=True)
+    return cast_like(scores, probs).masked_fill_(top == -torch.inf, 0.0)
+
+
+@in_torch
+def sq_pnorm_max_backward(probs: Tensor, vector: Tensor, p: float) -> Tensor:
     """Return ``J v = K v - w <w, v> / Σw``, where ``K`` inverts the Hessian and ``w = K 1``.
 
     The Hessian on the support, Eq. 8, is diagonal plus rank one, so ``K = diag(s) - κ y yᵀ`` with

@@ -46,8 +46,8 @@ class PublishedEntmax(Entmax):
             raise ValueError(f"solver is {solver!r}; expected one of {', '.join(_SOLVERS)}")
         if solver == "sort" and alpha not in (1.5, 2.0):
             raise ValueError(f"solver 'sort' takes alpha 1.5 or 2, got {alpha}")
-        if alpha == 1:
-            raise ValueError("alpha 1 is softmax, which needs no solver")
+        if alpha <= 1:
+            raise ValueError(f"these solvers need alpha above 1, got {alpha}")
         self.solver = solver
 
     def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:

@@ -4,7 +4,8 @@ With ``r = α - 1`` and centred scores ``x <= 0``, α-entmax is ``p = [r x + c]_
 unique ``c`` in ``(0, 1]`` for which it sums to one (Peters et al. 2019, Lemma 2, with ``c = -τ``).
 For ``r <= 1`` the norm ``‖[r x + c]_+‖_{1/r}`` is convex and increasing in ``c``, so Newton's
 method started at ``c = 1`` decreases to the root and never passes it. One step suffices for a row
-of equal scores, and in the limit ``r -> 0``, where it is the log-sum-exp.
+of equal scores, and in the limit ``r -> 0``, where it is the log-sum-exp. For ``-1 < r < 0`` the
+root is at ``c > 1`` and the same norm is concave in ``c``, so the same steps increase to it.
 """
 
 import math
@@ -68,7 +69,7 @@ def _heights_at_root(scaled: Tensor, excess: Step, passes: int) -> Tensor:
 
 
 def entmax_powers(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor:
-    """Return unnormalised α-entmax of centred rows for any ``r = α - 1 >= 0``.
+    """Return unnormalised α-entmax of centred rows for any ``r = α - 1 > -1``.
 
     The unknown is ``level = -log max(p) = -log(c) / r``, which stays accurate as ``r -> 0``.
 
@@ -79,7 +80,7 @@ def entmax_powers(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor
             and the scores must be float64.
     """
     order = torch.as_tensor(order, dtype=scores.dtype, device=scores.device)
-    order = order.clamp(min=SMALLEST_ORDER)
+    order = order.masked_fill(order.abs() < SMALLEST_ORDER, SMALLEST_ORDER)
     level = (_newton_level if convex else _bracketed_level)(scores, order)
     below = _below_one(scores, order, level)
     height = below + 1
@@ -88,7 +89,8 @@ def entmax_powers(scores: Tensor, order: float | Tensor, convex: bool) -> Tensor
     powers = _logs(below - cut, (height - cut).clamp(min=0), order).exp_()
     if convex:
         return powers
-    return torch.where(order > 1, _powers_by_bisection(scores * order, order, level), powers)
+    scaled = (scores * order).clamp(min=-torch.finfo(scores.dtype).max)
+    return torch.where(order > 1, _powers_by_bisection(scaled, order, level), powers)
 
 
 def _newton_level(scores: Tensor, order: Tensor) -> Tensor:

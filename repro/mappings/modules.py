@@ -107,17 +107,23 @@ class Softmax(ProbabilityMap):
 
 
 class Sparsemax(ProbabilityMap):
-    """Module form of :func:`sparsemax`, with ``Ω(p) = γ/2 (‖p‖² - 1)``."""
+    """Module form of :func:`sparsemax`, with ``Ω(p) = γ/2 (‖p‖² - 1)``.
+
+    Args:
+        gamma: strength of the regulariser.
+        dim: the axis that becomes a distribution, unless a call names another.
+    """
 
     settings = ("gamma",)
 
-    def __init__(self, gamma: float = 1.0) -> None:
+    def __init__(self, gamma: float = 1.0, *, dim: int = -1) -> None:
         super().__init__()
         self.gamma = check_gamma(gamma)
+        self.dim = dim
 
-    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int | None = None) -> Tensor:
         """Return :func:`sparsemax` of the scores."""
-        return sparsemax(scores, gamma=self.gamma, mask=mask, dim=dim)
+        return sparsemax(scores, self.dim if dim is None else dim, gamma=self.gamma, mask=mask)
 
     def omega(self, probs: Tensor, dim: int = -1) -> Tensor:
         """Return ``γ/2 (‖p‖² - 1)``."""
@@ -167,6 +173,24 @@ class Entmax(_TsallisMap):
             self.register_buffer("alpha", alpha)
         else:
             self.alpha = check_alpha(alpha)
+
+
+class Entmax15(Entmax):
+    """Module form of :func:`entmax15`.
+
+    Args:
+        dim: the axis that becomes a distribution, unless a call names another.
+    """
+
+    settings = ("dim",)
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__(1.5)
+        self.dim = dim
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None, dim: int | None = None) -> Tensor:
+        """Return :func:`entmax15` of the scores."""
+        return super().forward(scores, mask, self.dim if dim is None else dim)
 
 
 class LearnedAlphaEntmax(_TsallisMap):

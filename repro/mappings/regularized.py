@@ -13,7 +13,7 @@ from torch.autograd import Function
 
 from repro.mappings._arguments import allowed_scores, centre, check_gamma, is_concrete, kind
 from repro.mappings._autograd import batch_first, keep
-from repro.mappings._entmax import apply_entmax
+from repro.mappings._entmax import sparsemax
 from repro.mappings.modules import ProbabilityMap
 
 Regulariser = Callable[[Tensor], Tensor]
@@ -83,7 +83,7 @@ def minimise(problem: Problem, scores: Tensor, allowed: Tensor) -> Tensor:
         return (problem.slope(point) - scores).masked_fill(~allowed, 0.0)
 
     def project(point: Tensor) -> Tensor:
-        return apply_entmax(point.masked_fill(~allowed, -inf), 1.0, -1, True)
+        return sparsemax(point.masked_fill(~allowed, -inf))
 
     point = previous = allowed / allowed.sum(-1, keepdim=True, dtype=scores.dtype).clamp(min=1)
     scale = torch.full_like(point[..., :1], problem.gamma)

@@ -80,7 +80,7 @@ def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
         pages: the runs, at least one.
         labels: by run, a text that distinguishes it from the other runs of its artefact.
     """
-    settings = [page.settings for page in pages]
+    settings = [page.record.settings for page in pages]
     every = {key for one in settings for key in one}
     varying = {key for key in every if len({str(one.get(key, "")) for one in settings}) > 1}
     groups, runs = defaultdict[str, list[tuple[str, str]]](list), {}
@@ -88,7 +88,7 @@ def html_comparison(pages: Sequence[RunPage], labels: Mapping[str, str]) -> str:
         run_id = page.record.run_id
         groups[page.artefacts[0][1]].append((run_id, labels[run_id]))
         runs[run_id] = {
-            "settings": {k: str(v) for k, v in page.settings.items() if k in varying},
+            "settings": {k: str(v) for k, v in page.record.settings.items() if k in varying},
             "metrics": {name: value for name, value, _ in page.metrics},
             "curves": {curve.name: curve.values for curve in page.curves},
         }

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from repro.checksums import DamagedFileError
 from repro.evaluation.metrics import metric_of
@@ -10,8 +9,6 @@ from repro.report.cell import number_text
 from repro.results import Record, RunFolder
 
 WIDTH, HEIGHT, MARGIN = 260.0, 90.0, 6.0
-_TEXTS = "shown"
-"""Setting whose value are sentences of a corpus."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +36,6 @@ class RunPage:
     metrics: tuple[tuple[str, str, str], ...]
     artefacts: tuple[tuple[str, str], ...]
     curves: tuple[Curve, ...]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Configuration with dotted keys."""
-        items = self.record.settings.items()
-        return {key: value for key, value in items if key.split(".")[-1] != _TEXTS}
 
 
 def run_page(record: Record, folder: RunFolder, artefacts: Sequence[tuple[str, str]]) -> RunPage:

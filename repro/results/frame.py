@@ -80,13 +80,13 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     """
     for item in filters:
         key, equals, values = item.partition("=")
-        column = key if key in frame else f"{key}.name"
+        column = f"{key}.name" if f"{key}.name" in frame else key
         if not equals or column not in frame:
             raise ResultsError(
                 f"no run has a setting {key!r}; expected KEY=VALUE, as mapping.alpha=1.5"
             )
         wanted = values.split(",")
-        frame = frame[[text_of(value) in wanted for value in frame[column]]]
+        frame = frame.loc[[text_of(value) in wanted for value in frame[column]]]
     return frame
 
 
@@ -116,7 +116,7 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
     for name in (*keys, metric):
         if not {name, f"{name}.name"} & {*frame.columns}:
             raise ResultsError(f"no run has {name!r}")
-    columns = [key if key in frame else f"{key}.name" for key in keys]
+    columns = [f"{key}.name" if f"{key}.name" in frame else key for key in keys]
     frame = frame.dropna(subset=[metric])
     apart = [name for name in ("scale", "corpus") if frame[name].nunique() > 1]
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)

@@ -52,6 +52,7 @@ class RunFolder:
         self.progress = path / "progress.json"
         self.model = path / "model.safetensors"
         self.training = path / "training.json"
+        self.preparation = path / "preparation.json"
         self.predictions = path / "predictions"
         self.hypotheses = path / "hypotheses.jsonl"
         self.attention = path / "attention.jsonl"
@@ -186,6 +187,15 @@ class RunFolder:
         """Read the output of :meth:`write_training`; empty if training has not ended."""
         self._verified(self.training)
         return files.read_object(self.training) if self.training.exists() else {}
+
+    def write_preparation(self, preparation: Mapping[str, Any]) -> None:
+        """Write what turns new inputs into ids, as JSON values."""
+        atomic_write_json(self.preparation, dict(preparation))
+
+    def read_preparation(self) -> dict[str, Any] | None:
+        """Read the output of :meth:`write_preparation`; None if the run wrote none."""
+        path = self._verified(self.preparation)
+        return files.read_object(path) if path.exists() else None
 
     def append_history(self, row: Mapping[str, Any]) -> None:
         """Append the row of an epoch or a validation and flush it to disk."""

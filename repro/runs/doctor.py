@@ -16,6 +16,7 @@ import torch
 from repro.config.errors import EXTRAS, install
 from repro.data.corpora import declared_corpora
 from repro.evaluation.meteor import METEOR_JAR
+from repro.mappings.kernels import dispatch, selfcheck
 from repro.results import ResultsError, require_writable
 from repro.runs.environment import describe_device, describe_versions, multiplies_bfloat16
 
@@ -50,6 +51,16 @@ def doctor(data_dir: Path, results_dir: Path) -> int:
     return int(broken)
 
 
+def _selfchecks() -> str:
+    """Summarise the self-checks of CUDA kernels on this machine."""
+    if not torch.cuda.is_available():
+        return "CUDA kernels are checked when a GPU first uses them"
+    known = selfcheck.outcomes().get(selfcheck.machine(torch.device("cuda", 0)), {})
+    failed = [label for label, (error, bound) in known.items() if not error <= bound]
+    text = f"{len(known)} self-checks on this GPU, {len(failed)} failed"
+    return f"{text}: {'; '.join(failed)}" if failed else text
+
+
 def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
     """Check Python, processors, optional packages and programs, corpora, results and Slurm."""
     old = sys.version_info < (3, 11)
@@ -72,6 +83,7 @@ def findings(data_dir: Path, results_dir: Path) -> Iterator[Finding]:
         yield Finding("broken", "CUDA", "a GPU, but torch does not see it", advice)
     else:
         yield Finding("missing", "CUDA", "no GPU here: runs use the processor")
+    yield Finding("ok", "kernels", f"REPRO_KERNELS={dispatch.MODE}; {_selfchecks()}")
     for extra, (distribution, use) in EXTRAS.items():
         try:
             yield Finding("ok", extra, f"{distribution} {version(distribution)}")

@@ -18,6 +18,7 @@ from repro.config.errors import ConfigError
 from repro.config.paths import in_checkout
 from repro.config.schema import HardwareConfig, RunConfig
 from repro.errors import UserError
+from repro.mappings.kernels import dispatch
 from repro.memory import keep_freed
 from repro.training import distributed
 
@@ -154,6 +155,11 @@ def describe_versions() -> str:
         except PackageNotFoundError:
             continue
     return "; ".join(found)
+
+
+def kernels_in_use() -> dict[str, str]:
+    """Return ``REPRO_KERNELS``, and by what this process computed each operator of the mappings."""
+    return {"REPRO_KERNELS": dispatch.MODE, **dict(sorted(dispatch.computed_by.items()))}
 
 
 def source_commit() -> str:

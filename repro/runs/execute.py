@@ -37,12 +37,13 @@ from repro.runs.environment import (
     describe_device,
     describe_versions,
     enough_memory,
+    kernels_in_use,
     prepare_device,
     require_memory,
     source_commit,
 )
 from repro.runs.locking import RunBusyError, RunLock, RunLostError, announce, run_lock
-from repro.tasks import CorpusIdentity, EnsembleEvaluation, Task, task_spec
+from repro.tasks import CorpusIdentity, EnsembleEvaluation, Predictor, Task, task_spec
 from repro.tasks.instantiate import build_loss_mapping, build_mapping
 from repro.training import TrainingProgress, distributed
 from repro.training.checkpoint import load_weights
@@ -246,6 +247,8 @@ def _train_and_evaluate(run: Job, lock: RunLock) -> None:
     progress = _train_once(task, run, environment["device"], show)
     started = time.monotonic()
     distributed.same("weights")
+    if isinstance(task, Predictor):
+        folder.write_preparation(task.preparation())
     with enough_memory(config, "decoding", "task", "model"):
         scores = evaluate_best(task, folder)
     recorded = progress.speeds() | progress.trends()
@@ -356,7 +359,7 @@ def begin(run: Job, device: torch.device, command: str) -> dict[str, str]:
     }
     run.folder.mark_running()
     run.folder.write_config(to_yaml(run.config))
-    run.folder.write_environment(environment)
+    run.folder.write_environment({**environment, "kernels": kernels_in_use()})
     return environment
 
 
@@ -386,6 +389,7 @@ def finish(
         **environment,
     )
     run.folder.write_record(record)
+    run.folder.write_environment({**environment, "kernels": kernels_in_use()})
     run.folder.mark_done(summary)
     publish(run.config.results_path, record)
 

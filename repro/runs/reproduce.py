@@ -82,6 +82,9 @@ def reproduce_with(
         master: the configuration of the sweep.
         dry_run: only list the runs of the first round.
     """
+    # Not at the end: a long sweep must not pick up code edited meanwhile. A plan needs none of it.
+    from repro.report import Origin, build_report, export_figure_data
+
     names, scale, extra = request.names, request.scale, request.overrides
     experiments = [load_experiment(name) for name in names]
     plans = {e.name: list(plan_runs(e, scale)) for e in experiments}
@@ -117,9 +120,6 @@ def reproduce_with(
         if not any(more.values()):
             break
         plans = {name: [*plan, *more[name]] for name, plan in plans.items()}
-    # Imported here: a plan, and a request that is refused, need no Matplotlib.
-    from repro.report import Origin, build_report, export_figure_data
-
     for experiment in experiments:
         if experiment.computed:
             origin = Origin(describe_versions(), source_commit())

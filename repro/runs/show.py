@@ -50,7 +50,8 @@ def show(results_dir: Path, run_id: str, config: bool = False) -> None:
         print(f"  damaged    {', '.join(damaged)}")
     elif folder.environment.exists():
         for key, value in folder.read_environment().items():
-            print(f"  {key:10} {value}")
+            parts = value.items() if isinstance(value, dict) else ()
+            print(f"  {key:10} {'; '.join(f'{k}: {v}' for k, v in parts) or value}")
     if folder.status == "done":
         record = folder.read_record()
         width = max(map(len, record.metrics), default=0)

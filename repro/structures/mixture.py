@@ -74,7 +74,7 @@ class Mixture:
     def respond(self, pulled: Array) -> Array:
         """Compute ``D p``, the change of weights for changes ``p`` of the structures' scores."""
         held = self.selection
-        found: Array = kernels.respond(held.offsets, held.squares, held.inverses, pulled)
+        found: Array = kernels.respond(held.offsets, held.inverse_starts, held.inverses, pulled)
         return found
 
     def write_unary(self, weights: Array) -> Tensor:

@@ -35,7 +35,7 @@ def pad(structure: Structure, selection: Selection, like: Tensor) -> PaddedMixtu
     weights = selection.padded(selection.weights)
     inverses = np.zeros((*weights.shape, weights.shape[1]))
     instances = np.repeat(np.arange(len(counts)), counts**2)
-    within = np.arange(len(instances)) - selection.squares[instances]
+    within = np.arange(len(instances)) - selection.inverse_starts[instances]
     inverses[instances, *np.divmod(within, counts[instances])] = selection.inverses
     ones = inverses.sum(-1)
     totals = ones.sum(-1)[:, None, None]

@@ -31,7 +31,10 @@ class Inputs(NamedTuple):
 
 
 Solve = Callable[[Inputs], tuple[Any, ...]]
-"""Solver that returns tensors ``(B, ...)`` and objects that describe the batch as a whole."""
+"""Solver called below ``torch.func`` transforms.
+
+It returns first tensors ``(B, ...)``, then objects about the whole batch.
+"""
 
 
 def solve_below_transforms(solve: Solve, inputs: Inputs) -> tuple[Any, ...]:
@@ -367,7 +370,7 @@ class Selection:
         return table
 
     @property
-    def squares(self) -> Array:
+    def inverse_starts(self) -> Array:
         """Offsets ``(B + 1,)`` at which the flattened inverse of each instance starts."""
         return starts(self.counts**2)
 
@@ -395,7 +398,7 @@ class Selection:
             marginals=torch.from_numpy(values(self.marginals.numpy(), by.marginals.numpy())),
             vertices=pieces(self.vertices, self.offsets, by.vertices, by.offsets),
             weights=pieces(self.weights, self.offsets, by.weights, by.offsets),
-            inverses=pieces(self.inverses, self.squares, by.inverses, by.squares),
+            inverses=pieces(self.inverses, self.inverse_starts, by.inverses, by.inverse_starts),
             counts=values(self.counts, by.counts),
             rounds=values(self.rounds, by.rounds),
             gaps=values(self.gaps, by.gaps),

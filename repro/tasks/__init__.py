@@ -6,9 +6,17 @@ from typing import Any
 
 from repro.config.errors import ConfigError
 from repro.config.paths import extended
-from repro.tasks.protocol import CorpusIdentity, EnsembleEvaluation, Task, TaskSpec
+from repro.tasks.protocol import CorpusIdentity, EnsembleEvaluation, Predictor, Task, TaskSpec
 
-__all__ = ["TASKS", "CorpusIdentity", "EnsembleEvaluation", "Task", "TaskSpec", "task_spec"]
+__all__ = [
+    "TASKS",
+    "CorpusIdentity",
+    "EnsembleEvaluation",
+    "Predictor",
+    "Task",
+    "TaskSpec",
+    "task_spec",
+]
 
 __path__ += extended(__name__)
 

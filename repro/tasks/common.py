@@ -1,6 +1,6 @@
-"""Helpers shared by tasks: lazy batches, autocast, checks of the corpus, rounding of weights."""
+"""Helpers shared by tasks: lazy batches, autocast, checks of the corpus, reading of inputs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
@@ -9,8 +9,13 @@ import torch
 
 from repro.config.schema import RunConfig
 from repro.data.errors import DataError
+from repro.results.prediction import shorten
 
 BatchT = TypeVar("BatchT")
+ExampleT = TypeVar("ExampleT")
+
+LONGEST_INPUT = 500
+"""Most symbols or words of an input to predict: memory grows with the square of its length."""
 
 
 class LazyBatches(Sequence[BatchT]):
@@ -79,9 +84,28 @@ def check_name(config: RunConfig, published: str, demo: str) -> None:
         )
 
 
-def shorten(value: float) -> float:
-    """Round to seven significant digits, the precision of float32; nonzero stays nonzero."""
-    return float(f"{value:.7g}")
+def check_length(symbols: Sequence[object]) -> None:
+    """Raise ValueError if an input to predict has more than :data:`LONGEST_INPUT` symbols."""
+    if len(symbols) > LONGEST_INPUT:
+        raise ValueError(
+            f"{len(symbols):,} symbols, the limit of an input is {LONGEST_INPUT}; split it"
+        )
+
+
+def each_line(
+    lines: Iterable[tuple[int, str]], path: Path, parse: Callable[[str], ExampleT]
+) -> Iterator[ExampleT]:
+    """Yield the example of each line.
+
+    Raises:
+        DataError: ``parse`` raised ValueError; names the file and the line.
+    """
+    for number, line in lines:
+        try:
+            example = parse(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        yield example
 
 
 def heaviest(

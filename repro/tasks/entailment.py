@@ -1,11 +1,12 @@
 """Natural language inference: the corpus of a run, batches, loss, predictions, weights."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -29,14 +30,16 @@ from repro.data.nli import (
     nli_fingerprint,
     own_fingerprint,
     punctuation_words,
+    read_unlabelled,
 )
-from repro.data.sentence_search import sentence_key
-from repro.data.vocabulary import Vocabulary
+from repro.data.sentence_search import sentence_digest
+from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.labels import Labels
 from repro.results import RunFolder
 from repro.results.files import write_rows
-from repro.tasks.common import LazyBatches, autocast, check_name, own_folder
+from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
+from repro.tasks.common import LazyBatches, autocast, check_length, check_name, own_folder
 from repro.tasks.instantiate import build_loss, build_loss_mapping
 from repro.tasks.protocol import CorpusIdentity, Scores
 from repro.training import distributed
@@ -44,6 +47,8 @@ from repro.training.protocol import Validation
 
 _NO_LABEL = -1
 """Value of ``ignore_index`` that no label has, so that every pair counts in the loss."""
+SEPARATOR = "|||"
+"""Symbol between premise and hypothesis among the symbols of a prediction's source."""
 _SOURCES = {corpus.name: corpus for corpus in (SNLI, MULTINLI)}
 
 
@@ -100,6 +105,13 @@ def encode_corpus(config: PairRun) -> EncodedCorpus:
     data, every_word = config.data, config.model.vectors != "random"
     reading = part_of(NliReading, data)
     return _encode(_folder(config).resolve(), data.source, reading, data.min_count, every_word)
+
+
+def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
+    """Return labels and vocabulary alone, from :meth:`EntailmentTask.preparation`."""
+    vocabulary = Vocabulary.from_json(stored["words"])
+    empty = PairSplit([], EncodedPairs([], vocabulary))
+    return EncodedCorpus(vocabulary, tuple(stored["labels"]), empty, empty, empty)
 
 
 def vectors_of(config: PairRun, vocabulary: Vocabulary) -> Tensor:
@@ -197,6 +209,11 @@ def _sentences(parts: Iterable[Sequence[NliExample]]) -> Iterator[Sequence[str]]
         yield example.hypothesis
 
 
+def words_of(sentence: Sequence[str]) -> Sequence[str]:
+    """Return the words that a model reads of a sentence: an empty one is an unknown word."""
+    return sentence or (SPECIALS[Vocabulary.UNK],)
+
+
 class ScoredLabels(Protocol):
     """Output of a model for a batch, with at least the scores of the labels, ``(B, labels)``."""
 
@@ -205,6 +222,14 @@ class ScoredLabels(Protocol):
 
 FoundT = TypeVar("FoundT", bound=ScoredLabels)
 RunT = TypeVar("RunT", bound=PairRun)
+
+
+class Weights(NamedTuple):
+    """Attention, attention in the other direction and structures of a prediction."""
+
+    attention: AttentionMap | None = None
+    reverse: AttentionMap | None = None
+    candidates: Sequence[Candidate] = ()
 
 
 @dataclass(frozen=True)
@@ -232,19 +257,25 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     """Class of the model; its arguments are the word vectors, whether they are trained, the size of
     the states, the dropout probability, the weighting and the number of labels."""
 
-    def __init__(self, config: RunT, device: torch.device) -> None:
+    def __init__(
+        self, config: RunT, device: torch.device, stored: Mapping[str, Any] | None = None
+    ) -> None:
         self.config, self.settings, self.device = config, config.task, device
-        self.data, sizes = encode_corpus(config), config.model
+        self.data = encode_corpus(config) if stored is None else restored_corpus(stored)
+        vocabulary, sizes = self.data.vocabulary, config.model
         self.tally = {"pairs_per_second": 0.0}
         self.model = self.classifier(
-            vectors_of(config, self.data.vocabulary),
+            vectors_of(config, vocabulary)
+            if stored is None
+            else torch.zeros(len(vocabulary), sizes.vector_size),
             sizes.trainable_vectors,
             sizes.hidden_size,
             sizes.dropout,
             self.weighting(config),
             len(self.data.labels),
         ).to(device)
-        self.criterion = build_loss(config.loss, build_loss_mapping(config.loss), _NO_LABEL)
+        self.output_mapping = build_loss_mapping(config.loss)
+        self.criterion = build_loss(config.loss, self.output_mapping, _NO_LABEL)
 
     @staticmethod
     @abstractmethod
@@ -259,6 +290,10 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     def describe_weights(self, found: FoundT, batch: NliBatch) -> list[dict[str, Any]]:
         """Return the weights of each pair as JSON values, without padding."""
 
+    @abstractmethod
+    def weights_of(self, row: Mapping[str, Any], pair: NliExample, label: str) -> Weights:
+        """Return one pair of :meth:`describe_weights` with its words."""
+
     def batches(self, epoch: int) -> LazyBatches[NliBatch]:
         """Return the training batches of one epoch."""
         pairs, size = self.data.train.encoded, self.config.training.batch_size
@@ -268,12 +303,12 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
     def loss(self, batch: NliBatch) -> tuple[Tensor, Tensor]:
         """Return the mean loss per pair and the number of pairs, each of which has one label."""
         self.tally["pairs_per_second"] += len(batch)
-        logits = self.read(batch).logits.float()
+        logits = self.read_batch(batch).logits.float()
         count = torch.tensor(len(batch), device=self.device)
         total: Tensor = self.criterion(logits, batch.labels)
         return total / count, count
 
-    def read(self, batch: NliBatch) -> FoundT:
+    def read_batch(self, batch: NliBatch) -> FoundT:
         """Run the model on a batch."""
         with autocast(self.config, self.device):
             found: FoundT = self.model(batch)
@@ -311,7 +346,7 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         total, nonzero, cells = 0.0, 0, 0
         batches = self._ordered(split, range(len(split.examples)))
         for batch in distributed.share(batches):
-            found = self.read(batch)
+            found = self.read_batch(batch)
             logits = found.logits.float()
             total += float(self.criterion(logits, batch.labels))
             labels = logits.argmax(1).tolist()
@@ -324,16 +359,54 @@ class EntailmentTask(ABC, Generic[FoundT, RunT]):
         labels = [merged[place] for place in range(len(merged))]
         return Predictions(labels, total / len(labels), 100.0 * nonzero / cells)
 
+    def preparation(self) -> dict[str, Any]:
+        """Return the vocabulary and the labels; see ``Predictor``."""
+        return {"words": self.data.vocabulary.to_json(), "labels": self.data.labels}
+
+    def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[NliExample]:
+        """Read pairs as TSV or JSON objects; see :func:`~repro.data.nli.read_unlabelled`."""
+        data = self.config.data
+        parsed, reading = data.source != "files", part_of(NliReading, data)
+        return read_unlabelled(lines, path, reading, parsed, check_length)
+
+    @torch.no_grad()
+    def predict(
+        self, examples: Sequence[NliExample], wanted: Wanted
+    ) -> Iterator[tuple[int, Prediction]]:
+        """Predict the label of each pair, with the probabilities of all labels."""
+        split = PairSplit([*examples], EncodedPairs(examples, self.data.vocabulary))
+        for batch in self._ordered(split, range(len(examples))):
+            found = self.read_batch(batch)
+            logits = found.logits.float()
+            described = self.describe_weights(found, batch) if wanted.weights else []
+            labels, probs = logits.argmax(1).tolist(), self.output_mapping(logits).tolist()
+            for row, place in enumerate(batch.indices.tolist()):
+                pair, label = examples[place], self.data.labels[labels[row]]
+                shares = dict(zip(self.data.labels, probs[row], strict=True))
+                kept = self.weights_of(described[row], pair, label) if described else Weights()
+                prediction = Prediction(
+                    label,
+                    "\t".join([label, *(f"{name}={p:.4f}" for name, p in shares.items())]),
+                    [*pair.premise, SEPARATOR, *pair.hypothesis],
+                    [label],
+                    math.log(shares[label]),
+                    probabilities=shares,
+                    attention=kept.attention,
+                    reverse=kept.reverse,
+                    candidates=kept.candidates,
+                )
+                yield place, prediction
+
     @torch.no_grad()
     def weight_rows(self) -> list[dict[str, Any]]:
         """Return words, labels and weights of the validation pairs that figures may show."""
         rows: list[dict[str, Any]] = []
         examples, first = self.data.dev.examples, self.settings.stored_examples
-        shown = {sentence_key(text) for text in self.settings.shown}
-        hypotheses = (sentence_key(" ".join(example.hypothesis)) for example in examples)
+        shown = {sentence_digest(text) for text in self.settings.shown}
+        hypotheses = (sentence_digest(" ".join(example.hypothesis)) for example in examples)
         stored = [place for place, key in enumerate(hypotheses) if place < first or key in shown]
         for batch in self._ordered(self.data.dev, stored):
-            found = self.read(batch)
+            found = self.read_batch(batch)
             labels = found.logits.argmax(1).tolist()
             described = self.describe_weights(found, batch)
             places = batch.indices.tolist()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from repro.config.errors import ConfigError
 from repro.config.schema.seq2seq import FertilityConfig
 from repro.data.alignment import (
     AlignerSettings,
@@ -80,7 +81,7 @@ def build_fertility(
 
     Args:
         config: the strategy and its settings.
-        data: the corpus, prepared with a sink.
+        data: the corpus, prepared with a sink; without splits, the fertilities are untrained.
         prepared: identity of the prepared corpus, with all settings of its preparation.
         cache: folder of the cached alignments and taggers.
         seed: seed of the tagger.
@@ -92,6 +93,15 @@ def build_fertility(
     (sink,) = data.source.encode([SINK])
     if config.strategy == "constant":
         return ConstantFertility(config.value, sink)
+    if not data.splits:  # the weights of a trained model will be loaded
+        if config.strategy == "actual":
+            raise ConfigError(
+                "model.fertility.strategy=actual counts the links of each sentence to its "
+                "reference, which text to predict lacks; predict with a run of another strategy"
+            )
+        if config.strategy == "guided":
+            return TableFertility(torch.ones(len(data.source)), sink)
+        return PredictedFertility(new_tagger(config, len(data.source), seed), sink, config.margin)
     corpus = align_splits(config, data, prepared, cache, sink)
     if config.strategy == "guided":
         sentences = (source for source, _ in _words(data, "train", sink))

@@ -1,13 +1,16 @@
-"""Interface of tasks to the runner of experiments."""
+"""Interface of tasks to the runner of experiments and to the prediction of new inputs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
+from torch import nn
 
 from repro.config.schema import RunConfig
 from repro.results import RunFolder
+from repro.results.prediction import Prediction, Wanted
 from repro.training.protocol import BatchT, Trainable
 
 Scores = dict[str, float]
@@ -30,6 +33,39 @@ class Task(Trainable[BatchT], Protocol[BatchT]):
         ...
 
 
+ExampleT = TypeVar("ExampleT")
+
+
+@runtime_checkable
+class Predictor(Protocol[ExampleT]):
+    """Model that predicts inputs of a user, with the preparation and search of the evaluation.
+
+    The tasks of the package are predictors; ``ExampleT`` is the type of a prepared input.
+    """
+
+    @property
+    def model(self) -> nn.Module:
+        """Module whose weights the run stores."""
+
+    def preparation(self) -> dict[str, Any]:
+        """Return what turns an input into ids, as JSON values: vocabularies, merges, labels."""
+        ...
+
+    def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[ExampleT]:
+        """Prepare the inputs of numbered lines.
+
+        Raises:
+            DataError: a line is malformed or an input too long; names ``path`` and the line.
+        """
+        ...
+
+    def predict(
+        self, examples: Sequence[ExampleT], wanted: Wanted
+    ) -> Iterator[tuple[int, Prediction]]:
+        """Predict in batches; yield the position of each example with its prediction."""
+        ...
+
+
 EnsembleEvaluation = Callable[[Sequence[Task[Any]], RunFolder], Scores]
 """Function that evaluates trained tasks as one ensemble and writes predictions to a folder."""
 
@@ -49,6 +85,8 @@ class TaskSpec(Generic[RunT]):
         build: creates the model and loads the data.
         evaluate_ensemble: evaluates trained tasks that differ only in their seeds as one ensemble;
             ``None`` if the task does not support ensembles.
+        restore: creates the model without a corpus, from what ``Predictor.preparation`` returned;
+            ``None`` if the task does not predict new inputs.
         unread_in_training: settings, each as ``<group>.<field>``, that only the evaluation reads:
             runs that differ in nothing else are trained once.
     """
@@ -57,4 +95,5 @@ class TaskSpec(Generic[RunT]):
     build: Callable[[RunT, torch.device], Task[Any]]
     evaluate_ensemble: EnsembleEvaluation | None = None
     check: Callable[[RunT], None] | None = None
+    restore: Callable[[RunT, torch.device, Mapping[str, Any]], Predictor[Any]] | None = None
     unread_in_training: frozenset[str] = frozenset()

@@ -1,20 +1,21 @@
 """Base of all tasks on source–target pairs: model, loss, statistics, search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from repro.config.errors import ConfigError
 from repro.config.schema.mapping import BoundedConfig
 from repro.config.schema.seq2seq import Seq2SeqConfig, Seq2SeqRun, TranslatorConfig
 from repro.data.arrow import ArrowPairs
 from repro.data.batching import Seq2SeqBatch, collate, epoch_batches, ordered_batches
 from repro.data.pair import Pair
 from repro.data.vocabulary import Vocabulary
-from repro.decoding import BeamResult, StepModel, beam_search
+from repro.decoding import BeamResult, Hypothesis, StepModel, beam_search
 from repro.models.seq2seq import (
     Attention,
     AttentionNormalizer,
@@ -26,6 +27,7 @@ from repro.models.seq2seq import (
     LstmShape,
     Seq2Seq,
 )
+from repro.results.prediction import Alternative, AttentionMap, Prediction, Wanted
 from repro.tasks.common import LazyBatches, autocast
 from repro.tasks.instantiate import (
     build_bounded_mapping,
@@ -70,6 +72,18 @@ class TeacherForcedStatistics:
         }
 
 
+class Encoded(Protocol):
+    """Source with its ids and, as words, the symbols that the model reads."""
+
+    @property
+    def source(self) -> Sequence[str]:
+        """Symbols of the source."""
+
+    @property
+    def pair(self) -> Pair:
+        """Ids of the source; those of the target are ignored."""
+
+
 class Seq2SeqTask:
     """Sequence-to-sequence model with its loss: base of implementations of ``Task``.
 
@@ -85,6 +99,8 @@ class Seq2SeqTask:
     tally: Mapping[str, float] = MappingProxyType({})
     min_length = 0
     """Minimum number of symbols of an output of :meth:`search`."""
+    needs_attention = False
+    """Whether outputs depend on the attention of the hypotheses."""
 
     def __init__(
         self,
@@ -96,6 +112,7 @@ class Seq2SeqTask:
         fertility: Fertility | None = None,
     ) -> None:
         self.config, self.splits, self.device = config, splits, device
+        self.target_symbols = target.tokens
         model, mapping = config.model, config.mapping
         normalizer: AttentionNormalizer
         if isinstance(mapping, BoundedConfig) and fertility is not None:
@@ -201,7 +218,15 @@ class Seq2SeqTask:
         Returns:
             One result for each pair, in the order of ``pairs``.
         """
-        decoding, results = self.config.decoding, dict[int, BeamResult]()
+        found = self.search_in_batches(model, pairs, beam_size or 0, keep_attention)
+        results = distributed.merge(dict(found))
+        return [results[number] for number in range(len(results))]
+
+    def search_in_batches(
+        self, model: StepModel[Any], pairs: Sequence[Pair], beam_size: int, keep_attention: bool
+    ) -> Iterator[tuple[int, BeamResult]]:
+        """Yield the position of each pair with its result; see :meth:`search`."""
+        decoding = self.config.decoding
         batches = ordered_batches(source_lengths(pairs), decoding.batch_size)
         for indices in distributed.share(batches):
             batch = collate(pairs, indices).to(self.device)
@@ -214,9 +239,56 @@ class Seq2SeqTask:
                 keep_attention=keep_attention,
                 min_length=self.min_length,
             )
-            results.update(zip(indices, found, strict=True))
-        results = distributed.merge(results)
-        return [results[number] for number in range(len(results))]
+            yield from zip(indices, found, strict=True)
+
+    def ranked(self, result: BeamResult) -> Sequence[Hypothesis]:
+        """Return the hypotheses of a search, best first."""
+        return result.hypotheses
+
+    def text(self, example: Any, hypothesis: Hypothesis) -> str:
+        """Return a hypothesis as text."""
+        raise NotImplementedError
+
+    def line(self, example: Any, output: str) -> str:
+        """Return what is printed of an output."""
+        return output
+
+    def predict(
+        self, examples: Sequence[Encoded], wanted: Wanted
+    ) -> Iterator[tuple[int, Prediction]]:
+        """Search with the settings of the run; see ``repro.tasks.protocol.Predictor``.
+
+        Raises:
+            ConfigError: more outputs are wanted than the beam holds.
+        """
+        size = self.config.decoding.beam_size
+        if wanted.n_best > size:
+            raise ConfigError(
+                f"{wanted.n_best} best outputs are wanted, but decoding.beam_size is {size}"
+            )
+        pairs = [example.pair for example in examples]
+        keep = wanted.weights or self.needs_attention
+        for place, result in self.search_in_batches(self.model, pairs, size, keep):
+            yield place, self._prediction(examples[place], result, wanted)
+
+    def _prediction(self, example: Encoded, result: BeamResult, wanted: Wanted) -> Prediction:
+        ranked = self.ranked(result)
+        if not ranked:  # every prefix ran into a row of zeros
+            return Prediction("", self.line(example, ""), example.source, exact=False)
+        best, count = ranked[0], wanted.n_best
+        outputs = [Alternative(self.text(example, h), h.log_probability) for h in ranked[:count]]
+        target = [self.target_symbols[n] for n in best.tokens] + [STOP] * best.finished
+        kept = best.attention if wanted.weights else None
+        return Prediction(
+            outputs[0].output,
+            self.line(example, outputs[0].output),
+            example.source,
+            target,
+            best.log_probability,
+            exact=result.optimal and best is result.hypotheses[0],
+            attention=None if kept is None else AttentionMap(kept, target, example.source),
+            n_best=outputs if count > 1 else (),
+        )
 
 
 def build_attention(model: Seq2SeqConfig, normalizer: AttentionNormalizer) -> Attention:

@@ -1,8 +1,9 @@
 """Base of text-to-text tasks: preparation, training, rescored search and stored examples."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,15 @@ from repro.data.batching import collate
 from repro.data.pair import Pair
 from repro.data.parallel import ParallelCorpus, read_pairs
 from repro.data.preparation import SINK, PreparedCorpus, prepare, prune_tests, stage_name
-from repro.data.segmentation import join_subwords
+from repro.data.segmentation import join_subwords, moses_detokeniser
 from repro.data.sentence_search import find_pairs
 from repro.data.vocabulary import SPECIALS, Vocabulary
 from repro.decoding import BeamResult, Hypothesis, StepModel, forced
 from repro.decoding.penalties import Penalties, replace_unknown, rescored
 from repro.evaluation.metrics import Evaluation
 from repro.results import RunFolder
-from repro.tasks.common import shorten
+from repro.results.prediction import shorten
+from repro.tasks.common import check_length, each_line
 from repro.tasks.fertility import build_fertility
 from repro.tasks.protocol import Scores
 from repro.tasks.seq2seq import STOP, Seq2SeqTask
@@ -196,18 +198,51 @@ _CHECKED: set[Path] = set()
 """Prepared corpora that this process has checked, to hash their files once for a sweep."""
 
 
+def restored_text(stored: Mapping[str, Any]) -> PreparedText:
+    """Return vocabularies and merges, without any text, from :meth:`TextPairsTask.preparation`."""
+    source, target = (Vocabulary.from_json(stored[side]) for side in ("source", "target"))
+    corpus = ParallelCorpus(splits={}, fingerprint="", **stored["corpus"])
+    data = PreparedCorpus(corpus, source, target, {}, {}, stored["codes"])
+    return PreparedText(data, "", Path())
+
+
+@dataclass(frozen=True)
+class TextInput:
+    """Text to predict: the symbols that the model reads, a sink included, and their ids."""
+
+    source: Sequence[str]
+    pair: Pair
+
+
 class TextPairsTask(Seq2SeqTask, ABC):
-    """Untrained text-to-text model with its data; see ``repro.tasks.protocol.Task``."""
+    """Untrained text-to-text model with its data; see ``repro.tasks.protocol.Task``.
+
+    Args:
+        config: configuration of the run.
+        corpus: finds the corpus; not called if there is a ``stored`` preparation.
+        device: device of the model.
+        stored: what :meth:`preparation` returned, instead of a corpus.
+    """
 
     selectors = TextTaskConfig.selectors
 
-    def __init__(self, config: TextRun, corpus: ParallelCorpus, device: torch.device) -> None:
-        text = prepare_text(config, corpus)
+    def __init__(
+        self,
+        config: TextRun,
+        corpus: Callable[[], ParallelCorpus],
+        device: torch.device,
+        stored: Mapping[str, Any] | None = None,
+    ) -> None:
+        text = prepare_text(config, corpus()) if stored is None else restored_text(stored)
         self.data = data = text.data
         self.task, self.decoding = config.task, config.decoding
+        length, coverage = self.decoding.length_penalty, self.decoding.coverage_penalty
+        self.penalties = Penalties(length, coverage, self.decoding.coverage_floor)
+        self.needs_attention = bool(coverage) or self.decoding.replace_unknown
         self.min_length = config.decoding.min_length
+        self.sink = isinstance(config.mapping, BoundedConfig)
         fertility = None
-        if isinstance(config.mapping, BoundedConfig):
+        if self.sink:
             settings = config.model.fertility
             fertility = build_fertility(settings, data, text.name, text.cache, config.seed, device)
         super().__init__(config, data.source, data.target, data.splits, device, fertility)
@@ -254,9 +289,7 @@ class TextPairsTask(Seq2SeqTask, ABC):
         References:
             Malaviya et al. (2018), §5, COVPENALTY.
         """
-        decoding = self.decoding
-        length, coverage = decoding.length_penalty, decoding.coverage_penalty
-        fixed = Penalties(length, coverage, decoding.coverage_floor)
+        decoding, fixed = self.decoding, self.penalties
         if not decoding.tune_penalties:
             return fixed
         grid = product(decoding.penalty_grid, repeat=2)
@@ -275,13 +308,52 @@ class TextPairsTask(Seq2SeqTask, ABC):
     ) -> list[Words]:
         """Return the words of each best hypothesis, an empty list if the search found none."""
         best = [rescored(result.hypotheses, penalties)[:1] for result in results]
-        words = [self.data.target.decode(found[0].tokens) if found else [] for found in best]
-        if not self.decoding.replace_unknown:
-            return [join_subwords(one) for one in words]
-        sink = [SINK] if isinstance(self.config.mapping, BoundedConfig) else []
-        sources = [[*pair[0].split(), *sink] for pair in read_pairs(self.data.texts[split])]
-        unknown = SPECIALS[Vocabulary.UNK]
-        return [
-            replace_unknown(one, unknown, found[0], source) if found else []
-            for one, found, source in zip(words, best, sources, strict=True)
-        ]
+        sources: Iterable[Sequence[str]] = [()] * len(best)
+        if self.decoding.replace_unknown:
+            sink = [SINK] * self.sink
+            sources = ([*pair[0].split(), *sink] for pair in read_pairs(self.data.texts[split]))
+        pairs = zip(best, sources, strict=True)
+        return [self._words(found[0], source) if found else [] for found, source in pairs]
+
+    def _words(self, hypothesis: Hypothesis, source: Sequence[str]) -> Words:
+        """Return the words of a hypothesis; ``source`` is read to replace unknown ones."""
+        symbols = self.data.target.decode(hypothesis.tokens)
+        if self.decoding.replace_unknown:
+            return replace_unknown(symbols, SPECIALS[Vocabulary.UNK], hypothesis, source)
+        return join_subwords(symbols)
+
+    @cached_property
+    def detokenise(self) -> Callable[[str], str]:
+        """Function that joins the words of an output as in plain text of the corpus."""
+        return str if self.data.corpus.tokenised else moses_detokeniser(self.data.corpus.target)
+
+    def ranked(self, result: BeamResult) -> Sequence[Hypothesis]:
+        """Sort the hypotheses of a search by the penalties of the run."""
+        return rescored(result.hypotheses, self.penalties)
+
+    def text(self, example: TextInput, hypothesis: Hypothesis) -> str:
+        """Return a hypothesis as plain text."""
+        return self.detokenise(" ".join(self._words(hypothesis, example.source)))
+
+    def preparation(self) -> dict[str, Any]:
+        """Return vocabularies, merges and properties of the corpus; see ``Predictor``."""
+        data, kept = self.data, ("name", "source", "target", "tokenised", "unknown")
+        return {
+            "source": data.source.to_json(),
+            "target": data.target.to_json(),
+            "codes": data.codes,
+            "corpus": {name: getattr(data.corpus, name) for name in kept},
+        }
+
+    def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[TextInput]:
+        """Tokenize and segment each line as a source of the training data; see ``Predictor``."""
+        encode = self.data.source_encoder(part_of(TextSettings, self.config.data), self.sink)
+        return each_line(lines, path, partial(_input, encode))
+
+
+def _input(encode: Callable[[str], tuple[list[str], list[int]]], line: str) -> TextInput:
+    symbols, ids = encode(line.strip())
+    if not symbols or symbols == [SINK]:
+        raise ValueError("no words; every line must be a sentence")
+    check_length(symbols)
+    return TextInput(symbols, Pair(ids, []))

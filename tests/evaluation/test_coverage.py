@@ -54,3 +54,9 @@ def test_lists_of_different_length_are_refused():
         rep_counts([["a"]], [])
     with pytest.raises(ValueError, match=r"shorter|longer"):
         drop_counts([], [frozenset()])
+
+
+def test_the_printed_formula_counts_surplus_words():
+    # Words: "a" 3 - 1, "c" 1 - 0, each 2; bigrams: "a a" 2 - 0.
+    assert rep("a a a c", "a b", as_printed=True) == 2 + 2 * (2 + 1)
+    assert rep("a b", "b a", as_printed=True) == 0

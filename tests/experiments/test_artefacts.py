@@ -12,7 +12,7 @@ from repro.config.experiment import list_experiments, load_experiment
 from repro.config.identity import run_id
 from repro.config.paths import experiments_dirs
 from repro.config.planning import plan_runs
-from repro.data.sentence_search import sentence_key
+from repro.data.sentence_search import sentence_digest
 
 ARTEFACTS = {
     "malaviya2018/table1", "malaviya2018/table2",
@@ -101,5 +101,5 @@ def test_examples_that_a_figure_asks_for_are_stored_by_its_runs(name: str) -> No
     runs = [*plan_runs(experiment, "full")][:1] if wanted else []
     for run in runs:
         shown = compose_run(run.overrides).task.shown  # type: ignore[attr-defined]
-        assert {sentence_key(text) for text in wanted} <= {sentence_key(text) for text in shown}
+        assert {*map(sentence_digest, wanted)} <= {*map(sentence_digest, shown)}
     assert bool(runs) == bool(wanted)

@@ -115,12 +115,25 @@ def test_more_than_there_is_to_select_is_refused():
         budget(torch.zeros(2, 3), torch.tensor([[3.0], [2.5]]), mask=mask)
 
 
-@pytest.mark.parametrize("k", [0.0, -1.0, INF, math.nan])
-def test_k_must_be_positive(k):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_nothing_to_select(dtype):
+    scores = torch.randn(3, 5, dtype=dtype)
+    scores[1, 0], scores[2] = -INF, -INF
+    scores.requires_grad_()
+    k = torch.tensor([[0.0], [2.0], [0.0]], dtype=dtype, requires_grad=True)
+    for probs in (budget(scores, 0), budget(scores, k)[::2]):
+        assert torch.equal(probs, torch.zeros_like(probs))
+        assert not torch.autograd.grad(probs.sum(), scores, retain_graph=True)[0].any()
+    assert torch.equal(budget(scores, k)[1], budget(scores[1], 2.0))
+    assert torch.equal(Budget(0.0).value(scores[:2]), torch.zeros(2, dtype=dtype))
+
+
+@pytest.mark.parametrize("k", [-1e-3, -1.0, INF, math.nan])
+def test_k_must_not_be_negative(k):
     for build in (lambda: budget(torch.ones(3), k), lambda: Budget(k)):
-        with pytest.raises(ValueError, match="k must be positive"):
+        with pytest.raises(ValueError, match="k must be at least 0"):
             build()
-    with pytest.raises(ValueError, match="k must be positive"):
+    with pytest.raises(ValueError, match="k must be at least 0"):
         budget(torch.ones(2, 3), torch.tensor([[1.0], [k]]))
 
 

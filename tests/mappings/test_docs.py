@@ -14,7 +14,9 @@ PARTS = ("*Problem.*", "*Algorithm.*", "O(n", "*Jacobian.*", "*When.*", "*Accura
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, INDEX, DOCS / "losses.md"], ids=lambda page: f"{page.parent.name}/{page.name}"
+    "page",
+    [*PAGES, INDEX, DOCS / "losses.md", DOCS / "coming-from-entmax.md"],
+    ids=lambda page: f"{page.parent.name}/{page.name}",
 )
 def test_examples(page):
     failed, attempted = doctest.testfile(str(page), module_relative=False, encoding="utf-8")

@@ -8,7 +8,8 @@ import repro.mappings as mappings
 
 SIGNATURES = {
     "softmax": ["scores", "gamma=1.0", "mask=None", "dim=-1"],
-    "sparsemax": ["scores", "gamma=1.0", "mask=None", "dim=-1"],
+    "sparsemax": ["scores", "dim=-1", "gamma=1.0", "mask=None"],
+    "entmax15": ["scores", "dim=-1", "mask=None"],
     "entmax": ["scores", "alpha=1.5", "mask=None", "dim=-1"],
     "csoftmax": ["scores", "upper", "mask=None", "dim=-1"],
     "csparsemax": ["scores", "upper", "mask=None", "dim=-1"],
@@ -29,8 +30,9 @@ SIGNATURES = {
     "Fusedmax": ["lam=0.1", "gamma=1.0"],
     "Oscarmax": ["lam=0.01", "gamma=1.0", "variant=exact"],
     "SqPnormMax": ["p=1.5", "gamma=1.0"],
-    "Sparsemax": ["gamma=1.0"],
+    "Sparsemax": ["gamma=1.0", "dim=-1"],
     "Entmax": ["alpha=1.5"],
+    "Entmax15": ["dim=-1"],
     "LearnedAlphaEntmax": ["heads=1", "alpha=1.5"],
     "Normmax": ["alpha=2.0"],
     "Budget": ["k"],
@@ -55,7 +57,9 @@ SIGNATURES = {
 }
 KEYWORD_ONLY = {
     "softmax": {"gamma", "mask", "dim"},
-    "sparsemax": {"gamma", "mask", "dim"},
+    "sparsemax": {"gamma", "mask"},
+    "entmax15": {"mask"},
+    "Sparsemax": {"dim"},
     "entmax": {"mask", "dim"},
     "csoftmax": {"mask", "dim"},
     "csparsemax": {"mask", "dim"},
@@ -88,6 +92,7 @@ def test_names():
         "Csoftmax",
         "Csparsemax",
         "Entmax",
+        "Entmax15",
         "Fusedmax",
         "LearnedAlphaEntmax",
         "MappingSpec",
@@ -101,6 +106,7 @@ def test_names():
         "csoftmax",
         "csparsemax",
         "entmax",
+        "entmax15",
         "fusedmax",
         "normmax",
         "oscarmax",

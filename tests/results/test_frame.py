@@ -46,6 +46,18 @@ def test_filters_select_and_varying_settings_are_found(results: Path) -> None:
             selected(frame, [wrong])
 
 
+def test_a_run_without_a_group_does_not_hide_the_choices_of_others(
+    results: Path, make_record: Make
+) -> None:
+    config = {"mapping": None, "seed": 1}
+    publish(results, make_record(run_id="parser", seed=1, config=config))
+    frame = load(results, "demo")
+    assert len(selected(frame, ["mapping=entmax"])) == 4
+    nothing = selected(frame, ["mapping=softmax", "seed=1"])
+    assert nothing.empty
+    assert [*nothing.columns] == [*frame.columns]
+
+
 def test_a_pivot_aggregates_over_the_other_settings(results: Path) -> None:
     table = pivoted(load(results, "demo"), ["mapping", "mapping.alpha"], "test/accuracy")
     assert list(table.columns) == ["mapping.name", "mapping.alpha", "mean", "std", "count"]

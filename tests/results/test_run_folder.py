@@ -169,7 +169,7 @@ def test_runs_are_listed_and_found_by_prefix(tmp_path: Path) -> None:
 def test_an_ambiguous_or_unknown_prefix_is_refused(tmp_path: Path) -> None:
     run_folder(tmp_path, "demo", "ab22").mark_running()
     run_folder(tmp_path, "full", "ab33").mark_running()
-    with pytest.raises(ResultsError, match="2 runs begin with 'ab': demo/runs/ab22, full/runs/ab3"):
+    with pytest.raises(ResultsError, match=r"2 runs begin with 'ab': .*demo/runs/ab22"):
         find_run(tmp_path, "ab")
     with pytest.raises(ResultsError, match=r"no run below .* begins with 'x'"):
         find_run(tmp_path, "x")

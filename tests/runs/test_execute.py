@@ -1,8 +1,10 @@
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,8 @@ from repro.config.compose import compose_run
 from repro.data.sigmorphon import load
 from repro.evaluation.metrics import METRICS
 from repro.evaluation.metrics.inflection import InflectedForms
+from repro.mappings.kernels import dispatch
+from repro.mappings.kernels.selfcheck import CheckedLauncher
 from repro.results import Record, RunFolder, read_record, record_path
 from repro.runs.execute import evaluate_ensemble, execute, locate
 from repro.runs.locking import run_lock
@@ -90,6 +94,45 @@ def test_the_same_configuration_gives_the_same_numbers(tiny: list[str], tmp_path
     assert numbers(RunFolder(other.folder).read_record()) == numbers(
         RunFolder(first.folder).read_record()
     )
+
+
+def test_a_run_with_broken_kernels_has_the_numbers_of_pytorch(
+    tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def off(name: str) -> Callable[..., Any]:
+        def kernel(*arguments: Any) -> Any:
+            first, *rest = [
+                result + 1e-3 if result.is_floating_point() else result
+                for result in torch.utils._pytree.tree_leaves(dispatch.stand_in(name)(*arguments))
+            ]
+            return (first, *rest) if rest else first
+
+        return kernel
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(dispatch, "computed_by", {})
+    monkeypatch.setitem(dispatch._INSTALLED, "cpu", True)
+    names = {
+        schema[: schema.index("(")]: family
+        for family, operators in dispatch.OPERATORS.items()
+        for schema in operators
+    }
+    for name in names:
+        monkeypatch.setitem(dispatch.launchers, ("cpu", name), dispatch.stand_in(name))
+    settings = [*tiny[1:], "training.max_epochs=1"]
+    expected = execute(compose_run([*settings, f"results_dir={tmp_path}/torch"]))
+    for name, family in names.items():
+        launcher = CheckedLauncher(family, name)
+        launcher.kernel = off(name)
+        monkeypatch.setitem(dispatch.launchers, ("cpu", name), launcher)
+    with pytest.warns(RuntimeWarning, match="deviates by 1.0e-03") as warned:
+        found = execute(compose_run([*settings, f"results_dir={tmp_path}/checked"]))
+    first, second = (RunFolder(one.folder) for one in (expected, found))
+    assert numbers(first.read_record()) == numbers(second.read_record())
+    kernels = second.read_environment()["kernels"]
+    rejected = [code for code in kernels.values() if "PyTorch (" in code]
+    assert kernels["REPRO_KERNELS"] == "auto"
+    assert len(rejected) == len(warned) > 1
 
 
 def test_a_failing_run_keeps_its_traceback_and_can_be_repeated(

@@ -96,10 +96,11 @@ def test_the_doctor_names_what_is_missing_and_what_is_broken(
         ("repro run task=parsing model.lst", ["model.lstm_size="]),
         ("repro reproduce peters2019/", [n for n in list_experiments() if n[0] == "p"]),
         ("repro show x", ["x1"]),
+        ("repro predict x", ["x1"]),
     ],
 )
 def test_command_lines_are_completed(line: str, expected: list[str]) -> None:
-    known = {"show": ["x1", "y2"]}
-    commands = ["report", "reproduce", "run", "show"]
+    known = {key: ["x1", "y2"] for key in ("show", "predict")}
+    commands = ["predict", "report", "reproduce", "run", "show"]
     found = complete(line, commands, lambda command, typed: known.get(command, []))
     assert [one.removeprefix("hydra/launcher=") for one in found] == sorted(expected)

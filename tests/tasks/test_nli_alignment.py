@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 from figure_runs import runs_in
+from predicted import predicted
 from stored_statistics import scores_of
 
 from repro.config import ConfigError
@@ -11,6 +12,7 @@ from repro.config.schema import RunConfig
 from repro.models.entailment import MatchingAligner, SequentialAligner, WordAligner
 from repro.report.figures import figure_kind
 from repro.results import RunFolder
+from repro.results.files import read_rows
 from repro.runs.execute import execute
 from repro.tasks.nli_alignment import NliAlignmentTask
 from repro.training.seeding import seed_everything
@@ -53,7 +55,7 @@ def test_described_weights_are_those_of_each_pair_alone(root: Path, alignment: s
     encoded = task.data.dev.encoded
     with torch.no_grad():
         rows = task.weight_rows()
-        alone = [task.read(encoded.collate([place])).alignment for place in range(4)]
+        alone = [task.read_batch(encoded.collate([place])).alignment for place in range(4)]
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     for row, alignment_alone in zip(rows, alone, strict=True):
         for direction in ("premise_to_hypothesis", "hypothesis_to_premise"):
@@ -109,6 +111,21 @@ def test_a_run_leaves_weights_and_records(root: Path, alignment: str) -> None:
     example = kind.gather(runs_in(**{alignment: RunFolder(outcome.folder)}))
     assert kind.describe(example)
     assert kind.draw(example).axes
+
+    folder = RunFolder(outcome.folder)
+    (path,) = (root / "demo").rglob("*_dev_matched.jsonl")
+    found = predicted(folder.path, path.read_text("utf-8").splitlines(), weights=True)
+    by_pair = {row["pairID"]: one for row, one in zip(read_rows(path), found, strict=True)}
+    for row in read_rows(folder.predictions / "test.jsonl"):
+        assert by_pair[row["id"]].output == row["label"]
+    for row in folder.read_attention():
+        one = by_pair[row["pair"]]
+        assert one.attention is not None
+        assert one.reverse is not None
+        assert ([*one.attention.rows], [*one.reverse.rows]) == (row["premise"], row["hypothesis"])
+        forth = torch.tensor(row["premise_to_hypothesis"])
+        torch.testing.assert_close(one.attention.weights, forth, atol=1e-5, rtol=0)
+        assert len(one.candidates) == sum(map(len, row["structures"].values()))
 
 
 @pytest.mark.parametrize("alignment", ["sequential", "matching"])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
+from predicted import predicted, printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -109,6 +110,17 @@ def test_a_run_leaves_translations_scores_and_attention(root: Path) -> None:
     assert rows[0]["gold"] == next(read_pairs(data.texts["dev"]))[1]
     kind = figure_kind("attention")
     assert kind.describe(kind.gather(runs_in(csparsemax=folder)))
+
+    sources = data.corpus.splits["test"].source.read_text("utf-8").splitlines()
+    stored = (folder.predictions / "test.txt").read_text("utf-8")
+    assert printed(folder.path, sources) == stored
+    dev = data.corpus.splits["dev"].source.read_text("utf-8").splitlines()
+    for row, one in zip(rows, predicted(folder.path, dev[:3], 2, weights=True), strict=True):
+        assert one.attention is not None
+        assert (one.attention.columns, one.attention.rows) == (row["source"], row["output"])
+        torch.testing.assert_close(one.attention.weights, torch.tensor(row["weights"]))
+        assert [best.output for best in one.n_best][:1] == [one.output]
+        assert one.n_best[0].log_probability == one.log_probability <= 0
 
 
 def test_greedy_search_is_a_beam_of_one(root: Path) -> None:

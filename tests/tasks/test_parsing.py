@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -5,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
+from predicted import predicted, printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -174,9 +176,9 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
     folder, treebank = RunFolder(outcome.folder), encode_treebank(run).treebank
     for split, gold in (("dev", treebank.dev), ("test", treebank.test)):
         path = folder.predictions / f"{split}.conllu"
-        predicted = parse_conllu(path.read_bytes(), path)
-        assert [s.column("FORM") for s in predicted] == [s.column("FORM") for s in gold]
-        parsed = ParsedSentences([s.heads for s in gold], [s.heads for s in predicted])
+        parses = parse_conllu(path.read_bytes(), path)
+        assert [s.column("FORM") for s in parses] == [s.column("FORM") for s in gold]
+        parsed = ParsedSentences([s.heads for s in gold], [s.heads for s in parses])
         assert scores_of(outcome)[f"{split}/uas"] == METRICS["uas"].value(parsed)
     assert_sums_give_the_records(folder)
     assert {"dev/trees", "dev/parents", "train/inference_share", "train/sentences_per_second"} <= (
@@ -189,6 +191,27 @@ def test_a_run_leaves_predictions_candidates_and_records(tmp_path: Path) -> None
     for name in ("dependency_arcs", "sparsity_over_training"):
         kind = figure_kind(name)
         assert kind.describe(kind.gather(runs_in(SparseMAP=folder)))
+
+    given = treebank.files["test"].read_text("utf-8")
+    stored = (folder.predictions / "test.conllu").read_text("utf-8")
+    assert "Heads=" in stored
+    assert printed(folder.path, given.split("\n")[:-1]) == stored
+    headless = re.sub(r"(?m)^((?:[^\t\n]+\t){6})\d+", r"\1_", given)
+    assert printed(folder.path, headless.rstrip("\n").split("\n")) == stored
+    lines = treebank.files["dev"].read_text("utf-8").split("\n")
+    for row, one in zip(rows, predicted(folder.path, lines[:-1], weights=True), strict=False):
+        assert one.attention is not None
+        assert [*one.attention.columns] == ["ROOT", *row["words"]]
+        kept = {tuple(tree["heads"]): tree["weight"] for tree in row["candidates"]}
+        assert {tuple(tree.structure): tree.weight for tree in one.candidates} == pytest.approx(
+            kept, abs=1e-5
+        )
+        mixed = torch.zeros_like(one.attention.weights)
+        for tree in one.candidates:
+            mixed[range(len(tree.structure)), tree.structure] += tree.weight
+        torch.testing.assert_close(one.attention.weights, mixed, atol=1e-5, rtol=0)
+    with pytest.raises(DataError, match=r"input\.txt:1: expected tags, found _ as UPOS"):
+        predicted(folder.path, ["1\tgo\t_\t_\t_\t_\t_\t_\t_\t_", ""])
 
 
 def numbers(scores: Any) -> dict[str, float]:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import torch
 from figure_runs import runs_in
+from predicted import predicted
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config import ConfigError
@@ -64,7 +65,7 @@ def test_the_loss_of_a_batch_is_the_mean_of_its_pairs_alone(task: SnliTask) -> N
     torch.testing.assert_close(loss, torch.stack(alone).mean())
     assert int(labels) == len(batch)
     assert task.tally["pairs_per_second"] == 2 * len(batch)
-    logits = task.read(batch).logits
+    logits = task.read_batch(batch).logits
     expected = torch.nn.functional.cross_entropy(logits, batch.labels)
     torch.testing.assert_close(loss, expected)
 
@@ -89,7 +90,9 @@ def test_weights_are_counted_over_real_words(root: Path) -> None:
         everything = [
             weight
             for place in range(len(task.data.dev.examples))
-            for weight in task.read(task.data.dev.encoded.collate([place])).attention[0].tolist()
+            for weight in task.read_batch(task.data.dev.encoded.collate([place]))
+            .attention[0]
+            .tolist()
         ]
     assert found.nonzeros == 100 * sum(w != 0 for w in everything) / len(everything)
     assert [row["index"] for row in rows] == [0, 1, 2, 3, 4]
@@ -117,13 +120,29 @@ def test_a_run_leaves_predictions_weights_and_records(root: Path) -> None:
     for name, split in (("dev", data.dev), ("test", data.test)):
         rows = read_rows(folder.predictions / f"{name}.jsonl")
         labels = {row["id"]: row["label"] for row in rows}
-        predicted = [labels[example.pair_id] for example in split.examples]
+        outputs = [labels[example.pair_id] for example in split.examples]
         gold = [LABELS[example.label] for example in split.examples]
-        counted = score_outputs(name, Labels(gold, predicted)).values
+        counted = score_outputs(name, Labels(gold, outputs)).values
         assert {f"{name}/label_accuracy", f"{name}/label_recall/neutral"} <= counted.keys()
         assert counted.items() <= scores_of(outcome).items()
     assert 0 < scores_of(outcome)["test/premise_nonzeros"] <= 100
     assert_sums_give_the_records(folder)
+    (path,) = (root / "demo").rglob("*_test.jsonl")
+    found = predicted(folder.path, path.read_text("utf-8").splitlines())
+    stored = {row["id"]: row["label"] for row in read_rows(folder.predictions / "test.jsonl")}
+    labels = [one.output for one, row in zip(found, read_rows(path), strict=True)
+              if row["pairID"] in stored]  # fmt: skip
+    assert labels == [*stored.values()]
+    pairs = ["premise\tid\thypothesis", "Two dogs don't run.\t7\tDogs rest."]
+    (one,) = predicted(folder.path, pairs, weights=True)
+    assert one.attention is not None
+    assert one.attention.columns == ("Two", "dogs", "do", "n't", "run", ".")
+    assert one.attention.weights.sum() == pytest.approx(1)
+    assert sum(one.probabilities.values()) == pytest.approx(1)
+    assert max(one.probabilities, key=one.probabilities.__getitem__) == one.output
+    assert one.line.split("\t")[0] == one.output
+    with pytest.raises(DataError, match=r"input\.txt:2: expected 2 columns, found 1"):
+        predicted(folder.path, ["a\tb", "a"])
     signatures = folder.read_record().signatures
     assert "label:neutral" in signatures["dev/label_recall/neutral"]
     kind = figure_kind("premise_attention")

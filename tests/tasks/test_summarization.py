@@ -2,6 +2,7 @@ from statistics import fmean
 
 import pytest
 import torch
+from predicted import printed
 from stored_statistics import assert_sums_give_the_records, scores_of
 
 from repro.config.compose import compose_run
@@ -47,6 +48,14 @@ def test_rouge_of_the_stored_summaries(outcome: Outcome, split: str, count: int)
             assert scores_of(outcome)[f"{split}/{name}{suffix}"] == pytest.approx(mean)
         recall = fmean(one.recall for one in found["rougeL"])
         assert scores_of(outcome)[f"{split}/rougeL_recall{suffix}"] == pytest.approx(recall)
+
+
+def test_predictions_are_the_stored_summaries(outcome: Outcome) -> None:
+    results = outcome.folder.parents[2]
+    corpus = summary_corpus(compose_run([*SMALL, f"results_dir={results}"]))
+    lines = corpus.splits["test"].source.read_text("utf-8").splitlines()
+    stored = (RunFolder(outcome.folder).predictions / "test.txt").read_text("utf-8")
+    assert printed(outcome.folder, lines) == stored
 
 
 def test_scores_of_each_summary_give_the_records(outcome: Outcome) -> None:

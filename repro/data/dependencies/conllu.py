@@ -5,8 +5,9 @@ References:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from repro.atomic import atomic_write_text
@@ -14,7 +15,7 @@ from repro.data.errors import DataError
 from repro.data.files import numbered_lines
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("HEAD", "DEPREL", "DEPS"))
+HEAD, DEPREL, DEPS, MISC = map(COLUMNS.index, ("HEAD", "DEPREL", "DEPS", "MISC"))
 UNSPECIFIED = "_"
 _WORD = re.compile(r"[1-9][0-9]*")
 # At most nine digits: Python refuses to convert strings of more than 4,300 digits to int.
@@ -66,24 +67,41 @@ def parse_conllu(content: bytes, path: Path) -> list[Sentence]:
         DataError: a line is malformed or a sentence is not such a tree; names the file, the line
             and what was expected.
     """
-    sentences = []
-    lines: list[tuple[int, str]] = []
-    for number, line in numbered_lines(content, path):
-        if line:
-            lines.append((number, line))
-        elif lines:
-            sentences.append(_sentence(lines, path))
-            lines = []
-        else:
-            raise DataError(f"{path}:{number}: expected a sentence, found a second empty line")
-    if lines:
-        raise DataError(f"{path}:{lines[-1][0]}: expected an empty line after the last sentence")
+    sentences = [one for _, one in read_sentences(numbered_lines(content, path), path)]
     if not sentences:
         raise DataError(f"{path} is empty: expected sentences in CoNLL-U")
     return sentences
 
 
-def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> str:
+def read_sentences(
+    numbered: Iterable[tuple[int, str]], path: Path, trees: bool = True
+) -> Iterator[tuple[int, Sentence]]:
+    """Yield sentences with the numbers of their first lines; see :func:`parse_conllu`.
+
+    Args:
+        numbered: lines with their numbers.
+        path: the file, for messages.
+        trees: whether heads are read and checked; without, HEAD becomes 0 and the last sentence
+            need not end with an empty line.
+    """
+    lines: list[tuple[int, str]] = []
+    for number, line in numbered:
+        if line:
+            lines.append((number, line))
+        elif lines:
+            yield lines[0][0], _sentence(lines, path, trees)
+            lines = []
+        else:
+            raise DataError(f"{path}:{number}: expected a sentence, found a second empty line")
+    if lines and trees:
+        raise DataError(f"{path}:{lines[-1][0]}: expected an empty line after the last sentence")
+    if lines:
+        yield lines[0][0], _sentence(lines, path, trees)
+
+
+def format_sentence(
+    sentence: Sentence, heads: Sequence[int] | None = None, notes: Sequence[str] = ()
+) -> str:
     """Format one sentence, including the empty line that ends it.
 
     Predicted heads replace the gold ones, and the columns DEPREL and DEPS become ``_``: an
@@ -93,6 +111,7 @@ def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> s
     Args:
         sentence: the sentence as read.
         heads: predicted head of each word; ``None`` formats the sentence as it was read.
+        notes: what to add to MISC of each word, empty for nothing.
 
     Raises:
         ValueError: the numbers of heads and of words differ.
@@ -101,29 +120,36 @@ def format_sentence(sentence: Sentence, heads: Sequence[int] | None = None) -> s
         return "\n".join([*sentence.comments, *map("\t".join, sentence.rows)]) + "\n\n"
     if len(heads) != len(sentence.words):
         raise ValueError(f"{len(heads)} heads for {len(sentence.words)} words")
-    lines, following = list(sentence.comments), iter(heads)
+    lines, following = list(sentence.comments), zip_longest(heads, notes, fillvalue="")
     for row in sentence.rows:
         columns = list(row)
         columns[DEPREL] = columns[DEPS] = UNSPECIFIED
         if _WORD.fullmatch(row[0]):
-            columns[HEAD] = str(next(following))
+            head, note = next(following)
+            columns[HEAD] = str(head)
+            kept = "" if columns[MISC] == UNSPECIFIED else columns[MISC]
+            columns[MISC] = "|".join(filter(None, (kept, note))) or UNSPECIFIED
         lines.append("\t".join(columns))
     return "\n".join(lines) + "\n\n"
 
 
 def write_conllu(
-    path: Path, sentences: Sequence[Sentence], heads: Sequence[Sequence[int]] | None = None
+    path: Path,
+    sentences: Sequence[Sentence],
+    heads: Sequence[Sequence[int]] | None = None,
+    notes: Sequence[Sequence[str]] | None = None,
 ) -> None:
     """Write sentences atomically, with predicted heads or as they were read.
 
     See :func:`format_sentence`.
     """
     chosen = [None] * len(sentences) if heads is None else heads
-    pairs = zip(sentences, chosen, strict=True)
-    atomic_write_text(path, "".join(format_sentence(sentence, own) for sentence, own in pairs))
+    added: Sequence[Sequence[str]] = [()] * len(sentences) if notes is None else notes
+    triples = zip(sentences, chosen, added, strict=True)
+    atomic_write_text(path, "".join(format_sentence(*triple) for triple in triples))
 
 
-def _sentence(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
+def _sentence(lines: Sequence[tuple[int, str]], path: Path, tree: bool) -> Sentence:
     """Read the numbered lines between two empty lines."""
     comments = tuple(line for _, line in lines if line.startswith("#"))
     rows: list[Row] = []
@@ -133,7 +159,7 @@ def _sentence(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
         if line.startswith("#") and not rows:
             continue
         try:
-            row = _row(line, len(words), rows)
+            row = _row(line, len(words), rows, tree)
         except ValueError as error:
             raise DataError(f"{path}:{number}: {error}") from None
         rows.append(row)
@@ -143,6 +169,8 @@ def _sentence(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
     if not words:
         raise DataError(f"{path}:{lines[0][0]}: expected a sentence with words")
     sentence = Sentence(comments, tuple(rows), tuple(words))
+    if not tree:
+        return sentence
     # A tree: every head is another word or the root, one word is below the root, and all words are
     # reached from it.
     heads = sentence.heads
@@ -169,7 +197,7 @@ def _sentence(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
     return sentence
 
 
-def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
+def _row(line: str, words: int, rows: Sequence[Row], tree: bool) -> Row:
     """Split a line into columns and check them, also against the preceding rows."""
     if line.startswith("#"):
         raise ValueError("expected comments before the words only")
@@ -189,6 +217,8 @@ def _row(line: str, words: int, rows: Sequence[Row]) -> Row:
                 f"expected the ID {following}, a range {following}-… or an empty node {words}.…, "
                 f"found {row[0][:40]!r}"
             )
+    if not tree:
+        row = (*row[:HEAD], "0" if _WORD.fullmatch(row[0]) else row[HEAD], *row[HEAD + 1 :])
     if _WORD.fullmatch(row[0]) and not _NUMBER.fullmatch(row[HEAD]):
         raise ValueError(f"expected an integer as HEAD, found {row[HEAD][:40]!r}")
     return row

@@ -185,13 +185,15 @@ def rep_counts(
     order: int = 2,
     ngram_weight: float = 1.0,
     word_weight: float = 2.0,
+    as_printed: bool = False,
 ) -> NDArray[np.float64]:
     r"""Count repeated n-grams and doubled words that are absent from the reference.
 
     .. math:: \sigma = \lambda_1 \sum_{s \in V^n,\, t(s) \ge 2} \max\{0, t(s) - r(s)\}
               + \lambda_2 \sum_{w \in V} \max\{0, t(ww) - r(ww)\}
 
-    ``t`` and ``r`` count in the translation and in the reference. The sum of ``σ`` over
+    ``t`` and ``r`` count in the translation and in the reference; ``ww`` is a word that follows
+    itself, as the paper's text says and its released script counts. The sum of ``σ`` over
     sentences is divided by the number of reference words and multiplied by 100.
 
     Args:
@@ -200,6 +202,8 @@ def rep_counts(
         order: ``n``.
         ngram_weight: ``λ_1``.
         word_weight: ``λ_2``.
+        as_printed: take the paper's formula to the letter, with ``t(w) - r(w)`` in the second sum,
+            which counts every surplus word, repeated or not.
 
     Returns:
         ``σ`` and the number of reference words of each sentence, shape ``(sentences, 2)``.
@@ -210,9 +214,10 @@ def rep_counts(
     References:
         Malaviya et al. (2018), §5; defaults n = 2, λ_1 = 1, λ_2 = 2.
     """
+    words_of = partial(ngrams, order=1) if as_printed else _doubled
     sigmas = [
         ngram_weight * _excess(ngrams(words, order), ngrams(reference, order), least=2)
-        + word_weight * _excess(_doubled(words), _doubled(reference), least=1)
+        + word_weight * _excess(words_of(words), words_of(reference), least=1)
         for words, reference in zip(hypotheses, references, strict=True)
     ]
     return ratios(sigmas, [len(reference) for reference in references])

@@ -3,10 +3,13 @@
 Every operator acts on the last axis of tensors in single or double precision and does not
 support autograd. The launcher of operator ``name`` of family ``family`` is the function
 ``name`` of ``repro.mappings.kernels.cpu.<family>`` and of ``repro.mappings.kernels.cuda.<family>``.
-These modules are imported by the first call, so numba and Triton are not loaded before.
+These modules are imported by the first call, so numba and Triton are not loaded before. The same
+operator in PyTorch is the function ``name`` marked with :func:`in_torch`; it is differentiable,
+works on any device, and replaces a kernel that fails.
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,7 +29,15 @@ def _numba_compiles() -> bool:
     return find_spec("numba") is not None and not disabled
 
 
-_INSTALLED = {"cpu": _numba_compiles(), "cuda": find_spec("triton") is not None}
+MODE = os.environ.get("REPRO_KERNELS") or "auto"
+"""``auto``; ``torch``, to use no kernel; ``require``, to raise where one is missing or fails."""
+if MODE not in ("auto", "torch", "require"):
+    raise ValueError(f"REPRO_KERNELS is {MODE!r}; expected auto, torch or require")
+_INSTALLED = {
+    "cpu": MODE != "torch" and _numba_compiles(),
+    # Kernels were written for NVIDIA's compiler: ROCm does not know their launch options.
+    "cuda": MODE != "torch" and find_spec("triton") is not None and torch.version.hip is None,
+}
 """Whether the compiler for a device type is usable; it is imported only when needed."""
 AVAILABLE = _INSTALLED["cpu"]
 """Whether CPU kernels are available; otherwise PyTorch code is used without a warning."""
@@ -35,6 +46,10 @@ _TYPES = (Tensor, torch.nn.Parameter, FakeTensor)
 _library = torch.library.Library("repro", "DEF")
 launchers: dict[tuple[str, str], Callable[..., Any]] = {}
 """Launchers by device type and operator: stubs, until their first call imports the real ones."""
+torch_code: dict[str, Callable[..., Any]] = {}
+"""Operators in PyTorch."""
+computed_by: dict[str, str] = {}
+"""What has computed each operator in this process, by operator, device and precision."""
 
 
 def has_kernel(tensor: Tensor) -> bool:
@@ -43,7 +58,10 @@ def has_kernel(tensor: Tensor) -> bool:
     Batched gradients (``is_grads_batched``, ``vectorize=True``) are tensors of the legacy
     ``vmap``, whose type is ``Tensor`` although they have no storage.
     """
-    if not _INSTALLED.get("cpu" if tensor.is_cpu else tensor.device.type, False):
+    device = "cpu" if tensor.is_cpu else tensor.device.type
+    if not _INSTALLED.get(device, False):
+        if MODE == "require" and device in _INSTALLED:
+            raise RuntimeError(f"REPRO_KERNELS=require: the compiler for {device} is missing")
         return False
     if tensor.dtype not in _PRECISIONS:
         return False
@@ -61,10 +79,32 @@ def differentiable_once(probs: Tensor, grad: Tensor) -> bool:
     return not torch.is_grad_enabled() and has_kernel(probs) and has_kernel(grad)
 
 
-def launch(name: str, *arguments: Any) -> Any:
-    """Call an operator, through torch's dispatcher only if tracing or a dispatch mode needs it.
+def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function as the operator of its name in PyTorch."""
+    torch_code[function.__name__] = function
+    return function
 
-    Solving a row of a few scores takes less time than the dispatcher.
+
+def run_in_torch(name: str, *arguments: Any) -> Any:
+    """Call an operator in PyTorch."""
+    return torch_code[name](*arguments)
+
+
+def implementation(scores: Tensor) -> Callable[..., Any]:
+    """Return :func:`launch` if kernels accept a tensor, else :func:`run_in_torch`."""
+    return launch if has_kernel(scores) else run_in_torch
+
+
+def backward_implementation(probs: Tensor, grad: Tensor) -> Callable[..., Any]:
+    """Return what calls operators in a backward pass; kernels have no double backward."""
+    return launch if differentiable_once(probs, grad) else run_in_torch
+
+
+def launch(name: str, *arguments: Any) -> Any:
+    """Call the kernel of an operator.
+
+    Torch's dispatcher, which takes longer than solving a row of a few scores, is used only if
+    tracing or a dispatch mode needs it.
     """
     first = arguments[0]
     if (
@@ -112,7 +152,7 @@ def _bounded_gradients(
 # length of the row. `place` is the KKT status: 0 at zero, 1 strictly inside the bounds, 2 at the
 # upper bound; the third result with it is the number of infeasible rows, which are NaN (set on the
 # CPU only).
-_OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
+OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
     "entmax": {
         "entmax_forward(Tensor scores, float order) -> Tensor": _like,
         "entmax_forward_rows(Tensor scores, Tensor orders) -> Tensor": _like,
@@ -152,15 +192,63 @@ _OPERATORS: dict[str, dict[str, Callable[..., Any]]] = {
 }
 
 
+def stand_in(name: str) -> Callable[..., Any]:
+    """Return a launcher that runs an operator in PyTorch, with results laid out as a kernel's."""
+
+    @torch.no_grad()
+    def launch(*arguments: Any) -> Any:
+        results = torch_code[name](*arguments)
+        if isinstance(results, Tensor):
+            return results.contiguous()
+        return tuple(result.contiguous() for result in results)
+
+    return launch
+
+
+def reject(name: str, device: str, reason: str, cause: Exception | None = None) -> None:
+    """Warn once that PyTorch replaces the kernel of an operator.
+
+    Raises:
+        RuntimeError: ``REPRO_KERNELS=require``.
+    """
+    text = f"the kernel of {name} cannot be used on {device}: {reason}"
+    if MODE == "require":
+        raise RuntimeError(f"REPRO_KERNELS=require: {text}") from cause
+    warnings.warn(f"{text}; PyTorch code is used instead", RuntimeWarning, stacklevel=2)
+
+
 def _stub(device: str, family: str, name: str) -> Callable[..., Any]:
     """Return a launcher that imports the real one, replaces itself by it and calls it."""
 
     def launch(*arguments: Any) -> Any:
-        found = getattr(import_module(f"repro.mappings.kernels.{device}.{family}"), name)
+        if device == "cuda":
+            from repro.mappings.kernels.selfcheck import CheckedLauncher
+
+            found: Callable[..., Any] = CheckedLauncher(family, name)
+            result = found(*arguments)
+        else:
+            found, result = _first_call(family, name, arguments)
         launchers[device, name] = found
-        return found(*arguments)
+        return result
 
     return launch
+
+
+def _first_call(family: str, name: str, arguments: Any) -> tuple[Callable[..., Any], Any]:
+    """Return the launcher of a CPU kernel and its result, in PyTorch if it does not compile."""
+    try:
+        found = getattr(import_module(f"repro.mappings.kernels.cpu.{family}"), name)
+        result, code = found(*arguments), "kernel"
+    except Exception as error:  # other errors come from arguments that are refused
+        compiler = type(error).__module__.startswith(("numba", "llvmlite"))
+        if not compiler and not isinstance(error, ImportError | OSError):
+            raise
+        code = f"{type(error).__name__}: {error}".splitlines()[0]
+        reject(name, "cpu", code, error)
+        found = stand_in(name)
+        result, code = found(*arguments), f"PyTorch ({code})"
+    computed_by[f"{name} cpu"] = code
+    return found, result
 
 
 def _through_table(device: str, name: str) -> Callable[..., Any]:
@@ -178,6 +266,6 @@ def _define(family: str, schema: str, empty_results: Callable[..., Any]) -> None
     torch.library.register_fake(f"repro::{name}", empty_results, lib=_library)
 
 
-for _family, _operators in _OPERATORS.items():
+for _family, _operators in OPERATORS.items():
     for _schema, _empty_results in _operators.items():
         _define(_family, _schema, _empty_results)

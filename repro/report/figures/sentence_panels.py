@@ -5,6 +5,7 @@ import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, zip_longest
 from typing import Any, ClassVar
 
@@ -68,18 +69,8 @@ class SentencePanels(Figure):
         return data if self._fits(first) and self.excess(first) > 0 else {MISSING: self.missing}
 
     def draw(self, data: Row) -> Canvas:
-        blocks = [Block(sentence, self.repetitions) for sentence in shown_sentences(data)]
-        note = "no line between equal weights"
-        if has_bullets([block.sentence for block in blocks]):
-            note += f" · equal bullets in a row: equal weights ({CLUSTERED})"
-        width = max(bar_room(note), *(block.width for block in blocks))
-        canvas = Canvas(width, sum(block.height(width) for block in blocks) + FOOT)
-        down = 0.0
-        for block in blocks:
-            block.draw(canvas, down, width)
-            down += block.height(width)
-        draw_bar(canvas, note)
-        return canvas
+        sentences = shown_sentences(data)
+        return draw_blocks([sentence_block(one, self.repetitions) for one in sentences])
 
     def describe(self, data: Row) -> str:
         sentences = shown_sentences(data)
@@ -98,7 +89,7 @@ class SentencePanels(Figure):
         bullets = f"Words to which {CLUSTERED} gives equal weights bear the same bullet."
         parts = [
             f"Words of the outputs: {lengths}." if self.excess else "",
-            bullets if has_bullets(sentences) else "",
+            bullets if has_bullets([panel for one in sentences for panel in one.panels]) else "",
             repetitions_in_words(sentences) if self.repetitions else "",
             underflow(sentences),
         ]
@@ -116,19 +107,28 @@ class SentencePanels(Figure):
 
 
 class Block:
-    """Layout of one sentence with its panels; all lengths are in inches.
+    """Layout of the panels of one sentence; all lengths are in inches.
 
     Panels are side by side, in as many rows as the width of the page requires. Source words are
-    written below a panel unless the panel below it has equally many.
+    written below a panel unless the panel below it has the same.
 
     Attributes:
-        sentence: the sentence.
+        panels: heat map of each run.
         width: width of all columns, with margins.
+
+    Args:
+        title: text above the panels.
+        panels: heat map of each run.
+        marked: function that tells which output symbols of a panel are highlighted.
     """
 
-    def __init__(self, sentence: Sentence, repetitions: bool = False) -> None:
-        self.sentence, self._repetitions = sentence, repetitions
-        panels = sentence.panels
+    def __init__(
+        self,
+        title: str,
+        panels: Sequence[Panel],
+        marked: Callable[[Panel], Sequence[bool]] | None = None,
+    ) -> None:
+        self.panels, self._text, self._marked = panels, drawable(title), marked
         self._left = room([word for panel in panels for word in panel.output])
         # Width of a column with the gap behind it.
         self._step = self._left + CELL * max(len(panel.columns) for panel in panels) + GAP
@@ -138,7 +138,7 @@ class Block:
         self.width = MARGIN + self._step * self._across
         # Whether the source words are written below each panel.
         pairs = zip_longest(panels, panels[self._across :])
-        self._named = [not below or len(below.columns) != len(p.columns) for p, below in pairs]
+        self._named = [not below or [*below.columns] != [*p.columns] for p, below in pairs]
         self._heights = []
         for start in range(0, len(panels), self._across):
             row = slice(start, start + self._across)
@@ -156,7 +156,7 @@ class Block:
         title = self._title(width)
         canvas.write(MARGIN, down + 0.06, "\n".join(title), fontsize=9, linespacing=1.25)
         down += TITLE_LINE * len(title) + 0.06
-        for number, panel in enumerate(self.sentence.panels):
+        for number, panel in enumerate(self.panels):
             row, column = divmod(number, self._across)
             left = MARGIN + self._left + column * self._step
             top = down + sum(self._heights[:row]) + LABEL
@@ -167,22 +167,43 @@ class Block:
             if panel.mapping == CLUSTERED:
                 for y, weights in enumerate(panel.weights):
                     draw_bullets(axes, y, weights)
-            if self._repetitions:
-                marks = repeated_places(panel, self.sentence)
+            if self._marked is not None:
+                marks = self._marked(panel)
                 for tick, marked in zip(axes.get_yticklabels(), marks, strict=True):
                     tick.set_fontweight("bold" if marked else "normal")
                     tick.set_color(REPEATED if marked else INK)
 
     def _title(self, width: float) -> list[str]:
-        reference = " ".join(self.sentence.reference)
-        text = drawable(f"{self.sentence.row['language']}, reference: {reference}")
-        return textwrap.wrap(text, max(int((width - 2 * MARGIN) / TITLE_LETTER), 20)) or [""]
+        letters = max(int((width - 2 * MARGIN) / TITLE_LETTER), 20)
+        return textwrap.wrap(self._text, letters) or [""]
 
 
-def has_bullets(sentences: Sequence[Sentence]) -> bool:
+def sentence_block(sentence: Sentence, repetitions: bool = False) -> Block:
+    """Lay out a sentence below its reference; ``repetitions`` highlights repeated words."""
+    title = f"{sentence.row['language']}, reference: {' '.join(sentence.reference)}"
+    marked = partial(repeated_places, sentence=sentence) if repetitions else None
+    return Block(title, sentence.panels, marked)
+
+
+def draw_blocks(blocks: Sequence[Block]) -> Canvas:
+    """Draw blocks below each other, with the colour bar at the foot."""
+    note = "no line between equal weights"
+    if has_bullets([panel for block in blocks for panel in block.panels]):
+        note += f" · equal bullets in a row: equal weights ({CLUSTERED})"
+    width = max(bar_room(note), *(block.width for block in blocks))
+    canvas = Canvas(width, sum(block.height(width) for block in blocks) + FOOT)
+    down = 0.0
+    for block in blocks:
+        block.draw(canvas, down, width)
+        down += block.height(width)
+    draw_bar(canvas, note)
+    return canvas
+
+
+def has_bullets(panels: Sequence[Panel]) -> bool:
     """Return whether any row of a panel has groups of equal weights that get bullets."""
-    panels = [p for one in sentences for p in one.panels if p.mapping == CLUSTERED]
-    return any(clusters(line) for panel in panels for line in panel.weights)
+    clustered = (panel for panel in panels if panel.mapping == CLUSTERED)
+    return any(clusters(line) for panel in clustered for line in panel.weights)
 
 
 def underflow(sentences: Sequence[Sentence]) -> str:

@@ -9,7 +9,7 @@ from repro.report.figures.canvas import INK, MUTED_INK, Canvas, drawable, in_lin
 from repro.report.figures.comparison import Sentence, choose_sentences, shown_sentences
 from repro.report.figures.heatmap import FOOT, draw_bar
 from repro.report.figures.kinds import Figure, FigureRuns, Row
-from repro.report.figures.sentence_panels import Block, underflow
+from repro.report.figures.sentence_panels import sentence_block, underflow
 
 COUNT = 8
 """Number of sentences that are shown."""
@@ -50,7 +50,7 @@ class Translations(Figure):
     def draw(self, data: Row) -> Canvas:
         sentences = shown_sentences(data)
         texts = [_lines(sentence) for sentence in sentences]
-        block = Block(mapped_sentence(sentences))
+        block = sentence_block(mapped_sentence(sentences))
         written = sum(LINE * len(lines) + GAP for lines in texts) + MARGIN
         canvas = Canvas(max(WIDTH, block.width), written + block.height(WIDTH) + FOOT)
         page, y = canvas.page(), MARGIN + LINE / 2

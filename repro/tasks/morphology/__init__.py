@@ -3,4 +3,9 @@
 from repro.tasks.morphology.task import MorphologyTask, evaluate_ensemble, identify
 from repro.tasks.protocol import TaskSpec
 
-SPEC = TaskSpec(identify=identify, build=MorphologyTask, evaluate_ensemble=evaluate_ensemble)
+SPEC = TaskSpec(
+    identify=identify,
+    build=MorphologyTask,
+    evaluate_ensemble=evaluate_ensemble,
+    restore=MorphologyTask,
+)

@@ -1,6 +1,6 @@
 """Corpus, training, decoding and scoring of a multilingual inflection model or an ensemble."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from repro.data.batching import Seq2SeqBatch, collate
 from repro.data.demo.morphology import write_demo_corpus
 from repro.data.files import write_if_changed
 from repro.data.pair import Pair
-from repro.data.sentence_search import sentence_key
+from repro.data.sentence_search import sentence_digest
 from repro.data.sigmorphon import (
     Inflection,
     SigmorphonCorpus,
@@ -23,7 +23,7 @@ from repro.data.sigmorphon import (
     target_tokens,
 )
 from repro.data.vocabulary import Vocabulary
-from repro.decoding import BeamResult, Ensemble, StepModel, beam_search, complete_set
+from repro.decoding import BeamResult, Ensemble, Hypothesis, StepModel, beam_search, complete_set
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.inflection import (
     RULE_BASELINE_FILE,
@@ -31,7 +31,8 @@ from repro.evaluation.metrics.inflection import (
     read_rule_baseline,
 )
 from repro.results import RunFolder
-from repro.tasks.common import check_name, own_folder, shorten
+from repro.results.prediction import shorten
+from repro.tasks.common import check_length, check_name, each_line, own_folder
 from repro.tasks.protocol import CorpusIdentity, Scores, Task
 from repro.tasks.seq2seq import STOP, Seq2SeqTask
 from repro.training.protocol import Validation
@@ -93,6 +94,13 @@ def _encode(folder: Path, setting: str | None, languages: tuple[str, ...] | None
     return EncodedCorpus(corpus, source, target, *splits)
 
 
+def restored_corpus(stored: Mapping[str, Any]) -> EncodedCorpus:
+    """Return languages and vocabularies alone, from :meth:`MorphologyTask.preparation`."""
+    corpus = SigmorphonCorpus("", stored["languages"], [], [], [], fingerprint="")
+    source, target = (Vocabulary.from_json(stored[side]) for side in ("source", "target"))
+    return EncodedCorpus(corpus, source, target, [], [], [])
+
+
 @dataclass(frozen=True)
 class Example:
     """Inflection of a split, with its position in the split."""
@@ -101,6 +109,11 @@ class Example:
     index: int
     inflection: Inflection
     pair: Pair
+
+    @property
+    def source(self) -> list[str]:
+        """Symbols that the model reads."""
+        return source_tokens(self.inflection)
 
     def described(self) -> dict[str, Any]:
         """Return the fields that rows about this example start with, as JSON values."""
@@ -111,7 +124,7 @@ class Example:
             "lemma": self.inflection.lemma,
             "tags": list(self.inflection.tags),
             "gold": self.inflection.form,
-            "source": source_tokens(self.inflection),
+            "source": self.source,
         }
 
 
@@ -128,6 +141,7 @@ class MorphologyTask(Seq2SeqTask):
         config: configuration of the run. The first ``task.stored_examples`` validation examples of
             each language are stored, and the examples of any split that ``task.shown`` names.
         device: device of the model.
+        stored: what :meth:`preparation` returned, instead of a corpus.
 
     Raises:
         DataError: the folder of the corpus has a malformed file of the rule baseline.
@@ -135,8 +149,10 @@ class MorphologyTask(Seq2SeqTask):
 
     selectors = MorphologyConfig.selectors
 
-    def __init__(self, config: MorphologyRun, device: torch.device) -> None:
-        data = encode_corpus(config)
+    def __init__(
+        self, config: MorphologyRun, device: torch.device, stored: Mapping[str, Any] | None = None
+    ) -> None:
+        data = encode_corpus(config) if stored is None else restored_corpus(stored)
         splits = {"train": data.train, "dev": data.dev}
         super().__init__(config, data.source, data.target, splits, device)
         self.data, self.decoding = data, config.decoding
@@ -155,13 +171,13 @@ class MorphologyTask(Seq2SeqTask):
             own = [example for example in dev if example.inflection.language == language]
             self.shown += own[: config.task.stored_examples]
         # An entry of ``task.shown`` is a lemma, or a lemma and its form.
-        keys = {sentence_key(text) for text in config.task.shown}
-        stored = {example.index for example in self.shown}
+        keys = {sentence_digest(text) for text in config.task.shown}
+        chosen = {example.index for example in self.shown}
         for split in ("dev", "test", "train") if keys else ():
             for example in _examples(data, split):
-                lemma, form = sentence_key(example.inflection.lemma), example.inflection.form
-                wanted = lemma in keys or lemma + sentence_key(form) in keys
-                if wanted and not (split == "dev" and example.index in stored):
+                lemma, form = example.inflection.lemma, example.inflection.form
+                wanted = not keys.isdisjoint(map(sentence_digest, (lemma, f"{lemma} {form}")))
+                if wanted and not (split == "dev" and example.index in chosen):
                     self.shown.append(example)
 
     def validate(self) -> Validation:
@@ -194,11 +210,7 @@ class MorphologyTask(Seq2SeqTask):
             # Lines "lemma TAB form TAB tags", one file for each language.
             lines = dict.fromkeys(self.data.corpus.languages, "")
             for example, form in zip(examples, predicted, strict=True):
-                if "\t" in form or "\n" in form:
-                    raise ValueError(
-                        f"prediction {form!r} for {example.lemma!r} does not fit in a TSV"
-                    )
-                lines[example.language] += f"{example.lemma}\t{form}\t{';'.join(example.tags)}\n"
+                lines[example.language] += f"{_line(example, form)}\n"
             for language, text in lines.items():
                 write_if_changed(folder.predictions_file(split, language), text.encode())
         folder.write_statistics(whole.statistics)
@@ -207,8 +219,42 @@ class MorphologyTask(Seq2SeqTask):
 
     def _texts(self, results: Sequence[BeamResult]) -> list[str]:
         """Return the best form of each example, empty if the search found none."""
-        ids = [result.hypotheses[0].tokens if result.hypotheses else [] for result in results]
-        return ["".join(self.data.target.decode(tokens)) for tokens in ids]
+        best = [result.hypotheses[:1] for result in results]
+        return [self.text(None, found[0]) if found else "" for found in best]
+
+    def text(self, example: object, hypothesis: Hypothesis) -> str:
+        """Return a hypothesis as a form."""
+        return "".join(self.data.target.decode(hypothesis.tokens))
+
+    def line(self, example: Example, output: str) -> str:
+        """Return lemma, form and tags, as in files of the shared task."""
+        return _line(example.inflection, output)
+
+    def preparation(self) -> dict[str, Any]:
+        """Return languages and vocabularies; see ``Predictor``."""
+        data = self.data
+        sides = {"source": data.source.to_json(), "target": data.target.to_json()}
+        return {"languages": data.corpus.languages, **sides}
+
+    def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[Example]:
+        """Read lines ``lemma TAB tags``, with ``TAB language`` if the model knows several."""
+        return each_line(lines, path, self._input)
+
+    def _input(self, line: str) -> Example:
+        languages = self.data.corpus.languages
+        fields = line.split("\t")
+        if len(fields) == 2 and len(languages) == 1:
+            fields.append(languages[0])
+        if len(fields) != 3 or not all(field.strip() for field in fields):
+            wanted = "lemma TAB tags" + " TAB language" * (len(languages) > 1)
+            raise ValueError(f"expected {wanted}, found {len(line.split(chr(9)))} field(s)")
+        lemma, tags, language = fields
+        if language not in languages:
+            raise ValueError(f"unknown language {language!r}; choose from: {', '.join(languages)}")
+        inflection = Inflection(language, lemma, "", tuple(tags.split(";")))
+        symbols = source_tokens(inflection)
+        check_length(symbols)
+        return Example("input", 0, inflection, Pair(self.data.source.encode(symbols), []))
 
     def store_examples(self, model: StepModel[Any], folder: RunFolder) -> None:
         """Write hypotheses and attention of the examples that figures may show."""
@@ -245,6 +291,13 @@ class MorphologyTask(Seq2SeqTask):
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """Return one symbol per id, unlike ``decode``, to match probabilities and weights."""
         return [self.data.target.tokens[i] for i in ids]
+
+
+def _line(inflection: Inflection, form: str) -> str:
+    """Return lemma, form and tags joined by TAB; ValueError if the form would break the line."""
+    if "\t" in form or "\n" in form:
+        raise ValueError(f"prediction {form!r} for {inflection.lemma!r} does not fit in a TSV")
+    return f"{inflection.lemma}\t{form}\t{';'.join(inflection.tags)}"
 
 
 def evaluate_ensemble(members: Sequence[Task[Seq2SeqBatch]], folder: RunFolder) -> Scores:

@@ -1,9 +1,12 @@
 """Natural language inference with latent alignments (Niculae et al., 2018, §5.2)."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from repro.config.schema.nli import NliAlignmentRun
-from repro.data.nli import NliBatch
+from repro.data.nli import NliBatch, NliExample
 from repro.models.entailment import (
     AlignedLabels,
     Aligner,
@@ -12,8 +15,9 @@ from repro.models.entailment import (
     SequentialAligner,
     WordAligner,
 )
+from repro.results.prediction import AttentionMap, Candidate
 from repro.tasks.common import heaviest
-from repro.tasks.entailment import EntailmentTask, check, identify
+from repro.tasks.entailment import EntailmentTask, Weights, check, identify, words_of
 from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
 
@@ -58,5 +62,20 @@ class NliAlignmentTask(EntailmentTask[AlignedLabels, NliAlignmentRun]):
             rows.append({DIRECTIONS[0]: forth, DIRECTIONS[1]: back, "structures": structures})
         return rows
 
+    def weights_of(self, row: Mapping[str, Any], pair: NliExample, label: str) -> Weights:
+        """Return the weights in both directions and the structures of either."""
+        premise, hypothesis = words_of(pair.premise), words_of(pair.hypothesis)
+        forth, back = (torch.tensor(row[name]) for name in DIRECTIONS)
+        structures = row["structures"]
+        return Weights(
+            AttentionMap(forth, premise, hypothesis),
+            AttentionMap(back, hypothesis, premise),
+            [
+                Candidate(one["weight"], one["partners"], side)
+                for name, side in zip(DIRECTIONS, ("premise", "hypothesis"), strict=True)
+                for one in structures.get(name, [])
+            ],
+        )
 
-SPEC = TaskSpec(identify=identify, build=NliAlignmentTask, check=check)
+
+SPEC = TaskSpec(identify=identify, build=NliAlignmentTask, check=check, restore=NliAlignmentTask)

@@ -1,9 +1,10 @@
 """Machine translation (Malaviya et al., 2018; Peters et al., 2019; Niculae & Blondel, 2017)."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -13,7 +14,6 @@ from repro.data.corpora import declared
 from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, ParallelText, about, open_folder, read_pairs
-from repro.data.segmentation import moses_detokeniser
 from repro.data.translation import open_corpus
 from repro.evaluation.meteor import LANGUAGE, METEOR_JAR, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
@@ -28,8 +28,10 @@ _log = logging.getLogger(__name__)
 class NmtTask(TextPairsTask):
     """Machine translation from one language to another."""
 
-    def __init__(self, config: NmtRun, device: torch.device) -> None:
-        super().__init__(config, parallel_corpus(config), device)
+    def __init__(
+        self, config: NmtRun, device: torch.device, stored: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(config, partial(parallel_corpus, config), device, stored)
         self.tuned_metric, jar = config.task.tuned_metric, config.corpus_path / METEOR_JAR
         self.meteor_jar = jar if jar.is_file() else None
 
@@ -46,9 +48,8 @@ class NmtTask(TextPairsTask):
         corpus, plain = self.data.corpus, None
         if not corpus.tokenised:
             # BLEU of plain text compares with the references as they were before tokenization.
-            detokenise = moses_detokeniser(corpus.target)
             gold = [target for _, target in read_pairs(corpus.splits[split])]
-            plain = [detokenise(" ".join(words)) for words in outputs], gold
+            plain = [self.detokenise(" ".join(words)) for words in outputs], gold
         texts = Translations(
             outputs,
             self._references(split),
@@ -147,5 +148,6 @@ SPEC = TaskSpec(
     identify=identify,
     build=NmtTask,
     check=check,
+    restore=NmtTask,
     unread_in_training=SEARCH_SETTINGS | {"task.tuned_metric"},
 )

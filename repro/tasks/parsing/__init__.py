@@ -3,4 +3,4 @@
 from repro.tasks.parsing.task import ParsingTask, identify
 from repro.tasks.protocol import TaskSpec
 
-SPEC = TaskSpec(identify=identify, build=ParsingTask)
+SPEC = TaskSpec(identify=identify, build=ParsingTask, restore=ParsingTask)

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,13 @@ from repro.config.schema.loss import SparseMAPLossConfig
 from repro.config.schema.parsing import ParsingConfig, ParsingRun
 from repro.data.batching import epoch_batches
 from repro.data.demo.parsing import write_demo_treebank
-from repro.data.dependencies.conllu import write_conllu
+from repro.data.dependencies.conllu import (
+    UNSPECIFIED,
+    Sentence,
+    format_sentence,
+    read_sentences,
+    write_conllu,
+)
 from repro.data.dependencies.trees import (
     Tree,
     TreeBatch,
@@ -30,13 +36,23 @@ from repro.data.dependencies.universal_dependencies import (
     load_treebank,
     treebank_folder,
 )
+from repro.data.errors import DataError
 from repro.data.sentence_search import preference
+from repro.data.vocabulary import Vocabulary
 from repro.evaluation.metrics import METRICS, score_outputs
 from repro.evaluation.metrics.parsing import ParsedSentences
 from repro.models.parser import LstmParser
 from repro.results import RunFolder
+from repro.results.prediction import AttentionMap, Candidate, Prediction, Wanted
 from repro.structures import Arborescence, ConvergenceWarning, Solution, sparsemap
-from repro.tasks.common import LazyBatches, autocast, check_name, heaviest, own_folder
+from repro.tasks.common import (
+    LazyBatches,
+    autocast,
+    check_length,
+    check_name,
+    heaviest,
+    own_folder,
+)
 from repro.tasks.instantiate import build_structured_loss
 from repro.tasks.protocol import CorpusIdentity, Scores
 from repro.training import distributed
@@ -64,6 +80,13 @@ def identify(config: ParsingRun) -> CorpusIdentity:
     treebank = _load(*_key(config))
     check_tags(treebank, config.task.tags.upper())
     return CorpusIdentity(treebank.name, treebank.fingerprint)
+
+
+def restored_treebank(stored: Mapping[str, Any]) -> EncodedTreebank:
+    """Return vocabularies alone, from :meth:`ParsingTask.preparation`."""
+    words, tags = (Vocabulary.from_json(stored[side]) for side in ("words", "tags"))
+    encoder = TreeEncoder(words, tags, stored["frequency"], stored["column"])
+    return EncodedTreebank(Treebank("", [], [], [], "", {}), encoder, [], [], [])
 
 
 def encode_treebank(config: ParsingRun) -> EncodedTreebank:
@@ -166,17 +189,39 @@ def weighted_trees(solution: Solution, lengths: Tensor) -> list[list[dict[str, A
     ]
 
 
+def notes_of(solution: Solution, heads: Sequence[Sequence[int]]) -> list[list[str]]:
+    """Describe the weights of the heads of each word, as ``Heads=2:0.75,4:0.25`` for MISC.
+
+    A note is empty if the predicted head has all the weight.
+    """
+    notes = []
+    for marginals, chosen in zip(solution.marginals.cpu(), heads, strict=True):
+        columns = marginals[:, 1 : 1 + len(chosen)].T
+        found = [[(n, w) for n, w in enumerate(line) if w > 0] for line in columns.tolist()]
+        notes.append(
+            [
+                "Heads=" + ",".join(f"{n}:{w:.4g}" for n, w in sorted(one, key=lambda p: -p[1]))
+                if [n for n, _ in one] != [head]
+                else ""
+                for one, head in zip(found, chosen, strict=True)
+            ]
+        )
+    return notes
+
+
 @dataclass(frozen=True)
 class Analysis:
     """Predictions of the model for a split.
 
     Attributes:
         heads: heads of the best tree of each sentence.
+        notes: weights of the heads of each word, for MISC; see :func:`notes_of`.
         loss: mean loss per sentence.
         candidates: sparsity of SparseMAP solutions; ``None`` unless trained with a SparseMAP loss.
     """
 
     heads: list[list[int]]
+    notes: list[list[str]]
     loss: float
     candidates: CandidateStatistics | None
 
@@ -186,9 +231,11 @@ class ParsingTask:
 
     selectors = ParsingConfig.selectors
 
-    def __init__(self, config: ParsingRun, device: torch.device) -> None:
+    def __init__(
+        self, config: ParsingRun, device: torch.device, stored: Mapping[str, Any] | None = None
+    ) -> None:
         self.config, self.settings, self.device = config, config.task, device
-        self.data = data = encode_treebank(config)
+        self.data = data = encode_treebank(config) if stored is None else restored_treebank(stored)
         self.tally = {"inference_share": 0.0, "sentences_per_second": 0.0}
         model = config.model
         self.model = LstmParser(
@@ -266,8 +313,9 @@ class ParsingTask:
         whole.update(score_outputs("test", _parsed(self.data.test, test)))
         whole.values["dev/tree_loss"] = dev.loss
         folder.write_statistics(whole.statistics)
-        write_conllu(folder.predictions / "dev.conllu", treebank.dev, dev.heads)
-        write_conllu(folder.predictions / "test.conllu", treebank.test, test.heads)
+        for name, sentences, found in (("dev", treebank.dev, dev), ("test", treebank.test, test)):
+            path = folder.predictions / f"{name}.conllu"
+            write_conllu(path, sentences, found.heads, found.notes)
         if dev.candidates is not None:
             means = dev.candidates.means().items()
             whole.values.update({f"dev/{name}": value for name, value in means})
@@ -280,22 +328,82 @@ class ParsingTask:
 
         If a run has several processes, each parses its share of the batches.
         """
-        heads: dict[int, list[int]] = {}
+        parsed: dict[int, tuple[list[int], list[str]]] = {}
         candidates, total = CandidateStatistics(), 0.0
         for batch in distributed.share(self.ordered(trees)):
             scores = self.scores(batch)
             total += float(self.losses(scores, batch).double().sum())
-            best = self.structure.map(scores, lengths=batch.lengths)
-            heads |= zip(batch.indices.tolist(), heads_of(best, batch.lengths), strict=True)
-            if self.candidates is not None:
-                candidates.add(self._solve(scores, batch), batch.lengths)
-        heads, total = distributed.merge(heads), sum(distributed.gather(total))
+            heads, notes, solution = self._parse(scores, batch)
+            parsed |= zip(batch.indices.tolist(), zip(heads, notes, strict=True), strict=True)
+            if solution is not None:
+                candidates.add(solution, batch.lengths)
+        parsed, total = distributed.merge(parsed), sum(distributed.gather(total))
         candidates = CandidateStatistics.joined(distributed.gather(candidates))
+        found = [parsed[index] for index in range(len(trees))]
         return Analysis(
-            [heads[index] for index in range(len(trees))],
+            [heads for heads, _ in found],
+            [notes for _, notes in found],
             total / len(trees),
             None if self.candidates is None else candidates,
         )
+
+    def _parse(
+        self, scores: Tensor, batch: TreeBatch
+    ) -> tuple[list[list[int]], list[list[str]], Solution | None]:
+        """Return the best heads and the notes of each sentence, and the SparseMAP solution."""
+        best = self.structure.map(scores, lengths=batch.lengths)
+        heads = heads_of(best, batch.lengths)
+        if self.candidates is None:
+            return heads, [[] for _ in heads], None
+        solution = self._solve(scores, batch)
+        return heads, notes_of(solution, heads), solution
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the vocabularies of words and tags; see ``Predictor``."""
+        encoder = self.data.encoder
+        vocabularies = {"words": encoder.words.to_json(), "tags": encoder.tags.to_json()}
+        return {**vocabularies, "frequency": encoder.frequency, "column": encoder.tag_column}
+
+    def read(self, lines: Iterable[tuple[int, str]], path: Path) -> Iterator[Sentence]:
+        """Read sentences in CoNLL-U, whose heads are ignored; see ``Predictor``."""
+        column = self.data.encoder.tag_column
+        for number, sentence in read_sentences(lines, path, trees=False):
+            try:
+                check_length(sentence.words)
+                if set(sentence.column(column)) == {UNSPECIFIED}:
+                    raise ValueError(f"expected tags, found _ as {column} of every word")
+            except ValueError as error:
+                raise DataError(f"{path}:{number}: {error}") from None
+            yield sentence
+
+    @torch.no_grad()
+    def predict(
+        self, examples: Sequence[Sentence], wanted: Wanted
+    ) -> Iterator[tuple[int, Prediction]]:
+        """Parse sentences; SparseMAP also gives weights of heads and candidate trees."""
+        for batch in self.ordered([self.data.encoder.encode(sentence) for sentence in examples]):
+            heads, notes, solution = self._parse(self.scores(batch), batch)
+            trees: list[list[dict[str, Any]]] = [[] for _ in heads]
+            if solution is not None and wanted.weights:
+                trees = weighted_trees(solution, batch.lengths)
+            for row, place in enumerate(batch.indices.tolist()):
+                sentence, count = examples[place], len(heads[row])
+                words, attention = sentence.column("FORM"), None
+                if solution is not None and wanted.weights:
+                    weights = solution.marginals[row, : count + 1, 1 : count + 1].T.cpu()
+                    attention = AttentionMap(weights, words, ["ROOT", *words])
+                output = format_sentence(sentence, heads[row], notes[row]).removesuffix("\n")
+                yield (
+                    place,
+                    Prediction(
+                        output,
+                        output,
+                        words,
+                        [*map(str, heads[row])],
+                        attention=attention,
+                        candidates=[Candidate(one["weight"], one["heads"]) for one in trees[row]],
+                    ),
+                )
 
     def losses(self, scores: Tensor, batch: TreeBatch) -> Tensor:
         """Compute the loss of each sentence."""

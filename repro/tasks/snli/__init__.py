@@ -1,12 +1,16 @@
 """Natural language inference with attention to the premise (Niculae & Blondel, 2017, §4.1)."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from repro.config.schema.nli import SnliRun
-from repro.data.nli import NliBatch
+from repro.data.nli import NliBatch, NliExample
 from repro.mappings import ProbabilityMap
 from repro.models.entailment import AttendedLabels, AttentionClassifier
-from repro.tasks.entailment import EntailmentTask, check, identify
+from repro.results.prediction import AttentionMap
+from repro.tasks.entailment import EntailmentTask, Weights, check, identify, words_of
 from repro.tasks.instantiate import build_mapping
 from repro.tasks.protocol import TaskSpec
 
@@ -32,5 +36,10 @@ class SnliTask(EntailmentTask[AttendedLabels, SnliRun]):
         pairs = zip(found.attention.float().tolist(), lengths, strict=True)
         return [{"weights": row[:length]} for row, length in pairs]
 
+    def weights_of(self, row: Mapping[str, Any], pair: NliExample, label: str) -> Weights:
+        """Return one row of weights, named by the label, with the words of the premise."""
+        weights = torch.tensor([row["weights"]])
+        return Weights(AttentionMap(weights, [label], words_of(pair.premise)))
 
-SPEC = TaskSpec(identify=identify, build=SnliTask, check=check)
+
+SPEC = TaskSpec(identify=identify, build=SnliTask, check=check, restore=SnliTask)

@@ -1,8 +1,9 @@
 """Sentence summarization (Niculae & Blondel, 2017, §4.3)."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from statistics import fmean
+from typing import Any
 
 import torch
 
@@ -20,8 +21,13 @@ from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_
 class SummarizationTask(TextPairsTask):
     """Generation of titles from sentences."""
 
-    def __init__(self, config: SummarizationRun, device: torch.device) -> None:
-        super().__init__(config, summary_corpus(config), device)
+    def __init__(
+        self,
+        config: SummarizationRun,
+        device: torch.device,
+        stored: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(config, partial(summary_corpus, config), device, stored)
 
     def quality(self, outputs: Sequence[Words]) -> float:
         """Average the F scores of ROUGE-1, ROUGE-2 and ROUGE-L on validation data."""
@@ -77,5 +83,9 @@ _open = lru_cache(maxsize=8)(open_summaries)
 
 
 SPEC = TaskSpec(
-    identify=identify, build=SummarizationTask, check=check, unread_in_training=SEARCH_SETTINGS
+    identify=identify,
+    build=SummarizationTask,
+    check=check,
+    restore=SummarizationTask,
+    unread_in_training=SEARCH_SETTINGS,
 )

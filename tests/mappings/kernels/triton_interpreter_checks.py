@@ -4,6 +4,7 @@ Run by ``test_triton_interpreter.py`` in a process of its own, as the interprete
 triton is imported, and as the kernels for the processor are switched off in it.
 """
 
+import itertools
 import os
 
 import mpmath
@@ -28,7 +29,7 @@ from repro.mappings import (
     sq_pnorm_max,
 )
 from repro.mappings._grouped import FusedFunction, OscarFunction
-from repro.mappings.kernels import dispatch
+from repro.mappings.kernels import dispatch, selfcheck
 from repro.mappings.kernels.cuda import bounded, entmax_solver, grouped, launch, norm, policy
 from repro.mappings.kernels.cuda import entmax as kernels
 
@@ -330,7 +331,7 @@ def test_budgets_of_rows():
     assert_close(probs, expected, ABSOLUTE)
     found = bounded.bounded_backward(probs, place, grads, 1.0, False, True)[2]
     assert_close(found, spent[:, 0], GRADIENT)
-    bad = bounded.budget_forward_rows(scores[:3], torch.tensor([0.0, 21.0, torch.nan]))[0]
+    bad = bounded.budget_forward_rows(scores[:3], torch.tensor([-1.0, 21.0, torch.nan]))[0]
     assert bad.isnan().all()
 
 
@@ -378,6 +379,31 @@ def test_fusedmax_and_oscarmax(mapping, forward, lam):
     scores[0, -3:] = -torch.inf
     probs, _ = forward(scores, lam)
     assert_close(probs, mapping(scores.double(), lam), ABSOLUTE)
+
+
+CHECKED = {
+    "order": [0.0, 0.3, 0.5, 1.0, 1.5], "alpha": [2.0, 1.5, 3.0], "p": [1.5], "lam": [0.1],
+    "ignore_index": [-100], "slack": [1e-5], "total": [2.0], "to_upper": [True], "to_total": [True],
+}  # fmt: skip
+CHECKS = [
+    (family, name, dict(zip(settings, values, strict=True)))
+    for family, operators in dispatch.OPERATORS.items()
+    for name in (schema[: schema.index("(")] for schema in operators)
+    for settings in [[key for key in selfcheck.arguments_of(name) if key in CHECKED]]
+    for values in itertools.product(*(CHECKED[key] for key in settings))
+    if family != "bounded" or values[:1] not in [(0.3,), (0.5,), (1.5,)]
+]
+
+
+@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
+@pytest.mark.parametrize(("family", "name", "settings"), CHECKS, ids=str)
+def test_kernels_pass_their_self_check(monkeypatch, tmp_path, family, name, settings, dtype):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    launcher = selfcheck.CheckedLauncher(family, name)
+    for length in (1, 37):
+        launcher(*selfcheck.check_arguments(name, settings, length, dtype))
+    assert len(launcher.passed) == 2
+    assert not launcher.rejected
 
 
 def partition(groups):

@@ -72,7 +72,7 @@ def _settle(problem, i):
         bad |= math.isnan(row[j])
         present |= row[j] > -math.inf
     tight = room <= wanted * (1.0 + np.finfo(row.dtype).eps)
-    fault = wrong or not wanted > 0.0 or (room < wanted - problem.slack and (bad or present))
+    fault = wrong or not wanted >= 0.0 or (room < wanted - problem.slack and (bad or present))
     if fault or bad:
         fill(probs, math.nan)
         place[:] = 0
@@ -81,7 +81,10 @@ def _settle(problem, i):
             allowed = row[j] > -math.inf
             probs[j] = max(uppers[j], zero) if allowed else 0.0
             place[j] = _AT_UPPER if allowed and uppers[j] >= 0.0 else 0
-    return fault or bad or tight, fault
+    elif wanted == 0.0:
+        fill(probs, 0.0)
+        place[:] = 0
+    return fault or bad or tight or wanted == 0.0, fault
 
 
 @inline

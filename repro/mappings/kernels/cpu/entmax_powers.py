@@ -90,7 +90,10 @@ Newton's step leaves about ``0.6 r²`` times the square of the excess for N(0, 1
 below the excess at which the last step is taken, so that one exact pass is enough.
 """
 _LARGEST_CUT = 1.0 - 1e-6
-"""Largest relative decrease of ``c``: slopes of five digits may suggest a decrease to zero."""
+"""Largest relative decrease of ``c`` in a step.
+
+Powers are computed to five digits, so a Newton step may overshoot and make ``c`` zero.
+"""
 _EXCESS_ABOVE_2 = 1e-12
 """Excess at which steps end for ``r > 1``; normalization removes it."""
 _HALVED = 0.5

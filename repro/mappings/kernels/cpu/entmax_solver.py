@@ -99,12 +99,12 @@ def is_narrow(block):
 
 @inline
 def solve_rows(solve, problem, narrow, wide, wide_row, states, start, stop):
-    """Solve rows in blocks; return the number of bad targets.
+    """Solve rows in blocks; return the number of targets that are no class.
 
-    The blocks are ``narrow``, in the precision of the rows; ``wide``, in double precision, a tile
-    unless rows are long; and ``wide_row``, a row block in double precision. Which ones a row goes
-    through depends on it alone, so that its result does not depend on its neighbours. ``states``
-    has an entry per row of ``narrow``; ``solve`` is :func:`solve_rational` or ``solve_powers``.
+    Rows with ``0.04 <= r <= 1`` are solved in their own precision (``narrow``), others in float64
+    (``wide``), and those that fail once more, one by one (``wide_row``). The choice depends on the
+    row alone, so results do not depend on batching. ``states`` has an entry per row of ``narrow``;
+    ``solve`` is :func:`solve_rational` or ``solve_powers``.
     """
     wrong, group, many = 0, states.shape[0], rows_in(wide)
     for first in range(start, stop, group):

@@ -245,12 +245,13 @@ def _trace_back_set(heights, bonuses, columns, level, lam, insides, bests):
 
 @inline
 def _share_out(levels, links, ranks, columns, step):
-    """Replace levels by shares, and ranks by those of the first entries of segments.
+    """Convert levels to probabilities and label each segment by the rank of its first entry.
 
-    The last step of ``T`` is subtracted from small differences, which keeps its digits.
+    ``step``, the last Newton correction of ``τ``, is subtracted from the small levels, which keeps
+    its digits.
 
     Returns:
-        The sum of the shares less one, and the number of positive shares.
+        ``Σ p - 1``, and the size of the support.
     """
     width, zero = width_of(levels), zeros_like(step)
     excess, lost, size, leader = zero - 1.0, zero, zero, zero

@@ -132,7 +132,7 @@ def bounded_kernel(
             available, choices, faults, nans = available + a, choices + d, faults + e, nans + f
             low, high = tl.minimum(low, b), tl.maximum(high, c)
     short = (available < total - slacks) & (choices > 0)
-    bad = (faults + nans > 0) | short | ((total > 0.0) == 0)
+    bad = (faults + nans > 0) | short | ((total >= 0.0) == 0)
     tight = available <= total
     limit = tl.where(bad | tight, 0.0, total).to(NARROW)
     # Find the threshold of every row with a positive limit. The interior shares of softmax are then

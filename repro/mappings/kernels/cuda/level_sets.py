@@ -64,7 +64,11 @@ def _latest(level_a, start_a, level_b, start_b):
 
 @triton.jit
 def _sides(a, b):
-    """Compose sides from the right: bits 4 and 8 hold what arrives, 16 and 32 what is passed on."""
+    """Associative operator of a right-to-left scan of sides.
+
+    Bits 2 and 3 hold the side that arrives from the right, bits 4 and 5 the one passed on to the
+    left.
+    """
     passed = a >> 2
     arrives = tl.where((b & _SIDES) != 0, b & _SIDES, passed & _SIDES)
     leaves = tl.where((b >> 2 & _SIDES) != 0, b >> 2 & _SIDES, passed & _SIDES)

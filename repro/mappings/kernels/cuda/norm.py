@@ -141,7 +141,7 @@ def _threshold(held, rows, dual, empty, N: tl.constexpr, HELD: tl.constexpr):
 def pnorm_kernel(
     scores, probs, number, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """Write sq-pnorm-max at ``γ = 1``: ``y ∝ [z - τ]_+^{q-1}``; see ``_pnorm.py``.
+    """Write sq-pnorm-max at ``γ = 1``: ``y ∝ [z - τ]_+^{q-1}``; see ``_norm.py``.
 
     ``number`` is the dual order ``q = p / (p - 1)``; other arguments are described in ``rows.py``.
     """
@@ -187,7 +187,7 @@ def _pnorm_sums(share, grad, p):
 def pnorm_backward_kernel(
     probs, grads, out, number, count, n, M: tl.constexpr, N: tl.constexpr, HELD: tl.constexpr
 ):
-    """Write ``K g - w <w, g> / Σw``, ``K = diag(s) - κ y yᵀ`` and ``w = K 1``; see ``_pnorm.py``.
+    """Write ``K g - w <w, g> / Σw``, ``K = diag(s) - κ y yᵀ`` and ``w = K 1``; see ``_norm.py``.
 
     ``number`` is ``p``; other arguments are described in ``rows.py``.
     """

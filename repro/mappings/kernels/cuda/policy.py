@@ -27,7 +27,9 @@ PAIRWISE_TILE, PAIRWISE_WARPS = 4096, 4
 
 
 class Work(NamedTuple):
-    """Kind of kernel by its work per entry, which decides how many registers it needs for that.
+    """Resource class of a kernel.
+
+    Heavier arithmetic needs more registers per thread, so rows held in registers are shorter.
 
     Attributes:
         held: size in bytes of the longest row that is held in registers.

@@ -1,0 +1,197 @@
+"""Trained models of finished runs, for new inputs.
+
+The task of a run prepares, searches and formats inputs by the code that evaluates it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repro.config.compose import restore_run
+from repro.config.errors import ConfigError
+from repro.config.paths import default_results_dir
+from repro.config.schema import RunConfig
+from repro.errors import UserError
+from repro.evaluation.metrics import metric_of
+from repro.results import Record, ResultsError, RunFolder, find_run, load
+from repro.results.frame import find_record, selected
+from repro.results.prediction import Prediction, Wanted
+from repro.runs.environment import enough_memory, prepare_device
+from repro.tasks import Predictor, task_spec
+from repro.training.checkpoint import CheckpointError, load_weights
+
+POOL = 10_000
+"""Inputs that are sorted by length and predicted together, as the evaluation does with a split."""
+DETAILED_POOL = 500
+"""The same for predictions with their weights."""
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """Trained model of a run, ready for new inputs.
+
+    Attributes:
+        run_id: identity of the run.
+        config: its configuration, with the overrides of :func:`load_run`.
+        model: the model with the code of its task.
+    """
+
+    run_id: str
+    config: RunConfig
+    model: Predictor[Any]
+
+    @property
+    def label(self) -> str:
+        """Name of the mapping, or of the loss if there is none, for titles."""
+        chosen = self.config.mapping or self.config.loss
+        alpha = getattr(chosen, "alpha", None)
+        return chosen.name if alpha is None else f"{chosen.name}, α = {alpha:g}"
+
+    def predict(
+        self, inputs: Iterable[str | Sequence[str]], n_best: int = 1, weights: bool = True
+    ) -> list[Prediction]:
+        """Predict inputs that fit in memory.
+
+        Args:
+            inputs: each in the format of ``repro predict``: a line, or a sentence in CoNLL-U; a
+                sequence of texts stands for fields joined by TAB.
+            n_best: number of best outputs in ``Prediction.n_best``, at most ``beam_size``.
+            weights: whether predictions have attention and candidate structures.
+
+        Raises:
+            DataError: an input is malformed or too long.
+        """
+        examples: list[Any] = []
+        for number, one in enumerate(inputs, start=1):
+            text = one if isinstance(one, str) else "\t".join(one)
+            lines = enumerate(text.strip("\n").split("\n"), start=1)
+            examples += self.model.read(lines, Path(f"input {number}"))
+        return [*self._predicted(examples, Wanted(n_best, weights))]
+
+    def stream(
+        self,
+        lines: Iterable[tuple[int, str]],
+        path: Path,
+        wanted: Wanted,
+        pool: int | None = None,
+        advance: Callable[[float], None] = lambda _share: None,
+    ) -> Iterator[Prediction]:
+        """Predict inputs as they are read, in bounded memory and in their order.
+
+        Args:
+            lines: numbered lines.
+            path: the file that they come from, for messages.
+            wanted: what predictions have besides their outputs.
+            pool: number of inputs that are predicted together.
+            advance: called after each batch with the share of the pool that is done.
+
+        Raises:
+            DataError: an input is malformed or too long; inputs before it are predicted first.
+        """
+        examples: list[Any] = []
+        size = pool or (DETAILED_POOL if wanted.weights else POOL)
+        try:
+            for example in self.model.read(lines, path):
+                examples.append(example)
+                if len(examples) == size:
+                    yield from self._predicted(examples, wanted, advance)
+                    examples = []
+        except UserError:
+            yield from self._predicted(examples, wanted, advance)
+            raise
+        yield from self._predicted(examples, wanted, advance)
+
+    def _predicted(
+        self,
+        examples: Sequence[Any],
+        wanted: Wanted,
+        advance: Callable[[float], None] = lambda _share: None,
+    ) -> Iterator[Prediction]:
+        found: dict[int, Prediction] = {}
+        with enough_memory(self.config, "decoding", "task", "model"):
+            for place, prediction in self.model.predict(examples, wanted) if examples else ():
+                found[place] = prediction
+                advance(len(found) / len(examples))
+        yield from (found[place] for place in range(len(examples)))
+
+
+def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = None) -> LoadedRun:
+    """Load the model of a finished run; see :func:`repro.load`."""
+    root = Path(results_dir or default_results_dir())
+    folder = _folder(str(run), root)
+    for one in overrides:
+        if not one.startswith(("decoding.", "hardware=", "hardware.", "data_dir=")):
+            raise ConfigError(f"{one}: a prediction takes decoding.KEY=..., hardware=...")
+    config = restore_run(folder.config, overrides)
+    # What the evaluation tuned is recorded under the name of the setting.
+    measured = folder.read_record().metrics if folder.record.exists() else {}
+    search = vars(config.decoding) if config.decoding else {}
+    tuned = [
+        f"decoding.{key}={measured[f'dev/{key}']}" for key in search if f"dev/{key}" in measured
+    ]
+    if tuned:
+        config = restore_run(folder.config, [*tuned, *overrides])
+    config.results_dir = str(root)
+    return LoadedRun(folder.run_id, config, _model(folder, config))
+
+
+def _folder(run: str, root: Path) -> RunFolder:
+    """Find the folder of a run that has weights."""
+    if (Path(run) / "config.yaml").is_file():
+        folder = RunFolder(Path(run).resolve())
+    elif any(path.name.startswith(run) for path in root.glob("*/runs/*")):
+        folder = find_run(root, run)
+    else:
+        raise _without_weights(find_record(root, run))
+    if not folder.model.exists():
+        raise _without_weights(folder.read_record())
+    return folder
+
+
+def _without_weights(record: Record) -> ResultsError:
+    if record.members:
+        return ResultsError(
+            f"{record.run_id} is an ensemble; predict with one of {', '.join(record.members)}"
+        )
+    return ResultsError(
+        f"the weights of run {record.run_id} are not here; this command trains them: "
+        f"{record.command}"
+    )
+
+
+def _model(folder: RunFolder, config: RunConfig) -> Predictor[Any]:
+    """Restore the model of a run from its folder, in evaluation mode."""
+    spec = task_spec(config.task.name)
+    if spec.restore is None:
+        raise ConfigError(f"task={config.task.name} does not predict new inputs")
+    device, stored = prepare_device(config.hardware), folder.read_preparation()
+    if stored is None:  # the run is of an earlier version: its corpus must be here
+        if spec.identify(config).fingerprint != folder.read_record().fingerprint:
+            raise ResultsError(f"{folder.path}: the corpus here is not the one of the run")
+        task = spec.build(config, device)
+        assert isinstance(task, Predictor)
+        stored = task.preparation()
+    found = spec.restore(config, device, stored)
+    try:
+        load_weights(folder.model, found.model)
+    except CheckpointError as error:
+        raise ResultsError(str(error)) from error
+    found.model.eval()
+    return found
+
+
+def best_run(results_dir: Path, metric: str, filters: Sequence[str]) -> str:
+    """Return the identity of the run with the best value of a metric.
+
+    Raises:
+        ResultsError: no run matches the filters or has the metric, or no value of it is better.
+    """
+    frame = selected(load(results_dir), filters)
+    if metric not in frame or frame[metric].isna().all():
+        raise ResultsError(f"no run that agrees with {' '.join(filters)} has {metric!r}")
+    higher = metric_of(metric).higher_is_better
+    if higher is None:
+        raise ResultsError(f"no value of {metric} is better than another; choose another metric")
+    runs = frame[(frame["kind"] == "run") & frame[metric].notna()]
+    return str(runs.sort_values([metric, "run_id"], ascending=[not higher, True])["run_id"].iloc[0])

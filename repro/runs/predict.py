@@ -1,0 +1,183 @@
+"""The command ``repro predict``: inputs from a file, a stream or the command line, and outputs."""
+
+import io
+import json
+import os
+import re
+import stat
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+from repro.atomic import atomic_write_bytes
+from repro.config.errors import ConfigError
+from repro.config.paths import default_results_dir
+from repro.data.files import decoded_lines
+from repro.results import ResultsError
+from repro.results.prediction import Prediction, Wanted
+
+if TYPE_CHECKING:
+    from repro.runs.loading import LoadedRun
+
+MOST_DRAWN = 50
+"""Most inputs of a file of heat maps."""
+_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
+_DRAWINGS = (".svg", ".png", ".html")
+
+
+class Request(NamedTuple):
+    """What the command is asked for.
+
+    Attributes:
+        runs: identities or folders of runs; several of them for a heat map only.
+        best: metric that chooses the run among those that agree with ``filters``, if any.
+        filters: conditions ``KEY=VALUE``.
+        changes: overrides of the search and the device.
+        results_dir: folder of results.
+        path: file of the inputs; None for standard input.
+        texts: the inputs themselves, instead of a file.
+        wanted: what predictions have besides their outputs.
+        as_json: whether JSON objects are printed.
+        heatmap: file of the drawing, if any.
+    """
+
+    runs: Sequence[str]
+    best: str | None
+    filters: Sequence[str]
+    changes: Sequence[str]
+    results_dir: Path
+    path: Path | None
+    texts: Sequence[str]
+    wanted: Wanted
+    as_json: bool
+    heatmap: Path | None
+
+
+def parse(parsed: Namespace) -> Request:
+    """Tell runs, inputs and settings among the arguments of the command.
+
+    Raises:
+        ConfigError: a setting is unknown, or arguments do not fit together.
+    """
+    settings = [item for item in parsed.settings if "=" in item]
+    words = [item for item in parsed.settings if item not in settings]
+    runs = [w for w in words if re.fullmatch("[0-9a-f]{1,12}", w) or Path(w).is_dir()]
+    files = [Path(word) for word in words if word not in runs and word != "-"]
+    places = [item.partition("=")[2] for item in settings if item.startswith("results_dir=")]
+    changes = [item for item in settings if item.startswith(_CHANGES)]
+    filters = [one for one in settings if one not in changes and not one.startswith("results_dir=")]
+    drawing = parsed.heatmap
+    if drawing is not None and drawing.suffix not in _DRAWINGS:
+        raise ConfigError(f"--heatmap {drawing}: expected a file {', '.join(_DRAWINGS)}")
+    if len(files) > 1 or (files and parsed.text):
+        raise ConfigError(f"{files[-1]}: expected one file of inputs, or --text")
+    if parsed.n_best < 1 or (parsed.n_best > 1 and not parsed.json):
+        raise ConfigError(f"--n-best {parsed.n_best}: expected a number above 0, and --json")
+    if filters and not parsed.best:
+        raise ConfigError(f"{filters[0]}: expected decoding.KEY=..., hardware=..., results_dir=...")
+    if bool(runs) == bool(parsed.best):
+        raise ConfigError("expected a run, by its identity or by --best METRIC KEY=VALUE")
+    if len(runs) > 1 and not (drawing and (files or parsed.text)):
+        raise ConfigError("several runs need --heatmap, and --text or a file of inputs")
+    for path in files:
+        path.open("rb").close()  # a missing file is named before a model is loaded
+    return Request(
+        runs,
+        parsed.best,
+        filters,
+        changes,
+        Path(places[-1]) if places else default_results_dir(),
+        files[0] if files else None,
+        parsed.text,
+        Wanted(parsed.n_best, parsed.json or drawing is not None),
+        parsed.json,
+        drawing,
+    )
+
+
+def print_predictions(request: Request) -> None:
+    """Print the predictions of the runs, and draw their attention if a heat map is wanted.
+
+    Raises:
+        DataError: an input is malformed or too long; those before it are printed.
+        ResultsError: there are too many inputs for a drawing, or no attention to draw.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    from repro.runs.loading import best_run, load_run  # imports torch
+
+    names, root = request.runs, request.results_dir
+    if request.best is not None:
+        names = [best_run(root, request.best, request.filters)]
+    runs = [load_run(name, *request.changes, results_dir=root) for name in names]
+    several, drawn = len(runs) > 1, list[Mapping[str, Prediction]]()
+    for run in runs:
+        twice = [one.label for one in runs].count(run.label) > 1
+        label = f"{run.label}, {run.run_id}" if twice else run.label
+        for place, prediction in enumerate(_predictions(run, request)):
+            if request.as_json:
+                row = {"run": run.run_id, **prediction.described()}
+                print(json.dumps(row, ensure_ascii=False))
+            else:
+                print(f"{run.run_id}\t{prediction.line}" if several else prediction.line)
+            if request.heatmap is not None:
+                if place == MOST_DRAWN:
+                    raise ResultsError(f"{request.heatmap}: at most {MOST_DRAWN} inputs are drawn")
+                drawn += [{}] * (place == len(drawn))
+                drawn[place] = {**drawn[place], label: prediction}
+    if request.heatmap is not None:
+        _draw(drawn, request.heatmap)
+
+
+def _draw(drawn: Sequence[Mapping[str, Prediction]], path: Path) -> None:
+    from repro.report.figures import predictions as figures
+
+    if path.suffix == ".html":
+        content = figures.predictions_page(drawn).encode()
+    else:
+        canvas = figures.draw_predictions(drawn)
+        svg = path.suffix == ".svg"
+        content = canvas.svg("attention", figures.describe(drawn)).encode() if svg else canvas.png()
+    atomic_write_bytes(path, content)
+
+
+def _predictions(run: "LoadedRun", request: Request) -> Iterator[Prediction]:
+    """Predict the inputs of a request; show progress if only the errors go to a terminal."""
+    if request.texts:
+        yield from run.predict(request.texts, *request.wanted)
+        return
+    path = request.path or Path("standard input")
+    opened = path.open("rb") if request.path else nullcontext(sys.stdin.buffer)
+    shown = sys.stderr.isatty() and not sys.stdout.isatty()
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with (
+        opened as stream,
+        Progress(
+            *columns, console=Console(stderr=True), disable=not shown, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        ) as progress,
+    ):  # fmt: skip
+        status = os.fstat(stream.fileno())
+        size = status.st_size if stat.S_ISREG(status.st_mode) else None
+        bar, read, done = progress.add_task("", total=size), 0, 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal read
+            for line in stream:
+                read += len(line)
+                yield line
+
+        def advance(share: float) -> None:
+            nonlocal done
+            progress.update(bar, completed=done + share * (read - done))
+            done = read if share == 1 else done
+
+        pool = 1 if stream.isatty() else None
+        lines = decoded_lines(counted(), path)
+        yield from run.stream(lines, path, request.wanted, pool, advance)

@@ -1,0 +1,51 @@
+"""The configuration of a run, restored from its file whatever its groups are."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.config import ConfigError
+from repro.config.compose import compose_run, restore_run, to_yaml
+from repro.config.identity import settings
+
+RUNS = {
+    "normmax": ["task=snli", "mapping=normmax", "mapping.alpha=3", "loss=entmax", "loss.alpha=1.2"],
+    "learned": ["task=morphology", "mapping=learned_alpha_entmax", "loss=cross_entropy"],
+    "bounded": ["task=nmt", "mapping=csparsemax", "loss=sparsemax", "scale=small", "seed=3"],
+    "parser": ["task=parsing", "loss=margin_sparsemap", "loss.max_iter=7"],
+    "quoted": ["task=nmt", "mapping=sq_pnorm_max", "data.source=xx", "task.shown=['say \"x\", y']"],
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_configuration_survives_its_file(name: str, tmp_path: Path) -> None:
+    config = compose_run([*RUNS[name], "hardware=cpu", f"results_dir={tmp_path}"])
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(config), "utf-8")
+    restored = restore_run(path, ["hardware=auto"])
+    assert type(restored) is type(config)
+    assert type(restored.mapping) is type(config.mapping)
+    assert type(restored.loss) is type(config.loss)
+    assert settings(restored) == settings(config)
+    assert restored.hardware.device == "auto"
+    assert restored.results_dir != config.results_dir
+
+
+def test_values_are_replaced_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(compose_run(["task=nmt"])), "utf-8")
+    changed = restore_run(path, ["decoding.beam_size=9", "decoding.length_penalty=0.5"])
+    assert (changed.decoding.beam_size, changed.decoding.length_penalty) == (9, 0.5)
+    for override, message in (
+        ("decoding.beam_size=x", "^decoding.beam_size=x: Value 'x'"),
+        ("decoding.beam_size=0", "decoding.beam_size is 0"),
+        ("decoding.width=3", "unknown key 'width'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            restore_run(path, [override])
+    path.write_text(path.read_text("utf-8").replace("beam_size", "beam"), "utf-8")
+    with pytest.raises(ConfigError, match="decoding: unknown beam"):
+        restore_run(path, [])
+    path.write_text("- 1\n")
+    with pytest.raises(ConfigError, match="expected the configuration of a run"):
+        restore_run(path, [])

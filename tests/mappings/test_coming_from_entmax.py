@@ -1,0 +1,58 @@
+"""The page for users of the package ``entmax``, and the tests of that package on this one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from repro.losses import Entmax15Loss, EntmaxLoss, entmax15_loss, sparsemax_loss
+from repro.mappings import Entmax15, Sparsemax, entmax, entmax15, sparsemax
+
+HERE = Path(__file__).parent
+
+
+def test_its_own_tests(tmp_path):
+    """Every test of the package, unmodified: 127 in version 1.3."""
+    spec = find_spec("entmax")
+    if spec is None or not (tests := sorted(Path(spec.origin).parent.glob("test_*.py"))):
+        pytest.skip("the package entmax is not installed with its tests")
+    for test in tests:
+        shutil.copy(test, tmp_path)
+    folders = [str(HERE), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "entmax_adapter",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "skipped" not in done.stdout
+
+
+def test_names():
+    scores, target = torch.randn(3, 5, 4, dtype=torch.float64), torch.tensor([0, 4, 2])
+    assert torch.equal(entmax15(scores, 1), entmax(scores, 1.5, dim=1))
+    assert torch.equal(Entmax15(dim=1)(scores), entmax15(scores, dim=1))
+    assert torch.equal(Entmax15(dim=1)(scores, dim=0), entmax15(scores, dim=0))
+    assert torch.equal(Sparsemax(dim=1)(scores), sparsemax(scores, 1))
+    rows = scores[..., 0].requires_grad_()
+    losses = entmax15_loss(rows, target)
+    assert torch.equal(losses, EntmaxLoss(reduction="none")(rows, target))
+    assert torch.equal(Entmax15Loss(reduction="sum")(rows, target), losses.sum())
+    (gradient,) = torch.autograd.grad(sparsemax_loss(rows, target).sum(), rows)
+    hot = torch.nn.functional.one_hot(target, 5)
+    torch.testing.assert_close(gradient, sparsemax(rows.detach()) - hot)

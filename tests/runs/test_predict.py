@@ -1,0 +1,210 @@
+"""Predictions for inputs of a user: one tiny run, the command and the function."""
+
+import doctest
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from predicted import printed
+
+import repro
+from repro.cli import main
+from repro.config.compose import compose_run
+from repro.data.errors import DataError
+from repro.results import ResultsError, RunFolder
+from repro.results.prediction import Wanted
+from repro.runs import loading
+from repro.runs.execute import execute
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run of inflection; its corpus is gone."""
+    root = tmp_path_factory.mktemp("predict")
+    sizes = ["model.embedding_size=8", "model.hidden_size=8", "model.layers=1"]
+    limits = ["training.max_epochs=1", "decoding.max_length=6", "task.stored_examples=0"]
+    few = ["task=morphology", "task.setting=medium", "hardware=cpu"]
+    overrides = [*few, *sizes, *limits, f"results_dir={root}"]
+    outcome = execute(compose_run(overrides), overrides)
+    assert outcome.status == "done", outcome.error
+    shutil.rmtree(root / "demo" / "corpora")
+    return RunFolder(outcome.folder)
+
+
+def root_of(folder: RunFolder) -> str:
+    return f"results_dir={folder.path.parents[2]}"
+
+
+def inputs_of(folder: RunFolder, language: str) -> list[str]:
+    """Lemma, tags and language of the test data."""
+    lines = folder.predictions_file("test", language).read_text("utf-8").splitlines()
+    fields = [line.split("\t") for line in lines]
+    return [f"{lemma}\t{tags}\t{language}" for lemma, _, tags in fields]
+
+
+def languages_of(folder: RunFolder) -> list[str]:
+    preparation = folder.read_preparation()
+    assert preparation is not None
+    return list(preparation["languages"])
+
+
+def test_predictions_are_the_stored_ones(folder: RunFolder) -> None:
+    for language in languages_of(folder):
+        stored = folder.predictions_file("test", language).read_text("utf-8")
+        assert printed(folder.path, inputs_of(folder, language)) == stored
+
+
+def test_the_order_is_kept_and_memory_is_bounded_by_the_pool(folder: RunFolder) -> None:
+    run, read, waiting = repro.load(folder.path), 0, 0
+    lines = [line for language in languages_of(folder) for line in inputs_of(folder, language)]
+
+    def counted():
+        nonlocal read
+        for number, line in enumerate(lines, start=1):
+            read = number
+            yield number, line
+
+    shares: list[float] = []
+    for place, one in enumerate(run.stream(counted(), Path("x"), Wanted(), 7, shares.append)):
+        waiting = max(waiting, read - place)
+        assert one.line.split("\t")[0] == lines[place].split("\t")[0]
+    assert waiting == 7
+    assert shares.count(1.0) == -(-len(lines) // 7)
+
+
+def test_a_command_prints_a_line_for_each_input(
+    folder: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    language = languages_of(folder)[0]
+    stored = folder.predictions_file("test", language).read_text("utf-8")
+    file = tmp_path / "input.txt"
+    file.write_text("".join(f"{line}\n" for line in inputs_of(folder, language)), "utf-8")
+    assert main(["predict", folder.run_id[:6], str(file), root_of(folder)]) == 0
+    assert capsys.readouterr().out == stored
+    best = ["--best", "test/accuracy", "task=morphology"]
+    with file.open(encoding="utf-8") as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert main(["predict", *best, root_of(folder)]) == 0
+    assert capsys.readouterr().out == stored
+
+    good = file.read_text("utf-8")
+    file.write_text(good + "lemma\n" + good, "utf-8")
+    assert main(["predict", str(folder.path), str(file)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == stored
+    assert f"{file}:{good.count(chr(10)) + 1}: expected lemma TAB tags" in captured.err
+
+
+def test_json_has_scores_attention_and_the_best_outputs(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = inputs_of(folder, languages_of(folder)[0])[0]
+    command = ["predict", folder.run_id, "--text", text, "--json", root_of(folder)]
+    assert main([*command, "--n-best", "3", "decoding.beam_size=3"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    (one,) = repro.load(folder.path, "decoding.beam_size=3").predict([text.split("\t")], n_best=3)
+    assert row["output"] == one.output == row["n_best"][0]["output"]
+    assert row["log_probability"] == one.log_probability == row["n_best"][0]["log_probability"]
+    assert row["exact"] is one.exact
+    assert one.attention is not None
+    torch.testing.assert_close(torch.tensor(row["attention"]["weights"]), one.attention.weights)
+    assert row["attention"]["columns"] == row["source"]
+    assert row["attention"]["rows"] == row["target"]
+    assert main([*command, "--n-best", "4", "decoding.beam_size=3"]) == 2
+
+
+def test_heat_maps_of_runs_side_by_side(folder: RunFolder, tmp_path: Path) -> None:
+    texts = inputs_of(folder, languages_of(folder)[0])[:2]
+    given = [part for text in texts for part in ("--text", text)]
+    one, both = [folder.run_id], [folder.run_id, str(folder.path)]
+    runs = {"svg": both, "png": one, "html": one}
+    files = {ending: tmp_path / f"attention.{ending}" for ending in runs}
+    for ending, file in files.items():
+        drawing = ["--heatmap", str(file), root_of(folder)]
+        assert main(["predict", *runs[ending], *given, *drawing]) == 0
+    root = ElementTree.fromstring(files["svg"].read_bytes())
+    assert f"entmax, α = 1.5, {folder.run_id}" in [*root.itertext()]
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert files["html"].read_bytes().count(b"<svg") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text", "a"], "expected a run"),
+        (["feed"], "0 runs below"),
+        (["RUN", "absent.txt"], "absent.txt: No such file"),
+        (["RUN", "--text", "a\tV\tnowhere"], "input 1:1: unknown language 'nowhere'"),
+        (["RUN", "--text", "x" * 600 + "\tV\tLANGUAGE"], "the limit of an input is 500"),
+        (["RUN", "RUN", "--text", "a"], "several runs need --heatmap"),
+        (["RUN", "--text", "a", "--heatmap", "x.pdf"], "expected a file .svg, .png, .html"),
+        (["RUN", "--text", "a", "--n-best", "2"], "and --json"),
+        (["RUN", "--text", "a", "seed=2"], "seed=2: expected decoding.KEY"),
+        (["RUN", "--text", "a", "decoding.beam_size=0"], "decoding.beam_size is 0"),
+        (["RUN", "--text", "a", "decoding.beam=3"], "unknown key 'beam'"),
+        (["--best", "test/bleu", "--text", "a"], "no run that agrees with"),
+        (["--best", "test/accuracy", "seed=9", "--text", "a"], "has 'test/accuracy'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    folder: RunFolder, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    language = languages_of(folder)[0]
+    given = [one.replace("RUN", folder.run_id).replace("LANGUAGE", language) for one in arguments]
+    assert main(["predict", *given, root_of(folder)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_missing_weights_name_the_command_that_trains_them(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "demo" / "records").mkdir(parents=True)
+    shutil.copy(folder.record, tmp_path / "demo" / "records" / f"{folder.run_id}.json")
+    for found in (tmp_path / "demo" / "runs" / folder.run_id, None):
+        with pytest.raises(ResultsError, match="trains them: repro run task=morphology"):
+            repro.load(folder.run_id[:5], results_dir=tmp_path)
+        if found is not None:  # a folder without weights
+            ignored = shutil.ignore_patterns("model.safetensors*")
+            shutil.copytree(folder.path, found, ignore=ignored)
+
+
+def test_a_run_without_stored_preparation_reads_its_corpus(
+    folder: RunFolder, tmp_path: Path
+) -> None:
+    expected = printed(folder.path, lines := inputs_of(folder, languages_of(folder)[0])[:20])
+    copy = tmp_path / "demo" / "runs" / folder.run_id
+    shutil.copytree(folder.path, copy, ignore=shutil.ignore_patterns("preparation.json"))
+    manifest = copy / "SHA256SUMS"
+    kept = [one for one in manifest.read_text().splitlines() if "preparation" not in one]
+    manifest.write_text("".join(f"{one}\n" for one in kept))
+    run = repro.load(folder.run_id, results_dir=tmp_path)
+    assert "".join(f"{one.line}\n" for one in run.predict(lines, weights=False)) == expected
+
+
+def test_inputs_in_memory_are_named_by_their_number(folder: RunFolder) -> None:
+    run = repro.load(folder.path)
+    assert run.predict([]) == []
+    with pytest.raises(DataError, match=r"input 2:1: expected lemma TAB tags TAB language"):
+        run.predict([inputs_of(folder, languages_of(folder)[0])[0], "lemma"])
+
+
+def test_an_interrupt_ends_quietly(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loading.LoadedRun, "predict", interrupted)
+    assert main(["predict", folder.run_id, "--text", "a\tV", root_of(folder)]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_the_page_shows_what_it_says(folder: RunFolder) -> None:
+    page = str(Path(repro.__file__).parent.parent / "docs" / "predict.md")
+    failed, tried = doctest.testfile(page, module_relative=False, globs={"run": folder.path})
+    assert tried >= 5
+    assert failed == 0
