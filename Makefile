@@ -16,7 +16,7 @@ ARTEFACTS := $(sort $(patsubst experiments/%.yaml,%,$(filter-out %/claims.yaml,$
 TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce report test test-cluster lint types tests format bench stats numbers docs gpu clean $(TARGETS)
+.PHONY: help install reproduce report test test-cluster lint types tests format bench bench-startup stats numbers docs gpu clean $(TARGETS)
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -72,6 +72,9 @@ stats: $(STAMP) ## Print lines by folder and the lengths of functions
 
 bench: $(STAMP) ## Test, then time mappings and losses (settings in ARGS), write benchmarks/results
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-startup: $(STAMP) ## Print the processor time of whole commands (settings in ARGS)
+	$(BIN)/python -m benchmarks.startup $(ARGS)
 
 numbers: $(STAMP) ## Rewrite the results in README.md and docs from the committed records
 	$(BIN)/python -m benchmarks.numbers

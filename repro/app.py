@@ -73,12 +73,15 @@ def main(arguments: Sequence[str]) -> int:
     if of_sweeps and not parsed.multirun:
         raise ConfigError(f"{of_sweeps[0]} is for multiruns; add -m")
 
+    # Composed before PyTorch is imported: a typo is refused at once.
+    config = None if parsed.multirun else compose_run(overrides)
+
     from repro.runs import launch
-    from repro.runs.execute import RunFailedError, follow
+    from repro.runs.execute import RunFailedError, follow, locate
     from repro.runs.show import DIVERGED, metric_text
     from repro.training import distributed
 
-    if parsed.multirun:
+    if config is None:
         options = ["hydra.sweeper.dry_run=true"] * parsed.dry_run
         options += ["hydra.launcher.detach=true"] * parsed.detach
         try:
@@ -90,13 +93,13 @@ def main(arguments: Sequence[str]) -> int:
     if distributed.is_asked():
         distributed.start()
         if distributed.rank() > 0:
-            follow(compose_run(overrides))
+            follow(config)
             return 0
-    (job,) = jobs = launch.prepare_jobs([overrides])
+    job = locate(config, overrides)
     if parsed.dry_run:
-        launch.print_plan(jobs)
+        launch.print_plan([job])
         return 0
-    launch.launch_jobs(launch.backend_of("local"), {"parallel_runs": 1}, jobs, None)
+    launch.launch_jobs(launch.backend_of("local"), {"parallel_runs": 1}, [job], None)
     outcome = launch.outcome_of(job)
     if outcome.status != "failed":  # after a failure, torchrun ends the others
         distributed.same("over")

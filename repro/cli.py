@@ -264,12 +264,14 @@ def reproduce(parsed: argparse.Namespace) -> int:
             print(f"{name:24} {load_experiment(name).title}")
         return 0
     from repro.config.experiment import chosen_artefacts
-    from repro.runs.launch import print_failures
-    from repro.runs.reproduce import Request, reproduce
 
     chosen = [item for item in parsed.settings if "=" not in item]
     scale, overrides = _overrides(parsed.settings)
     names = chosen_artefacts(chosen, scale)
+
+    from repro.runs.launch import print_failures
+    from repro.runs.reproduce import Request, reproduce
+
     if not (chosen or parsed.dry_run or parsed.yes):
         if not sys.stdin.isatty():
             raise UserError("this runs every artefact; name some, or confirm with --yes")
@@ -324,10 +326,12 @@ def report(parsed: argparse.Namespace) -> int:
 def plan(parsed: argparse.Namespace) -> int:
     """List runs to do and done, time, disk space, missing data."""
     from repro.config.experiment import chosen_artefacts
-    from repro.runs.plan import plan, print_plan
 
     scale, overrides = _overrides(parsed.settings)
     names = chosen_artefacts([item for item in parsed.settings if "=" not in item], scale)
+
+    from repro.runs.plan import plan, print_plan
+
     print_plan(*plan(names, scale, overrides, parsed.fresh))
     return 0
 

@@ -305,15 +305,24 @@ class _File(Experiment):
     omit: list[str] = field(default_factory=list)
 
 
-def list_experiments() -> list[str]:
-    """List the artefacts that have an experiment file: by paper, tables first, by number."""
+def list_experiments(task: str = "") -> list[str]:
+    """List the artefacts that have an experiment file: by paper, tables first, by number.
+
+    Args:
+        task: leaves out, unparsed, the files that name other tasks only.
+    """
 
     def reading_order(name: str) -> tuple[str, int, int, str]:
         paper, artefact = name.split("/")
         kind, number = re.fullmatch(r"(.*?)(\d*)", artefact).groups()  # type: ignore[union-attr]
         return paper, {"table": 0, "figure": 1}.get(kind, 2), int(number or 0), artefact
 
-    return sorted(_experiment_files(), key=reading_order)
+    def may_run(path: Path) -> bool:
+        text = path.read_text(encoding="utf-8") if task else ""
+        return f"task={task}" in text or "task=" not in text
+
+    files = _experiment_files()
+    return sorted((name for name in files if may_run(files[name])), key=reading_order)
 
 
 def _experiment_files() -> dict[str, Path]:

@@ -17,6 +17,8 @@ from repro.atomic import scratch_folder
 from repro.errors import UserError
 from repro.evaluation.sufficient_statistics import ratios
 
+METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
+"""Path of METEOR 1.5 below the folder of corpora; without it there is no METEOR 1.5 score."""
 LANGUAGE = "en"
 """Target language for which :func:`meteor_of_statistics` has the parameters."""
 STATISTICS = 23

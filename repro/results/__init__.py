@@ -1,7 +1,8 @@
 """Access to the results folder: records, run folders, atomic writes."""
 
+from typing import TYPE_CHECKING, Any
+
 from repro.atomic import atomic_write_bytes, atomic_write_json, atomic_write_text
-from repro.results.cells import Archive, CellRun, Measurement
 from repro.results.comparison import Comparison, read_comparisons, write_comparisons
 from repro.results.errors import ResultsError
 from repro.results.frame import load
@@ -26,6 +27,9 @@ from repro.results.store import (
     recent_runs,
     run_folder,
 )
+
+if TYPE_CHECKING:
+    from repro.results.cells import Archive, CellRun, Measurement
 
 __all__ = [
     "Archive",
@@ -59,3 +63,12 @@ __all__ = [
     "table_path",
     "write_comparisons",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import cells on first use: they need Hydra and every metric, a folder of results neither."""
+    if name not in ("Archive", "CellRun", "Measurement"):
+        raise AttributeError(name)
+    from repro.results import cells
+
+    return getattr(cells, name)

@@ -188,7 +188,7 @@ class Archive:
     def artefacts_of(self, record: Record) -> list[str]:
         """Return the names of the artefacts that plan the run of a record."""
         found: list[str] = []
-        for name in list_experiments():
+        for name in list_experiments(task=record.settings["task.name"]):
             experiment = load_experiment(name)
             if experiment.computed or self.scale not in experiment.scales:
                 continue

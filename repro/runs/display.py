@@ -6,15 +6,17 @@ machines alike. On a terminal it is redrawn in place; elsewhere it prints one li
 
 import json
 import logging
+import shlex
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self
 
-from numba.core import event
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -22,15 +24,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from repro.results import RunFolder
+from repro.results import RunFolder, from_dict
+from repro.results.files import read_object
 from repro.runs.locking import is_claimed
 
 _COLOURS = {"done": "green", "skipped": "cyan", "failed": "red"}
 _POLL_SECONDS = {True: 0.5, False: 5.0}
 """Seconds between reads of the folders, by whether the output is a terminal."""
-_PATIENCE = 3.0
-"""Seconds of compilation before a notice is printed; cached kernels take much less."""
-NOTICE = "compiling kernels for this machine: up to a minute, once (docs/kernels.md)"
 _LINE_SECONDS = 60.0
 """Seconds between lines about the runs in progress if the output is not a terminal."""
 _SHOWN = 12
@@ -112,7 +112,9 @@ class SweepDisplay:
         if self._ended and not self.quiet:
             done = f"{len(self._ended)} of {len(self.states)} runs were done before"
             self.print(f"[cyan]cached[/] {done}")
-        if not self.quiet:
+        if not self.quiet and len(self._ended) < len(self.states):
+            from repro.runs.compilation_notice import announced_compilation
+
             self._context.enter_context(announced_compilation(self.print))
         if self.console.is_terminal and not self.quiet:
             live = Live(get_renderable=self.render, console=self.console, transient=True)
@@ -216,39 +218,20 @@ def last_line(folder: RunFolder) -> str:
     return ""
 
 
-class _Listener(event.Listener):
-    """Listener that sums the time of nested compilations and calls ``say`` once if it is long."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._said = say, False
-        self._depth, self._spent, self._started = 0, 0.0, 0.0
-
-    def on_start(self, event: event.Event) -> None:
-        """Start the clock if this is an outermost compilation."""
-        if self._depth == 0:
-            self._started = time.monotonic()
-        self._depth += 1
-        self._speak_if_late()
-
-    def on_end(self, event: event.Event) -> None:
-        """Stop the clock if this is an outermost compilation."""
-        self._speak_if_late()
-        self._depth -= 1
-        if self._depth == 0:
-            self._spent += time.monotonic() - self._started
-
-    def _speak_if_late(self) -> None:
-        late = self._spent + time.monotonic() - self._started > _PATIENCE
-        if late and not self._said:
-            self._said = True
-            self._say(NOTICE)
+@dataclass(frozen=True)
+class _SweepFile:
+    command: str
+    runs: dict[str, str]
+    jobs: dict[str, list[str]]
 
 
-@contextmanager
-def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
-    """Call ``say`` once if compilations by numba in the block take more than three seconds in all.
+def read_sweep(folder: Path) -> dict[str, Any]:
+    """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster.
 
-    For commands only: the library itself prints nothing.
+    Raises:
+        ResultsError: the file is malformed.
     """
-    with event.install_listener("numba:compile", _Listener(say)):
-        yield
+    path = folder / "sweep.json"
+    if not path.exists():
+        return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": {}}
+    return vars(from_dict(_SweepFile, read_object(path), str(path)))

@@ -15,10 +15,10 @@ import torch
 
 from repro.config.errors import EXTRAS, install
 from repro.data.corpora import declared_corpora
+from repro.evaluation.meteor import METEOR_JAR
 from repro.mappings.kernels import dispatch, selfcheck
 from repro.results import ResultsError, require_writable
 from repro.runs.environment import describe_device, describe_versions, multiplies_bfloat16
-from repro.tasks.nmt import METEOR_JAR
 
 _FREE_GIB = 5
 

@@ -5,7 +5,6 @@ read from its folder, whichever process computed it: the two exchange nothing el
 """
 
 import logging
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +29,9 @@ from repro.config.compose import (
     to_run_config,
 )
 from repro.config.errors import ConfigError
-from repro.results import Archive, RunFolder, atomic_write_json, from_dict
-from repro.results.files import read_object
+from repro.results import Archive, RunFolder, atomic_write_json
 from repro.results.sweeps import swept, write_sweep
-from repro.runs.display import RunState, SweepDisplay, last_line
+from repro.runs.display import RunState, SweepDisplay, last_line, read_sweep
 from repro.runs.environment import choose_device, warn_of_precision
 from repro.runs.execute import Job, Outcome, RunFailedError, check, execute, locate, monitored
 from repro.runs.locking import announce, is_claimed
@@ -193,25 +191,6 @@ def launch_jobs(
 def search_path(master: DictConfig) -> list[str]:
     """Return the overrides of a sweep that its runs need to find their choices."""
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
-
-
-@dataclass(frozen=True)
-class _SweepFile:
-    command: str
-    runs: dict[str, str]
-    jobs: dict[str, list[str]]
-
-
-def read_sweep(folder: Path) -> dict[str, Any]:
-    """Read a sweep's file: ``command``, ``runs`` (labels by identity), ``jobs`` of a cluster.
-
-    Raises:
-        ResultsError: the file is malformed.
-    """
-    path = folder / "sweep.json"
-    if not path.exists():
-        return {"command": shlex.join(["repro", *sys.argv[1:]]), "runs": {}, "jobs": {}}
-    return vars(from_dict(_SweepFile, read_object(path), str(path)))
 
 
 def multirun(overrides: Sequence[str]) -> Any:

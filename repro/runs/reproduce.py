@@ -13,7 +13,6 @@ from repro.config.compose import compose_run
 from repro.config.errors import ConfigError
 from repro.config.experiment import load_experiment
 from repro.config.planning import PlannedRun, plan_runs
-from repro.report import Origin, build_report, export_figure_data
 from repro.results import Archive, CellRun, RunFolder, figure_path, require_writable, run_folder
 from repro.results.cells import following_cell_runs
 from repro.runs.environment import describe_versions, source_commit
@@ -83,6 +82,9 @@ def reproduce_with(
         master: the configuration of the sweep.
         dry_run: only list the runs of the first round.
     """
+    # Not at the end: a long sweep must not pick up code edited meanwhile. A plan needs none of it.
+    from repro.report import Origin, build_report, export_figure_data
+
     names, scale, extra = request.names, request.scale, request.overrides
     experiments = [load_experiment(name) for name in names]
     plans = {e.name: list(plan_runs(e, scale)) for e in experiments}

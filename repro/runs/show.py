@@ -9,8 +9,7 @@ from rich.console import Console
 
 from repro.errors import UserError
 from repro.results import ResultsError, RunFolder, find_run, recent_runs, run_folder
-from repro.runs.display import RunState, last_line
-from repro.runs.launch import read_sweep
+from repro.runs.display import RunState, last_line, read_sweep
 from repro.runs.locking import is_claimed
 
 DIVERGED = "its training diverged; try a lower training.learning_rate"

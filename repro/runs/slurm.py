@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 from repro.config.compose import in_quotes
 from repro.config.errors import ConfigError
 from repro.results import atomic_write_json
+from repro.runs.display import read_sweep
 from repro.runs.execute import record_death
-from repro.runs.launch import Backend, Batch, backend_of, launch_jobs, prepare_jobs, read_sweep
+from repro.runs.launch import Backend, Batch, backend_of, launch_jobs, prepare_jobs
 from repro.runs.locking import is_claimed
 from repro.runs.workers import signals_of_leader
 

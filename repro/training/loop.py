@@ -4,6 +4,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from inspect import unwrap
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Generic
@@ -29,11 +31,21 @@ from repro.training.seeding import random_state, restore_random_state
 
 def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
     """Create the optimiser that the configuration names."""
+    settings: dict[str, Any] = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
     if config.optimizer == "sgd":
-        return optim.SGD(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
-    return optim.Adam(
-        parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
-    )
+        return _eager(optim.SGD)(parameters, **settings)
+    return _eager(optim.Adam)(parameters, **settings, fused=True)
+
+
+@cache
+def _eager(kind: type[Optimizer]) -> Callable[..., Optimizer]:
+    """Derive an optimiser whose methods do not import the compiler of PyTorch, for 1.5 s.
+
+    They are the methods of ``kind`` without the decorators for :func:`torch.compile`.
+    """
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict", "step")
+    methods: dict[str, Any] = {name: unwrap(getattr(kind, name)) for name in names}
+    return type(kind.__name__, (kind,), methods | {"step": torch.no_grad()(methods["step"])})
 
 
 def is_decay_due(

@@ -51,9 +51,39 @@ def test_help_of_run_lists_the_choices_and_the_composed_configuration() -> None:
     assert "no mapping 'sparsmax'" in refused.stderr
 
 
-def test_help_and_settings_import_no_torch() -> None:
-    code = "import sys, repro.cli; repro.cli._parser(); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("--help", 0),
+        ("run --help", 0),
+        ("run task=nmtt", 2),
+        ("run maping=sparsemax", 2),
+        ("run mapping.alpha=high", 2),
+        ("plan peters2019/tabel1", 2),
+        ("reproduce peters2019/tabel1", 2),
+        ("status", 2),
+        ("show", 2),
+        ("results", 2),
+        ("compare 0 1", 2),
+        ("data list", 0),
+    ],
+)
+def test_what_trains_nothing_imports_no_torch(command: str, status: int, tmp_path: Path) -> None:
+    code = """
+import sys
+from repro.cli import main
+try:
+    status = main(sys.argv[1:])
+except SystemExit as end:
+    status = end.code
+heavy = {"torch", "numba"} & {*sys.modules}
+assert not heavy, heavy
+sys.exit(status)
+"""
+    environment = os.environ | {f"REPRO_{key}_DIR": str(tmp_path) for key in ("RESULTS", "DATA")}
+    arguments = [sys.executable, "-c", code, *command.split()]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
 
 
 def test_a_run_from_any_directory_leaves_nothing_there(

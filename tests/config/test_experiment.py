@@ -221,3 +221,21 @@ published: {source: s, rows: {x: {A: {acc: 1.5, ens: 2}, B: {acc: 3}}}}
     assert found.column_axes == ["corpus", "score"]
     (column,) = found.columns_at("small")
     assert (column.name, column.overrides) == ("A acc", ["data.seed=1", "data.seed=7"])
+
+
+def test_files_of_other_tasks_are_left_out_but_none_that_plans_a_run_of_the_task() -> None:
+    planned: dict[str, set[str]] = {}
+    for name in list_experiments():
+        one = load_experiment(name)
+        for run in (run for scale in one.scales if one.columns for run in plan_runs(one, scale)):
+            (task,) = {item for item in run.overrides if item.startswith("task=")}
+            planned.setdefault(task.removeprefix("task="), set()).add(name)
+    assert len(planned) > 1
+    for task, names in planned.items():
+        assert names <= {*list_experiments(task)} < {*list_experiments()}
+
+
+def test_a_file_without_a_task_may_run_the_default(folder: Path) -> None:
+    (folder / "table1.yaml").write_text(MINIMAL.replace("task=morphology", "scale=demo"))
+    (folder / "table2.yaml").write_text(MINIMAL.replace("task=morphology", "task=nmt"))
+    assert list_experiments("morphology") == ["paper/table1"]

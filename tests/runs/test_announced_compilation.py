@@ -2,7 +2,7 @@ import pytest
 from numba.core import event
 
 from repro.runs import display as compilation
-from repro.runs.display import NOTICE, announced_compilation
+from repro.runs.compilation_notice import NOTICE, announced_compilation
 
 
 @pytest.fixture

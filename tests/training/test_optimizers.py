@@ -1,5 +1,9 @@
 """Optimisers and decay rules."""
 
+import subprocess
+import sys
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -77,3 +81,46 @@ def test_decay_after_late_epochs(epoch, expected):
 def test_meaningless_values_are_refused(changes, key):
     with pytest.raises(ConfigError, match=key):
         check_fields(config(**changes), "training.")
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_updates_are_those_of_pytorch_to_the_last_bit(name):
+    settings = {"lr": 0.5, "weight_decay": 0.1}
+    kind = {"adam": partial(torch.optim.Adam, fused=True), "sgd": torch.optim.SGD}[name]
+    start = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
+    chosen = config(optimizer=name, weight_decay=0.1)
+    optimizers = [build_optimizer(chosen, [ours]), kind([theirs], **settings)]
+    for step in range(4):
+        if step == 2:  # as after an interruption
+            saved = optimizers[0].state_dict()
+            optimizers[0] = build_optimizer(chosen, [ours])
+            optimizers[0].load_state_dict(saved)
+        for weight, optimizer in zip((ours, theirs), optimizers, strict=True):
+            optimizer.zero_grad(set_to_none=True)
+            weight.sin().sum().backward()
+            optimizer.step()
+        assert torch.equal(ours, theirs)
+    assert not torch.equal(ours, start)
+
+
+def test_training_does_not_import_the_compiler_of_pytorch():
+    code = """
+import sys, torch
+from repro.config.schema import TrainingConfig
+from repro.training.loop import build_optimizer
+from repro.training.seeding import seed_everything
+seed_everything(1)
+assert torch.are_deterministic_algorithms_enabled()
+weight = torch.nn.Parameter(torch.ones(2))
+settings = dict(learning_rate=0.5, decay=0.5, min_learning_rate=0.0, max_grad_norm=5.0,
+                batch_size=4, max_epochs=6, validate_every=1, monitor="score")
+optimizer = build_optimizer(TrainingConfig(**settings), [weight])
+weight.sum().backward()
+torch.nn.utils.clip_grad_norm_([weight], 5.0)
+optimizer.step()
+optimizer.load_state_dict(optimizer.state_dict())
+assert not {"torch._dynamo", "torch._inductor.config"} & {*sys.modules}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -175,6 +175,8 @@ class InputFeedingDecoder(nn.Module):
 
     def compile_step(self) -> None:
         """Compile the step with :func:`torch.compile`, once for all sizes of batches."""
+        # The compiler has a setting of its own, which only this function changes.
+        torch.use_deterministic_algorithms(torch.are_deterministic_algorithms_enabled())
         self._take_step = torch.compile(self._step, dynamic=True)
 
     def _steps(self, source: AttentionState, embedded: Tensor) -> list[_Step]:

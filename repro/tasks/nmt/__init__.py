@@ -15,7 +15,7 @@ from repro.data.corpora.translation import ParallelTexts
 from repro.data.demo.translation import DEMO, write_translation_demo
 from repro.data.parallel import ParallelCorpus, ParallelText, about, open_folder, read_pairs
 from repro.data.translation import open_corpus
-from repro.evaluation.meteor import LANGUAGE, meteor
+from repro.evaluation.meteor import LANGUAGE, METEOR_JAR, meteor
 from repro.evaluation.metrics import METRICS, Evaluation, score_outputs
 from repro.evaluation.metrics.translation import Translations
 from repro.tasks.common import check_name, own_folder
@@ -23,9 +23,6 @@ from repro.tasks.protocol import CorpusIdentity, TaskSpec
 from repro.tasks.text_pairs import SEARCH_SETTINGS, TextPairsTask, Words, check_text
 
 _log = logging.getLogger(__name__)
-
-METEOR_JAR = Path("meteor-1.5") / "meteor-1.5.jar"
-"""Path of METEOR 1.5 below ``config.corpus_path``; without it there is no METEOR 1.5 score."""
 
 
 class NmtTask(TextPairsTask):
