@@ -21,6 +21,7 @@ unlike['repro run -m mapping=lengthmax,sparsemax seed=1,2,3']="repro run -m mapp
 # Train for tens of seconds.
 unlike['repro run mapping=lengthmax mapping.scale=0.25']="repro run mapping=lengthmax mapping.scale=0.25 task.setting=medium $tiny"
 unlike['repro reproduce mine/figure1 scale=demo']="repro reproduce mine/figure1 scale=demo task.setting=medium ${tiny/examples=0/examples=2}"
+unlike['repro run task=nmt']="repro run task=nmt $tiny"
 unlike['repro run task=nmt training.max_epochs=1']="repro run task=nmt training.max_epochs=1 $tiny"
 unlike['repro run task=marked mapping=sparsemax']='repro run task=marked mapping=sparsemax training.max_steps=1'
 unlike['repro reproduce example/table1']='repro reproduce example/table1 training.max_steps=1'
@@ -33,6 +34,7 @@ unlike[$declared]="$declared $tiny"
 unlike['repro reproduce peters2019 scale=full hardware=cuda hydra/launcher=slurm --detach']='! repro reproduce peters2019/figure5 scale=full hardware=cuda hydra/launcher=slurm --detach'
 # Stands for runs of the reader's own.
 unlike['repro show RUN']='repro show "$(newest 1)"'
+unlike['repro predict RUN input.txt > output.txt']='printf "tuli\tN;NOM;PL\tvelisk\n" > input.txt; repro predict "$(newest 1)" input.txt > output.txt'
 unlike['repro compare RUN RUN']='repro compare "$(newest 1)" "$(newest 2)"'
 # The address is an example, so that nothing can be fetched; tests/test_tutorials.py has a server.
 unlike['repro data fetch proverbs data_dir=data']='repro data list'

@@ -83,9 +83,10 @@ def test_two_processes_compute_the_numbers_of_one(task: list[str], tmp_path: Pat
     assert "processes: 2" in two.read_environment()["device"]
     measured = {"train/inference_share", "train/sentences_per_second", "train/pairs_per_second"}
     for name in left.keys() - {*CLOCKS} - measured:
-        # A tree whose weight is next to zero enters the active set, or not, by the last bits.
-        tolerance = 0.01 if name == "dev/trees" else 1e-6
-        assert math.isclose(left[name], right[name], rel_tol=tolerance), name
+        # A tree whose weight is next to zero enters the active set, or not, by the last bits; the
+        # deviation of scores that are nearly equal loses digits to cancellation.
+        loose = {"dev/trees": 0.01, "train/trees_ratio": 0.01, "dev/attention_spread": 1e-4}
+        assert math.isclose(left[name], right[name], rel_tol=loose.get(name, 1e-6)), name
 
 
 def test_a_killed_run_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
