@@ -21,7 +21,7 @@ TARGETS   := $(addprefix reproduce-,$(subst /,-,$(ARTEFACTS)))
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
 	@echo
-	@echo "One artefact, at SCALE=demo|small|full (further settings in ARGS):"
+	@echo "One artefact, at SCALE=demo|small|subset|full (further settings in ARGS):"
 	@for file in $(sort $(filter-out %/claims.yaml,$(wildcard experiments/*/*.yaml))); do \
 	  name=$${file#experiments/}; name=$${name%.yaml}; \
 	  title=$$(sed -n 's/^title: *"\(.*\)"/\1/p' $$file); \

@@ -92,7 +92,7 @@ class Archive:
 
     Args:
         results_dir: the results folder.
-        scale: ``"demo"``, ``"small"`` or ``"full"``.
+        scale: name of the scale.
         extra: by artefact, overrides to add to its planned configurations.
         fresh: ignore runs of other numeric epochs, earlier protocols or changed defaults.
     """

@@ -37,7 +37,7 @@ class Record:
     Attributes:
         run_id: name of the run, or of the ensemble.
         kind: ``"run"``, or ``"ensemble"`` for several runs that predict together.
-        scale: ``"demo"``, ``"small"`` or ``"full"``.
+        scale: name of the scale.
         seed: seed of the run; None for an ensemble.
         config: every setting that may change the numbers, nested as in ``config.yaml``.
         metrics: ``<split>/<metric>`` or ``<split>/<metric>/<language>`` to a finite value.

@@ -15,7 +15,7 @@ from repro.config.schema import RunConfig
 from repro.data.errors import DataError
 from repro.errors import UserError
 from repro.results import Archive, RunFolder, list_runs, runs_dir
-from repro.runs.environment import choose_device, describe_device
+from repro.runs.environment import choose_device, describe_device, warn_of_precision
 from repro.runs.reproduce import finished
 from repro.tasks import task_spec
 
@@ -105,6 +105,7 @@ def plan(
                 reasons[key] = "of an earlier version" if earlier else "new"
         plans.append(ArtefactPlan(name, len(done), (*todo.values(),), Counter(reasons.values())))
         every |= todo
+    warn_of_precision(every.values())
     return plans, _estimate(list(every.values()), archive)
 
 

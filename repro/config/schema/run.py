@@ -17,7 +17,7 @@ from repro.config.schema.training import TrainingConfig
 
 @dataclass
 class ScaleConfig:
-    """``demo``, ``small`` or ``full``; only ``full`` numbers are comparable with a paper."""
+    """``demo``, ``small``, ``subset`` or ``full``; only ``full`` is comparable with a paper."""
 
     name: str = identifier()
 
