@@ -63,7 +63,8 @@ class Contrast:
     @property
     def p_true(self) -> float:
         """p-value of so large a margin if the true one is not above zero; 1 without an error."""
-        return self._tail(self.margin)
+        # A tie without spread is not true: it must not count as true among several parts.
+        return self._tail(self.margin) if self.error or self.margin else 1.0
 
     @property
     def p_false(self) -> float:

@@ -150,6 +150,17 @@ def test_equal_values_are_not_better() -> None:
     assert judged(A_BEATS_B, exact(a=50, b=50)).verdict is Verdict.FAILS
 
 
+def test_a_tie_is_no_success_among_several_columns() -> None:
+    """Two of three columns must be true: one is, one is a tie without spread, one is open."""
+    of, a, b = experiment(columns=["x", "y", "z"]), [60.0, 61.0, 62.0], [60.0, 61.5, 61.6]
+    values: Values = {("a", "x"): [70.0, 71.0, 72.0], ("b", "x"): [60.0, 61.1, 62.0]}
+    values |= {("a", "y"): [50.0] * 3, ("b", "y"): [50.0] * 3, ("a", "z"): a, ("b", "z"): b}
+    result = judged(replace(A_BEATS_B, at_least=2), values, of)
+    assert [one.deciding.margin > 0 for one in result.columns][:2] == [True, False]
+    assert result.columns[0].p_true < 0.01
+    assert result.verdict is Verdict.UNDECIDED
+
+
 def test_data_that_are_too_small_decide_nothing() -> None:
     of = experiment()
     of.scales["demo"].too_small = "ten pairs"
