@@ -112,6 +112,10 @@ def compose_run(overrides: Sequence[str]) -> schema.RunConfig:
         raise ConfigError(f"{error} (in {' '.join(overrides)})") from error
 
 
+RESTORED_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
+"""Beginnings of the overrides that a trained model takes: search, device, folder of corpora."""
+
+
 def restore_run(path: Path, overrides: Sequence[str]) -> schema.RunConfig:
     """Restore the configuration of a run; where it is computed and stored is chosen anew.
 

@@ -80,7 +80,7 @@ def selected(frame: "pd.DataFrame", filters: Sequence[str]) -> "pd.DataFrame":
     """
     for item in filters:
         key, equals, values = item.partition("=")
-        column = f"{key}.name" if f"{key}.name" in frame else key
+        column = _column(frame, key)
         if not equals or column not in frame:
             raise ResultsError(
                 f"no run has a setting {key!r}; expected KEY=VALUE, as mapping.alpha=1.5"
@@ -113,14 +113,19 @@ def pivoted(frame: "pd.DataFrame", keys: Sequence[str], metric: str) -> "pd.Data
     Raises:
         ResultsError: no run has such a key or metric.
     """
-    for name in (*keys, metric):
-        if not {name, f"{name}.name"} & {*frame.columns}:
+    columns = [_column(frame, key) for key in keys]
+    for name in (*columns, metric):
+        if name not in frame:
             raise ResultsError(f"no run has {name!r}")
-    columns = [f"{key}.name" if f"{key}.name" in frame else key for key in keys]
     frame = frame.dropna(subset=[metric])
     apart = [name for name in ("scale", "corpus") if frame[name].nunique() > 1]
     groups = frame.groupby([*dict.fromkeys([*apart, *columns])], dropna=False)
     return groups[metric].agg(["mean", "std", "count"]).reset_index()
+
+
+def _column(frame: "pd.DataFrame", key: str) -> str:
+    """Return the column of a setting; that of a group holds the name of its choice."""
+    return f"{key}.name" if f"{key}.name" in frame else key
 
 
 def text_of(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What the model of a run says about one input: output, score, attention, candidates."""
+"""Predictions of the model of a run: output, score, attention, candidate structures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """What a prediction has besides its output: number of best outputs, weights and candidates."""
+    """Parts of a prediction besides its output: best outputs, and weights with candidates."""
 
     n_best: int = 1
     weights: bool = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.config.compose import restore_run
+from repro.config.compose import RESTORED_CHANGES, restore_run
 from repro.config.errors import ConfigError
 from repro.config.paths import default_results_dir
 from repro.config.schema import RunConfig
@@ -121,7 +121,7 @@ def load_run(run: str | Path, *overrides: str, results_dir: str | Path | None = 
     root = Path(results_dir or default_results_dir())
     folder = _folder(str(run), root)
     for one in overrides:
-        if not one.startswith(("decoding.", "hardware=", "hardware.", "data_dir=")):
+        if not one.startswith(RESTORED_CHANGES):
             raise ConfigError(f"{one}: a prediction takes decoding.KEY=..., hardware=...")
     config = restore_run(folder.config, overrides)
     # What the evaluation tuned is recorded under the name of the setting.

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
 from repro.atomic import atomic_write_bytes
+from repro.config.compose import RESTORED_CHANGES
 from repro.config.errors import ConfigError
 from repro.config.paths import default_results_dir
 from repro.data.files import decoded_lines
@@ -27,12 +28,11 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 50
 """Most inputs of a file of heat maps."""
-_CHANGES = ("decoding.", "hardware=", "hardware.", "data_dir=")
 _DRAWINGS = (".svg", ".png", ".html")
 
 
 class Request(NamedTuple):
-    """What the command is asked for.
+    """Request of a user of the command.
 
     Attributes:
         runs: identities or folders of runs; several of them for a heat map only.
@@ -70,7 +70,7 @@ def parse(parsed: Namespace) -> Request:
     runs = [w for w in words if re.fullmatch("[0-9a-f]{1,12}", w) or Path(w).is_dir()]
     files = [Path(word) for word in words if word not in runs and word != "-"]
     places = [item.partition("=")[2] for item in settings if item.startswith("results_dir=")]
-    changes = [item for item in settings if item.startswith(_CHANGES)]
+    changes = [item for item in settings if item.startswith(RESTORED_CHANGES)]
     filters = [one for one in settings if one not in changes and not one.startswith("results_dir=")]
     drawing = parsed.heatmap
     if drawing is not None and drawing.suffix not in _DRAWINGS:

@@ -179,12 +179,13 @@ class Seq2SeqTask:
         """Compute loss and sparsity over batches; the model must be in evaluation mode."""
         totals = torch.zeros(5, dtype=torch.float64, device=self.device)
         symbols, steps = 0, list[Tensor]()  # attention scores of each step, (rows, source)
-        keep = self.model.decoder.attention.weighting.register_forward_pre_hook(
-            lambda module, inputs: steps.append(inputs[0])
-        )
+        weighting = self.model.decoder.attention.weighting
         for batch in distributed.share(batches):
             steps.clear()
-            with autocast(self.config, self.device):
+            with (
+                autocast(self.config, self.device),
+                weighting.register_forward_pre_hook(lambda _module, args: steps.append(args[0])),
+            ):
                 forced = self.model(batch.source, batch.source_lengths, batch.target)
             scores, mask = forced.scores.float(), batch.target != Vocabulary.PAD
             spread = standard_deviation(torch.stack(steps, dim=1), batch.source_mask.unsqueeze(1))
@@ -194,7 +195,6 @@ class Seq2SeqTask:
             loss = self.criterion(scores, batch.target).double()
             totals += torch.stack([loss, attended, spread[mask].sum(), supported, correct])
             symbols += int(mask.sum())
-        keep.remove()
         parts = distributed.gather((totals.cpu(), symbols))
         totals = torch.stack([part for part, _ in parts]).sum(0)
         return TeacherForcedStatistics(*(totals / sum(number for _, number in parts)).tolist())
