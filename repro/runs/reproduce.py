@@ -18,6 +18,7 @@ from repro.results.cells import following_cell_runs
 from repro.runs.environment import describe_versions, source_commit
 from repro.runs.execute import Outcome, evaluate_ensemble, is_finished, locate
 from repro.runs.launch import distinct, multirun, prepare_jobs, print_plan, run_jobs
+from repro.runs.own_examples import write_own_examples
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def reproduce_with(
             if all(member.folder.status == "done" for member in members):
                 evaluate_ensemble(members, f"repro reproduce {experiment.name} scale={scale}")
     archive = Archive(results_dir, scale, changes)
+    write_own_examples(archive, names)
     return Reproduction(outcomes, build_report(archive, names))
 
 
