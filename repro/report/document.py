@@ -29,6 +29,7 @@ from repro.report.grid import Grid, columns_without_value, linked_runs, table_gr
 from repro.report.provenance import (
     SEPARATOR,
     counted,
+    document_banner,
     provenance_items,
     reproduce_command,
     scale_banner,
@@ -265,7 +266,7 @@ def build_document(archive: Archive, names: Collection[str] | None = None) -> Do
     exact = bool(sections) and all(section.experiment.computed for section in sections)
     return Document(
         scale=scale,
-        banner="" if exact else scale_banner(scale),
+        banner="" if exact else document_banner(scale),
         sections=sections,
         absent=tuple(part for part in parts if isinstance(part, Absent)),
         claims=tuple(claims_by_paper(judge_claims(archive))),
