@@ -99,8 +99,7 @@ def main(arguments: Sequence[str]) -> int:
     if parsed.dry_run:
         launch.print_plan([job])
         return 0
-    launch.launch_jobs(launch.backend_of("local"), {"parallel_runs": 1}, [job], None)
-    outcome = launch.outcome_of(job)
+    outcome = launch.run_single(job)
     if outcome.status != "failed":  # after a failure, torchrun ends the others
         distributed.same("over")
     if outcome.status == "done":

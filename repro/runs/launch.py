@@ -76,12 +76,10 @@ class Backend:
     Attributes:
         run: executes the runs of a batch.
         remote: whether runs are computed on other machines, whose devices cannot be checked here.
-        watch: whether the display reads from folders when runs end; else ``run`` reports it.
     """
 
     run: Callable[[Batch], object]
     remote: bool = False
-    watch: bool = True
 
 
 def prepare_jobs(overrides: Sequence[Sequence[str]]) -> list[Job]:
@@ -166,16 +164,8 @@ def launch_jobs(
         ConfigError: CUDA is requested but not available; nothing has been started.
         DataError: a corpus is malformed.
     """
-    if not backend.remote:
-        for job in jobs:
-            choose_device(job.config.hardware)
-        warn_of_precision(job.config for job in jobs)
-    for job in jobs:
-        check(job)
+    _check(jobs, backend.remote)
     checked()
-    for job in jobs:
-        if job.folder.status == "failed" and not is_claimed(job.folder.path):
-            job.folder.forget_failure()
     labels = labels_of(jobs)
     if folder is not None and any(job.folder.status != "done" for job in jobs):
         # For `repro status` and for the next rounds of the sweep.
@@ -184,8 +174,28 @@ def launch_jobs(
             kept["runs"].setdefault(run_id, label)  # labels of the whole sweep say more
         atomic_write_json(folder / "sweep.json", kept)
     states = [RunState(job.folder, labels[job.run_id]) for job in jobs]
-    with SweepDisplay(states, "runs", backend.watch) as display:
+    with SweepDisplay(states) as display:
         backend.run(Batch(jobs, settings, folder or Path(), display))
+
+
+def run_single(job: Job) -> Outcome:
+    """Check one run and execute it in this process; raise as :func:`launch_jobs` does."""
+    _check([job])
+    with SweepDisplay([RunState(job.folder, " ".join(job.overrides))]) as display:
+        return execute(job, lambda busy: display.waiting(job.run_id, str(busy)))
+
+
+def _check(jobs: Sequence[Job], remote: bool = False) -> None:
+    """Refuse runs that cannot start, before the first one does, and forget earlier failures."""
+    if not remote:
+        for job in jobs:
+            choose_device(job.config.hardware)
+        warn_of_precision(job.config for job in jobs)
+    for job in jobs:
+        check(job)
+    for job in jobs:
+        if job.folder.status == "failed" and not is_claimed(job.folder.path):
+            job.folder.forget_failure()
 
 
 def search_path(master: DictConfig) -> list[str]:
@@ -219,7 +229,7 @@ def run_task(cfg: DictConfig) -> float:
     Raises:
         RunFailedError: the run failed.
     """
-    outcome = execute(to_run_config(cfg), list(HydraConfig.get().overrides.task), announce)
+    outcome = execute(locate(to_run_config(cfg), HydraConfig.get().overrides.task), announce)
     if outcome.status == "failed":
         raise RunFailedError(f"{outcome.folder}: {outcome.error}")
     return monitored(RunFolder(outcome.folder))

@@ -44,7 +44,7 @@ def run_locally(batch: Batch) -> None:
                 queue.settle(lane, task, ended)
 
 
-BACKEND = Backend(run_locally, watch=False)
+BACKEND = Backend(run_locally)
 
 
 def parallel_runs(batch: Batch) -> int:
@@ -99,7 +99,6 @@ class _Queue:
             group.appendleft(task._replace(awaited=True))
             self._postponed.append(group)
             return
-        self._display.finished(outcome.run_id, outcome.status, outcome.error)
         if outcome.status == "failed" and task.job.config.fail_fast:
             for groups in (self._fresh, self._postponed, self._lanes):
                 groups.clear()
@@ -107,4 +106,4 @@ class _Queue:
 
 def _perform(task: _Task) -> Outcome:
     silently = (lambda _: None) if task.awaited else None  # reported when it was postponed
-    return execute(task.job.config, task.job.overrides, silently)
+    return execute(task.job, silently)
