@@ -102,7 +102,6 @@ def main(arguments: Sequence[str]) -> int:
     outcome = launch.run_single(job)
     if outcome.status != "failed":  # after a failure, torchrun ends the others
         distributed.same("over")
-    if outcome.status == "done":
         record = RunFolder(outcome.folder).read_record()
         for name, value in sorted(record.metrics.items()):
             if name.count("/") < 2:  # leave out parts, such as test/accuracy/english

@@ -7,17 +7,21 @@ read from its folder, whichever process computed it: the two exchange nothing el
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from hydra._internal.callbacks import Callbacks
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
 from repro.config.compose import (
@@ -203,6 +207,16 @@ def search_path(master: DictConfig) -> list[str]:
     return [item for item in master.hydra.overrides.hydra if item.startswith("hydra.searchpath")]
 
 
+@contextmanager
+def _sweep_of_hydra() -> Iterator[Any]:
+    """Yield Hydra with the suite's configuration; raise ConfigError for what it refuses."""
+    try:
+        with hydra_application() as application:
+            yield application.hydra
+    except CONFIG_ERRORS as error:
+        raise ConfigError(explain(error)) from error
+
+
 def multirun(overrides: Sequence[str]) -> Any:
     """Run a sweep of Hydra; return what its sweeper returns.
 
@@ -212,12 +226,27 @@ def multirun(overrides: Sequence[str]) -> Any:
     Raises:
         ConfigError: an override is refused.
     """
-    try:
-        with hydra_application() as application:
-            assert application.hydra is not None
-            return application.hydra.multirun("config", run_task, list(overrides))
-    except CONFIG_ERRORS as error:
-        raise ConfigError(explain(error)) from error
+    with _sweep_of_hydra() as hydra:
+        return hydra.multirun("config", run_task, list(overrides))
+
+
+@contextmanager
+def launcher_of(overrides: Sequence[str]) -> Iterator[tuple[Launcher, DictConfig]]:
+    """Yield the launcher that overrides choose, and the configuration of a sweep with it.
+
+    Raises:
+        ConfigError: an override is refused.
+    """
+    with _sweep_of_hydra() as hydra:
+        master = hydra.compose_config("config", list(overrides), RunMode.MULTIRUN)
+        yield (
+            Plugins.instance().instantiate_launcher(
+                hydra_context=HydraContext(hydra.config_loader, Callbacks()),
+                task_function=run_task,
+                config=master,
+            ),
+            master,
+        )
 
 
 def run_task(cfg: DictConfig) -> float:

@@ -4,18 +4,7 @@ import pytest
 import torch
 
 from repro.config.compose import compose_run
-from repro.config.errors import ConfigError
 from repro.runs.environment import warn_of_precision
-
-
-@pytest.mark.parametrize("task", ["parsing", "snli", "nli_alignment"])
-def test_compilation_is_refused_without_a_decoder(task: str) -> None:
-    with pytest.raises(ConfigError, match="no decoder"):
-        compose_run([f"task={task}", "hardware.compile=true"])
-
-
-def test_compilation_is_accepted_with_a_decoder() -> None:
-    assert compose_run(["task=nmt", "hardware.compile=true"]).hardware.compile
 
 
 @pytest.mark.parametrize(
